@@ -19,9 +19,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
@@ -37,6 +38,7 @@ from ssdbench.units import NS_PER_S
 
 FIRST_LOOK_S = 1800
 REST_S = 600  # what the last requests take at most
+MOST_KEPT = 8_000_000  # requests of a job whose latencies are kept one by one
 LONGEST_S = 400 * 24 * 3600
 
 
@@ -100,6 +102,25 @@ class _Done:
     result: loop.RunResult
     from_s: float  # on the clock of all seconds
     known: dict[float, Pair] = field(default_factory=dict)
+    requests: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    def between(self, side: int, from_s: float, to_s: float) -> Histogram:
+        """Latencies of what it submitted between two times: it is done again, request by request.
+
+        Of a job of very many requests it is done again up to each of the two.
+        """
+        if sum(self.result.ios) > MOST_KEPT:
+            parts = self.until(to_s)[side].counts - self.until(from_s)[side].counts
+            return Histogram(parts)
+        if not self.requests:
+            per_io = sum(self.result.ios) + loop.MAX_IODEPTH
+            again = self.before.copied().run(self.asked, per_io=per_io).per_io
+            at_s = (again["submit_ns"] - again["submit_ns"][:1]) / 1e9 + self.from_s
+            latency_ns = again["latency_ns"].astype(np.int64)
+            self.requests.update(at_s=at_s, op=again["op"], latency_ns=latency_ns)
+        at_s, op = self.requests["at_s"], self.requests["op"]
+        chosen = (at_s >= from_s) & (at_s < to_s) & (op == side)
+        return Histogram.of(self.requests["latency_ns"][chosen])
 
     def until(self, to_s: float) -> Pair:
         """Latencies of what it submitted before a time: it is done again up to there."""
@@ -133,12 +154,11 @@ class _Offered:
     requests: Requests  # on the job's own clock
     from_s: float
 
-    def until(self, to_s: float) -> Pair:
-        """Latencies from when requests were sent, of those sent before a time."""
-        sent = self.requests.sent_ns < (to_s - self.from_s) * NS_PER_S
-        latency = self.requests.done_ns - self.requests.sent_ns
-        reads, writes = (sent & (self.requests.is_write == side) for side in (False, True))
-        return Histogram.of(latency[reads]), Histogram.of(latency[writes])
+    def between(self, side: int, from_s: float, to_s: float) -> Histogram:
+        """Latencies from when requests were sent, of those sent between two times."""
+        sent = self.requests.sent_ns / NS_PER_S + self.from_s
+        chosen = (sent >= from_s) & (sent < to_s) & (self.requests.is_write == bool(side))
+        return Histogram.of((self.requests.done_ns - self.requests.sent_ns)[chosen])
 
     @property
     def outcome(self) -> JobOutcome:
@@ -345,9 +365,7 @@ class CoreOutcome:
         """Of the requests submitted between two times."""
         side = ("read", "write").index(direction)
         parts = [
-            Histogram(done.until(to_s)[side].counts - done.until(from_s)[side].counts).ended(
-                done.outcome.longest_ns(direction)
-            )
+            done.between(side, from_s, to_s).ended(done.outcome.longest_ns(direction))
             for done in self.done
         ]
         return Histogram.merged(parts)

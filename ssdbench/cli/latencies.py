@@ -19,7 +19,7 @@ def command(logs: tuple[Path, ...], as_json: bool) -> int:
     """Percentiles of fio's latency logs (write_lat_log), in constant memory.
 
     All logs are counted together. Percentiles come from fio's bins and are at most 1/64 too high.
-    Those with fewer than 10 I/Os above them are left out. A log with a damaged row is refused; only
+    Those with fewer than 50 I/Os above them are left out. A log with a damaged row is refused; only
     its last line may be incomplete.
     """
     from ssdbench.cli.documents.stored import DirectionLatencies, Latencies
@@ -67,7 +67,7 @@ def command(logs: tuple[Path, ...], as_json: bool) -> int:
 
 _FEW = {
     "indicative": "only indicative: fewer than 100 I/Os are above",
-    "suppressed": "left out: fewer than 10 I/Os are above",
+    "suppressed": "left out: fewer than 50 I/Os are above",
 }
 
 

@@ -1,12 +1,14 @@
 """What the warm-up before some points, and the return to its workload after them, tell of both."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
 from ssdbench.engine.series import stored_seconds
+from ssdbench.errors import UsageError
 from ssdbench.model.found import WarmUp
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Repeat
@@ -16,6 +18,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stages.measuring import read_measured
 from ssdbench.stats.around import Around, began_s
 from ssdbench.stats.evidence import Role, Stretch
+from ssdbench.stats.histogram import Histogram, from_arrays
 from ssdbench.stats.series import Series
 from ssdbench.stats.sustained import levels_of
 from ssdbench.stats.window import Needed, needed_window
@@ -52,6 +55,7 @@ def warmed(
                 rhythm_s=needed.rhythm_s,
                 capacity_bytes=target.size_bytes,
                 refilled=refilled,
+                latencies=_latencies((run_path / found.seconds_csv).with_name(HISTOGRAMS)),
             )
             return around, Needed(asked_s) if refilled else needed
     return Around(capacity_bytes=target.size_bytes), Needed(asked_s)
@@ -77,6 +81,18 @@ def _steady_part(
     )
     levels = levels_of([stretch]) is not None
     return stretch, needed_window(asked_s, series, two_levels=levels)
+
+
+@lru_cache(maxsize=4)
+def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
+    """Of the steady part, by direction; runs that are older kept none."""
+    if not path.is_file():
+        return {}
+    try:
+        with np.load(path) as stored:
+            return {name: from_arrays(stored, name) for name in ("read", "write")}
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise UsageError(f"{path} is damaged: {error}") from error
 
 
 def returned(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:

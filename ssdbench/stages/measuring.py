@@ -12,12 +12,14 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
 from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.seeds import derived
@@ -36,7 +38,7 @@ from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stages.fillproof import log_tolerance_bytes, written_between
 from ssdbench.stats.checks import LITTLE_TOLERANCE, MIN_BUFFERS_PER_WINDOW
-from ssdbench.stats.evidence import Role, Stretch
+from ssdbench.stats.evidence import HORIZON_S, Role, Stretch
 from ssdbench.stats.histogram import BINS, Histogram, arrays_of, from_arrays
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Measured, window_rates
@@ -59,6 +61,7 @@ SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 # the capacity): settling for too long costs time, settling too briefly costs the truth.
 UNKNOWN_SPARE_SHARE = 0.28
 
+MOST_PARTS = 20  # of a stretch of evidence, for its percentiles
 STEP_S = 10  # the settle rule looks every 10 s
 READ_BUDGET = 30  # windows
 UNBROKEN_BUDGET = 6  # times the least that an unbroken repeat takes: three hours
@@ -313,10 +316,22 @@ def _measured(
         before=Series(
             np.cumsum(series.column("duration_s")[before]), series.iops[before], unit="1/s"
         ),
+        read_parts=latency_parts(outcome, "read", from_s=counts_from_s, to_s=to_s),
+        write_parts=latency_parts(outcome, "write", from_s=counts_from_s, to_s=to_s),
+        streams_whole=_with_whole(outcome.streams(from_s=counts_from_s, to_s=to_s), outcome.jobs),
     )
     if not context.target.simulated:
         measured = _with_submission(measured, outcome.jobs)
     return with_held_back(workload, measured)
+
+
+def latency_parts(
+    outcome: Outcome, direction: str, *, from_s: float, to_s: float
+) -> tuple[Histogram, ...]:
+    """Latencies of what is evidence, cut into equal parts of a horizon or little more."""
+    parts = min(MOST_PARTS, max(1, int((to_s - from_s) / HORIZON_S)))
+    edges = np.linspace(from_s, to_s, parts + 1).tolist()
+    return tuple(outcome.latency(direction, from_s=a, to_s=b) for a, b in pairwise(edges))
 
 
 def _with_whole(seen: Sequence[StreamSeen], jobs: Sequence[JobOutcome]) -> tuple[StreamSeen, ...]:
@@ -350,6 +365,9 @@ def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured
         return measured
     return replace(
         measured,
+        read_parts=(),
+        write_parts=(),
+        streams_whole=(),
         read=Histogram.merged(job.read.latency for job in jobs),
         write=Histogram.merged(job.write.latency for job in jobs),
         streams=tuple(
@@ -364,14 +382,21 @@ def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured
 def write_measured(path: Path, measured: Measured) -> None:
     """Store a measured window durably: latency histograms and seconds."""
     cpu = np.nan if measured.cpu_percent is None else measured.cpu_percent
-    of_streams = arrays_of(streams=[s.histogram(d) for s in measured.streams for d in OF_STREAM])
-    shape = (len(measured.streams), len(OF_STREAM), BINS)
-    of_streams["streams"] = of_streams["streams"].reshape(shape)
+    of_streams: dict[str, npt.NDArray[Any]] = {}
+    for name, seen in (("streams", measured.streams), ("streams_whole", measured.streams_whole)):
+        of_streams |= arrays_of(**{name: [s.histogram(d) for s in seen for d in OF_STREAM]})
+        of_streams[name] = of_streams[name].reshape(len(seen), len(OF_STREAM), BINS)
     buffer = io.BytesIO()
     np.savez_compressed(
         buffer,
         allow_pickle=False,
-        **arrays_of(read=measured.read, write=measured.write, flush=measured.flush),
+        **arrays_of(
+            read=measured.read,
+            write=measured.write,
+            flush=measured.flush,
+            read_parts=measured.read_parts,
+            write_parts=measured.write_parts,
+        ),
         submit_percent=np.array(measured.submit_percent),
         start_in_flight=np.array(measured.start_in_flight),
         duration_s=measured.duration_s,
@@ -407,17 +432,25 @@ def read_measured(path: Path) -> Measured:
                 start_in_flight=float(stored.get("start_in_flight", 0.0)),
                 cpu_percent=None if np.isnan(cpu) else cpu,
                 before=before,
-                streams=tuple(_streams_seen(stored)),
+                streams=tuple(_streams_seen(stored, "streams")),
+                read_parts=tuple(from_arrays(stored, "read_parts")),
+                write_parts=tuple(from_arrays(stored, "write_parts")),
+                streams_whole=tuple(_streams_seen(stored, "streams_whole")),
             )
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
 
 
-def _streams_seen(stored: Mapping[str, Any]) -> Iterator[StreamSeen]:
-    """The streams as they are stored; results that are older have none, or less of each."""
+def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
+    """The streams as they are stored; results that are older have none, or less of each.
+
+    Rates are those of the windows.
+    """
     rates_of = stored.get("streams_iops", ())
     moved = stored.get("streams_bytes_per_s", np.zeros(len(rates_of)))
-    histograms = from_arrays(stored, "streams")
+    histograms = from_arrays(stored, name)
+    if not histograms:
+        return
     each = len(histograms) // max(1, len(rates_of))
     for number, (rates, moved_bytes_per_s) in enumerate(zip(rates_of, moved, strict=True)):
         read, write, *rest = histograms[number * each : (number + 1) * each]

@@ -10,9 +10,13 @@ Overhead: one generator start. Limits: a step that comes later than everything s
 be foreseen by any rule (docs/steady-state.md, "What they cannot see").
 """
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.seeds import derived
@@ -28,15 +32,19 @@ from ssdbench.engine.stage import (
     Unit,
 )
 from ssdbench.engine.units import own_findings
-from ssdbench.generator.base import Job
+from ssdbench.generator.base import Job, Outcome
+from ssdbench.host.files import write_atomic
 from ssdbench.model.findings.steadiness import Spent
 from ssdbench.model.found import Heated, WarmUp
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import Workload
 from ssdbench.stages.heating import heat_up
+from ssdbench.stages.measuring import latency_parts
+from ssdbench.stats.histogram import arrays_of
 from ssdbench.stats.steadystate import Series, Watch, findings, other_opinions, rule
 from ssdbench.units import format_duration, format_rate
 
@@ -112,14 +120,19 @@ class Steady(PlainStage):
     def units(self, context: Context, done: Sequence[WarmUpRecord]) -> Iterator[Unit[Job]]:
         """One long job."""
         seed = derived(context.seed, self.name, UNIT)
-        job = Job(name=UNIT, workload=self.workload, seed=seed)
+        log = not self.workload.streams  # whose I/Os are counted another way
+        job = Job(
+            name=UNIT, workload=self.workload, seed=seed, histogram_log=log, histogram_s=STEP_S
+        )
         yield Unit(UNIT, job, self.workload.label(), noted={"rule": self.rule})
 
     def measure(self, context: Context, unit: Unit[Job]) -> WarmUpRecord:
         """Write until the rule holds, the budget is used up, or the run must end."""
         with FioRun(context, [unit.work], phase="warmup", step_s=STEP_S) as run:
             verdict, spent = self._warm_up(context, run)
-            run.outcome()
+            outcome = run.outcome()
+        if verdict.steady and unit.work.histogram_log:
+            _keep(context.directory() / HISTOGRAMS, outcome, verdict.window_from_s, run.length_s)
         heated = self._heated(context, verdict)
         done = WarmUp(
             workload=self.workload,
@@ -196,6 +209,16 @@ class Steady(PlainStage):
         if self.max_time_s is not None and t_s >= self.max_time_s:
             return Spent(max_time_s=self.max_time_s)
         return None
+
+
+def _keep(path: Path, outcome: Outcome, from_s: float, to_s: float) -> None:
+    """Store the latencies of the steady part: evidence of points of the same workload."""
+    parts = {
+        side: latency_parts(outcome, side, from_s=from_s, to_s=to_s) for side in ("read", "write")
+    }
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays_of(**parts))
+    write_atomic(path, buffer.getvalue())
 
 
 def _warmth(heated: Heated | None) -> str:

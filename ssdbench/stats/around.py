@@ -1,11 +1,12 @@
 """What a run knows of a drive besides the repeats of a point, and the evidence that both make."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ssdbench.model.result import Repeat
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stats.evidence import Role, Stretch
+from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import Measured
 from ssdbench.stats.sustained import Evidence
 
@@ -24,6 +25,12 @@ class Around:
     rhythm_s: float | None = None  # of the rate under the warm-up, where it matters
     capacity_bytes: int = 0
     refilled: bool = False
+    # Of the steady part of the warm-up, by direction, in parts of about ten minutes.
+    latencies: Mapping[str, Sequence[Histogram]] = field(default_factory=dict)
+
+    def latencies_of(self, workload: Workload) -> Mapping[str, Sequence[Histogram]]:
+        """Those that are evidence of a workload: of the same, with no fill in between."""
+        return {} if workload != self.workload or self.refilled else self.latencies
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:

@@ -81,6 +81,15 @@ class Measured:
     cpu_percent: float | None = None  # of the busiest generator thread
     before: Series | None = None  # seconds just before the window that are evidence, in IOPS
     streams: tuple[StreamSeen, ...] = ()  # where the workload has streams
+    # Latencies of all that is evidence, in parts of about a horizon; none: the window's alone.
+    read_parts: tuple[Histogram, ...] = ()
+    write_parts: tuple[Histogram, ...] = ()
+    streams_whole: tuple[StreamSeen, ...] = ()  # over all that is evidence
+
+    def parts(self, direction: str) -> tuple[Histogram, ...]:
+        """Latencies of "read" or "write" over all that is evidence."""
+        own = self.read_parts if direction == "read" else self.write_parts
+        return own or (self.read if direction == "read" else self.write,)
 
     @property
     def series(self) -> Series:

@@ -4,7 +4,7 @@ The value is the mean over repeats. The bound is what a planner uses: the lower 
 the horizon, from all that is known of the workload (`ssdbench.stats.sustained`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
@@ -13,6 +13,7 @@ from ssdbench.model.result import PointResult, Repeat, Verdict
 from ssdbench.model.workload import Point
 from ssdbench.stats.around import Around, evidence_of
 from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats
+from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import Context, Measured, WindowRates, window_rates
 from ssdbench.stats.pointfindings import all_findings
 from ssdbench.stats.streams import flush_latencies, latencies, stream_results
@@ -40,7 +41,8 @@ def judge_point(
     if not repeats or len(repeats) != len(measured):
         raise ValueError(f"{len(repeats)} repeats with {len(measured)} windows cannot be judged")
     known = sustained(evidence_of(point, repeats, measured, around or Around()))
-    estimates = point_estimates(repeats, measured, known)
+    warmed = (around or Around()).latencies_of(point.workload)
+    estimates = point_estimates(repeats, measured, known, warmed)
     if point.workload.paced:
         estimates = tuple(without_bound(one, "the job sets the pace") for one in estimates)
     findings = all_findings(point, repeats, measured, context, estimates, known)
@@ -91,13 +93,21 @@ def _verdict(found: Sequence[Finding], context: Context) -> Verdict:
 
 
 def point_estimates(
-    repeats: Sequence[Repeat], measured: Sequence[Measured], known: Sustained
+    repeats: Sequence[Repeat],
+    measured: Sequence[Measured],
+    known: Sustained,
+    warmed: Mapping[str, Sequence[Histogram]],
 ) -> tuple[Estimate, ...]:
-    """All numbers of a point, rates first, then latencies of each direction that did I/O."""
+    """All numbers of a point, rates first, then latencies of each direction that did I/O.
+
+    `warmed` has the latencies of the warm-up, where they are evidence of the point.
+    """
     artifacts = tuple(repeat.artifacts for repeat in repeats)
     estimates = [*_rates(repeats, measured, known)]
-    estimates += latencies([m.read for m in measured], "read")
-    estimates += latencies([m.write for m in measured], "write")
+    for direction in ("read", "write"):
+        parts = [part for m in measured for part in m.parts(direction)]
+        windows = [m.read if direction == "read" else m.write for m in measured]
+        estimates += latencies(windows, direction, [*warmed.get(direction, ()), *parts])
     estimates += flush_latencies([m.flush for m in measured])
     return tuple(estimate.model_copy(update={"artifacts": artifacts}) for estimate in estimates)
 

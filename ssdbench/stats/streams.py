@@ -30,7 +30,14 @@ def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[St
     streams = workload.streams
     if not streams or any(len(m.streams) != len(streams) for m in measured):
         return ()
-    measured = [replace(m, streams=tuple(map(with_waits, streams, m.streams))) for m in measured]
+    measured = [
+        replace(
+            m,
+            streams=tuple(map(with_waits, streams, m.streams)),
+            streams_whole=tuple(map(with_waits, streams, m.streams_whole or m.streams)),
+        )
+        for m in measured
+    ]
     found = [
         StreamResult(
             name=stream.name,
@@ -64,10 +71,13 @@ def with_held_back(workload: Workload, measured: Measured) -> Measured:
     if not any(stream.offered_iops for stream in workload.streams):
         return measured
     streams = list(map(with_waits, workload.streams, measured.streams))
+    whole = list(map(with_waits, workload.streams, measured.streams_whole))
     return replace(
         measured,
         read=Histogram.merged(one.read for one in streams),
         write=Histogram.merged(one.write for one in streams),
+        read_parts=(Histogram.merged(one.read for one in whole),) if whole else (),
+        write_parts=(Histogram.merged(one.write for one in whole),) if whole else (),
     )
 
 
@@ -142,11 +152,17 @@ def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
     return any(map(missing, shares, counts))
 
 
-def latencies(histograms: Sequence[Histogram], direction: str) -> list[Estimate]:
-    """Mean and percentiles of one direction over all repeats; none where it did no I/O."""
+def latencies(
+    histograms: Sequence[Histogram], direction: str, parts: Sequence[Histogram] = ()
+) -> list[Estimate]:
+    """Mean of one direction over the windows of all repeats; none where it did no I/O.
+
+    Its percentiles are over `parts`, which hold all that is evidence, where they are told.
+    """
     histograms = [histogram for histogram in histograms if histogram.n]
     if not histograms:
         return []
+    parts = [part for part in parts if part.n] or histograms
     means = [histogram.mean_ns() for histogram in histograms]
     upper = upper_tolerance(means)
     worst = float(np.max(means))
@@ -156,7 +172,7 @@ def latencies(histograms: Sequence[Histogram], direction: str) -> list[Estimate]
             "direction": direction,
         }
     )
-    return [mean, *latency_estimates(histograms, direction)]
+    return [mean, *latency_estimates(parts, direction, lasting=True)]
 
 
 def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
@@ -190,9 +206,13 @@ def _estimates(numbers: Sequence[int], measured: Sequence[Measured]) -> Iterator
         merged = [
             Histogram.merged([m.streams[n].histogram(direction) for n in numbers]) for m in measured
         ]
+        whole = [
+            Histogram.merged([m.streams_whole[n].histogram(direction) for n in numbers])
+            for m in measured
+        ]
         if any(histogram.n for histogram in merged):
             rates = [sum(m.streams[n].iops(direction) for n in numbers) for m in measured]
             rate = mean_of_repeats(rates, "iops", "1/s")
             # The bound is the point's: it alone is judged over the horizon.
             yield rate.model_copy(update={"direction": direction, "bound": None})
-            yield from latencies(merged, direction)
+            yield from latencies(merged, direction, whole)

@@ -67,7 +67,7 @@ GLOSSARY = (
     ("Drive fill", "As many bytes as the part of the drive under test holds, written once."),
     ("QD 32 × 4", "Four jobs, each keeping 32 I/Os in flight."),
     ("Indicative, suppressed", "A percentile with fewer than 100 independent slower I/Os behind it "
-     "is marked ≈; with fewer than 10 it is not printed."),
+     "is marked ≈; with fewer than 50 it is not printed."),
 )  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def latency_cell(estimate: Estimate | None) -> Cell:
     if estimate.at_least:
         return Cell(f"above {format_ns(estimate.value)}", "muted", hint="its upper end is unknown")
     if estimate.status == "suppressed":
-        return Cell("too few", "muted", hint="fewer than 10 independent I/Os lie beyond it")
+        return Cell("too few", "muted", hint="fewer than 50 independent I/Os lie beyond it")
     mark = "≈ " if estimate.status == "indicative" else ""
     return Cell(mark + format_ns(estimate.value), "muted" if mark else "")
 

@@ -21,11 +21,12 @@ from ssdbench.model.workload import Workload
 from ssdbench.stages.pts.parts import SPACING, Cell, Phase
 from ssdbench.stats.checks import LITTLE_TOLERANCE
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
-from ssdbench.stats.percentiles import INDICATIVE_BEYOND, QUANTILES
+from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.ptsrounds import RoundWindow, round_window
 from ssdbench.stats.standardrules import ROUNDS
 
 FIVE_NINES = "p99.999"
+LEVEL_BEYOND = 10  # I/Os that lie beyond a level of the standard's histogram
 
 
 class PtsRecord(UnitRecord):
@@ -217,7 +218,7 @@ def _latency(latency: Histogram) -> PtsLatency | None:
 def _levels(latency: Histogram) -> Iterator[tuple[str, float]]:
     """The levels of the standard's histogram that enough I/Os lie beyond."""
     for name, quantile in QUANTILES.items():
-        if quantile >= 0.99 and latency.n * (1 - quantile) >= INDICATIVE_BEYOND:
+        if quantile >= 0.99 and latency.n * (1 - quantile) >= LEVEL_BEYOND:
             yield name, latency.percentile_ns(quantile)
 
 
