@@ -112,7 +112,7 @@ def test_the_command_prints_what_a_person_reads(tmp_path: Path) -> None:
 
 
 def test_percentiles_beyond_which_too_few_ios_lie_are_left_out(tmp_path: Path) -> None:
-    path = a_log(tmp_path / "a.log", [(150_000, 0)] * 1500)
+    path = a_log(tmp_path / "a.log", [(150_000, 0)] * 6500)
 
     told = CliRunner().invoke(command, [str(path)])
     document = json.loads(CliRunner().invoke(command, [str(path), "--json"]).output)

@@ -73,6 +73,10 @@ def test_the_settle_phase_is_stored_and_not_counted(run: ARun) -> None:
     windows = read_measured(run.path / repeat.artifacts / "histograms.npz")
     assert windows.write.n == windows.write_ios.sum()
     assert np.all(windows.write_ios < 150)
+    assert windows.before is not None
+    counted = windows.before.t_s[-1] * 100 + windows.write.n
+    assert sum(part.n for part in windows.write_parts) == pytest.approx(counted, rel=0.01)
+    assert counted > 1.5 * windows.write.n  # what settled is evidence of latencies, too
 
 
 def test_a_write_point_settles_until_the_spare_area_was_written(run: ARun) -> None:

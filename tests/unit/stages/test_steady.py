@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ssdbench.engine.stage import Limits, RateHint
@@ -8,6 +9,7 @@ from ssdbench.model.finding import Code
 from ssdbench.model.found import WarmUp
 from ssdbench.model.result import StageResult, SteadyVerdict
 from ssdbench.stages.steady import Steady
+from ssdbench.stats.histogram import from_arrays
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_workload, result_of
 
@@ -145,3 +147,17 @@ def test_the_plan_says_when_a_warm_up_is_given_up_without_contradicting_itself(
 )
 def test_a_warm_up_is_given_the_time_for_two_windows_of_its_rule(rule: str, least_s: int) -> None:
     assert Steady("01-steady", a_workload(WearyDrive()), rule=rule).least_s() == least_s
+
+
+def test_the_latencies_of_the_steady_part_are_kept_in_parts(run: ARun) -> None:
+    run.drive = WearyDrive(size_bytes=256 * 1024 * 1024)
+
+    steady = run.precondition().steady().go().stages[1]
+
+    seconds = run.path / warm_up_of(steady).seconds_csv
+    with np.load(seconds.with_name("histograms.npz")) as stored:
+        parts = from_arrays(stored, "write")
+    verdict = verdict_of(steady)
+    length_s = verdict.checked_s - verdict.window_from_s
+    assert len(parts) == max(1, int(length_s / 600))
+    assert sum(part.n for part in parts) == pytest.approx(length_s * run.drive.floor_iops, rel=0.05)

@@ -12,6 +12,7 @@ from ssdbench.stats.histogram import (
 )
 from ssdbench.stats.percentiles import (
     design_effect,
+    lasting_percentile,
     latency_estimates,
     percentile,
     smallest_sample,
@@ -78,7 +79,7 @@ def test_independent_ios_have_no_design_effect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ios", "status"), [(10_000, "published"), (1_500, "indicative"), (900, "suppressed")]
+    ("ios", "status"), [(10_000, "published"), (6_500, "indicative"), (4_900, "suppressed")]
 )
 def test_a_percentile_is_published_only_with_a_hundred_ios_beyond_it(ios: int, status: str) -> None:
     result = percentile([Histogram.of(np.arange(1, ios + 1) * 1000)], 0.99)
@@ -137,3 +138,19 @@ def test_stored_histograms_keep_their_longest_latency_and_older_ones_have_none()
     assert from_arrays(stored, "read")[0].longest_ns == 20e9
     assert from_arrays({"read": slow.counts}, "read")[0].longest_ns is None
     assert from_arrays(stored, "flush") == []
+
+
+def test_a_lasting_load_has_no_limit_below_its_worst_section() -> None:
+    rng = np.random.default_rng(5)
+    quiet = [Histogram.of(clustered(rng, 10_000)) for _ in range(9)]
+    worse = Histogram.of(1.5 * clustered(rng, 10_000))
+
+    found, windows = lasting_percentile([*quiet, worse], 0.99), percentile([*quiet, worse], 0.99)
+
+    assert found is not None
+    assert windows is not None
+    assert windows.upper_ns is not None
+    assert found.upper_ns == worse.percentile_ns(0.99) > windows.upper_ns
+    assert found.high_ns == found.upper_ns
+    # One I/O of a section beyond p99.99 says too little of it.
+    assert lasting_percentile(quiet, 0.9999) == percentile(quiet, 0.9999)

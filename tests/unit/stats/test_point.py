@@ -8,6 +8,7 @@ import pytest
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import PointResult, Repeat, SteadyVerdict
 from ssdbench.model.workload import ActiveRange, IoEngine, Pattern, Point, Stream, Workload
+from ssdbench.stats.around import Around
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Context, Measured, judge_point, window_rates
@@ -405,3 +406,24 @@ def test_a_rhythm_that_is_too_long_for_windows_is_blamed_and_not_the_host() -> N
     assert "host" in vary.advice
     assert "1 h" not in vary.message
     assert "30 min" in vary.message
+
+
+def test_settling_and_a_warm_up_that_saw_worse_are_in_the_limit_of_a_percentile() -> None:
+    windows = steady_windows()
+    repeats = [a_repeat(i, m) for i, m in enumerate(windows, 1)]
+    slow = Histogram.of(np.random.default_rng(1).gamma(16, 8.5e4, 40_000))
+    settled = [replace(windows[0], write_parts=(slow, windows[0].write)), *windows[1:]]
+    of_warm_up = Around(workload=a_point().workload, latencies={"write": [slow]})
+    other = Around(workload=a_point(iodepth=1).workload, latencies={"write": [slow]})
+
+    def limit_ns(measured: list[Measured], around: Around | None = None) -> float:
+        estimate = judge_point(a_point(), repeats, measured, PLANNABLE, around=around).estimate(
+            "lat_p99_ns"
+        )
+        assert estimate is not None
+        assert estimate.bound is not None
+        return estimate.bound
+
+    assert limit_ns(settled) >= slow.percentile_ns(0.99)
+    assert limit_ns(windows, of_warm_up) >= slow.percentile_ns(0.99)
+    assert limit_ns(windows, other) == limit_ns(windows) < 0.9 * slow.percentile_ns(0.99)
