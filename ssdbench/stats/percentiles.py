@@ -44,6 +44,11 @@ class Percentile:
     status: str
     at_least: bool = False  # it lies in the last bin, whose end is not known: or longer
 
+    @property
+    def beyond(self) -> float:
+        """Independent I/Os beyond it."""
+        return self.n_effective * (1 - self.quantile) * (1 + 1e-9)
+
 
 def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
     """Variance over mean of the number of I/Os slower than `value_ns`, per section; at least 1.

@@ -35,6 +35,7 @@ from ssdbench.stages.pts.stage import (
 )
 from ssdbench.stages.pts.work import (
     FIVE_NINES,
+    LEVEL_BEYOND,
     Measure,
     PtsRecord,
     histogram_of,
@@ -226,7 +227,7 @@ def _latency(cells: Sequence[PtsCell]) -> PtsLatency | None:
     nines = percentile(
         [histogram_of(cell) for cell in cells if cell.bins is not None], QUANTILES[FIVE_NINES]
     )
-    enough = nines is not None and nines.status != "suppressed"
+    enough = nines is not None and not nines.at_least and nines.beyond >= LEVEL_BEYOND
     return PtsLatency(
         min_ns=min(latency.min_ns for latency in seen),
         mean_ns=sum(latency.mean_ns for latency in seen) / len(seen),
