@@ -45,7 +45,7 @@ class Repeat(UnitRecord):
     at_fills: float = 0.0  # drive fills that the run had written when it began
     at_s: float | None = None  # of the run, on the target's clock; None in results older than it
     unbroken_s: float = 0.0  # how long its load had to run without a break before its window
-    settles_late: bool = False  # the others of its point must settle for as long as it did
+    settled_after_s: float = 0.0  # others of its point must settle for as long; 0 for as usual
     measure_from_s: float
     measure_to_s: float
     iops: Rate

@@ -44,7 +44,7 @@ from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Measured, window_rates
 from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
 from ssdbench.stats.series import History, Series
-from ssdbench.stats.settle import UNBROKEN_S, Settle, settles_late
+from ssdbench.stats.settle import Settle, settled_after_s
 from ssdbench.stats.steadystate import findings
 from ssdbench.stats.streams import with_held_back
 from ssdbench.stats.sustained import levels_of
@@ -64,7 +64,8 @@ UNKNOWN_SPARE_SHARE = 0.28
 MOST_PARTS = 20  # of a stretch of evidence, for its percentiles
 STEP_S = 10  # the settle rule looks every 10 s
 READ_BUDGET = 30  # windows
-UNBROKEN_BUDGET = 6  # times the least that an unbroken repeat takes: three hours
+UNBROKEN_BUDGET = 3  # times the least that an unbroken repeat takes
+LEAST_UNBROKEN_BUDGET_S = 3 * 3600.0
 PAST_KERNEL = "past-kernel.json"  # beside the seconds of a repeat that no kernel counted
 DISTURBED_SHARE = 0.01  # of our own I/Os; below, housekeeping such as a SMART poll
 
@@ -100,7 +101,7 @@ class PlannedRepeat:
     repeat: int  # from 1
     pass_order: int  # position in its pass
     seed: int
-    unbroken: bool = False  # it shows that the load lasts, and how long it takes to settle
+    unbroken_s: float = 0.0  # it runs for so long, to show that the load lasts; 0 for the others
     from_s: float = 0.0  # no evidence before: an unbroken repeat of the same point settled by then
     level_iops: float | None = None  # that the unbroken repeat kept
     unbroken_in: str = ""  # the directory of that repeat, below the run's
@@ -120,7 +121,7 @@ def measure(
     job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
     free = workload.writes and not workload.paced
     buffer = buffer_bytes(context.target, context.results) if free else 0
-    unbroken_s = how.unbroken_s if asked.unbroken else 0.0
+    unbroken_s = asked.unbroken_s
     rule = replace(
         _rule(context, workload, how, buffer),
         unbroken_s=unbroken_s,
@@ -181,7 +182,7 @@ def measure(
         at_fills=at_fills,
         at_s=at_s,
         unbroken_s=unbroken_s,
-        settles_late=unbroken_s > 0 and _settles_late(section, run.series, workload, how),
+        settled_after_s=_settled_after_s(section, run.series, workload, how),
         measure_from_s=from_s,
         measure_to_s=run.length_s,
         iops=rates.iops,
@@ -226,12 +227,15 @@ def _needed_by(flat: Series, how: Measuring) -> Needed:
     return needed_window(how.measure_s, flat, two_levels=levels, short=True)
 
 
-def _settles_late(section: Section, series: Recorder, workload: Workload, how: Measuring) -> bool:
-    """Whether other repeats of the point must settle for as long as this unbroken one did."""
-    if section.settle is None or not section.settle.steady:
-        return False
+def _settled_after_s(
+    section: Section, series: Recorder, workload: Workload, how: Measuring
+) -> float:
+    """How long other repeats of the point must settle, by this unbroken one; 0 for as usual."""
+    if not section.rule.unbroken_s or section.settle is None or not section.settle.steady:
+        return 0.0
     history = History.of(Series(series.t_s, series.iops, unit="1/s"))
-    return settles_late(history, how.write_window_s if workload.writes else how.flat_s)
+    usual_s = how.write_window_s if workload.writes else how.flat_s
+    return settled_after_s(history, usual_s, section.settle.window_from_s)
 
 
 def _spent(
@@ -241,7 +245,8 @@ def _spent(
     if how.settle_s is not None and t_s >= how.settle_s:
         return True
     if rule.unbroken_s or rule.level_iops is not None:
-        return t_s >= UNBROKEN_BUDGET * max(rule.from_s + rule.window_s, UNBROKEN_S)
+        least_s = max(rule.from_s + rule.window_s, rule.unbroken_s)
+        return t_s >= max(LEAST_UNBROKEN_BUDGET_S, UNBROKEN_BUDGET * least_s)
     if not workload.writes:
         return t_s >= how.read_budget_s()
     # A small or fast drive is filled before the rule has seen two windows; fills end none of those.

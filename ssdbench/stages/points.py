@@ -52,6 +52,8 @@ from ssdbench.stages.measuring import (
     measure,
     read_measured,
 )
+from ssdbench.stages.unbroken import LONG, is_heaviest
+from ssdbench.stages.unbroken import planned as planned_repeat
 from ssdbench.stats.around import Around, evidence_of
 from ssdbench.stats.blocklayer import block_layer_costs
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
@@ -195,19 +197,21 @@ class PointStage(PlainStage):
         self, point: Point, target: TargetInfo, hint: RateHint, drive: Reckoned, *, first: bool
     ) -> list[tuple[float, float]]:
         """Seconds and bytes written of each repeat."""
-        same = all(one.workload.layout == point.workload.layout for one in self._beside(point))
+        writers = [one.workload for one in self._group(point) if one.workload.writes]
+        same = all(writer.layout == point.workload.layout for writer in writers)
         later = replace(self._how, spare_share=0.0) if same else self._how
-        long = _repeat_costs(point.workload, self._how if first else later, target, hint, drive)
+        times = LONG if is_heaviest(point, self._group(point)) else 1
+        begin = self._how if first else later
+        begin = replace(begin, unbroken_s=times * begin.unbroken_s)
+        long = _repeat_costs(point.workload, begin, target, hint, drive)
         other = replace(later, unbroken_s=0.0)
         return [
             long,
             *[_repeat_costs(point.workload, other, target, hint, drive)] * (self.repeats - 1),
         ]
 
-    def _beside(self, point: Point) -> list[Point]:
-        """The points of its group that write."""
-        group = next(group for group in self.groups if point in group)
-        return [one for one in group if one.workload.writes]
+    def _group(self, point: Point) -> tuple[Point, ...]:
+        return next(group for group in self.groups if point in group)
 
     def _unbroken(self) -> list[str]:
         """That the first repeat of each point is long."""
@@ -215,7 +219,8 @@ class PointStage(PlainStage):
             return []
         return [
             f"the first repeat of each point runs for {format_duration(self.how.unbroken_s)} or "
-            "more without a break, to see whether its rate lasts"
+            "more without a break, to see whether its rate lasts; that of the heaviest one that "
+            f"reads, and of the heaviest mix, for {format_duration(LONG * self.how.unbroken_s)}"
         ]
 
     def _unsettled(self) -> list[str]:
@@ -256,7 +261,8 @@ class PointStage(PlainStage):
             while wanted:
                 for position, one in enumerate(wanted):
                     more = max(planned, number + len(wanted) - position)
-                    yield _unit(_after_unbroken(one, by_point(done)), number, more)
+                    known = planned_repeat(one, group, by_point(done), self.how.unbroken_s)
+                    yield _unit(known, number, more)
                     number += 1
                 wanted = next_pass(
                     self.name,
@@ -376,7 +382,6 @@ class PointStage(PlainStage):
                     repeat=number,
                     pass_order=place,
                     seed=derived(seed, self.name, point.id, number),
-                    unbroken=number == 1,
                 )
                 for place, point in enumerate(order)
             ]
@@ -486,19 +491,6 @@ def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[
         return key != warm_up.layout, first.pattern is Pattern.SEQUENTIAL, first.block_bytes
 
     return tuple(tuple(groups[key]) for key in sorted(groups, key=place))
-
-
-def _after_unbroken(one: PlannedRepeat, repeats: Mapping[str, Sequence[Repeat]]) -> PlannedRepeat:
-    """It settles for as long as the unbroken repeat of its point needed, and is held to its level.
-
-    The unbroken repeat came first; where it was not flat, or moved between levels, it holds none.
-    """
-    own = repeats.get(one.point.id, ())
-    long = next((repeat for repeat in own if repeat.unbroken_s and repeat.settle), None)
-    if long is None or long.settle is None or one.unbroken or not long.settle.steady:
-        return one
-    from_s = long.settle.window_from_s if long.settles_late else 0.0
-    return replace(one, from_s=from_s, level_iops=long.settle.mean, unbroken_in=long.artifacts)
 
 
 def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:

@@ -20,7 +20,7 @@ from ssdbench.stats.evidence import MINUTE_S, Role, Stretch, lower_limit
 from ssdbench.stats.pss import BLOCKS
 from ssdbench.stats.series import Floats, History, Series
 from ssdbench.stats.sustained import levels_of
-from ssdbench.stats.trend import largest_step, trend
+from ssdbench.stats.trend import Step, largest_step, trend
 from ssdbench.stats.watch import Criterion, Look
 
 WINDOW_S = 60.0
@@ -77,7 +77,8 @@ class Settle:
             blocks = history.blocks(at_s - window_s, at_s, BLOCKS)
         moves = _moves(blocks)
         if unbroken_s:
-            moves = max(moves, _steps(history, at_s - window_s, at_s))
+            step = _step(history, at_s - window_s, at_s)
+            moves = max(moves, abs(step.change) if step else 0.0)
         elif self.level_iops is not None:
             moves = max(moves, _carried(history, at_s - window_s, at_s, self.level_iops))
         return Look(
@@ -102,18 +103,18 @@ def _elsewhere(blocks: Floats, level: float) -> bool:
     return bool(abs(mean - level) > max(MOVES * level, ERRORS * error))
 
 
-def _steps(history: History, from_s: float, to_s: float) -> float:
-    """The change at the clearest step between minutes; 0 without one, or between two levels.
+def _step(history: History, from_s: float, to_s: float) -> Step | None:
+    """The clearest step between minutes, if it matters; none between two levels.
 
     Levels that the rate keeps returning to are judged as such, over the whole point.
     """
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
     if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:
-        return 0.0
+        return None
     ends_s = np.cumsum(np.full(len(minutes), MINUTE_S))
     levels = levels_of([Stretch(Role.REPEAT, Series(ends_s, minutes, unit="1/s"))])
-    return 0.0 if levels else abs(found.change)
+    return None if levels else found
 
 
 def _carried(history: History, from_s: float, to_s: float, level: float) -> float:
@@ -126,6 +127,12 @@ def _carried(history: History, from_s: float, to_s: float, level: float) -> floa
     return abs(found.change) if len(since) > 1 and not _elsewhere(since, level) else 0.0
 
 
-def settles_late(history: History, usual_s: float) -> bool:
-    """Whether a load still changed its rate after the time that a usual repeat settles for."""
-    return _steps(history, usual_s, history.end_s) > 0
+def settled_after_s(history: History, usual_s: float, flat_from_s: float) -> float:
+    """When a load stopped changing its rate; 0 where that was before `usual_s`, when repeats count.
+
+    The end of the last clear step between minutes, and never later than `flat_from_s`.
+    """
+    at_s = usual_s
+    while at_s < flat_from_s and (found := _step(history, at_s, history.end_s)) is not None:
+        at_s = history.end_s - MINUTE_S * (found.of - found.place - 1)
+    return min(at_s, flat_from_s) if at_s > usual_s else 0.0

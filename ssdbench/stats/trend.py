@@ -84,6 +84,7 @@ class Step:
     """The clearest place that parts values into two levels."""
 
     place: int  # values before it
+    of: int  # values in all
     change: float  # of the mean after it against that before, as a share
     p: float  # Student's t, times the number of places that were tried
 
@@ -109,4 +110,4 @@ def largest_step(values: Sequence[float] | Floats) -> Step | None:
     if not before[best]:
         return None
     p = min(1.0, (n - 1) * t_two_sided_p(float(scores[best]), n - 2))
-    return Step(best + 1, float(after[best] / before[best] - 1), p)
+    return Step(best + 1, n, float(after[best] / before[best] - 1), p)

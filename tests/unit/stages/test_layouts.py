@@ -9,8 +9,9 @@ from ssdbench.model.found import Points
 from ssdbench.model.result import Repeat, RunResult
 from ssdbench.model.workload import Pattern, Point, Workload
 from ssdbench.stages.extra import Extra, next_pass, reasons
-from ssdbench.stages.measuring import Measuring
+from ssdbench.stages.measuring import Measuring, PlannedRepeat
 from ssdbench.stages.points import Judging, PointStage, by_layout
+from ssdbench.stages.unbroken import planned
 from tests.support.builders import a_verdict
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_point, a_workload
@@ -101,10 +102,10 @@ def test_the_first_repeat_of_each_point_is_unbroken(tmp_path: Path) -> None:
 
     result = a_run(tmp_path / "run", *points)
 
-    for point in result.points:
+    for point, least_s in zip(result.points, (600, 2400), strict=True):
         first, second = point.repeats
-        assert first.unbroken_s == 600
-        assert first.settle_s >= 600
+        assert first.unbroken_s == least_s  # the only one that reads runs four times as long
+        assert first.settle_s >= least_s
         assert second.unbroken_s == 0
         assert second.settle_s < 600
         assert Code.NOT_SUSTAINED not in {finding.code for finding in point.findings}
@@ -124,7 +125,7 @@ def test_a_point_without_an_unbroken_stretch_is_not_valid(tmp_path: Path) -> Non
 
     (finding,) = [f for f in point.findings if f.code is Code.NOT_SUSTAINED]
     assert point.verdict == "NOT VALIDATED"
-    assert finding.message.startswith("the load ran for 2 min 00 s at most without a break")
+    assert finding.message.startswith("the load ran for 8 min 00 s at most without a break")
 
 
 def a_repeat(number: int, *, steady: bool, unbroken_s: float = 0.0) -> Repeat:
@@ -190,3 +191,48 @@ def test_a_workload_that_writes_less_than_a_mapping_unit_has_the_layout_of_one_u
     small: Workload = a_workload(DRIVE, block=512)
 
     assert small.layout == a_workload(DRIVE, block=4096).layout
+
+
+READS_SHALLOW = a_point(DRIVE, "shallow", read=100)
+READS_DEEP = READS_SHALLOW.model_copy(
+    update={"id": "deep", "workload": READS_SHALLOW.workload.model_copy(update={"iodepth": 32})}
+)
+
+
+def moved(point: Point, bytes_per_s: float, *, unbroken_s: float, late_s: float = 0.0) -> Repeat:
+    one = a_repeat(1, steady=True, unbroken_s=unbroken_s)
+    return one.model_copy(
+        update={
+            "point": point.id, "bw_bytes_per_s": bytes_per_s, "settled_after_s": late_s,
+        }
+    )  # fmt: skip
+
+
+def of(point: Point, number: int, repeats: dict[str, list[Repeat]]) -> PlannedRepeat:
+    one = PlannedRepeat(point, number, 0, seed=1)
+    return planned(one, (READS_SHALLOW, READS_DEEP), repeats, 1800)
+
+
+def test_the_deepest_reads_run_for_two_hours_and_serve_those_that_move_fewer_bytes() -> None:
+    first = {p.id: of(p, 1, {}).unbroken_s for p in (READS_SHALLOW, READS_DEEP)}
+    deep = [moved(READS_DEEP, 100e6, unbroken_s=7200)]
+    shallow = [moved(READS_SHALLOW, 20e6, unbroken_s=1800)]
+
+    second = of(READS_SHALLOW, 2, {"deep": deep, "shallow": shallow})
+
+    assert first == {"shallow": 1800, "deep": 7200}
+    assert second.unbroken_s == 0
+    assert second.level_iops == shallow[0].settle.mean if shallow[0].settle else False
+
+
+@pytest.mark.parametrize(
+    ("deep_bytes_per_s", "late_s"), [(10e6, 0.0), (100e6, 2700.0)],
+)  # fmt: skip
+def test_reads_that_are_not_shown_to_be_easier_run_for_two_hours_themselves(
+    deep_bytes_per_s: float, late_s: float
+) -> None:
+    """The deep ones moved fewer bytes after all, or slowed down after 45 minutes."""
+    deep = [moved(READS_DEEP, deep_bytes_per_s, unbroken_s=7200, late_s=late_s)]
+    shallow = [moved(READS_SHALLOW, 20e6, unbroken_s=1800)]
+
+    assert of(READS_SHALLOW, 2, {"deep": deep, "shallow": shallow}).unbroken_s == 7200

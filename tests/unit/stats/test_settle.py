@@ -5,7 +5,7 @@ import pytest
 
 from ssdbench.model.result import SteadyVerdict
 from ssdbench.stats.series import Floats, History, Series
-from ssdbench.stats.settle import UNBROKEN_S, Settle, settles_late
+from ssdbench.stats.settle import UNBROKEN_S, Settle, settled_after_s
 from ssdbench.stats.trend import largest_step
 from ssdbench.stats.watch import Watch
 
@@ -106,4 +106,6 @@ def test_a_load_that_changes_after_a_usual_settle_phase_settles_late(
 ) -> None:
     load = a_load((minute, READS), (30, (0.67 if late else 1.0) * READS))
 
-    assert settles_late(History.of(load), 60.0) is late
+    at_s = settled_after_s(History.of(load), 60.0, 1200.0)
+
+    assert at_s == pytest.approx(60.0 * minute if late else 0.0, abs=121)
