@@ -43,6 +43,8 @@ from ssdbench.stages.ratesearch import (
     MOST_CLIENTS,
     SETTLES_S,
     OfferedRate,
+    aimed_s,
+    longest_s,
     next_load,
     overloaded,
     rises,
@@ -75,7 +77,9 @@ class Load(Rate):
         """Half an hour, more where clients grow or waits still get longer, whatever the drive."""
         look_s = MOST_GROWTHS * (self.window_s + self.settle_s) * self.clients_grow
         counted_s = max(LASTS_S - SETTLES_S, self.repeats * (self.window_s + self.settle_s))
-        seconds = (SETTLES_S + counted_s, SETTLES_S + look_s + MORE_TRIALS * counted_s)
+        rare_s = min(aimed_s(self, self.load_iops), longest_s(self, self.settle_s))
+        most_s = max(MORE_TRIALS * counted_s, rare_s)
+        seconds = (SETTLES_S + max(counted_s, rare_s), SETTLES_S + look_s + most_s)
         share = 1 - self.workload.read_percent / 100
         bytes_per_s = share * self.workload.block_bytes * self.load_iops
         return StagePlan.of(
@@ -90,7 +94,8 @@ class Load(Rate):
             bytes_written=(seconds[0] * bytes_per_s, seconds[1] * bytes_per_s),
             notes=[
                 "the load lasts for half an hour, of which the first ten minutes do not count; up "
-                f"to {MORE_TRIALS} times as long is counted while waits still get longer",
+                f"to {MORE_TRIALS} times as long is counted while waits still get longer or few "
+                "requests lie beyond the percentile",
                 *([GROWS] if self.clients_grow else []),
             ],
         )

@@ -108,7 +108,7 @@ def next_load(
 
     First, it is offered until clients suffice and ten minutes have passed, which counts for
     nothing. Then come the trials, at least as many as were asked for and half an hour with that
-    first time; more, while waits still get longer.
+    first time; more, while waits still get longer, or few requests lie beyond the percentile.
     """
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
@@ -124,11 +124,24 @@ def next_load(
     tried = trials(done)
     lasted_s = sum(step.window_s + settle_s for step in tried)
     enough = len(tried) >= sought.repeats and lasted_s >= LASTS_S - SETTLES_S
-    if enough and not (rises(tried) and lasted_s < MORE_TRIALS * (LASTS_S - SETTLES_S)):
+    rising = rises(tried) and lasted_s < MORE_TRIALS * (LASTS_S - SETTLES_S)
+    few = sum(step.beyond for step in tried) < AIMED_BEYOND
+    if enough and not (rising or (few and lasted_s < longest_s(sought, settle_s))):
         return None
     share_s = (LASTS_S - SETTLES_S) / sought.repeats - settle_s
     seconds = float(math.ceil(min(max(window_s(sought, load_iops, done), share_s), most_s)))
     return OfferedRate(len(tried) + 1, 1, load_iops, seconds, clients)
+
+
+def longest_s(sought: Sought, settle_s: float) -> float:
+    """How long trials may last where few requests lie beyond the percentile."""
+    return MORE_TRIALS * sought.repeats * (LONGEST_WINDOW_S + settle_s)
+
+
+def aimed_s(sought: Sought, rate_iops: float) -> float:
+    """How long a rate must last for as many requests beyond the percentile as are aimed at."""
+    tail = 1 - QUANTILES[sought.percentile]
+    return AIMED_BEYOND / max(_rarer_share(sought.workload) * rate_iops * tail, 1e-9)
 
 
 def trials(done: Sequence[RateStep]) -> list[RateStep]:
@@ -266,9 +279,7 @@ def least_iops(sought: Sought) -> float:
 
 def window_s(sought: Sought, rate_iops: float, done: Sequence[RateStep]) -> float:
     """How long this rate is to count: what a window must hold, as far as that is allowed."""
-    rarer = _rarer_share(sought.workload) * rate_iops
-    tail = 1 - QUANTILES[sought.percentile]
-    beyond_s = AIMED_BEYOND / max(rarer * tail, 1e-9)
+    beyond_s = aimed_s(sought, rate_iops)
     cycle = cycle_s(done, rate_iops)
     stalls_s = 0.0 if cycle is None else SPARED * LEAST_STALLS * cycle
     longest = max(sought.window_s, LONGEST_WINDOW_S)

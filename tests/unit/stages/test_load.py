@@ -18,6 +18,7 @@ from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.load import Load
 from ssdbench.stages.ratesearch import LASTS_S, SETTLES_S, next_load, trials
 from ssdbench.stats.openloop import NEVER_NS, Requests
+from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.ratejudge import undelivered
 from tests.support.fakes import WearyOutcome
 from tests.support.runs import ARun
@@ -179,3 +180,24 @@ def test_requests_that_came_more_seldom_by_chance_are_not_missed() -> None:
     assert not undelivered(came, LIMIT_NS)
     assert "98.5 % of what was due" in undelivered(lost, LIMIT_NS)
     assert "backlog" in undelivered(came.model_copy(update={"backlog_grows": True}), LIMIT_NS)
+
+
+def test_a_slow_load_is_tried_until_enough_requests_lie_beyond_the_percentile(
+    tmp_path: Path,
+) -> None:
+    stage = a_load(tmp_path, iops=20.0).stages[0]
+    assert isinstance(stage, Load)
+    rare = replace(stage, percentile="p99.9")
+
+    def lasts_s(sought: Load) -> float:
+        done: list[RateStep] = []
+        tail = 1 - QUANTILES[sought.percentile]
+        while (asked := next_load(sought, 20.0, 30.0, done)) is not None:
+            place = {"search": asked.search, "step": asked.step, "window_s": asked.window_s}
+            beyond = {"beyond": 20.0 * asked.window_s * tail}
+            step = stepped(asked.rate_iops, asked.rate_iops, kept=True)
+            done.append(step.model_copy(update={**place, **beyond}))
+        return sum(step.window_s for step in trials(done))
+
+    assert 4000 <= lasts_s(stage) <= 4600  # 800 of one in five seconds
+    assert 9000 <= lasts_s(rare) <= 9600  # and no longer than three times five windows
