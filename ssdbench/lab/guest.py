@@ -232,8 +232,9 @@ class Guest:
             target = shlex.quote(str(share / name))
             lines.append(f"mount --bind {shlex.quote(source)} {target}")
             lines.append(f"mount -o remount,bind,ro {target}")
+        words = shlex.join(f"{k}={v}" for k, v in self._tools.environment.items())
         lines.append(
-            f"exec {shlex.quote(str(self._tools.virtiofsd))} "
+            f"exec env {words} {shlex.quote(str(self._tools.virtiofsd))} "
             f"--socket-path={shlex.quote(str(self._machine.share_socket))} "
             f"-o source={shlex.quote(written(Reader.VIRTIOFSD, str(share)))} -o sandbox=chroot "
             "-o cache=always -o xattr --thread-pool-size=2"
@@ -327,7 +328,7 @@ def start(machine: Machine, tools: Tools, job: Path, powered: ExitStack) -> comm
     """QEMU at work until the end of `powered`."""
     qemu = command.spawn(
         arguments(machine),
-        env={"LD_LIBRARY_PATH": str(tools.libraries)},
+        env=tools.environment,
         stdout=job / "qemu.stdout",
         stderr=job / "qemu.stderr",
     )

@@ -42,11 +42,11 @@ class Lab:
         self._doubted: Path | None = None  # where it is noted that KVM does not work
         _make_cache(archive.root)
         with waiting(archive.root / "lab.lock", lambda: _log.info("waiting for another lab run")):
+            self.tools = fetch_tools(archive)  # the smaller part, and started: before a kernel
             self.kernel = from_tree(tree, archive.root) if tree else fetch(archive, series)
             if tree:
                 self.kernel.require(TO_BOOT)
             unpack_image(self.kernel)
-            self.tools = fetch_tools(archive)
             # By what it is made of: times of files tell nothing where two versions share a cache.
             made_of = INIT.read_bytes() + " ".join(BOOT_MODULES).encode()
             of = self.kernel.root.name if tree else self.kernel.release

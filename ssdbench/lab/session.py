@@ -16,7 +16,7 @@ from ssdbench.lab.guest import Answer, Guest, unwatched
 from ssdbench.lab.lab import InMemory, Lab
 from ssdbench.lab.machine import Disk, Machine
 from ssdbench.lab.modules import built_modules, load_script
-from ssdbench.lab.tools import FOR_DISKS
+from ssdbench.lab.tools import FOR_DISKS, TO_BUILD, TO_FETCH, require_programs
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.native_files import library
 from ssdbench.sim.spec import parse
@@ -60,6 +60,7 @@ def run_in_guest(
         memory.found(request.programs)
     else:
         _require_mounts()
+    _require_programs(request, cache)
     lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)
     if request.kernel_dir:
         for disk in request.disks:
@@ -77,6 +78,17 @@ def run_in_guest(
             while_running=watch,
             handed_on=request.handed_on,
         )
+
+
+def _require_programs(request: GuestRequest, cache: Path) -> None:
+    """Raise HostLacks for programs that this host lacks, before anything is fetched.
+
+    What is in the cache already needs none.
+    """
+    fetches = not (cache / f"kernel-{request.series}").exists() or bool(request.kernel_dir)
+    builds = request.modules and (fetches or not any(cache.glob("modules-*")))
+    if fetches or builds:
+        require_programs({**TO_FETCH, **(TO_BUILD if builds else {})})
 
 
 def _require_mounts() -> None:

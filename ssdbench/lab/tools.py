@@ -1,9 +1,11 @@
 """What a guest is booted with: QEMU, what serves it files, and its first file system."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdbench.host import files
+from ssdbench.errors import HostLacks, telling
+from ssdbench.host import command, files
 from ssdbench.lab import cpio
 from ssdbench.lab.archive import Archive, Package, extract
 from ssdbench.lab.kernels import Kernel, module_bytes
@@ -29,6 +31,10 @@ FOR_DISKS = {
     Bus.SCSI: {"virtio_scsi": "CONFIG_SCSI_VIRTIO", **_SD},
 }
 INIT = Path(__file__).with_name("init.sh")
+# Of this host: to fetch and unpack, to know what needs which module, and to build our modules.
+TO_FETCH = {"apt-get": "apt", "dpkg-deb": "dpkg", "depmod": "kmod", "modprobe": "kmod"}
+TO_BUILD = {"make": "make", "gcc": "gcc", "strip": "binutils"}
+LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")  # Debian 12 has some in /lib still
 QEMU_FROM = "bpo12"  # QEMU 7.2's TCG corrupts 6.12 guests; 10.0 of the backports does not
 
 
@@ -38,14 +44,38 @@ class Tools:
 
     qemu: Path
     firmware: tuple[Path, ...]
-    libraries: Path
+    libraries: tuple[Path, ...]
     virtiofsd: Path
     busybox: Path
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What they need to find the libraries that came with them."""
+        return {"LD_LIBRARY_PATH": ":".join(map(str, self.libraries))}
+
+    def fault(self) -> str:
+        """Start QEMU once; why it does not start, or nothing."""
+        try:
+            said = command.run([str(self.qemu), "--version"], env=self.environment, ok=range(256))
+        except HostLacks as error:
+            return error.message
+        return telling(said.stderr) if said.status else ""
+
+
+def require_programs(wanted: Mapping[str, str]) -> None:
+    """Raise HostLacks for programs that are not installed, each with its package."""
+    if lacking := [name for name in wanted if command.which(name) is None]:
+        packages = " ".join(dict.fromkeys(wanted[name] for name in lacking))
+        raise HostLacks(
+            f"the lab needs {', '.join(lacking)}, which this host does not have",
+            hint=f"apt-get install {packages}",
+        )
+
 
 def fetch_tools(archive: Archive) -> Tools:
-    """A QEMU that runs both kernels, from the cache or the archive."""
+    """A QEMU that runs both kernels, from the cache or the archive. Raises HostLacks."""
     root, server = archive.root / "qemu", archive.root / "virtiofsd"
+    tools = tools_of(archive.root)
     if not ((root / "complete").exists() and is_whole(root) and is_whole(server)):
         (root / "complete").unlink(missing_ok=True)
         version = archive.newest("qemu-system-x86", of=QEMU_FROM).version
@@ -58,12 +88,23 @@ def fetch_tools(archive: Archive) -> Tools:
         extract([archive.download(common)], server)
         note(root)
         note(server)
+        if fault := tools.fault():
+            raise HostLacks(
+                f"the QEMU that the lab fetched does not start here: {fault}",
+                hint="apt-get install qemu-system-x86 brings all that it needs.",
+            )
         files.write_atomic(root / "complete", version)
+    return tools
+
+
+def tools_of(cache: Path) -> Tools:
+    """Where the tools are in a cache, once they were fetched."""
+    root = cache / "qemu"
     return Tools(
         qemu=root / "usr/bin/qemu-system-x86_64",
         firmware=(root / "usr/share/qemu", root / "usr/share/seabios"),
-        libraries=root / "usr/lib/x86_64-linux-gnu",
-        virtiofsd=server / "usr/lib/qemu/virtiofsd",
+        libraries=tuple(root / place for place in LIBRARIES),
+        virtiofsd=cache / "virtiofsd/usr/lib/qemu/virtiofsd",
         busybox=root / "bin/busybox",
     )
 

@@ -8,14 +8,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ssdbench.errors import UsageError
 from ssdbench.host import blktrace, command, database
 from ssdbench.host.filesystems import FILE_SYSTEMS
+from ssdbench.lab.archive import cache_directory
+from ssdbench.lab.tools import TO_BUILD, TO_FETCH, tools_of
 from ssdbench.report import database as duckdb
 from ssdbench.stages.files.programs import PROGRAMS
 
 HEADERS = "the headers of this kernel"
 POSTGRESQL = "PostgreSQL"
 DUCKDB = "DuckDB"
+QEMU = "a QEMU that starts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +66,8 @@ def _needs() -> Iterator[tuple[str, dict[str, str]]]:
     yield "kmod load, unload", dict.fromkeys(("modprobe", "insmod", "rmmod"), "kmod")
     yield (
         "lab run",
-        {
-            "apt-get": "apt", "dpkg-deb": "dpkg", "unshare": util, "depmod": "kmod",
-            "make": "make", "gcc": "gcc", "strip": "binutils", "zstd": "zstd",
-        },
-    )  # fmt: skip
+        {**TO_FETCH, **TO_BUILD, "unshare": util, "zstd": "zstd", QEMU: "qemu-system-x86"},
+    )
 
 
 def _is_there(program: str) -> bool:
@@ -76,4 +77,10 @@ def _is_there(program: str) -> bool:
         return database.programs() is not None
     if program == DUCKDB:
         return duckdb.available()
+    if program == QEMU:  # once it was fetched
+        try:
+            tools = tools_of(cache_directory())
+        except UsageError:  # the variable that names it: `lab run` tells
+            return False
+        return not tools.qemu.exists() or not tools.fault()
     return command.which(program) is not None

@@ -3,8 +3,12 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks
+from ssdbench.host import command
 from ssdbench.lab import archive, kernels
 from ssdbench.lab.archive import Archive, Package
+from ssdbench.lab.session import GuestRequest, run_in_guest
+from ssdbench.lab.tools import tools_of
+from ssdbench.suite.installed import QEMU, installed
 
 MADISON = """\
  seabios | 1.16.3-2~bpo12+1 | http://mirror.example/debian bookworm-backports/main amd64 Packages
@@ -127,3 +131,57 @@ def test_a_disk_without_room_for_a_kernel_is_named_before_anything_is_fetched(
 
     with pytest.raises(HostLacks, match=r"needs 1048576 TiB, and its disk, /.*, has .* free"):
         kernels.fetch(Archive(tmp_path), "6.12")
+
+
+def test_programs_that_are_missing_are_told_together_and_before_anything_is_fetched(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("apt-get", "apt-cache"):
+        program(programs / name, f"touch {tmp_path}/fetched; exit 1")
+    found = command.which
+    monkeypatch.setattr(
+        command, "which", lambda name: None if name in ("depmod", "strip") else found(name) or name
+    )
+    request = GuestRequest(argv=("true",), series="6.12", disks=(), cwd=tmp_path, programs=("sh",))
+
+    with pytest.raises(HostLacks, match="the lab needs depmod, strip") as caught:
+        run_in_guest(request, tmp_path / "lab")
+
+    assert caught.value.hint == "apt-get install kmod binutils"
+    assert not (tmp_path / "fetched").exists()
+
+
+def planted(cache: Path, library: str) -> None:
+    """A cache whose QEMU starts where it finds a library, as the loader does, in these places."""
+    tools = tools_of(cache)
+    tools.qemu.parent.mkdir(parents=True)
+    program(
+        tools.qemu,
+        'IFS=:; for place in $LD_LIBRARY_PATH; do [ -e "$place"/libfuse3.so.3 ] && exit 0; done\n'
+        "echo qemu: error while loading shared libraries: libfuse3.so.3: cannot open >&2; exit 127",
+    )
+    (cache / "qemu" / library).mkdir(parents=True)
+    (cache / "qemu" / library / "libfuse3.so.3").touch()
+
+
+@pytest.mark.parametrize("library", ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"])
+def test_libraries_that_were_fetched_are_found_where_debian_12_has_them(
+    library: str, tmp_path: Path
+) -> None:
+    planted(tmp_path, library)
+
+    assert tools_of(tmp_path).fault() == ""
+
+
+def test_check_starts_the_qemu_that_was_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_LAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(command, "which", lambda name: name)
+    assert not next(one for one in installed() if one.command == "lab run").missing
+
+    planted(tmp_path, "opt")
+
+    assert "libfuse3.so.3" in tools_of(tmp_path).fault()
+    (lab,) = (one for one in installed() if one.command == "lab run")
+    assert (lab.missing, lab.install) == ((QEMU,), "apt-get install qemu-system-x86")

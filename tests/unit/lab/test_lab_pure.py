@@ -463,7 +463,7 @@ def test_a_text_without_end_is_cut_and_says_so(tmp_path: Path) -> None:
 def test_what_a_guest_is_given_follows_no_link_of_its(to: str, tmp_path: Path) -> None:
     secret = outside(tmp_path)
     kernel = Kernel("6.12", "6.12.1", tmp_path)
-    tools = Tools(tmp_path, (), tmp_path, tmp_path, tmp_path)  # none of them is started
+    tools = Tools(tmp_path, (), (), tmp_path, tmp_path)  # none of them is started
     guest = Guest(ONE, tmp_path, kernel=kernel, tools=tools, cwd=tmp_path)
     shared = tmp_path / "share" / "job"
     link = shared / to if to else shared / "off"
