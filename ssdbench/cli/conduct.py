@@ -20,7 +20,7 @@ from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.runner import World
 from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import RunStore, load
-from ssdbench.errors import SsdbenchError, UsageError
+from ssdbench.errors import HostLacks, Interrupted, SsdbenchError, UsageError
 from ssdbench.foreign import real
 from ssdbench.host.files import require_own_files, write_atomic
 from ssdbench.model import rundirectory
@@ -171,9 +171,21 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
     except BaseException as error:
         if begun:
             background.end(directory, getattr(error, "exit_code", EXIT_BUG))
+        if begun and isinstance(error, Exception) and not isinstance(error, Interrupted):
+            _require_there(directory, error)
         raise
     background.end(directory, code)
     return Ended(directory, result, files, code)
+
+
+def _require_there(directory: Path, error: Exception) -> None:
+    """Raise HostLacks when an error of a run is but that its directory went away."""
+    if not (directory / rundirectory.MANIFEST).exists():
+        raise HostLacks(
+            f"{directory} was removed or renamed while the run went on",
+            hint="If it was renamed, rename it back; then `ssdbench resume` continues the run. "
+            "What was removed cannot be continued.",
+        ) from error
 
 
 def _begin(directory: Path, target: TargetInfo, *, resumed: bool) -> None:

@@ -4,7 +4,6 @@ Sub-commands are imported when they are run, so that `ssdbench --help` costs nex
 """
 
 import difflib
-import errno
 import gc
 import importlib
 import itertools
@@ -223,7 +222,7 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _reader_is_gone():
             return EXIT_BROKEN_PIPE
-        return _system_error(error, place, as_json=as_json)
+        return _system_error(error, as_json=as_json)
     except Exception as error:  # noqa: BLE001 - the last catch; the traceback goes to a file
         return _bug(error, place, as_json=as_json)
     return code if isinstance(code, int) else 0
@@ -322,17 +321,13 @@ def _misused(error: click.ClickException, *, as_json: bool) -> int:
     return 2
 
 
-def _system_error(error: OSError, place: Place, *, as_json: bool) -> int:
+def _system_error(error: OSError, *, as_json: bool) -> int:
+    from ssdbench.host.files import WAYS_OUT
+
     what = f"{error.filename}: " if error.filename else ""
-    message = f"{what}{error.strerror or error}"
-    hint = ""
-    if error.errno == errno.ENOSPC:
-        hint = "free some space"
-        if place.run_directory:
-            hint += f", then run `ssdbench resume {place.run_directory}`"
-    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        hint = "choose a directory that you can write to, or run the same command with sudo"
-    lacks = SsdbenchError(message, hint=hint)
+    lacks = SsdbenchError(
+        f"{what}{error.strerror or error}", hint=WAYS_OUT.get(error.errno or 0, "")
+    )
     lacks.exit_code = 4
     return _failed(lacks, as_json=as_json)
 

@@ -14,6 +14,22 @@ from ssdbench.model import records
 from ssdbench.units import format_size
 
 LEAST_ROOM_BYTES = 1 << 16
+_RESUME = "`ssdbench resume` continues a run."
+_PLANTED = "Find out who put it there, and remove it."
+_NOT_YOURS = "Choose a directory that you can write to, or run the same command with sudo."
+WAYS_OUT = {  # of a file that cannot be written, by the error
+    errno.ELOOP: _PLANTED,
+    errno.ENXIO: _PLANTED,
+    errno.EMLINK: _PLANTED,
+    errno.EACCES: _NOT_YOURS,
+    errno.EPERM: _NOT_YOURS,
+    errno.EROFS: "Its file system is read-only, perhaps after an error (`dmesg` tells): make it "
+    f"writable, or choose another place; {_RESUME}",
+    errno.EIO: f"The disk below it fails (`dmesg` tells): choose another place; {_RESUME}",
+    errno.ENOSPC: f"Free some space or choose another place; {_RESUME}",
+    errno.EDQUOT: f"Free some space or choose another place; {_RESUME}",
+    errno.ENOENT: f"If it was renamed, rename it back; {_RESUME}",
+}
 _BLOCK_BYTES = 1 << 16
 
 
@@ -242,14 +258,17 @@ class Appender:
 
 
 def unwritable(path: Path, error: OSError) -> HostLacks:
-    """The sentence for a file that could not be written."""
-    planted = error.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK)
-    return HostLacks(
-        f"{path} cannot be written: {error.strerror}",
-        hint="Find out who put it there, and remove it."
-        if planted
-        else "Free some space or choose another place; `ssdbench resume` continues a run.",
-    )
+    """The sentence for a file that could not be written, and what to do for that reason."""
+    gone = _gone_above(path) if error.errno == errno.ENOENT else None
+    why = f"{gone} is not there" if gone is not None else error.strerror
+    hint = WAYS_OUT.get(error.errno or 0, "Choose another place.")
+    return HostLacks(f"{path} cannot be written: {why}", hint=hint)
+
+
+def _gone_above(path: Path) -> Path | None:
+    """The outermost directory above a path that is not there; None when all are."""
+    missing = [place for place in path.absolute().parents if not place.is_dir()]
+    return missing[-1] if missing else None
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -114,6 +114,27 @@ def test_a_success_that_the_result_does_not_have_is_none(
     assert "says 0, VALIDATED, but the result beside it is worth 1" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_run_directory_that_goes_away_in_mid_run_is_the_reason_that_is_told(
+    removed: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "long.yaml").write_text(LONG)
+    argv = ssdbench("run", "long.yaml", "--output", "out")
+    with subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 120
+        while not (tmp_path / "out" / "stages" / "03-sweep").exists():
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.02)
+        (tmp_path / "out").rename(tmp_path / "renamed")
+        if removed:
+            shutil.rmtree(tmp_path / "renamed")
+        _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 4
+    assert f"error: {tmp_path}/out was removed or renamed while the run went on" in said
+    assert "space" not in said.splitlines()[-1]
+
+
 @pytest.mark.parametrize(("closed", "code"), [("2>&-", 1), (">&-", 141), ("<&- >&- 2>&-", 141)])
 def test_a_run_whose_streams_are_closed_is_stored_and_ends_as_ever(
     closed: str, code: int, tmp_path: Path

@@ -103,3 +103,24 @@ def test_reserved_room_is_room_that_no_one_else_can_take(tmp_path: Path) -> None
     assert path.stat().st_size == 1 << 20
     assert path.stat().st_blocks * 512 >= 1 << 20
     assert path.read_bytes()[:4] == b"kept"
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [(errno.ENOSPC, "Free some space"), (errno.EROFS, "read-only"), (errno.EIO, "disk below"),
+     (errno.EACCES, "sudo"), (errno.ELOOP, "Find out who"), (errno.EBUSY, "another place")],
+)  # fmt: skip
+def test_what_to_do_fits_why_a_file_cannot_be_written(
+    number: int, hint: str, tmp_path: Path
+) -> None:
+    told = files.unwritable(tmp_path / "x", OSError(number, os.strerror(number)))
+
+    assert hint in told.hint
+    assert ("Free some space" in told.hint) == (number == errno.ENOSPC)
+
+
+def test_a_directory_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(HostLacks, match=f"{tmp_path}/run is not there") as raised:
+        files.write_atomic(tmp_path / "run" / "stages" / "x", "")
+
+    assert "space" not in raised.value.hint
