@@ -13,18 +13,26 @@ Cost: a few microseconds per second of the target's clock; once every few second
 seconds are flushed and a journal record says that the unit is alive.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Self
 
 from ssdbench.engine.door import MOST_WAIT_S
-from ssdbench.engine.series import Recorder
+from ssdbench.engine.series import Floats, Recorder
 from ssdbench.engine.stage import Context
+from ssdbench.errors import HostLacks
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Outcome, Running, Second
 from ssdbench.model import rundirectory
+from ssdbench.model.workload import Workload
+from ssdbench.units import format_size
 
 DOOR_AHEAD_S = MOST_WAIT_S + 1.0  # those inside must be gone before the first second that counts
+# More I/Os than the kernel saw bytes for: by so large a share, and the largest second, which fio's
+# log and ours may place differently, and so many standard deviations of sizes that chance draws.
+MORE_SHARE, SIGMAS = 0.05, 6.0
+Told = tuple[int, Sequence[float]]
 ALIVE_EVERY_S = 10.0  # of wall time: what a crash may leave unflushed and unexplained
 
 
@@ -141,9 +149,19 @@ class FioRun:
         (job,) = self._jobs
         if len({*job.workload.block_sizes}) == 1 or job.replays:  # a trace's sizes change in time
             return
+        begun_s = float(self.series.t_s[0] - self.series.column("duration_s")[0])
         if not (job.workload.streams and job.histogram_log):
+            if begun_s < 1.0:  # the totals of a report are those of the whole start
+                self._require_moved(_split(job.workload, outcome.jobs))
             self._recount_by_size(outcome.jobs)
             return
+        whole = outcome.streams(from_s=begun_s, to_s=float(self.series.t_s[-1]))
+        self._require_moved(
+            [
+                (seen.read.n + seen.write.n, (*stream.block_sizes, stream.mean_bytes))
+                for seen, stream in zip(whole, job.workload.streams, strict=True)
+            ]
+        )
         from_s = 0.0
         for rows in self.series.phases():
             to_s = float(self.series.t_s[rows][-1])
@@ -154,6 +172,10 @@ class FioRun:
                 write_ios=sum(stream.write_iops for stream in streams) * (to_s - from_s),
             )
             from_s = to_s
+
+    def _require_moved(self, told: Sequence[Told]) -> None:
+        moved = self.series.column("read_bytes") + self.series.column("write_bytes")
+        require_moved(told, moved, node=self._context.target.node)
 
     def _recount_by_size(self, jobs: Sequence[JobOutcome]) -> None:
         """By the mean size of each direction over the whole start."""
@@ -206,6 +228,35 @@ class FioRun:
         if self._planned_bytes is None:
             return ahead
         return max(0, min(ahead, self._planned_bytes - self.bytes_written))
+
+
+def require_moved(told: Sequence[Told], moved: Floats, *, node: str) -> None:
+    """Raise HostLacks when the I/Os that are told would have moved more than the kernel saw.
+
+    `told` are numbers of I/Os, each with their sizes in bytes, the mean last; `moved` the bytes of
+    each second by the kernel's counters. A generator that counts too many would be believed
+    otherwise, as its count of I/Os of several sizes takes the place of the kernel's.
+    """
+    claimed = sum(number * sizes[-1] for number, sizes in told)
+    # Of sizes between a least and a most the variance is at most this (Bhatia, Davis 2000).
+    spread = sum(n * (s[-1] - min(s)) * (max(s) - s[-1]) for n, s in told)
+    seen, room = float(moved.sum()), float(moved.max(initial=0.0)) + SIGMAS * math.sqrt(spread)
+    if seen and claimed > seen * (1 + MORE_SHARE) + room:
+        raise HostLacks(
+            f"fio tells of I/Os of {format_size(round(claimed))}, the kernel counted "
+            f"{format_size(round(seen))} on {node}: fio is not believed",
+            hint="Look at what fio is (`type -a fio`), or install the distribution's.",
+        )
+
+
+def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[Told]:
+    """The I/Os of jobs of several sizes, with these sizes and the mean that was asked for."""
+    if not workload.block_split:
+        return []
+    number = sum(job.read.ios + job.write.ios for job in jobs)
+    parts = sum(percent for _, percent in workload.block_split)
+    mean = sum(size * percent for size, percent in workload.block_split) / parts
+    return [(number, (*workload.block_sizes, mean))]
 
 
 def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
