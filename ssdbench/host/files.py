@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -228,7 +229,8 @@ class Appender:
             _write_all(self._descriptor, line.encode() + b"\n")
             os.fsync(self._descriptor)
         except OSError as error:
-            os.ftruncate(self._descriptor, size)
+            with suppress(OSError):  # of a file system that became read-only
+                os.ftruncate(self._descriptor, size)
             raise unwritable(self._path, error) from error
 
     def close(self) -> None:

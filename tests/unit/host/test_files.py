@@ -124,3 +124,19 @@ def test_a_directory_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
         files.write_atomic(tmp_path / "run" / "stages" / "x", "")
 
     assert "space" not in raised.value.hint
+
+
+def test_a_file_system_that_became_read_only_is_told_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with files.Appender(tmp_path / "journal") as journal:
+        journal.append("one")
+        monkeypatch.setattr(os, "write", read_only)
+        monkeypatch.setattr(os, "ftruncate", read_only)
+        with pytest.raises(HostLacks, match=f"{tmp_path}/journal .* Read-only") as raised:
+            journal.append("two")
+
+    assert "its file system is read-only" in raised.value.hint.lower()
