@@ -238,7 +238,7 @@ def require_moved(told: Sequence[Told], moved: Floats, *, node: str) -> None:
     otherwise, as its count of I/Os of several sizes takes the place of the kernel's.
     """
     claimed = sum(number * sizes[-1] for number, sizes in told)
-    # Of sizes between a least and a most the variance is at most this (Bhatia, Davis 2000).
+    # Of sizes between a least and a most the variance is at most this (Bhatia and Davis 2000).
     spread = sum(n * (s[-1] - min(s)) * (max(s) - s[-1]) for n, s in told)
     seen, room = float(moved.sum()), float(moved.max(initial=0.0)) + SIGMAS * math.sqrt(spread)
     if seen and claimed > seen * (1 + MORE_SHARE) + room:
