@@ -9,7 +9,8 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 
 from ssdbench.errors import CommandFailed, SsdbenchError
@@ -17,6 +18,7 @@ from ssdbench.host import command
 from ssdbench.host.blockdev import major_minor
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.exports import Export, exported
+from ssdbench.host.extents import Extents
 from ssdbench.host.loops import Backing, behind, loops_over
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs, node_of
@@ -31,17 +33,24 @@ SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
 
 class BlockUsage:
-    """The use of one whole device and everything that lies on it, as it is now.
+    """The use of one whole device and everything that lies on its bytes, as it is now.
 
-    `kernel_name` is its name below /sys/block, such as `nvme0n1`; `twins` are further paths to the
-    same drive, whose users are its own.
+    `kernel_name` is its name below /sys/block, such as `nvme0n1`; `twins` finds further paths to
+    the drive of a kernel name, whose users are its own. What is built on what is looked at once:
+    each look at a device takes a new one of these.
     """
 
     def __init__(
-        self, kernel_name: str, *, sysfs: Sysfs, procfs: Procfs, twins: Sequence[str] = ()
+        self,
+        kernel_name: str,
+        *,
+        sysfs: Sysfs,
+        procfs: Procfs,
+        twins: Callable[[str], Sequence[str]] = lambda name: (),
     ) -> None:
         self._name = kernel_name
-        self._twins = tuple(twins)
+        self._twins_of = cache(twins)
+        self._twins = tuple(self._twins_of(kernel_name))
         self._sysfs = sysfs
         self._procfs = procfs
 
@@ -55,16 +64,15 @@ class BlockUsage:
 
     def holders(self) -> list[str]:
         """Kernel names of what is built on it or on a partition: dm, md, bcache, loop."""
-        own = {
-            part
-            for name in (self._name, *self.same_bytes())
-            for part in (name, *self._parts_of(name))
-        }
-        return sorted(self._stack() - own)
+        return sorted(self._built_on)
+
+    def beside(self) -> list[str]:
+        """Kernel names of what else maps bytes or shares space of it, without being built on it."""
+        return sorted(n for n in self._beside if not self._is_partition(n))
 
     def users(self) -> list[str]:
         """What else of the kernel uses it, in words: `holders` knows nothing of these."""
-        return [*self._btrfs(), *self._bcache(), *self._exports()]
+        return [*self._btrfs(), *self._bcache(), *self._zfs(), *self._exports()]
 
     def mounts(self) -> list[Mount]:
         """Mounts from it, its partitions or what is built on them, in any mount namespace."""
@@ -79,12 +87,12 @@ class BlockUsage:
 
         Raises OSError where those outside of a container might have a drive open.
         """
-        drives = [name for name in self._below()[0] if not name.startswith("loop")]
+        drives = [name for name in self._below[0] if not name.startswith("loop")]
         if drives and not self._procfs.sees_all():
             raise OSError(errno.EPERM, UNSEEN)
         wanted = Wanted(
             devices=_devices(self._numbers()),
-            inodes=self._below()[1],
+            inodes=self._below[1],
             characters=_devices(self._character_numbers()),
         )
         openers = self._procfs.openers(wanted)
@@ -97,7 +105,7 @@ class BlockUsage:
     def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
         """Those of a list that lie on it; btrfs and overlay have numbers that are no device's."""
         numbers = self._numbers()
-        ours = Wanted(devices=_devices(numbers), inodes=self._below()[1])
+        ours = Wanted(devices=_devices(numbers), inodes=self._below[1])
         file_systems = {
             m.major_minor
             for m in mounts
@@ -108,7 +116,7 @@ class BlockUsage:
 
     def _numbers(self) -> set[str]:
         """Device numbers of all of its stack, down to the drives. Raises OSError."""
-        return {self._number(name) for name in self._stack() | self._below()[0]}
+        return {self._number(name) for name in self._stack | self._below[0]}
 
     def _number(self, name: str) -> str:
         return self._sysfs.read(f"/sys/class/block/{name}/dev").strip()
@@ -134,16 +142,22 @@ class BlockUsage:
 
     def _btrfs(self) -> Iterator[str]:
         """Mounted btrfs file systems of several devices show only one of them as their source."""
-        stack = self._stack()
+        stack = self._stack
         for file_system in self._sysfs.listed("/sys/fs/btrfs"):
             members = self._sysfs.listed(f"/sys/fs/btrfs/{file_system}/devices")
             if stack & set(members):
                 yield f"it is a device of the mounted btrfs file system {file_system}"
 
     def _bcache(self) -> Iterator[str]:
-        for name in sorted(self._stack()):
+        for name in sorted(self._stack):
             if self._sysfs.exists(f"/sys/class/block/{name}/bcache") and name[:6] != "bcache":
                 yield f"bcache has {node_of(name)} registered"
+
+    def _zfs(self) -> Iterator[str]:
+        """A volume of ZFS (zvol) has no device below it in sysfs."""
+        for name in sorted(self._below[0]):
+            if re.fullmatch(r"zd[0-9]+", name):
+                yield f"{node_of(name)} is a volume of a ZFS pool, and shares its space with others"
 
     def _exports(self) -> Iterator[str]:
         """Targets and gadgets of the kernel open a device without claiming it, as no process."""
@@ -157,7 +171,7 @@ class BlockUsage:
         """Whether an export whose node is gone is known to be of something else."""
         if export.number:
             return True  # and it is not ours
-        names = self._stack() | self._below()[0]
+        names = self._stack | self._below[0]
         sizes = [self._sysfs.number(f"/sys/class/block/{name}/size") for name in names]
         known = [size * SECTOR_BYTES for size in sizes if size is not None]
         if len(known) == len(sizes) and export.size_bytes > max(known):
@@ -178,7 +192,7 @@ class BlockUsage:
             return major_minor(status.st_rdev) in self._numbers()
         if stat.S_ISCHR(status.st_mode):
             return major_minor(status.st_rdev) in self._character_numbers()
-        return (status.st_dev, status.st_ino) in self._below()[1]
+        return (status.st_dev, status.st_ino) in self._below[1]
 
     def lower(self) -> list[str]:
         """Kernel names of all that it is made of, down to the drives: dm, md and loop devices.
@@ -186,8 +200,9 @@ class BlockUsage:
         What they are made of has other users with parts of their own, such as another volume on
         the same drive. A partition's whole disk counts, as what writes to that may write to it.
         """
-        return sorted(self._below()[0] - {self._name, *self._twins})
+        return sorted(self._below[0] - {self._name, *self._twins})
 
+    @cached_property
     def _below(self) -> tuple[set[str], frozenset[tuple[int, int]]]:
         """Itself and the devices that it is made of, and the files at the end."""
         devices: set[str] = set()
@@ -224,30 +239,45 @@ class BlockUsage:
     def _named(self, number: str) -> str:
         return self._sysfs.path(f"/sys/dev/block/{number}").resolve(strict=True).name
 
+    @property
     def _stack(self) -> set[str]:
-        """Its name, of everything built on it through any number of layers, and of all behind it.
+        """All whose use is a use of its bytes, but for what it is made of."""
+        return {self._name, *self.same_bytes(), *self._own_parts, *self._built_on, *self._beside}
 
-        What lies on a device behind a loop device lies on the same bytes.
-        """
-        return self._sysfs.once(("stack", self._name, *self._twins), self._stacked)
+    @cached_property
+    def _own_parts(self) -> set[str]:
+        return {p for name in (self._name, *self._twins) for p in self._parts_of(name)}
 
-    def _stacked(self) -> set[str]:
-        stack: set[str] = set()
-        below, files = self._below()
-        # Loop devices over what it is made of, or over the same file, change its bytes.
-        things = [
-            *(Backing((0, 0), device=self._number(name)) for name in below),
-            *(Backing(inode) for inode in files),
-        ]
-        beside = {n for thing in things for n in loops_over(thing, sysfs=self._sysfs)}
-        waiting = [self._name, *self.same_bytes(), *(beside - below)]
+    @cached_property
+    def _built_on(self) -> set[str]:
+        """What is built on it through any number of layers, but for its partitions."""
+        whole = {self._name, *self._twins}
+        return self._upwards(whole) - whole - self._own_parts
+
+    @cached_property
+    def _beside(self) -> set[str]:
+        """What is built on the devices or files below it, and has a byte in common with it."""
+        below, files = self._below
+        others = {twin for name in below for twin in self._twins_of(name)}
+        loops = {n for inode in files for n in self._loops_over(Backing(inode))}
+        known = {*below, *self._twins, *self._own_parts, *self._built_on}
+        extents = self._sysfs.once("extents", lambda: Extents(self._sysfs, twins=self._twins_of))
+        return {
+            name
+            for name in self._upwards({*below, *others, *loops}) - known
+            if extents.share(self._name, name)
+        }
+
+    def _upwards(self, names: Iterable[str]) -> set[str]:
+        """Some devices, and everything built on them."""
+        found: set[str] = set()
+        waiting = list(names)
         while waiting:
             name = waiting.pop()
-            if name in stack:
-                continue
-            stack.add(name)
-            waiting += [*self._above(name)]
-        return stack
+            if name not in found:
+                found.add(name)
+                waiting += self._above(name)
+        return found
 
     def _parts_of(self, name: str) -> list[str]:
         directory = f"/sys/class/block/{name}"
@@ -258,12 +288,19 @@ class BlockUsage:
 
         return self._sysfs.once(("parts", name), parts)
 
-    def _above(self, name: str) -> Iterable[str]:
-        directory = f"/sys/class/block/{name}"
-        yield from self._parts_of(name)
-        yield from self._sysfs.listed(f"{directory}/holders")
-        on_it = Backing((0, 0), device=self._number(name))
-        yield from loops_over(on_it, sysfs=self._sysfs)
+    def _is_partition(self, name: str) -> bool:
+        return self._sysfs.exists(f"/sys/class/block/{name}/partition")
+
+    def _above(self, name: str) -> list[str]:
+        def above() -> list[str]:
+            holders = self._sysfs.listed(f"/sys/class/block/{name}/holders")
+            loops = self._loops_over(Backing((0, 0), device=self._number(name)))
+            return [*self._parts_of(name), *holders, *loops]
+
+        return self._sysfs.once(("above", name), above)
+
+    def _loops_over(self, thing: Backing) -> list[str]:
+        return loops_over(thing, sysfs=self._sysfs)
 
 
 def _devices(numbers: Iterable[str]) -> frozenset[int]:

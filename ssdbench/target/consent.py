@@ -22,6 +22,11 @@ NAMELESS = (
     "no name of its own could be read, so this is its place, its size and samples of what it "
     "holds: make sure which drive is there"
 )
+NUMBERED = "path.node-"  # an identity by the number that the kernel gave it this time
+WITHOUT_UUID = (
+    "it is a mapping without a UUID, and what it is made of cannot be read: its number is another "
+    "mapping's next time, so nothing names it for good"
+)
 
 
 def needed(info: TargetInfo) -> bool:
@@ -55,7 +60,11 @@ def objections(
     """
     given = consent.identity
     own, nameless = info.consent_id, f" ({NAMELESS})" if info.content else ""
-    if not needed(info) or given == own:
+    if not needed(info):
+        return []
+    if info.kind is TargetKind.MAPPED and info.id.startswith(NUMBERED):
+        return [Objection(WITHOUT_UUID)]
+    if given == own:
         return []
     if given is None:
         reason = f"refusing to erase it without --destroy {shlex.quote(own)}{nameless}"

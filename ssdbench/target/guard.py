@@ -1,6 +1,7 @@
 """Why a target must not be overwritten: every reason at once, and closed when in doubt."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -28,6 +29,7 @@ class HostView(Protocol):
 
     def partitions(self) -> Sequence[str]: ...
     def holders(self) -> Sequence[str]: ...
+    def beside(self) -> Sequence[str]: ...
     def users(self) -> Sequence[str]: ...
     def mounts(self) -> Sequence[Mount]: ...
     def swap_areas(self) -> Sequence[str]: ...
@@ -82,7 +84,7 @@ class LiveHost(usage.BlockUsage):
         kernel = kernel_name(info, sysfs=sysfs)
         if not kernel:
             raise DeviceLost(f"{info.name} is gone")
-        twins = surroundings.twins(kernel, sysfs)
+        twins = partial(surroundings.twins, sysfs=sysfs)
         super().__init__(kernel, sysfs=sysfs, procfs=procfs, twins=twins)
         self._node = Path(info.node)
         self._ours = ours  # we hold the claim ourselves
@@ -172,6 +174,7 @@ def objections(info: TargetInfo, host: HostView) -> list[Objection]:
         *_asked("what is mounted from it", lambda: _mounted(info, host)),
         *_asked("whether it is swapped to", lambda: _swap(host)),
         *_asked("what is built on it", lambda: _held(host)),
+        *_asked("what else has its bytes", lambda: _beside(host)),
         *_asked("who has it open", lambda: _open(host)),
         *_asked("whether it is zoned", lambda: _zoned(info, host)),
         *_asked("whether it is local", lambda: _fabric(host)),
@@ -269,6 +272,12 @@ def _held(host: HostView) -> Iterator[Objection]:
         yield Objection(f"it is in use by {node_of(holder)}", remedy=RELEASE)
     for user in host.users():
         yield Objection(user, remedy=RELEASE)
+
+
+def _beside(host: HostView) -> Iterator[Objection]:
+    for other in host.beside():
+        reason = f"it is in use by {node_of(other)}, which has bytes or space in common with it"
+        yield Objection(reason, remedy=RELEASE)
 
 
 def _open(host: HostView) -> Iterator[Objection]:

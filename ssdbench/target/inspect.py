@@ -5,6 +5,8 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from ssdbench import foreign
@@ -19,7 +21,7 @@ from ssdbench.sim import spec as simspec
 from ssdbench.sim.library import DIRECT, PAGE
 from ssdbench.target import ata, content, nvme, pages, scsi, surroundings
 from ssdbench.target.evidence import evidence, models
-from ssdbench.target.identity import NOT_USED, PLACE, Names, identity, not_used
+from ssdbench.target.identity import NOT_USED, PLACE, Names, filler, identity, not_used
 from ssdbench.target.kind import kind_of, told
 from ssdbench.target.surroundings import names_here, names_of
 
@@ -250,7 +252,7 @@ def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[list[Zone], dict[str,
 def _identity(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:
     backing_file = sysfs.find(f"/sys/block/{kernel}/loop/backing_file")
     if backing_file is None:
-        return identity(names, here)
+        return identity(replace(names, mapped=_mapped(kernel, names, here, sysfs)), here)
     # Two parts of one file are two targets, and so are two files that had one name.
     part = "+".join(str(sysfs.number(f"/sys/block/{kernel}/loop/{n}") or 0) for n in _PART)
     thing = _backing(kernel, backing_file, sysfs)
@@ -258,6 +260,26 @@ def _identity(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs
 
 
 _PART = ("offset", "sizelimit")
+
+
+def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:
+    """The UUID of a mapping, else a hash of what it is made of: its number is another's next time.
+
+    Two mappings of one table over the same drives have the same bytes.
+    """
+    if names.mapped and not filler(f"mapped.{names.mapped}"):
+        return names.mapped
+
+    def called(lower: str) -> str:
+        start = sysfs.find(f"/sys/class/block/{lower}/start")
+        if start is None:
+            return _identity(lower, names_of(lower, sysfs), here, sysfs)
+        drive = sysfs.path(f"/sys/class/block/{lower}").resolve().parent.name
+        size = (sysfs.find(f"/sys/class/block/{lower}/size") or "").strip()
+        return f"{called(drive)}+{start.strip()}+{size}"
+
+    made_of = surroundings.made_of(kernel, called, sysfs)
+    return f"table-{sha256(made_of.encode()).hexdigest()[:32]}" if made_of else ""
 
 
 def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:

@@ -1,9 +1,11 @@
 """What the kernel says around a drive: its names, its place, its link, its queues, its paths."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ssdbench.host import devicemapper
 from ssdbench.host.sysfs import Sysfs, queues_of
 from ssdbench.target import ata, nvme, pages
 from ssdbench.target.evidence import BRIDGED, Function, Place
@@ -174,6 +176,35 @@ def place(kernel: str, sysfs: Sysfs) -> str:
     if (nsid := sysfs.number(f"/sys/block/{kernel}/nsid")) is not None:
         tail.append(f"nvme-{nsid}")
     return "-".join(["pci", bus[-1], *tail]) if bus else "-".join(["node", kernel, *tail])
+
+
+def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
+    """What a mapping is made of, in words that last: its table, or its members in their order.
+
+    `called` gives a lasting name to a device below. Empty for what is no mapping, and for one
+    whose table cannot be read.
+    """
+    base = f"/sys/block/{kernel}"
+    names = {(sysfs.find(f"/sys/class/block/{n}/dev") or "").strip(): n
+             for n in sysfs.names(f"{base}/slaves")}  # fmt: skip
+    if kernel.startswith("dm-"):
+        try:
+            table = devicemapper.tables((sysfs.find(f"{base}/dev") or "").strip(), sysfs=sysfs)
+        except (OSError, ValueError):
+            return ""
+        lines = ((str(t.begin), str(t.length), t.kind, *t.words) for t in table)
+        return "\n".join(
+            " ".join(called(names[word]) if word in names else word for word in line)
+            for line in lines
+        )
+    rows = [
+        f"{(sysfs.find(f'{base}/md/dev-{name}/slot') or '').strip()} {called(name)}"
+        for name in names.values()
+    ]
+    how = [
+        (sysfs.find(f"{base}/md/{of}") or "").strip() for of in ("level", "layout", "chunk_size")
+    ]
+    return "\n".join([" ".join(how), *sorted(rows)]) if rows else ""
 
 
 def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.host import usage
+from ssdbench.host import extents, usage
+from ssdbench.host.devicemapper import target
 from ssdbench.host.loops import Backing
 from ssdbench.host.procfs import Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
@@ -61,7 +62,13 @@ def test_what_lies_on_another_path_to_the_same_drive_lies_on_the_drive(host: Hos
     host.put("/sys/class/block/dm-4/dev", "253:4")
     host.put("/proc/self/mountinfo", "21 1 253:4 / /data rw - ext4 /dev/mapper/x rw\n")
     alone = host.usage
-    both = BlockUsage("sdx", sysfs=Sysfs(host.root), procfs=Procfs(host.root), twins=["sdy"])
+    paths = {"sdx": ["sdy"], "sdy": ["sdx"]}
+    both = BlockUsage(
+        "sdx",
+        sysfs=Sysfs(host.root),
+        procfs=Procfs(host.root),
+        twins=lambda name: paths.get(name, []),
+    )
 
     assert (alone.holders(), alone.mounts()) == ([], [])
     assert both.holders() == ["dm-4"]
@@ -173,12 +180,24 @@ def test_a_mapping_is_judged_by_what_uses_the_drive_below_it(
     host.put("/proc/self/mountinfo", "21 1 7:7 / /data rw - ext4 /dev/loop7 rw\n")
     mapping = BlockUsage("dm-0", sysfs=Sysfs(host.root), procfs=Procfs(host.root))
 
+    monkeypatch.setattr(extents, "behind", lambda name, **_: over.get(name))
+    over = {"loop7": Backing((0, 0), device=NEVER)}
+    (host.root / "sys/dev/block").mkdir(parents=True)
+    (host.root / "sys/dev/block" / NEVER).symlink_to("../../class/block/sdx")
+
     assert mapping.lower() == ["sdx", "sdx1"]
-    assert mapping.holders() == ["loop7"]
+    assert mapping.beside() == ["loop7"]
     assert [mount.mount_point for mount in mapping.mounts()] == ["/data"]
 
 
-def test_another_volume_on_the_same_drive_is_no_reason(host: Host) -> None:
+def test_another_volume_on_the_same_drive_is_no_reason(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = {
+        "253:0": [target(0, 8, "linear", f"{NEVER} 0")],
+        "253:1": [target(0, 8, "linear", f"{NEVER} 8")],
+    }
+    monkeypatch.setattr(extents, "tables", lambda number, **_: tables[number])
     for name, number in (("dm-0", "253:0"), ("dm-1", "253:1")):
         host.put(f"/sys/class/block/{name}/dev", number)
         host.put(f"/sys/class/block/{name}/slaves/sdx")
@@ -186,7 +205,7 @@ def test_another_volume_on_the_same_drive_is_no_reason(host: Host) -> None:
     host.put("/proc/self/mountinfo", "21 1 253:1 / / rw - ext4 /dev/mapper/root rw\n")
     mapping = BlockUsage("dm-0", sysfs=Sysfs(host.root), procfs=Procfs(host.root))
 
-    assert (mapping.holders(), mapping.mounts(), mapping.holds_system()) == ([], [], False)
+    assert (mapping.beside(), mapping.mounts(), mapping.holds_system()) == ([], [], False)
 
 
 NVMET = "/sys/kernel/config/nvmet/subsystems/s"

@@ -33,6 +33,9 @@ class FakeHost:
     def holders(self) -> list[str]:
         return list(self._answer("holders", []))
 
+    def beside(self) -> list[str]:
+        return list(self._answer("beside", []))
+
     def users(self) -> list[str]:
         return list(self._answer("users", []))
 
@@ -79,6 +82,7 @@ LOOP = TargetInfo(
 IN_USE: dict[str, tuple[Any, str]] = {
     "partitions": (["loop0p1"], "it has partitions: loop0p1"),
     "holders": (["dm-3"], "it is in use by /dev/dm-3"),
+    "beside": (["dm-4"], "it is in use by /dev/dm-4, which has bytes or space in common with it"),
     "users": (["bcache has /dev/loop0 registered"], "bcache has /dev/loop0 registered"),
     "mounts": ([Mount("7:0", "/srv", "ext4", "/dev/loop0")], "is mounted on /srv"),
     "swap_areas": (["/dev/loop0p2"], "the kernel swaps to /dev/loop0p2"),

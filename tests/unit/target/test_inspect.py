@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
-from ssdbench.model.target import TargetKind
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.consent import Consent
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.target import consent
 from ssdbench.target.evidence import Evidence
-from ssdbench.target.inspect import inspect
+from ssdbench.target.inspect import identities, inspect
 from ssdbench.target.kind import kind_of
+from tests.support.mappedhost import MappedHost
 
 
 @pytest.mark.parametrize(
@@ -102,3 +106,79 @@ def test_a_name_alone_makes_no_drive(kernel_name: str, model: str, kind: TargetK
     shown = Evidence(shown=("its pages are a drive's",), missing=())
     proven = TargetKind.DRIVE if kind is TargetKind.UNPROVEN else kind
     assert kind_of(kernel_name, {"device/model": model}, shown) is proven
+
+
+# --- mappings without a UUID ----------------------------------------------------------------------
+
+
+def named(host: MappedHost, kernel: str) -> str:
+    nodes = {node: id_ for id_, node in identities(sysfs=Sysfs(host.root)).items()}
+    return nodes[f"/dev/{kernel}"]
+
+
+def two_disks(root: Path, monkeypatch: pytest.MonkeyPatch, order: tuple[str, str]) -> MappedHost:
+    """The same two drives, by their serials, under names that the kernel gives in some order."""
+    host = MappedHost(root, monkeypatch)
+    for disk, serial in zip(order, ("S1", "S2"), strict=True):
+        host.put(f"sys/block/{disk}/serial", serial)
+        host.part(f"{disk}1", disk, 2048, 65536)
+    return host
+
+
+def test_a_mapping_without_a_uuid_is_named_by_its_table_and_drives_and_never_by_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = "0 8192 linear {}1 0", "8192 8192 crypt aes 00ff 0 {} 70000"
+    host = two_disks(tmp_path / "first", monkeypatch, ("sda", "sdb"))
+    host.dm("dm-0", *(line.format("sda") for line in table))
+    host.dm("dm-1", *(line.format("sdb") for line in table))
+    first, other = named(host, "dm-0"), named(host, "dm-1")
+
+    again = two_disks(tmp_path / "again", monkeypatch, ("sdb", "sda"))
+    again.dm("dm-0", *(line.format("sda") for line in table))
+    again.dm("dm-1", *(line.format("sdb") for line in table))
+
+    assert first.startswith("mapped.table-")
+    assert first != other
+    assert (named(again, "dm-1"), named(again, "dm-0")) == (first, other)
+
+
+def test_volumes_of_one_thin_pool_have_names_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = MappedHost(tmp_path, monkeypatch)
+    host.dm("dm-0", "0 131072 thin-pool sda sdb 128 0")
+    for number in (1, 2):
+        host.dm(f"dm-{number}", f"0 131072 thin dm-0 {number}")
+
+    assert len({named(host, f"dm-{number}") for number in range(3)}) == 3
+
+
+def test_an_array_without_a_superblock_is_named_by_its_members_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = set()
+    for number, slots in enumerate(("01", "10", "01")):
+        host = two_disks(tmp_path / str(number), monkeypatch, ("sda", "sdb"))
+        host.md(f"md{number}", "sda", "sdb")
+        host.put(f"sys/block/md{number}/md/uuid", "00000000:00000000:00000000:00000000")
+        for slot, disk in zip(slots, ("sda", "sdb"), strict=True):
+            host.put(f"sys/block/md{number}/md/dev-{disk}/slot", slot)
+        found.add(named(host, f"md{number}"))
+
+    assert len(found) == 2
+
+
+def test_a_mapping_whose_table_cannot_be_read_is_refused_as_it_has_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = MappedHost(tmp_path, monkeypatch)
+    host.dm("dm-0", "0 8192 linear sda 0", unread=True)
+    info = TargetInfo(
+        kind=TargetKind.MAPPED, name="d", node="/dev/dm-0", id=named(host, "dm-0"), size_bytes=512
+    )
+
+    (against,) = consent.objections(info, Consent(identity=info.id))
+
+    assert "a mapping without a UUID" in against.reason
+    assert against.option == ()
