@@ -21,6 +21,7 @@ IN_GUEST = {
     "md": states.ARRAYS,
     "file systems": states.FILE_SYSTEMS,
     "others": states.OTHERS,
+    "beside": states.BESIDE,
 }
 TABLES = 6  # types of partition tables
 # Kind, file: how many states its parameters name, and texts of which each stands for one more.

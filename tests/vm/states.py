@@ -38,7 +38,7 @@ LIO_ON = "udevadm --version >/dev/null 2>&1 || :; modprobe target_core_mod"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How a state is made and undone, which disk is asked for, and what the guard must say.
+    """How a state is made and undone, which disk is asked for, and what the guard must say, if any.
 
     `asked` is a disk's letter, or the kernel name of what the state builds; `since` is the lab's
     first kernel series that can make it.
@@ -242,13 +242,94 @@ OTHERS = (
           "signature of gpt", soft=True),
     State("partitions, idle", PART, NO_PART, "it has partitions", soft=True),
 )  # fmt: skip
-STATES = (*MAPPINGS, *VOLUMES, *ARRAYS, *FILE_SYSTEMS, *OTHERS)
+COMMON = "which has bytes or space in common with it"
+SNAPSHOT = (
+    "dmsetup create real --table '0 65536 linear A 0';"
+    "dmsetup create v --table '0 65536 snapshot-origin /dev/dm-0'; mkfs.ext4 -q -F /dev/dm-1;"
+    "dmsetup create cow --table '0 16384 linear B 0';"
+    "dmsetup create s --table '0 65536 snapshot /dev/dm-0 /dev/dm-2 P 8'"
+)
+THIN = (
+    "dmsetup create pool --table '0 131072 thin-pool A B 128 0';"
+    "dmsetup message pool 0 'create_thin 0'; dmsetup message pool 0 'create_thin 1';"
+    "dmsetup create t0 --table '0 65536 thin /dev/dm-0 0';"
+    "dmsetup create t1 --table '0 65536 thin /dev/dm-0 1'"
+)
+
+
+def _removed(*names: str) -> str:
+    return "; ".join(f"dmsetup remove --retry {name}" for name in names)
+
+
+def _two(first: str, second: str, use: str = f"mkfs.ext4 -q -F /dev/dm-0; {MOUNT} /dev/dm-0 /run/m",
+         end: str = "umount /run/m") -> tuple[str, str]:  # fmt: skip
+    """Two mappings, the first of them in use; how they are made and removed."""
+    make = f"dmsetup create c --table '{first}'; {use}; dmsetup create l --table '{second}'"
+    return make, f"{end}; {_removed('l', 'c')}"
+
+
+BESIDE = (
+    State("multipath map over a mounted volume",
+          *_two("0 49152 linear A 8192", "0 65536 multipath 0 0 1 1 round-robin 0 1 1 A 1000"),
+          "mounted on /run/m", "dm-1"),
+    State("origin of a mounted snapshot", f"{SNAPSHOT}; {MOUNT} -o ro,noload /dev/dm-3 /run/m",
+          f"umount /run/m; {_removed('s', 'v', 'cow', 'real')}", "mounted on /run/m", "dm-1"),
+    State("origin of a snapshot", SNAPSHOT, _removed("s", "v", "cow", "real"),
+          f"in use by /dev/dm-3, {COMMON}", "dm-1"),
+    State("snapshot of a mounted volume", f"{SNAPSHOT}; {MOUNT} -o ro,noload /dev/dm-1 /run/m",
+          f"umount /run/m; {_removed('s', 'v', 'cow', 'real')}", "mounted on /run/m", "dm-3"),
+    State("bytes of a mounted encrypted volume",
+          *_two(f"0 65536 crypt aes-xts-plain64 {KEY} 0 A 0", "0 65536 linear A 0"),
+          "mounted on /run/m", "dm-1"),
+    State("half of a mounted mapping's bytes",
+          *_two("0 65536 linear A 0", "0 65536 linear A 32768"), "mounted on /run/m", "dm-1"),
+    State("bytes of a mapping that is swapped to",
+          *_two("0 65536 linear A 0", "0 65536 linear A 0",
+                "mkswap /dev/dm-0 >&2; swapon /dev/dm-0", "swapoff /dev/dm-0"),
+          "swaps to /dev/", "dm-1"),
+    State("thin volume beside a mounted one", f"{THIN}; mkfs.ext4 -q -F -E nodiscard /dev/dm-1;"
+          f"{MOUNT} /dev/dm-1 /run/m", f"umount /run/m; {_removed('t1', 't0', 'pool')}",
+          "mounted on /run/m", "dm-2"),
+    State("bytes of a mapping that is open",
+          *_two("0 8192 linear A 0", "0 8192 linear A 4096", f"exec 9</dev/dm-0; {HOLD}", FREE),
+          "(sleep) has it open", "dm-1"),
+    State("mapping and a loop device that overlaps it", "modprobe loop;"
+          "dmsetup create held --table '0 8192 linear A 0'; losetup -o 1048576 /dev/loop0 A",
+          f"losetup -d /dev/loop0; {DM}", f"in use by /dev/loop0, {COMMON}", "dm-0"),
+)  # fmt: skip
+# What has no byte in common with what is in use; it passes.
+APART = (
+    State("volume beside a mounted one",
+          *_two("0 65536 linear A 0", "0 65536 linear A 65536"), "", "dm-1"),
+    State("encrypted volume beside a mounted one", *_two(
+        f"0 65536 crypt aes-xts-plain64 {KEY} 0 A 0", f"0 65536 crypt aes-xts-plain64 {KEY} 0 A"
+        " 65536"), "", "dm-1"),
+    State("LVM volume beside a mounted one", "lvm vgcreate -qq vg A;"
+          "lvm lvcreate -qq -Zn -l8 -n v vg; lvm lvcreate -qq -Zn -l4 -n w vg;"
+          f"mkfs.ext4 -q -F /dev/dm-0; {MOUNT} /dev/dm-0 /run/m", f"umount /run/m; {LVM}", "",
+          "dm-1"),
+    State("volume on an array beside a mounted one", f"{MD_NEW} -l1 -n2 A B;" + _two(
+        "0 65536 linear /dev/md9 0", "0 65536 linear /dev/md9 65536")[0],
+        f"umount /run/m; {_removed('l', 'c')}; {MD}", "", "dm-1"),
+    State("thin volume alone in its pool, beside a mounted volume",
+          "dmsetup create m --table '0 8192 linear A 0'; dmsetup create d --table '0 65536 linear A"
+          " 8192'; dmsetup create c --table '0 65536 linear A 131072';"
+          f"mkfs.ext4 -q -F /dev/dm-2; {MOUNT} /dev/dm-2 /run/m;"
+          "dmsetup create pool --table '0 65536 thin-pool /dev/dm-0 /dev/dm-1 128 0';"
+          "dmsetup message pool 0 'create_thin 0';"
+          "dmsetup create t0 --table '0 65536 thin /dev/dm-3 0'",
+          f"umount /run/m; {_removed('t0', 'pool', 'c', 'd', 'm')}", "", "dm-4"),
+    State("mapping beside a loop device", "modprobe loop;"
+          "dmsetup create held --table '0 8192 linear A 0'; losetup -o 8388608 /dev/loop0 A",
+          f"losetup -d /dev/loop0; {DM}", "", "dm-0"),
+)  # fmt: skip
+STATES = (*MAPPINGS, *VOLUMES, *ARRAYS, *FILE_SYSTEMS, *OTHERS, *BESIDE)
 
 
 def chosen(number: int, of: int, release: str) -> list[State]:
     """Every `of`-th state, from the `number`-th on, that a kernel such as "6.12" can make."""
     series = tuple(int(part) for part in release.split(".")[:2])
-    return [state for state in STATES[number::of] if state.since <= series]
+    return [s for s in (*STATES[number::of], *APART[number::of]) if s.since <= series]
 
 
 def main(tools: str, number: int, of: int) -> None:
