@@ -116,17 +116,20 @@ def resume(
     given: Consent = NO_CONSENT,
     *,
     kept: Manifest | None = None,
+    repeated: bool = False,
 ) -> Ended:
     """Go on with a run, ending with its report. Raises SsdbenchError.
 
-    `kept` is its manifest where it was read, and checked, already.
+    `kept` is its manifest where it was read, and checked, already; `repeated` as in `runs.resume`.
     """
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)
     return _conducted(
         directory,
         audience,
-        lambda world: runs.resume(directory, world, limits=limits, given=given, kept=kept),
+        lambda world: runs.resume(
+            directory, world, limits=limits, given=given, kept=kept, repeated=repeated
+        ),
     )
 
 

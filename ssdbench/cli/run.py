@@ -229,7 +229,9 @@ def _work(wishes: "Asked", directory: Path, place: Place, child: "Child") -> int
                 lambda audience: (
                     conduct.run(wishes, directory, audience)
                     if kept is None
-                    else conduct.resume(directory, limits, audience, wishes.consent, kept=kept)
+                    else conduct.resume(
+                        directory, limits, audience, wishes.consent, kept=kept, repeated=True
+                    )
                 ),
                 place=place,
                 child=child,

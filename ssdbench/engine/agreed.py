@@ -6,20 +6,25 @@ manifest. An ordinary user can only measure files and simulated drives, and need
 """
 
 import os
+import shlex
 from hashlib import sha256
 from pathlib import Path
 
+from ssdbench.engine.asleft import AsLeft
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.store import load
+from ssdbench.errors import TargetRefused
 from ssdbench.host.files import make_private_directory, require_private, write_atomic
 from ssdbench.host.records import settings_directory
 from ssdbench.model.base import Model
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo
 from ssdbench.target.consent import lacking
-from ssdbench.target.objection import Objection, refuse
+from ssdbench.target.guard import remaining
+from ssdbench.target.objection import DATA, Objection, options_of, refuse, way_out
 
+AS_LEFT = AsLeft()
 NAME = "runs"  # below the settings directory
 KEPT = 1000  # records; older ones go, and their runs ask for --destroy again
 
@@ -94,22 +99,38 @@ def needed(info: TargetInfo) -> bool:
 
 
 def consent_to_go_on(
-    kept: Manifest, info: TargetInfo, given: Consent, agreement: Agreement, *, ours: bool
+    kept: Manifest,
+    info: TargetInfo,
+    given: Consent,
+    agreement: Agreement,
+    *,
+    ours: bool,
+    left: AsLeft = AS_LEFT,
+    again: str = "",
 ) -> Consent:
     """What a resumed run may do to its target: as once agreed to, or as the command line says.
 
     `ours`: the journal says that signatures on the target are our own; where a record is needed,
-    the record alone is believed. Raises TargetRefused when nobody who counts agreed.
+    the record alone is believed. Data and signatures that the run was allowed to overwrite are
+    those that it left: whatever else is there now (`left`) takes consent again. `again`: the
+    command that gives it, where `given` is of a line that is called again and again, and so says
+    nothing of what came since. Raises TargetRefused when nobody who counts agreed.
     """
     agreed = kept.consent
     if needed(info):
         record = agreement.find(kept)
         agreed, ours = _recorded(record, agreed)
-        if record is None and given.identity != info.consent_id:
-            refuse(info.name, _unrecorded(info, given))
+        if record is None:
+            if given.identity != info.consent_id:
+                refuse(info.name, _unrecorded(info, given))
+            left = AS_LEFT  # all of the consent is given anew
+    if again:
+        given = given.model_copy(update={"overwrite": False, "data": False})
+    if not left.unchanged:
+        agreed, ours = agreed.model_copy(update={"overwrite": False, "data": False}), False
     if ours:
         agreed = agreed.overwriting()
-    return Consent(
+    consent = Consent(
         identity=given.identity or agreed.identity,
         overwrite=given.overwrite or agreed.overwrite,
         shared=given.shared or agreed.shared,
@@ -117,6 +138,26 @@ def consent_to_go_on(
         data=given.data or agreed.data,
         wear=given.wear or agreed.wear,
     )
+    if not left.unchanged:
+        _require_again(info, left, given, consent, again)
+    return consent
+
+
+def _require_again(
+    info: TargetInfo, left: AsLeft, given: Consent, consent: Consent, again: str
+) -> None:
+    """Raise TargetRefused unless what came since is consented to on this command line."""
+    found = remaining(left.against, given)
+    seen = DATA if left.against else ("",)  # of which more is said there already
+    found += [o for o in lacking(info, consent) if o.option != seen]
+    if not found or not again:
+        refuse(info.name, found)
+        return
+    options = options_of(found)
+    hint = (
+        f"if you do not need what is there now: `{again} {shlex.join(options)}`" if options else ""
+    )
+    raise TargetRefused(info.name, [o.reason for o in found], hint=hint or way_out(found))
 
 
 def _recorded(record: Agreed | None, manifest: Consent) -> tuple[Consent, bool]:

@@ -30,6 +30,7 @@ from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TAKEN, TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Workload
 from ssdbench.target.claim import Claim
+from ssdbench.target.content import Watch
 from ssdbench.target.inspect import inspect
 from ssdbench.target.kind import taken_for_a_drive
 from ssdbench.target.nvme import (
@@ -61,8 +62,10 @@ class ClaimedSession:
         fio_options: Mapping[str, str] | None = None,
         applies: Applies = Applies.FIO,
         before_signatures: Callable[[], None] = lambda: None,
+        watch: Watch | None = None,
     ) -> None:
         self.info = info
+        self._watch = watch
         self._claim = claim
         self._applies = applies
         self._before_signatures = before_signatures
@@ -117,36 +120,18 @@ class ClaimedSession:
             )
 
     def recheck(self) -> None:
-        """Identity, size and everything that the guard asks, while the claim is held."""
+        """Identity, size, content and everything that the guard asks, while the claim is held."""
         self._claim.check()
+        if self._watch is not None:
+            self._watch.before_writing()
 
     def counters(self) -> Counters:
         """The kernel's counters of a device; a file has none that survives us."""
-        if self.info.kind is TargetKind.FILE:
-            return Counters()
-        try:
-            with disk_counters(self.info.major_minor) as disk:
-                stat = disk.read()
-        except OSError as error:
-            raise DeviceLost(f"{self.info.name} is gone: {error.strerror}") from error
-        return Counters(
-            written_bytes=stat.write_bytes,
-            discarded_bytes=stat.discard_bytes,
-            epoch=f"boot {(Sysfs().find(BOOT_ID) or '').strip()}",
-            source=KERNEL,
-            read_at_s=time.monotonic(),
-        )
+        return counters_of(self.info)
 
     def health_written_bytes(self) -> int | None:
         """Data units written, of an NVMe drive; a log that cannot be read proves nothing."""
-        node = Path(self.info.node)
-        if not node.name.startswith("nvme"):
-            return None
-        try:
-            with opened(node) as drive:
-                return data_written_bytes(drive.log_page(HEALTH_LOG, HEALTH_BYTES))
-        except (DeviceError, HostLacks):
-            return None
+        return health_written_bytes(self.info)
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
         """Of an NVMe drive with OCP's log, once it stands still; an unread log proves nothing."""
@@ -203,13 +188,14 @@ class ClaimedSession:
         if method is Purge.FORMAT and self._reformatted is not None:
             done, self._reformatted = self._reformatted, None  # once is enough
             return done
-        self._claim.check()
+        self.recheck()
         if method is Purge.ATA_ERASE:
             with password_noted(self.info.here) as note:
                 done = purge(self.info, method, self._descriptor(), Witness(password=note))
         else:
             done = purge(self.info, method, self._descriptor(), Witness(share=share))
         self._claim.check()
+        self._renew(at_once=True)
         return done
 
     def reformat(self, wanted: LbaFormat) -> Purged:
@@ -220,7 +206,7 @@ class ClaimedSession:
         """
         if why := unoffered(wanted, self.info):
             raise UsageError(why)
-        self._claim.check()
+        self.recheck()
         was = self.info.lba_format
         if was is not None and was != wanted:
             note(self.info.id, was)
@@ -232,11 +218,12 @@ class ClaimedSession:
         info = taken_for_a_drive(info) if TAKEN in self.info.facts else info
         self._claim.formatted(info)
         self.info, self._reformatted = info, done
+        self._renew(at_once=True)
         return done
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
         """BLKDISCARD through the claim; a file takes none."""
-        self._claim.check()
+        self.recheck()
         discard(self.info, self._descriptor(), offset_bytes, length_bytes)
 
     @contextmanager
@@ -258,7 +245,12 @@ class ClaimedSession:
             yield
 
     def save(self) -> None:
-        """A device keeps itself."""
+        """A device keeps itself; what it holds is noted, now and then."""
+        self._renew()
+
+    def _renew(self, *, at_once: bool = False) -> None:
+        if self._watch is not None:
+            self._watch.renew(self.info, at_once=at_once)
 
     def close(self) -> None:
         """Whoever made the claim gives it up."""
@@ -267,6 +259,39 @@ class ClaimedSession:
         if self._claim.fd is None:
             raise DeviceLost(f"{self.info.name} is not claimed any more")
         return self._claim.fd
+
+
+def counters_of(info: TargetInfo) -> Counters:
+    """The kernel's counters of a device, claimed or not; of a file there are none.
+
+    Raises DeviceLost when it is gone.
+    """
+    if info.kind is TargetKind.FILE:
+        return Counters()
+    try:
+        with disk_counters(info.major_minor) as disk:
+            stat = disk.read()
+    except OSError as error:
+        raise DeviceLost(f"{info.name} is gone: {error.strerror}") from error
+    return Counters(
+        written_bytes=stat.write_bytes,
+        discarded_bytes=stat.discard_bytes,
+        epoch=f"boot {(Sysfs().find(BOOT_ID) or '').strip()}",
+        source=KERNEL,
+        read_at_s=time.monotonic(),
+    )
+
+
+def health_written_bytes(info: TargetInfo) -> int | None:
+    """Data units written, of an NVMe drive; a log that cannot be read proves nothing."""
+    node = Path(info.node)
+    if not node.name.startswith("nvme"):
+        return None
+    try:
+        with opened(node) as drive:
+            return data_written_bytes(drive.log_page(HEALTH_LOG, HEALTH_BYTES))
+    except (DeviceError, HostLacks):
+        return None
 
 
 def signatures_are_ours(records: Iterable[Record]) -> bool:

@@ -23,6 +23,7 @@ class Standing:
 
     stands: bool
     reason: str  # a clause: "the drive's counters match the journal"
+    touched: bool = False  # a counter shows that somebody else wrote or discarded
 
 
 def standing(records: Sequence[Record], now: Counters) -> Standing:
@@ -39,9 +40,17 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
         what = (
             "the drive's state was made anew" if now.source == SIMULATED else "the host restarted"
         )
+        logged = _logged_since(seen, now)
+        if logged > 0:
+            return Standing(
+                False,
+                f"{what} since, and the drive's health log counts {format_capacity(logged)} that "
+                "this run did not write",
+                touched=True,
+            )
         return Standing(False, f"{what} since, and nothing shows what was written meanwhile")
     if now.discarded_bytes != last.discarded_bytes:
-        return Standing(False, "blocks of the target were discarded since")
+        return Standing(False, "blocks of the target were discarded since", touched=True)
     unseen = now.written_bytes - last.written_bytes
     at_work = record.kind in (Kind.BEGUN, Kind.ALIVE)
     allowed = _unseen_bytes(seen, now) if at_work else 0.0
@@ -50,6 +59,7 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
             False,
             f"the target's counters moved by {format_capacity(abs(unseen))} that this run did not "
             "write",
+            touched=True,
         )
     past = _past_the_kernel(seen, now) - ROUNDING_BYTES
     begun = next((record for record, _ in reversed(seen) if record.kind is Kind.BEGUN), record)
@@ -58,6 +68,7 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
             False,
             f"the drive's health log counts {format_capacity(past + ROUNDING_BYTES)} written that "
             "neither the kernel nor this run counted",
+            touched=True,
         )
     return Standing(True, "the target's identity and write counters match the journal")
 
@@ -85,6 +96,28 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
         return 0
     strayed = max(gaps) - min(gaps)
     return now.log_bytes - now.written_bytes - passed - max(gaps) - strayed
+
+
+def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
+    """What the drive's own count shows since a run was last seen, where the host restarted.
+
+    The kernel's counters begin anew then. The log is believed as far as it went with them before.
+    """
+    logged = [pair for pair in seen if pair[1].log_bytes is not None]
+    if now.log_bytes is None or not logged or now.source == SIMULATED:
+        return 0
+    record, last = logged[-1]
+    gaps = [
+        c.log_bytes - c.written_bytes
+        for _, c in logged
+        if c.log_bytes is not None and c.epoch == last.epoch
+    ]
+    begun = [r for r, _ in seen if r.n > record.n]  # and wrote on, until the host went down
+    unseen = seen[-1][1].written_bytes - last.written_bytes if begun else 0
+    at_work = seen[-1][0].kind in (Kind.BEGUN, Kind.ALIVE)
+    allowed = unseen + (round(_rate(seen) * UNSEEN_S) if at_work else 0)
+    strayed = max(gaps) - min(gaps)
+    return (now.log_bytes - (last.log_bytes or 0)) - allowed - strayed - ROUNDING_BYTES
 
 
 def _passes(begun: Record) -> bool:
@@ -120,8 +153,11 @@ def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
     """
     rates = [
         (b.written_bytes - a.written_bytes) / elapsed_s
-        for (_, a), (_, b) in pairwise(seen)
-        if a.epoch == b.epoch and a.read_at_s and (elapsed_s := b.read_at_s - a.read_at_s) >= 1
+        for (_, a), (record, b) in pairwise(seen)
+        if record.kind is not Kind.RESUMED  # before which nothing was at work
+        and a.epoch == b.epoch
+        and a.read_at_s
+        and (elapsed_s := b.read_at_s - a.read_at_s) >= 1
     ]
     fastest = max(rates, default=0.0)
     return min(fastest, FASTEST_BYTES_PER_S) if fastest > 0 else FASTEST_BYTES_PER_S

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from ssdbench.engine.asleft import is_watched
 from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.simulatedsession import SimulatedSession
@@ -23,7 +24,8 @@ from ssdbench.model.profile import Applies, Purge
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import content
 from ssdbench.target.claim import Claim
-from ssdbench.target.consent import needed, require_consent
+from ssdbench.target.consent import require_consent
+from ssdbench.target.content import Look, Watch
 from ssdbench.target.purge import Purged
 
 
@@ -73,16 +75,26 @@ def claimed(
     fio_options: Mapping[str, str] | None = None,
     applies: Applies = Applies.FIO,
     locked: bool = False,
+    seen: Look | None = None,
 ) -> Iterator[TargetSession]:
     """The session of a run, from `with` to its end, under the locks of host and target.
 
     A simulated run has the drive to itself and keeps its own time, so it takes no lock; `locked`:
     the caller holds that of the host, as the leader of runs side by side does for its children.
-    Work that only reads says so by `destroys`; `before_signatures` is called before a step leaves
+    Work that only reads says so by `destroys`; `seen` is what the target held when consent was
+    given, looked at now where it is not told; `before_signatures` is called before a step leaves
     file systems of ours on the target. Raises TargetRefused with every reason, HostLacks
     when another run is at work on this host.
     """
+    watched, unseen = destroys and is_watched(info), ""
+    if watched and seen is None:
+        try:
+            seen = content.look(info)
+        except OSError as error:
+            unseen = f"cannot tell what it holds: {error.strerror or error}"
     require_consent(info, consent, destroys=destroys)
+    if unseen:
+        raise TargetRefused(info.name, [unseen])
     with ExitStack() as held:
         session: TargetSession
         if info.simulated:
@@ -99,14 +111,15 @@ def claimed(
                 fio_options=fio_options,
                 applies=applies,
                 before_signatures=before_signatures,
+                watch=Watch(info, consent.run, seen) if watched and seen is not None else None,
             )
         held.callback(session.close)
         before = session.counters()
         try:
             yield session
         finally:
-            if destroys and needed(info) and not _untouched(session, before):
-                content.remember(session.info)
+            if watched and (info.kind is TargetKind.FILE or not _untouched(session, before)):
+                content.remember(session.info, run=consent.run)
 
 
 def _untouched(session: TargetSession, before: Counters) -> bool:

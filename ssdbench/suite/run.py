@@ -3,12 +3,14 @@
 Rendering a report is the caller's, so that a mistake in a page never costs a night of wear.
 """
 
+import shlex
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
 from ssdbench.engine.agreed import Agreement, consent_to_go_on
 from ssdbench.engine.applied import applied, restore_what_is_here
+from ssdbench.engine.asleft import AsLeft, as_left
 from ssdbench.engine.claimedsession import ClaimedSession, signatures_are_ours
 from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.hosting import planned_host
@@ -36,6 +38,7 @@ from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages
 from ssdbench.suite.plan import destroys, fitted, require_fit, target_of, wear_of
 from ssdbench.target.consent import require_consent
+from ssdbench.target.content import Look
 from ssdbench.target.guard import NO_CONSENT
 from ssdbench.target.inspect import found_again
 from ssdbench.target.kind import taken_for_a_drive
@@ -145,11 +148,13 @@ def resume(
     limits: Limits | None = None,
     given: Consent = NO_CONSENT,
     kept: Manifest | None = None,
+    repeated: bool = False,
 ) -> RunResult:
     """Go on with a run after a crash, a signal or a limit.
 
     `given` is what the command line agrees to; most runs need nothing. `kept` is the run's manifest
-    where it was read already: what was checked is what is done. Raises SsdbenchError.
+    where it was read already: what was checked is what is done. `repeated`: the same command line
+    began the run, so that it overrides nothing that came on the target since. Raises SsdbenchError.
     """
     store = RunStore.open(run_path)
     kept = kept or load(run_path / MANIFEST, Manifest)
@@ -174,14 +179,31 @@ def resume(
     wishes = planned_host(host_wishes(profile, info), info)
     chosen = stages(profile, info)
     plans = [stage.plan(info, order.hint) for stage in chosen]
-    agreement = Agreement()
+    agreement, left, allowed = Agreement(), AsLeft(), kept
     if destroys(plans):
-        ours = signatures_are_ours(stored_records(run_path / JOURNAL))
-        consent = consent_to_go_on(kept, info, given, agreement, ours=ours)
+        records = stored_records(run_path / JOURNAL)
+        ours = signatures_are_ours(records)
+        left = as_left(info, _key(kept), records, ours=ours)
+        consent = consent_to_go_on(
+            kept,
+            info,
+            given,
+            agreement,
+            ours=ours,
+            left=left,
+            again=shlex.join(["ssdbench", "resume", str(run_path)]) if repeated else "",
+        )
         allowed = kept.model_copy(update={"consent": consent})
-    else:
-        allowed = kept
-    claim = _claimed(allowed, info, store, wishes, profile, agreement, destroys=destroys(plans))
+    claim = _claimed(
+        allowed,
+        info,
+        store,
+        wishes,
+        profile,
+        agreement,
+        destroys=destroys(plans),
+        seen=left.seen,
+    )
     with claim as session, applied(wishes, kept.run_id) as settings:
         if given.identity is not None:
             agreement.note(kept)
@@ -207,17 +229,24 @@ def _claimed(
     agreement: Agreement,
     *,
     destroys: bool,
+    seen: Look | None = None,
 ) -> AbstractContextManager[TargetSession]:
     return claimed(
         info,
         store.path,
-        kept.consent.of_run(f"{kept.run_id} {kept.created_at}"),
+        kept.consent.of_run(_key(kept)),
         destroys=destroys,
+        seen=seen,
         before_signatures=agreement.note_signatures,
         fio_cpus=wishes.fio_cpus,
         fio_options=wishes.fio_options,
         applies=profile.generator,
     )
+
+
+def _key(kept: Manifest) -> str:
+    """What the marks and records of a run name it by."""
+    return f"{kept.run_id} {kept.created_at}"
 
 
 def order_of(kept: Manifest, profile: Profile) -> Order:

@@ -1,13 +1,15 @@
-"""What a drive holds where no signature says so: samples of its content.
+"""What a target holds: samples of its content, before the first write and when a run goes on.
 
 A payload whose header lies elsewhere, a file system behind a lost partition table or plain records
 have no signature. So places all over the drive are read before its first write. What ssdbench left
-there itself is known again by what it read at the end of its last use.
+there itself is known again by what it read at the end of its last use, or while a run was at work.
 """
 
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -18,13 +20,16 @@ from ssdbench.errors import SsdbenchError
 from ssdbench.host.blockdev import SAMPLE_BYTES, sampled
 from ssdbench.host.files import make_private_directory, require_private, write_atomic
 from ssdbench.host.records import settings_directory
+from ssdbench.host.usage import signatures
 from ssdbench.model.base import Model
 from ssdbench.model.target import TargetInfo
-from ssdbench.target.objection import DATA, Objection
+from ssdbench.target.objection import DATA, OVERWRITE, Objection, refuse
 from ssdbench.units import GIB, KIB, MIB
 
 NAME = "contents"  # below the settings directory
-RANDOM_PLACES = 400  # data on 1 % of a drive is missed once in fifty times
+# One place in each of as many equal parts: data on 0.1 % of a drive is found in 95 % of cases,
+# 1 - 0.999 ** 3000, wherever it lies.
+RANDOM_PLACES = 3000
 KEPT = 256  # drives that are remembered; the ones used longest ago are forgotten
 
 # Where superblocks, their copies and payloads begin, from the start of a drive or partition: ext
@@ -37,11 +42,18 @@ _KNOWN = (
 )
 # From the end: copies of GPT, md superblocks, ZFS labels, NTFS.
 _FROM_END = (4 * KIB, 8 * KIB, 12 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB)
+# While a run is at work its record is made anew after a unit, at most so often, and so rarely that
+# reading takes no more than a hundredth of the time.
+RENEWED_EVERY_S = 60.0
+READING_SHARE = 0.01
 _FIRST_PARTITIONS = (0, 63 * 512, MIB)  # before 2009 they began at sector 63
 
 
 class Remembered(Model):
-    """What was on a drive when ssdbench last used it; schema version 1."""
+    """What was on a target when ssdbench last used it; schema version 1.
+
+    Records of older versions have fewer places, and name no run.
+    """
 
     schema_version: int = 1
     identity: str
@@ -50,6 +62,31 @@ class Remembered(Model):
     size_bytes: int
     at: str
     digests: dict[int, str]  # by byte address
+    signatures: tuple[str, ...] = ()
+    run: str = ""  # that used it last
+    at_work: bool = False  # it had not ended: it wrote on since
+    ours: bool = True  # what was there needed no consent: nothing, or what ssdbench had left
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a target held at one moment."""
+
+    found: Mapping[int, bytes | None]  # by byte address; None where it could not be read
+    signatures: tuple[str, ...] = ()
+
+    @property
+    def digests(self) -> dict[int, str]:
+        """What was read, short; what could not be read is left out."""
+        return {place: sha256(data).hexdigest()[:16] for place, data in self.found.items() if data}
+
+    def filled(self) -> list[int]:
+        """The places that hold data."""
+        return [p for p, data in self.found.items() if data is not None and not blank(data)]
+
+    def unread(self) -> list[int]:
+        """The places that could not be read."""
+        return [place for place, data in self.found.items() if data is None]
 
 
 def places(info: TargetInfo) -> list[int]:
@@ -61,24 +98,38 @@ def places(info: TargetInfo) -> list[int]:
     quarters = [info.end_bytes * part // 4 for part in range(1, 4)]  # groups of XFS
     ends = [info.end_bytes - place for place in _FROM_END]
     chance = random.Random(f"{info.id} {info.size_bytes}")
-    anywhere = [chance.randint(0, last) for _ in range(RANDOM_PLACES)]
+    anywhere = [
+        int((part + chance.random()) * info.end_bytes / RANDOM_PLACES)
+        for part in range(RANDOM_PLACES)
+    ]
     wanted = (*known, *quarters, *ends, *anywhere)
     return sorted({w // SAMPLE_BYTES * SAMPLE_BYTES for w in wanted if 0 <= w <= last})
 
 
+def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
+    """What a target holds now, at its places and `also` at others.
+
+    Raises OSError when it cannot be opened, HostLacks when its signatures cannot be known.
+    """
+    node = Path(info.node)
+    return Look(sampled(node, sorted({*places(info), *also})), tuple(signatures(node)))
+
+
 def objections(info: TargetInfo, *, directory: Path | None = None) -> list[Objection]:
     """That a drive holds data which neither a signature nor its last use here explains."""
-    known = _remembered(info, directory)
-    where = sorted({*places(info), *(known.digests if known else ())})
+    known = recalled(info, directory=directory)
     try:
-        found = sampled(Path(info.node), where)
+        seen = Look(sampled(Path(info.node), sorted({*places(info), *_places_of(known)})))
     except OSError as error:
         return [Objection(f"cannot tell what it holds: {error.strerror or error}")]
-    unread = [place for place, data in found.items() if data is None]
-    filled = [place for place, data in found.items() if data is not None and not blank(data)]
+    return _unexplained(seen, known)
+
+
+def _unexplained(seen: Look, known: Remembered | None) -> list[Objection]:
+    filled, unread = seen.filled(), seen.unread()
     if not filled and not unread:
         return []
-    if known and _digests(found).items() >= known.digests.items():
+    if known and known.ours and seen.digests.items() >= known.digests.items():
         return []
     if not filled:
         reason = f"what it holds cannot be read, for example at byte {unread[0]}"
@@ -86,8 +137,8 @@ def objections(info: TargetInfo, *, directory: Path | None = None) -> list[Objec
     since = f", and not what ssdbench left there on {known.at}" if known else ""
     return [
         Objection(
-            f"it holds data that no signature explains{since}: at {len(filled)} of {len(found)} "
-            f"sampled places, for example at byte {filled[0]}",
+            f"it holds data that no signature explains{since}: at {len(filled)} of "
+            f"{len(seen.found)} sampled places, for example at byte {filled[0]}",
             DATA,
         )
     ]
@@ -101,42 +152,56 @@ def digest(info: TargetInfo) -> str:
     return held.hexdigest()[:12]
 
 
-def remember(info: TargetInfo, *, directory: Path | None = None) -> None:
-    """Keep what is on a drive at the end of its use.
+def came_since(
+    left: Remembered, seen: Look, *, written_by_us: Callable[[bytes], bool], ours: bool = False
+) -> list[Objection]:
+    """What is on a target now that the run of a record did not leave there.
+
+    Where the run had ended, every place must read as it did. Where it was killed, it had written
+    on: a place that reads otherwise must hold nothing, or what only our own writes look like.
+    `ours`: it may have left file systems meanwhile, whose blocks look like anybody's.
+    """
+    now = seen.digests
+    other = [place for place, digest in left.digests.items() if now.get(place) != digest]
+    if left.at_work:
+        found = {place: seen.found.get(place) for place in other}
+        other = [
+            place
+            for place, data in found.items()
+            if data is None or not (ours or blank(data) or written_by_us(data))
+        ]
+    since = f"since {'the run worked on it' if left.at_work else 'its last use by the run'} "
+    since += f"on {left.at}"
+    against = []
+    if other:
+        reason = (
+            f"what it holds changed {since}: at {len(other)} of {len(left.digests)} sampled "
+            f"places, for example at byte {other[0]}"
+        )
+        against.append(Objection(reason, DATA))
+    fresh = sorted({*seen.signatures} - {*left.signatures})
+    if fresh and not ours:
+        reason = f"the signature of {', '.join(fresh)} came {since}"
+        against.append(Objection(reason, OVERWRITE))
+    return against
+
+
+def remember(info: TargetInfo, *, run: str = "", directory: Path | None = None) -> None:
+    """Keep what is on a target at the end of its use.
 
     Where that is not possible, nothing is kept, and the next run asks about the data.
     """
-    directory = directory or settings_directory() / NAME
-    path = directory / _file_name(info)
+    path = _path(info, directory)
     with suppress(OSError, SsdbenchError):
         path.unlink(missing_ok=True)
-        kept = Remembered(
-            identity=info.id,
-            model=info.model,
-            serial=info.serial,
-            size_bytes=info.size_bytes,
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-            digests=_digests(sampled(Path(info.node), places(info))),
-        )
-        make_private_directory(directory.parent)
-        make_private_directory(directory)
-        write_atomic(path, kept.model_dump_json() + "\n", mode=0o600)
-        files = sorted(directory.glob("*.json"), key=lambda file: file.stat().st_mtime)
-        for file in files[:-KEPT]:
-            file.unlink(missing_ok=True)
+        _keep(path, _remembered(info, look(info), run=run))
 
 
-def blank(data: bytes) -> bool:
-    """Whether data is none: what was never written or was trimmed reads as zeros or ones."""
-    return not data.strip(b"\0") or not data.strip(b"\xff")
-
-
-def _remembered(info: TargetInfo, directory: Path | None) -> Remembered | None:
-    """What is known of this very drive; what others could have written is not believed."""
-    directory = directory or settings_directory() / NAME
-    path = directory / _file_name(info)
+def recalled(info: TargetInfo, *, directory: Path | None = None) -> Remembered | None:
+    """What is known of this very target; what others could have written is not believed."""
+    path = _path(info, directory)
     try:
-        for part in (directory.parent, directory, path):
+        for part in (path.parent.parent, path.parent, path):
             require_private(part)
         kept = Remembered.model_validate_json(path.read_bytes())
     except (OSError, ValidationError, SsdbenchError):
@@ -145,9 +210,105 @@ def _remembered(info: TargetInfo, directory: Path | None) -> Remembered | None:
     return kept if same == (info.id, info.model, info.serial, info.size_bytes) else None
 
 
-def _file_name(info: TargetInfo) -> str:
-    return f"{sha256(info.id.encode(errors='surrogateescape')).hexdigest()[:32]}.json"
+class Watch:
+    """What a target holds, from the look that consent was given on to the end of a run's work.
+
+    Before the first write all is read once more; from then on the record says that the run is at
+    work, so that a kill leaves what can be compared.
+    """
+
+    def __init__(
+        self,
+        info: TargetInfo,
+        run: str,
+        seen: Look,
+        *,
+        directory: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._info = info
+        self._run = run
+        self._seen: Look | None = seen
+        self._directory = directory
+        self._clock = clock
+        self._next_s = 0.0
+        self._ours = True
+
+    def before_writing(self) -> None:
+        """Require, once, that all is as it was when consent was given, and note that we write.
+
+        Raises TargetRefused with what changed.
+        """
+        if self._seen is None:
+            return
+        left, self._seen = _remembered(self._info, self._seen), None
+        began = self._clock()
+        try:
+            now = look(self._info, also=left.digests)
+        except OSError as error:
+            reason = f"cannot tell what it holds: {error.strerror or error}"
+            refuse(self._info.name, [Objection(reason)])
+            return
+        changed = [o.reason for o in came_since(left, now, written_by_us=lambda data: False)]
+        hint = "Find out who writes to it; then start again."
+        refuse(self._info.name, [Objection(reason) for reason in changed], hint=hint)
+        known = recalled(self._info, directory=self._directory)
+        self._ours = not _unexplained(now, known) and not now.signatures
+        self._note(now, began)
+
+    def renew(self, info: TargetInfo, *, at_once: bool = False) -> None:
+        """Note what the target holds now, while the run goes on, if that is due."""
+        if self._seen is not None or (self._clock() < self._next_s and not at_once):
+            return
+        self._info = info
+        began = self._clock()
+        with suppress(OSError, SsdbenchError):
+            self._note(look(info), began)
+
+    def _note(self, seen: Look, began: float) -> None:
+        with suppress(OSError, SsdbenchError):
+            kept = _remembered(self._info, seen, run=self._run, at_work=True, ours=self._ours)
+            _keep(_path(self._info, self._directory), kept)
+        took_s = self._clock() - began
+        self._next_s = self._clock() + max(RENEWED_EVERY_S, took_s / READING_SHARE)
 
 
-def _digests(found: Mapping[int, bytes | None]) -> dict[int, str]:
-    return {place: sha256(data).hexdigest()[:16] for place, data in found.items() if data}
+def blank(data: bytes) -> bool:
+    """Whether data is none: what was never written or was trimmed reads as zeros or ones."""
+    return not data.strip(b"\0") or not data.strip(b"\xff")
+
+
+def _remembered(
+    info: TargetInfo, seen: Look, *, run: str = "", at_work: bool = False, ours: bool = True
+) -> Remembered:
+    return Remembered(
+        identity=info.id,
+        model=info.model,
+        serial=info.serial,
+        size_bytes=info.size_bytes,
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        digests=seen.digests,
+        signatures=seen.signatures,
+        run=run,
+        at_work=at_work,
+        ours=ours,
+    )
+
+
+def _keep(path: Path, kept: Remembered) -> None:
+    directory = path.parent
+    make_private_directory(directory.parent)
+    make_private_directory(directory)
+    write_atomic(path, kept.model_dump_json() + "\n", mode=0o600)
+    files = sorted(directory.glob("*.json"), key=lambda file: file.stat().st_mtime)
+    for file in files[:-KEPT]:
+        file.unlink(missing_ok=True)
+
+
+def _places_of(known: Remembered | None) -> Collection[int]:
+    return known.digests if known else ()
+
+
+def _path(info: TargetInfo, directory: Path | None) -> Path:
+    name = sha256(info.id.encode(errors="surrogateescape")).hexdigest()[:32]
+    return (directory or settings_directory() / NAME) / f"{name}.json"
