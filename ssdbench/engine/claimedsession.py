@@ -273,10 +273,15 @@ def counters_of(info: TargetInfo) -> Counters:
             stat = disk.read()
     except OSError as error:
         raise DeviceLost(f"{info.name} is gone: {error.strerror}") from error
+    # A drive that was attached anew has new counters; the kernel numbers that since Linux 5.15.
+    boot, attached = (
+        (Sysfs().find(path) or "").strip()
+        for path in (BOOT_ID, f"/sys/dev/block/{info.major_minor}/diskseq")
+    )
     return Counters(
         written_bytes=stat.write_bytes,
         discarded_bytes=stat.discard_bytes,
-        epoch=f"boot {(Sysfs().find(BOOT_ID) or '').strip()}",
+        epoch=f"boot {boot}" + (f", disk {attached}" if attached else ""),
         source=KERNEL,
         read_at_s=time.monotonic(),
     )

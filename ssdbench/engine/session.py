@@ -19,8 +19,8 @@ KERNEL = "kernel"
 class Counters(Model):
     """What was ever written to a target, by a counter that is not the generator's own.
 
-    Two readings compare only within one `epoch`: the boot of a kernel counter, the state file of
-    a simulated drive. Without an epoch (a regular file) nothing is proven.
+    Two readings compare only within one `epoch`: the boot and disk of a kernel counter, the state
+    file of a simulated drive. Without an epoch (a regular file) nothing is proven.
     """
 
     written_bytes: int = 0

@@ -38,17 +38,19 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
     record, last = seen[-1]
     if last.epoch != now.epoch:
         what = (
-            "the drive's state was made anew" if now.source == SIMULATED else "the host restarted"
+            "the drive's state was made anew since"
+            if now.source == SIMULATED
+            else "the host restarted since, or the drive was attached anew"
         )
         logged = _logged_since(seen, now)
         if logged > 0:
             return Standing(
                 False,
-                f"{what} since, and the drive's health log counts {format_capacity(logged)} that "
+                f"{what}, and the drive's health log counts {format_capacity(logged)} that "
                 "this run did not write",
                 touched=True,
             )
-        return Standing(False, f"{what} since, and nothing shows what was written meanwhile")
+        return Standing(False, f"{what}, and nothing shows what was written meanwhile")
     if now.discarded_bytes != last.discarded_bytes:
         return Standing(False, "blocks of the target were discarded since", touched=True)
     unseen = now.written_bytes - last.written_bytes
@@ -99,9 +101,9 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
 
 
 def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """What the drive's own count shows since a run was last seen, where the host restarted.
+    """What the drive's own count shows since the run, where the kernel's counters began anew.
 
-    The kernel's counters begin anew then. The log is believed as far as it went with them before.
+    The log is believed as far as it went with them before.
     """
     logged = [pair for pair in seen if pair[1].log_bytes is not None]
     if now.log_bytes is None or not logged or now.source == SIMULATED:

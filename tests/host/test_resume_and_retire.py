@@ -4,13 +4,16 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from ssdbench.cli.background import worker
 from ssdbench.engine.claimedsession import SIGNATURES
 from ssdbench.engine.journal import NAME, Journal, Kind
 from ssdbench.host.command import run
@@ -18,7 +21,7 @@ from ssdbench.model import records
 from ssdbench.target.inspect import inspect
 from tests.support.devices import LoopDevice, attached_loop
 from tests.support.documents import checked
-from tests.support.shell import Shell
+from tests.support.shell import SSDBENCH, Shell
 
 PROFILE = """
 title: Cut short
@@ -221,6 +224,169 @@ def test_nobody_but_root_says_that_file_systems_on_the_drive_are_the_runs_own(
     assert done.returncode == 3, done.stderr
     assert "signature of ext4" in done.stderr
     assert drive.backing.read_bytes() == before
+
+
+# --- what came on the drive since -----------------------------------------------------------------
+
+
+def asked_again(ssdbench: Shell, cut_short: Path, drive: LoopDevice, *options: str) -> str:
+    """What `resume` says as it refuses; nothing on the drive was changed by it."""
+    before = drive.backing.read_bytes()
+    done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB", *options)
+    assert done.returncode == 3, done.stderr
+    assert drive.backing.read_bytes() == before
+    return done.stderr
+
+
+def put(node: Path, place: int, data: bytes) -> None:
+    with node.open("r+b") as disk:
+        disk.seek(place)
+        disk.write(data)
+        os.fsync(disk.fileno())
+
+
+def test_a_file_system_that_was_made_since_is_not_erased_by_what_the_first_call_allowed(
+    ssdbench: Shell, drive: LoopDevice, tmp_path: Path
+) -> None:
+    run(["mkfs.ext4", "-q", "-F", str(drive.node)])
+    (tmp_path / "profile.yaml").write_text(PROFILE)
+    target = ("--target", str(drive.node), "--destroy", inspect(str(drive.node)).id)
+    allowed = ("--overwrite-signatures", "--overwrite-data")
+    output = tmp_path / "run"
+    began = ("run", str(tmp_path / "profile.yaml"), *target, *allowed, "--output", str(output))
+    assert ssdbench(*began, "--max-writes", "65MiB").returncode == 1
+    run(["mkfs.ext4", "-q", "-F", str(drive.node)])
+
+    said = asked_again(ssdbench, output, drive)
+
+    assert "the signature of ext4 came since its last use by the run" in said
+    assert "resume" in said.splitlines()[-1]
+    assert {*allowed} <= set(said.splitlines()[-1].split())
+    half = asked_again(ssdbench, output, drive, "--overwrite-data")
+    assert "signature of ext4" in half
+    agreed = ssdbench("resume", str(output), "--max-writes", "129MiB", *allowed)
+    assert agreed.returncode == 1, agreed.stderr
+
+
+def test_data_without_a_signature_that_came_since_is_asked_about(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path
+) -> None:
+    places = sorted(json.loads(next((ssdbench.settings / "contents").glob("*.json")).read_text())
+                    ["digests"], key=int)  # fmt: skip
+    assert len(places) >= 3000
+    put(drive.node, int(places[1234]), b"precious")
+
+    said = asked_again(ssdbench, cut_short, drive)
+
+    assert f"for example at byte {places[1234]}" in said
+    assert "--overwrite-data" in said.splitlines()[-1]
+
+
+def test_a_write_that_no_sample_shows_is_seen_by_the_drives_counter(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path
+) -> None:
+    kept = json.loads(next((ssdbench.settings / "contents").glob("*.json")).read_text())
+    between = next(p for p in range(0, drive.size_bytes, 4096) if str(p) not in kept["digests"])
+
+    put(drive.node, between, b"precious")
+
+    said = asked_again(ssdbench, cut_short, drive)
+    assert "somebody else used it since: the target's counters moved by 4096 B" in said
+    assert "of 3" not in said  # places
+
+
+def test_another_run_that_used_the_drive_meanwhile_is_told(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path, tmp_path: Path
+) -> None:
+    target = ("--target", str(drive.node), "--destroy", inspect(str(drive.node)).id)
+    other = ("run", str(tmp_path / "profile.yaml"), *target, "--max-writes", "65MiB")
+    assert ssdbench(*other, "--output", str(tmp_path / "other")).returncode == 1
+
+    assert "another run of ssdbench used it since" in asked_again(ssdbench, cut_short, drive)
+
+
+def test_a_run_without_a_record_of_what_it_left_asks_for_its_own_data(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path
+) -> None:
+    shutil.rmtree(ssdbench.settings / "contents")
+
+    said = asked_again(ssdbench, cut_short, drive)
+
+    assert "it holds data that no signature explains" in said
+
+
+def killed(ssdbench: Shell, output: Path, *arguments: str) -> None:
+    """Start a run and kill it, with all that it started, within its fill."""
+    env = {**os.environ, "SSDBENCH_SETTINGS": str(ssdbench.settings)}
+    text = f"mount -t tmpfs tmpfs /run && exec {SSDBENCH} {shlex.join(arguments)}"
+    argv = ["unshare", "--mount", "sh", "-c", text]
+    with subprocess.Popen(argv, env=env, stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 60
+        while not (output / "stages/01-precondition/fills").exists() and time.monotonic() < until:
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(1)
+        if worker(output).alive():  # of --attach-or-start
+            worker(output).send(signal.SIGKILL)
+        process.kill()
+        process.wait()
+    time.sleep(1)  # the kernel ends fio with it
+
+
+SLOW = PROFILE.replace("block: 128KiB, fill: 1", "block: 4KiB, fill: 40")
+
+
+@pytest.mark.parametrize("kind", ["drive", "file"])
+def test_a_killed_run_goes_on_over_what_it_wrote_and_not_over_what_came_since(
+    ssdbench: Shell, drive: LoopDevice, tmp_path: Path, kind: str
+) -> None:
+    node = drive.node if kind == "drive" else tmp_path / "target"
+    if kind == "file":
+        node.touch()
+        os.truncate(node, 64 << 20)
+    (tmp_path / "profile.yaml").write_text(SLOW)
+    output, id_ = tmp_path / "run", inspect(str(node)).id
+    target = ("--target", str(node), "--destroy", id_, "--output", str(output))
+    killed(ssdbench, output, "run", str(tmp_path / "profile.yaml"), *target)
+    wrote = node.read_bytes()
+    assert any(wrote)
+
+    place = next(p for p in range(0, len(wrote), 4096) if any(wrote[p : p + 4096]))
+    precious = (b"precious" * 512 * 256)[: len(wrote) - place]
+    put(node, place, precious)
+    refused = ssdbench("resume", str(output), "--max-time", "1s")
+    is_kept = node.read_bytes()[place : place + len(precious)] == precious
+    put(node, place, wrote[place : place + len(precious)])
+    goes_on = ssdbench("resume", str(output), "--max-time", "1s")
+
+    assert refused.returncode == 3, refused.stderr
+    assert "what it holds changed since the run worked on it" in refused.stderr
+    assert ("--overwrite-data" if kind == "drive" else f"--destroy {id_}") in refused.stderr
+    assert is_kept
+    assert goes_on.returncode == 1, goes_on.stderr
+
+
+def test_what_is_called_again_and_again_overrides_nothing_that_came_since(
+    ssdbench: Shell, drive: LoopDevice, tmp_path: Path
+) -> None:
+    (tmp_path / "profile.yaml").write_text(SLOW)
+    target = ("--target", str(drive.node), "--destroy", inspect(str(drive.node)).id)
+    call = ("run", str(tmp_path / "profile.yaml"), *target, "--overwrite-signatures",
+            "--overwrite-data", "--attach-or-start", "--output", str(tmp_path / "run"))  # fmt: skip
+    killed(ssdbench, tmp_path / "run", *call)
+    run(["mkfs.ext4", "-q", "-F", str(drive.node)])
+    before = drive.backing.read_bytes()
+
+    done = ssdbench(*call)
+
+    assert done.returncode == 3, done.stderr
+    assert drive.backing.read_bytes() == before
+    assert "the signature of ext4 came since" in done.stderr
+    again = f"`ssdbench resume {tmp_path / 'run'} --overwrite-"
+    assert again in done.stderr
+
+
+# --- records that others could write --------------------------------------------------------------
 
 
 def test_a_settings_journal_of_another_user_is_left_alone_and_named(ssdbench: Shell) -> None:

@@ -98,6 +98,20 @@ ELSEWHERE: dict[str, tuple[str, int, tuple[str, ...]]] = {
             "def test_nobody_but_root_says_that_file_systems_on_the_drive_are_the_runs_own",
         ),
     ),
+    "changed since": (
+        "host/test_resume_and_retire.py",
+        2,
+        (
+            "def test_a_file_system_that_was_made_since_is_not_erased",
+            "def test_data_without_a_signature_that_came_since_is_asked_about",
+            "def test_a_write_that_no_sample_shows_is_seen_by_the_drives_counter",
+            "def test_another_run_that_used_the_drive_meanwhile_is_told",
+            "def test_a_run_without_a_record_of_what_it_left_asks_for_its_own_data",
+            "def test_what_is_called_again_and_again_overrides_nothing_that_came_since",
+            "def test_when_the_drive_was_changed_after_a_kill_all_of_it_is_measured_again",
+            "def test_what_changed_between_consent_and_first_write_is_refused",
+        ),
+    ),
     "two ways to a drive": (
         "vm/test_namespaces.py",
         0,

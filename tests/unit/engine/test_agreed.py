@@ -7,6 +7,7 @@ import pytest
 
 from ssdbench.engine import agreed
 from ssdbench.engine.agreed import Agreement, consent_to_go_on
+from ssdbench.engine.asleft import AsLeft
 from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import HostLacks, TargetRefused
@@ -14,6 +15,7 @@ from ssdbench.host.files import make_private_directory
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import guard
+from ssdbench.target.objection import DATA, OVERWRITE, Objection
 
 DRIVE = TargetInfo(
     kind=TargetKind.DRIVE, name="/dev/sda", node="/dev/sda", id="naa.1", size_bytes=1 << 20
@@ -118,3 +120,55 @@ def test_directories_of_records_are_private_whatever_the_umask(
 
     made = (tmp_path / "state", tmp_path / "state" / "settings")
     assert [path.stat().st_mode & 0o777 for path in made] == [mode, mode]
+
+
+# --- what came since ------------------------------------------------------------------------------
+
+CAME = AsLeft(against=(Objection("what it holds changed since", DATA),))
+MADE = AsLeft(against=(Objection("the signature of ext4 came since", OVERWRITE),))
+
+
+@pytest.fixture
+def allowed(kept: Manifest, tmp_path: Path) -> tuple[Manifest, Agreement]:
+    """A run whose first call allowed all that was there then."""
+    all_of_it = Consent(identity=DRIVE.id, shared=True, overwrite=True, data=True)
+    manifest = kept.model_copy(update={"consent": all_of_it})
+    Agreement(tmp_path / "runs").note(manifest)
+    return manifest, Agreement(tmp_path / "runs")
+
+
+@pytest.mark.parametrize("left", [CAME, MADE], ids=["data", "signature"])
+def test_what_came_since_is_not_covered_by_what_the_first_call_allowed(
+    allowed: tuple[Manifest, Agreement], left: AsLeft
+) -> None:
+    manifest, agreement = allowed
+
+    with pytest.raises(TargetRefused, match="since") as refusal:
+        consent_to_go_on(manifest, DRIVE, NOTHING, agreement, ours=True, left=left)
+
+    assert refusal.value.options == left.against[0].option
+
+
+def test_what_came_since_is_covered_by_what_this_call_says_and_by_no_more(
+    allowed: tuple[Manifest, Agreement],
+) -> None:
+    manifest, agreement = allowed
+
+    consent = consent_to_go_on(manifest, DRIVE, Consent(data=True), agreement, ours=True, left=CAME)
+
+    assert (consent.identity, consent.data, consent.overwrite) == (DRIVE.id, True, False)
+
+
+def test_a_command_that_is_called_again_and_again_names_the_one_that_would_erase_it(
+    allowed: tuple[Manifest, Agreement],
+) -> None:
+    manifest, agreement = allowed
+    same = Consent(identity=DRIVE.id, overwrite=True, data=True)
+
+    with pytest.raises(TargetRefused, match="since") as refusal:
+        consent_to_go_on(
+            manifest, DRIVE, same, agreement, ours=True, left=CAME, again="ssdbench resume RUN"
+        )
+
+    assert refusal.value.options == ()
+    assert "`ssdbench resume RUN --overwrite-data`" in refusal.value.hint

@@ -144,3 +144,65 @@ def test_a_simulated_drive_at_work_may_have_moved_by_any_amount() -> None:
 
     assert standing(AT_WORK, now).stands
     assert not standing(AT_REST, now).stands
+
+
+# --- did somebody else write? ---------------------------------------------------------------------
+
+
+def again(kernel: int, log: int | None, epoch: str = "boot a", discarded: int = 0) -> Counters:
+    return Counters(
+        written_bytes=kernel,
+        log_bytes=log,
+        epoch=epoch,
+        source=KERNEL,
+        discarded_bytes=discarded,
+    )
+
+
+LOGGED = [a_log(0, Kind.RUN, 0, 100 * GB), a_log(1, Kind.FINISHED, 10 * GB, 110 * GB)]
+
+
+@pytest.mark.parametrize(
+    ("records", "now", "touched"),
+    [
+        pytest.param(LOGGED, again(10 * GB, 110 * GB), False, id="as-it-was"),
+        pytest.param(LOGGED, again(10 * GB + 4096, 110 * GB), True, id="kernel-counts-a-write"),
+        pytest.param(LOGGED, again(10 * GB, 110 * GB, discarded=4096), True, id="discarded"),
+        pytest.param(LOGGED, again(10 * GB, 112 * GB), True, id="log-alone-counts-a-write"),
+        pytest.param(LOGGED, again(0, 110 * GB, "boot b"), False, id="restarted"),
+        pytest.param(LOGGED, again(0, 112 * GB, "boot b"), True, id="written-by-another-host"),
+        pytest.param(LOGGED, again(0, None, "boot b"), False, id="restarted-without-a-log"),
+        pytest.param(AT_REST, again(0, 5 * GB, "boot b"), False, id="no-log-then"),
+        pytest.param([], again(0, 0), False, id="nothing-known"),
+        pytest.param(LOGGED, Counters(), False, id="a-file"),
+    ],
+)
+def test_counters_that_show_the_writes_of_others_are_told_from_none_at_all(
+    records: list[Record], now: Counters, touched: bool
+) -> None:
+    assert standing(records, now).touched is touched
+
+
+def test_what_a_killed_run_had_still_written_is_not_somebody_elses_after_a_restart() -> None:
+    """At work at 1 GB/s: the log may be ahead by what was written since, and no further."""
+    at_work = [
+        a_log(0, Kind.RUN, 0, 0),
+        a_record(1, Kind.BEGUN, 0, second=0),
+        a_record(2, Kind.ALIVE, 10 * GB, second=10),
+    ]
+    most = 10 * GB + int(UNSEEN_S) * GB
+
+    found = [standing(at_work, again(0, log, "boot b")).touched for log in (most, most + 2 * GB)]
+
+    assert found == [False, True]
+
+
+def test_time_between_a_kill_and_its_resume_does_not_make_the_drive_slow() -> None:
+    """Else little would be allowed after the next kill, and our own writes were somebody's."""
+    records = [
+        a_record(0, Kind.BEGUN, 0, second=0),
+        a_record(1, Kind.RESUMED, GB, second=59),
+        a_record(2, Kind.BEGUN, GB, second=59),
+    ]
+
+    assert standing(records, again(6 * GB, None)).stands

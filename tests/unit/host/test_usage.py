@@ -180,8 +180,8 @@ def test_a_mapping_is_judged_by_what_uses_the_drive_below_it(
     host.put("/proc/self/mountinfo", "21 1 7:7 / /data rw - ext4 /dev/loop7 rw\n")
     mapping = BlockUsage("dm-0", sysfs=Sysfs(host.root), procfs=Procfs(host.root))
 
-    monkeypatch.setattr(extents, "behind", lambda name, **_: over.get(name))
     over = {"loop7": Backing((0, 0), device=NEVER)}
+    monkeypatch.setattr(extents, "behind", lambda name, **_: over.get(name))
     (host.root / "sys/dev/block").mkdir(parents=True)
     (host.root / "sys/dev/block" / NEVER).symlink_to("../../class/block/sdx")
 
