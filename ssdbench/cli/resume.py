@@ -33,8 +33,9 @@ def command(
 
     Of a run that is finished nothing is changed: its result is shown, with its exit code.
 
-    A run that root started on this host needs no consent again. Any other one on a drive or a file
-    needs --destroy once more when root continues it: a run directory alone is no consent.
+    A run that root started on this host needs no consent again, unless something else than the run
+    changed what is on the drive since. Any other one on a drive or a file needs --destroy once more
+    when root continues it: a run directory alone is no consent.
     """
     from ssdbench.cli import conduct
     from ssdbench.cli.background import PROCESS, worker

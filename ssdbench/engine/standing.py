@@ -51,10 +51,15 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
                 touched=True,
             )
         return Standing(False, f"{what}, and nothing shows what was written meanwhile")
-    if now.discarded_bytes != last.discarded_bytes:
-        return Standing(False, "blocks of the target were discarded since", touched=True)
-    unseen = now.written_bytes - last.written_bytes
     at_work = record.kind in (Kind.BEGUN, Kind.ALIVE)
+    if now.discarded_bytes != last.discarded_bytes:
+        # A run that discards itself may have done so again just before it was killed.
+        own = at_work and any(
+            a.epoch == b.epoch and a.discarded_bytes != b.discarded_bytes
+            for (_, a), (_, b) in pairwise(seen)
+        )
+        return Standing(False, "blocks of the target were discarded since", touched=not own)
+    unseen = now.written_bytes - last.written_bytes
     allowed = _unseen_bytes(seen, now) if at_work else 0.0
     if not 0 <= unseen <= allowed:
         return Standing(

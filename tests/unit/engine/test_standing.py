@@ -206,3 +206,17 @@ def test_time_between_a_kill_and_its_resume_does_not_make_the_drive_slow() -> No
     ]
 
     assert standing(records, again(6 * GB, None)).stands
+
+
+@pytest.mark.parametrize(("discards", "touched"), [(0, True), (4096, False)])
+def test_discards_at_a_kill_are_the_runs_own_where_it_discarded_before(
+    discards: int, touched: bool
+) -> None:
+    records = [
+        Record(n, "2026-01-01T00:00:00+00:00", kind, "s", "u", {"counters": dict(counters)})
+        for n, (kind, counters) in enumerate(
+            [(Kind.BEGUN, again(0, None)), (Kind.ALIVE, again(0, None, discarded=discards))]
+        )
+    ]
+
+    assert standing(records, again(0, None, discarded=8192)).touched is touched
