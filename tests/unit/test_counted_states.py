@@ -108,6 +108,7 @@ ELSEWHERE: dict[str, tuple[str, int, tuple[str, ...]]] = {
             "def test_another_run_that_used_the_drive_meanwhile_is_told",
             "def test_a_run_without_a_record_of_what_it_left_asks_for_its_own_data",
             "def test_what_is_called_again_and_again_overrides_nothing_that_came_since",
+            "def test_when_the_drive_was_changed_after_a_kill_all_of_it_is_measured_again",
             "def test_what_changed_between_consent_and_first_write_is_refused",
         ),
     ),
