@@ -19,7 +19,7 @@ from ssdbench.host.files import make_private_directory, require_private, write_a
 from ssdbench.host.records import settings_directory
 from ssdbench.model.base import Model
 from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import CONTENT, TargetInfo
 from ssdbench.target.consent import lacking
 from ssdbench.target.guard import remaining
 from ssdbench.target.objection import DATA, Objection, options_of, refuse, way_out
@@ -130,6 +130,9 @@ def consent_to_go_on(
         agreed, ours = agreed.model_copy(update={"overwrite": False, "data": False}), False
     if ours:
         agreed = agreed.overwriting()
+    if agreed.identity is not None and agreed.identity.partition(CONTENT)[0] == info.id:
+        # What it held when it was named is compared by `left`, and the run itself has changed it.
+        agreed = agreed.model_copy(update={"identity": info.consent_id})
     consent = Consent(
         identity=given.identity or agreed.identity,
         overwrite=given.overwrite or agreed.overwrite,

@@ -172,3 +172,18 @@ def test_a_command_that_is_called_again_and_again_names_the_one_that_would_erase
 
     assert refusal.value.options == ()
     assert "`ssdbench resume RUN --overwrite-data`" in refusal.value.hint
+
+
+def test_a_drive_that_is_known_by_its_place_goes_on_with_what_the_run_left_there(
+    kept: Manifest, tmp_path: Path
+) -> None:
+    """Consent named what it held before the run, and the run has written over that."""
+    before, now = (DRIVE.model_copy(update={"content": digest}) for digest in ("aaa", "bbb"))
+    manifest = kept.model_copy(
+        update={"target": before, "consent": Consent(identity=before.consent_id)}
+    )
+    Agreement(tmp_path / "runs").note(manifest)
+
+    consent = consent_to_go_on(manifest, now, NOTHING, Agreement(tmp_path / "runs"), ours=False)
+
+    assert consent.identity == now.consent_id == f"{DRIVE.id}+content.bbb"
