@@ -474,7 +474,10 @@ def runs(
     evidence: str = WHOLE,
     among: Sequence[str] = (),
 ) -> list[Published]:
-    """All drives; with `records`, those that the file has are not run again, and each is added."""
+    """All drives; with `records`, those that the file has are not run again, and each is added.
+
+    What failed is not added: it is run again.
+    """
     known = stored(records) if records else {}
     wanted = list(seeds)
     todo = [seed for seed in wanted if seed not in known]
@@ -482,7 +485,7 @@ def runs(
     with ProcessPoolExecutor(jobs) as pool:
         for published in map(one, todo) if jobs == 1 else pool.map(one, todo):
             known[published.seed] = published
-            if records is not None:
+            if records is not None and not published.error:
                 with records.open("a") as file:
                     file.write(json.dumps(asdict(published)) + "\n")
     return [known[seed] for seed in wanted]

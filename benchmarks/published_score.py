@@ -226,7 +226,9 @@ def misses(found: Sequence[Published]) -> list[str]:
     """Which promises of what is published are not kept."""
     whole = Score(found)
     shown = whole.percentiles(lambda q: q.shown)
+    failed = sum(bool(drive.error) for drive in found)
     texts = [
+        (not failed, f"{failed} runs failed"),
         (
             whole.wrong.limit < 0.01,
             f"wrong in up to {100 * whole.wrong.limit:.2f} %, wanted 1 %",

@@ -322,6 +322,7 @@ def test_promises_that_are_kept_are_not_missed() -> None:
     ("drive", "missed"),
     [
         (published(point(bound=106.0)), "wrong in up to"),
+        (published(error="KeyError('x')"), "1000 runs failed"),
         (published(point(bound=99.0)), "above the 5 % quantile"),
         (published(point(low=104.0, high=106.0)), "intervals of a write cover"),
         (published(point(), point(kind="mix", low=104.0, high=106.0)), "intervals of a mix cover"),
@@ -439,6 +440,25 @@ def test_records_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(judge, "by_core")
 
     assert judge.runs([SEED + 6], jobs=1, through="core", records=records) == first
+
+
+def test_a_run_that_fails_is_told_and_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = tmp_path / "records.jsonl"
+
+    def broken(*told: object, **named: object) -> None:
+        raise KeyError("fault")
+
+    with monkeypatch.context() as while_broken:
+        while_broken.setattr(judge, "by_core", broken)
+        (failed,) = judge.runs([SEED], jobs=1, records=records, among=("plain-4k",))
+    assert "fault" in failed.error
+
+    (found,) = judge.runs([SEED], jobs=1, records=records, among=("plain-4k",))
+
+    assert found.error == ""
+    assert [one.seed for one in judge.stored(records).values()] == [SEED]
 
 
 def test_plain_drives_are_validated_and_no_number_is_too_high() -> None:
