@@ -90,10 +90,15 @@ class _Long:
         seen = percentile(sections, quantile)
         if seen is None:
             return None
-        if seen.value_ns >= LOWER_EDGES_NS[BINS - 1]:  # the last bin is open
-            value = float(np.quantile(self._slowest(side), quantile))
-            return Latency(value, value)
-        return Latency(seen.value_ns, seen.low_ns or seen.value_ns)
+        by_part = [one.percentile_ns(quantile) for one in sections]
+        value = seen.value_ns
+        if value >= LOWER_EDGES_NS[BINS - 1]:  # the last bin is open
+            single = self._slowest(side)
+            value = float(np.quantile(single, quantile))
+            by_part = [float(np.quantile(one, quantile)) for one in np.array_split(single, PARTS)]
+        # Collection swings over hours, so parts differ by more than their requests explain.
+        unsure = 2 * float(np.std(by_part, ddof=1)) / math.sqrt(len(by_part))
+        return Latency(value, max(0.0, min(seen.low_ns or value, value - unsure)))
 
     def _slowest(self, side: int) -> Floats:
         """Latencies one by one, done again where they were not kept."""
