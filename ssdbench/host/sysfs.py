@@ -127,6 +127,7 @@ class OneLook(Sysfs):
     def __init__(self, root: Path = Path("/")) -> None:
         super().__init__(root)
         self._answers: dict[Hashable, tuple[Any, OSError | None]] = {}
+        self._values: dict[str, str] = {}  # hundreds of devices over one file ask a million times
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
         """The first answer; an OSError is one, too, and is raised again."""
@@ -143,7 +144,11 @@ class OneLook(Sysfs):
 
     def read(self, attribute: str) -> str:
         """As it was at first."""
-        return self.once(("read", attribute), lambda: super(OneLook, self).read(attribute))
+        value = self._values.get(attribute)
+        if value is None:
+            value = self.once(("read", attribute), lambda: super(OneLook, self).read(attribute))
+            self._values[attribute] = value
+        return value
 
     def listed(self, directory: str) -> list[str]:
         """As it was at first."""
