@@ -54,6 +54,7 @@ class RateFound(Model):
     highest_iops: float | None = None  # of all searches
     knee_iops: float | None = None
     steps: tuple[RateStep, ...] = ()
+    lasted: tuple[RateStep, ...] = ()  # the answer, offered for half an hour at the end
     csv: str = ""
     verdict: Verdict | None = None  # None in older results, where the findings say it
 

@@ -48,6 +48,7 @@ from ssdbench.stages.ratesearch import (
     MORE_CLIENTS,
     MOST_CLIENTS,
     OfferedRate,
+    lasting,
     next_rate,
     searched,
 )
@@ -57,7 +58,7 @@ from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.probing import known_remap_unit
 from ssdbench.stats.ratejudge import Asked, blocked, judged
 from ssdbench.stats.writecache import buffer_bytes
-from ssdbench.units import NS_PER_S, format_ns
+from ssdbench.units import NS_PER_S, format_duration, format_ns
 
 USUAL_START_IOPS = 1000.0
 LOOK_STEPS, STEPS = (4, 12), (2, 13)  # of the first look and each search, few and many
@@ -82,6 +83,7 @@ class Rate(PlainStage):
     repeats: int = 5
     window_s: float = 60.0
     settle_s: float = 30.0
+    lasts_s: float = 0.0  # the answered rate is offered for so long at the end
     clients_grow: bool = False  # from `workload.numjobs`, while requests wait for one
     kind = StageKind.RATE
     title = KINDS[StageKind.RATE].title
@@ -99,7 +101,10 @@ class Rate(PlainStage):
         few, many = (a + self.repeats * b for a, b in zip(LOOK_STEPS, STEPS, strict=True))
         many += MOST_GROWTHS * self.clients_grow
         longest_s = max(self.window_s, LONGEST_WINDOW_S)
-        seconds = (few * (self.window_s + self.settle_s), many * (longest_s + self.settle_s))
+        seconds = (
+            few * (self.window_s + self.settle_s) + self.lasts_s,
+            many * (longest_s + self.settle_s) + self.lasts_s,
+        )
         share = 1 - self.workload.read_percent / 100
         slow, fast = hint.random_write_iops
         bytes_per_io = share * self.workload.block_bytes
@@ -116,6 +121,11 @@ class Rate(PlainStage):
                 f"each rate settles for {self.settle_s:g} s, then counts {self.window_s:g} s, or "
                 f"up to {longest_s:g} s where stalls are rare; a rate that was not decided is "
                 "offered once more for twice as long",
+                *(
+                    [f"the answer is offered for {format_duration(self.lasts_s)} at the end"]
+                    if self.lasts_s
+                    else []
+                ),
                 *([GROWS] if self.clients_grow else []),
             ],
         )
@@ -126,6 +136,8 @@ class Rate(PlainStage):
             counts = f"{self.each} {asked.search}"
             counts += f" of {self.repeats}" if asked.search <= self.repeats else ""
             search = counts if asked.search else self.before
+            if self.lasts_s and asked.search > self.repeats:
+                search = "to see whether it lasts"
             yield Unit(
                 name=f"search-{asked.search:02d}/step-{asked.step:02d}",
                 work=asked,
@@ -190,7 +202,10 @@ class Rate(PlainStage):
         looked = [step for step in done if not step.search]
         csv = context.store.directory() / RATES
         write_atomic(csv, csv_text(done).encode())
-        found = answer(self, went, looked).model_copy(update={"csv": context.store.relative(csv)})
+        lasted = tuple(lasting(self, done)) if self.lasts_s else ()
+        found = answer(self, went, looked).model_copy(
+            update={"csv": context.store.relative(csv), "lasted": lasted}
+        )
         findings = [
             *(f.model_copy(update={"stage": self.name}) for f in inherited(context.results)),
             *own_findings(done, ended),

@@ -15,7 +15,7 @@ from ssdbench.model.findings.rates import (
     StallsTooFew,
     WindowTooShort,
 )
-from ssdbench.model.findings.repeats import TooFewSearches, WindowHiddenByBuffer
+from ssdbench.model.findings.repeats import NotSustained, TooFewSearches, WindowHiddenByBuffer
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.stages.ratesearch import (
     BUSY_OF_TAIL,
@@ -25,6 +25,7 @@ from ssdbench.stages.ratesearch import (
     OMISSION_FACTOR,
     Searched,
     Sought,
+    broke_down,
     completed,
     cycle_s,
     decided,
@@ -37,6 +38,7 @@ from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, windows_too_small
 from ssdbench.stats.openloop import confidence_of_lowest
 from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.pointfindings import below_remap_unit
+from ssdbench.units import format_ns
 
 LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confidence
 
@@ -141,6 +143,8 @@ def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Findi
         yield TooFewSearches(found.searches, LEAST_SEARCHES).finding(stage=sought.name)
     if found.rate_iops is None and found.searches:
         yield NoRateHeld(sought.percentile, sought.limit_ns).finding(stage=sought.name)
+    if complete and sought.lasts_s and found.rate_iops is not None:
+        yield from _lasting(sought, found)
     yield from _unsure(sought, found)
     late = [s for s in decided(found.steps) if s.kept and s.value_ns > OMISSION_FACTOR * s.seen_ns]
     if late:
@@ -148,6 +152,18 @@ def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Findi
         yield SentLate(
             worst.offered_iops, sought.percentile, worst.seen_ns, worst.value_ns
         ).finding(stage=sought.name)
+
+
+def _lasting(sought: Sought, found: RateFound) -> Iterator[Finding]:
+    """Whether the answer kept its limit for as long as a load must last."""
+    passed_s = sum(step.window_s + sought.settle_s for step in found.lasted)
+    broken = next((step for step in found.lasted if broke_down(sought, step)), None)
+    if broken is not None:
+        seen = format_ns(broken.value_ns)
+        why = f"{sought.percentile} was {seen} at {broken.offered_iops:.0f} IOPS"
+        yield NotSustained(passed_s, sought.lasts_s, why).finding(stage=sought.name)
+    elif passed_s < sought.lasts_s:
+        yield NotSustained(passed_s, sought.lasts_s, "").finding(stage=sought.name)
 
 
 def _unsure(sought: Sought, found: RateFound) -> Iterator[Finding]:

@@ -63,6 +63,12 @@ class Sought(Protocol):
     def resolution(self) -> float: ...
     @property
     def clients_grow(self) -> bool: ...
+    @property
+    def settle_s(self) -> float: ...
+    @property
+    def lasts_s(self) -> float:
+        """How long the answered rate is offered at the end; 0 for not at all."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,35 @@ def next_rate(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> Of
                 seconds = AGAIN * one.steps[-1].window_s
             clients = clients_for(sought, rate, done)
             return OfferedRate(one.search, len(one.steps) + 1, rate, seconds, clients)
-    return None
+    return _next_of_lasting(sought, searched(sought, start_iops, done), done)
+
+
+def _next_of_lasting(
+    sought: Sought, went: Sequence[Searched], done: Sequence[RateStep]
+) -> OfferedRate | None:
+    """The next start at the answered rate, until it was offered for long enough or broke down."""
+    held = [one.held_iops for one in went if one.ended]
+    if not sought.lasts_s or len(held) < sought.repeats or None in held:
+        return None
+    rate = min(one for one in held if one is not None)
+    offered = lasting(sought, done)
+    passed_s = sum(step.window_s + sought.settle_s for step in offered)
+    if passed_s >= sought.lasts_s or any(broke_down(sought, step) for step in offered):
+        return None
+    most_s = max(sought.window_s, min(LONGEST_WINDOW_S, MOST_REQUESTS / rate))
+    seconds = float(math.ceil(min(most_s, max(sought.window_s, sought.lasts_s - passed_s))))
+    clients = clients_for(sought, rate, done)
+    return OfferedRate(sought.repeats + 1, len(offered) + 1, rate, seconds, clients)
+
+
+def lasting(sought: Sought, done: Sequence[RateStep]) -> list[RateStep]:
+    """The starts at the answered rate, after all searches."""
+    return [step for step in decided(done) if step.search > sought.repeats]
+
+
+def broke_down(sought: Sought, step: RateStep) -> bool:
+    """Whether the limit was plainly missed: not only by what chance may add to a percentile."""
+    return not step.kept and step.reason != ONLY_UPPER
 
 
 def next_load(

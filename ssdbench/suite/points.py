@@ -264,6 +264,7 @@ def rate(
     if hindrance := obstacle(wanted.block_bytes, level_bytes, target):
         raise UsageError(f"{name} cannot be measured: {hindrance}", hint="Set another `block`.")
     return Rate(
+        lasts_s=UNBROKEN_S,
         name=name,
         workload=_offered(wanted, profile, level_bytes),
         clients_grow=wanted.clients is None,

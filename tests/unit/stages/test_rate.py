@@ -43,6 +43,7 @@ class Queue(WearyDrive):
     """One server with exponential service times; requests come at random."""
 
     throttles_in_start: int | None = None  # which start of the generator it is too hot in
+    slows_after_s: float = math.inf  # of one start: its service takes longer from then on
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
         artifacts.mkdir(parents=True, exist_ok=True)
@@ -67,11 +68,16 @@ class Queueing(WearyRunning):
 
     def outcome(self) -> Outcome:
         totals = super().outcome()
-        return Responses(totals.jobs, totals.seconds, tuple(self._jobs))
+        return Responses(
+            totals.jobs, totals.seconds, tuple(self._jobs), slows_after_s=self._drive.slows_after_s
+        )
 
 
+@dataclass
 class Responses(WearyOutcome):
     """Requests of one queue by Lindley's recursion; few clients make others wait outside of it."""
+
+    slows_after_s: float = math.inf
 
     def requests(self, job: str, *, end_s: float) -> Requests:
         (planned,) = self.planned
@@ -80,6 +86,7 @@ class Responses(WearyOutcome):
         due = np.cumsum(chance.exponential(1 / rate, round(2 * rate * end_s) + 100))
         due = due[due < end_s]
         work = chance.exponential(1 / SERVED_IOPS, len(due))
+        work[due > self.slows_after_s] *= 1.2
         total = np.cumsum(work)
         done = total + np.maximum.accumulate(due - (total - work))
         sent = np.maximum(due, np.concatenate([np.zeros(clients), done])[: len(due)])
@@ -100,8 +107,10 @@ def a_search(
     limit_ns: float = LIMIT_NS,
     clients: int = 500,
     clients_grow: bool = False,
+    lasts_s: float = 0.0,
+    slows_after_s: float = math.inf,
 ) -> ARun:
-    drive = Queue()
+    drive = Queue(slows_after_s=slows_after_s)
     workload = Workload(
         pattern=Pattern.RANDOM, block_bytes=4096, read_percent=100, numjobs=clients,
         range=ActiveRange(offset_bytes=0, length_bytes=drive.size_bytes),
@@ -109,8 +118,9 @@ def a_search(
     )  # fmt: skip
     run = ARun(tmp_path / "run", drive)
     stage = Rate(
-        "01-rate", workload, limit_ns, repeats=repeats, settle_s=5, clients_grow=clients_grow
-    )
+        "01-rate", workload, limit_ns, repeats=repeats, settle_s=5, clients_grow=clients_grow,
+        lasts_s=lasts_s,
+    )  # fmt: skip
     run.stages.append(stage)
     return run
 
@@ -125,6 +135,25 @@ def test_the_rate_is_just_below_that_of_the_formula(tmp_path: Path) -> None:
     assert all(s.offered_iops < 1.05 * TRUTH_IOPS for s in found.steps if s.kept)
     rows = (tmp_path / "run" / found.csv).read_text().splitlines()
     assert len(rows) == 1 + len(found.steps)
+
+
+def test_the_answer_is_offered_for_half_an_hour_at_the_end(tmp_path: Path) -> None:
+    stage = a_search(tmp_path, lasts_s=1800).go().stages[0]
+
+    found = rate_of(stage)
+    assert sum(step.window_s + 5 for step in found.lasted) >= 1800
+    assert {step.asked_iops for step in found.lasted} == {min(s.asked_iops for s in found.lasted)}
+    assert found.rate_iops == pytest.approx(found.lasted[0].offered_iops, rel=0.01)
+    assert Code.NOT_SUSTAINED not in {f.code for f in stage.findings}
+
+
+def test_a_rate_that_breaks_down_after_five_minutes_of_it_is_not_valid(tmp_path: Path) -> None:
+    """Searches offer each rate for a minute or so."""
+    stage = a_search(tmp_path, lasts_s=1800, slows_after_s=300).go().stages[0]
+
+    (finding,) = [f for f in stage.findings if f.code is Code.NOT_SUSTAINED]
+    assert rate_of(stage).verdict == "NOT VALIDATED"
+    assert "p99 was" in finding.message
 
 
 def test_a_limit_that_no_rate_keeps_is_a_finding(tmp_path: Path) -> None:
