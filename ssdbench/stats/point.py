@@ -104,10 +104,12 @@ def point_estimates(
     """
     artifacts = tuple(repeat.artifacts for repeat in repeats)
     estimates = [*_rates(repeats, measured, known)]
+    writes = any(m.write.n for m in measured)
     for direction in ("read", "write"):
         parts = [part for m in measured for part in m.parts(direction)]
         windows = [m.read if direction == "read" else m.write for m in measured]
-        estimates += latencies(windows, direction, [*warmed.get(direction, ()), *parts])
+        known_parts = [*warmed.get(direction, ()), *parts]
+        estimates += latencies(windows, direction, known_parts, writes=writes)
     estimates += flush_latencies([m.flush for m in measured])
     return tuple(estimate.model_copy(update={"artifacts": artifacts}) for estimate in estimates)
 

@@ -17,7 +17,7 @@ from ssdbench.stats.checks import held_back, slowest_of
 from ssdbench.stats.estimate import mean_of_repeats, upper_tolerance
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import Measured, StreamSeen
-from ssdbench.stats.percentiles import latency_estimates
+from ssdbench.stats.percentiles import RAREST_WITH_WRITES, latency_estimates
 
 DIRECTIONS = ("read", "write", "trim")
 DELIVERED = "delivered_percent"
@@ -153,11 +153,16 @@ def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
 
 
 def latencies(
-    histograms: Sequence[Histogram], direction: str, parts: Sequence[Histogram] = ()
+    histograms: Sequence[Histogram],
+    direction: str,
+    parts: Sequence[Histogram] = (),
+    *,
+    writes: bool = False,
 ) -> list[Estimate]:
     """Mean of one direction over the windows of all repeats; none where it did no I/O.
 
-    Its percentiles are over `parts`, which hold all that is evidence, where they are told.
+    Its percentiles are over `parts`, which hold all that is evidence, where they are told; of a
+    load that `writes` the rarest are left out.
     """
     histograms = [histogram for histogram in histograms if histogram.n]
     if not histograms:
@@ -172,7 +177,8 @@ def latencies(
             "direction": direction,
         }
     )
-    return [mean, *latency_estimates(parts, direction, lasting=True)]
+    rarest = RAREST_WITH_WRITES if writes else 1.0
+    return [mean, *latency_estimates(parts, direction, lasting=True, rarest=rarest)]
 
 
 def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:

@@ -124,7 +124,7 @@ def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float
     modes = two_modes(means)
     if modes is not None:
         means = sorted(means)[: round(modes.lower_share * len(means))]
-    least_s = horizon_s if len(means) >= LEAST_PIECES else MINUTE_S  # too few tell no spread
+    least_s = horizon_s if len(parts) >= LEAST_PIECES else MINUTE_S  # too few tell no spread
     return min(lower_limit(means), slowest([one.series for one in own], least_s), mean_of(own))
 
 

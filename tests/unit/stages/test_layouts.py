@@ -80,7 +80,7 @@ def test_the_drive_is_converted_once_per_layout_and_that_counts_for_no_point(
     order = [name.split("/")[0] for name in found.order]
     assert order == ["writes"] * 2 + [conversion.point] + ["large"] * 2 + ["03-sweep-again"]
     assert conversion.settle is not None
-    assert conversion.settle.volume_fills >= 3.0
+    assert conversion.settle.volume_fills >= 4.0
 
 
 def test_a_conversion_writes_only_and_as_deep_as_the_deepest_point() -> None:

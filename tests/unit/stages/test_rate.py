@@ -68,6 +68,7 @@ class Queueing(WearyRunning):
 
     def outcome(self) -> Outcome:
         totals = super().outcome()
+        assert isinstance(self._drive, Queue)
         return Responses(
             totals.jobs, totals.seconds, tuple(self._jobs), slows_after_s=self._drive.slows_after_s
         )

@@ -154,3 +154,27 @@ def test_a_lasting_load_has_no_limit_below_its_worst_section() -> None:
     assert found.high_ns == found.upper_ns
     # One I/O of a section beyond p99.99 says too little of it.
     assert lasting_percentile(quiet, 0.9999) == percentile(quiet, 0.9999)
+
+
+def test_ios_in_the_open_bin_come_in_clusters_as_others_do() -> None:
+    """All slow ones in two of ten sections: they tell about as much as two of them."""
+    stalled, quiet = np.full(500, 20_000_000_000), np.full(500, 1_000_000)
+    rng = np.random.default_rng(3)
+
+    def section(slow: int) -> Histogram:
+        return Histogram.of(np.concatenate([rng.choice(quiet, 5000), stalled[:slow]]))
+
+    sections = [section(400 if number in (2, 7) else 0) for number in range(10)]
+
+    assert design_effect(sections, OPEN_NS) > 100
+
+
+def test_rare_percentiles_of_a_load_that_writes_are_left_out() -> None:
+    sections = [Histogram.of(np.full(200_000, 100_000)) for _ in range(10)]
+
+    found = {
+        e.metric: e.status for e in latency_estimates(sections, "read", lasting=True, rarest=0.999)
+    }
+
+    assert found["lat_p99.9_ns"] == "published"
+    assert found["lat_p99.99_ns"] == "suppressed"

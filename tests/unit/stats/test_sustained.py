@@ -264,3 +264,15 @@ def test_the_drift_that_could_have_gone_unseen_is_named_and_covers_a_planted_one
     assert 0.004 < found.unseen_drift < 0.02
     assert found.change is None
     assert found.fills == pytest.approx((3000 + 1900 + 730) / 5400, rel=0.01)
+
+
+def test_one_whole_minute_without_a_request_is_no_bound_of_zero() -> None:
+    """Three of eighteen stretches of ten minutes hold a stall of a minute: a tenth less each."""
+    rate = np.full(11_000, 100.0)
+    for at in (3_700, 6_200, 9_000):
+        rate[at : at + 62] = 0.0
+
+    found = known(rate, repeat_s=660, again_s=1_300)
+
+    assert found.worst_minute_iops == 0
+    assert 85 < found.bound_iops < 92
