@@ -5,13 +5,16 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "loongarch64": 272}  # system calls
 _KCMP_FILES = 2
+_MEDIA = (stat.S_IFBLK, stat.S_IFREG)  # whose users are looked for
 _INITIAL = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h
+# Whatever is given as the source of these is a word, even where it is the name of a drive.
+WITHOUT_SOURCE = frozenset({"tmpfs", "ramfs", "overlay", "proc", "sysfs"})
 _libc = ctypes.CDLL(None, use_errno=True)
 Key = tuple[int, int]
 
@@ -25,6 +28,8 @@ class Mount:
     file_system: str
     source: str  # device node, dataset or label
     seen_by: int = 0  # a process in whose mount namespace it is, when it is not in ours
+    root: str = field(default="/", compare=False)  # the directory of the file system that is shown
+    options: str = field(default="", compare=False)  # of the file system, escaped as they were
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,17 @@ class Procfs:
 
         It may be a file: Linux mounts EROFS from one without a loop device since 6.12.
         """
-        if not mount.source.startswith("/"):
+        if not mount.source.startswith("/") or mount.file_system in WITHOUT_SOURCE:
             return None
-        root = self._proc / str(mount.seen_by) / "root" if mount.seen_by else Path("/")
         try:
-            return (root / mount.source.lstrip("/")).stat()
+            return self.seen(mount, mount.source).stat()
         except (OSError, ValueError):
             return None
+
+    def seen(self, mount: Mount, path: str) -> Path:
+        """A whole path as the mount namespace has it that a mount is in."""
+        root = self._proc / str(mount.seen_by) / "root" if mount.seen_by else Path("/")
+        return root / path.lstrip("/")
 
     def _mounts_of(self, process: str) -> list[Mount]:
         text = (self._proc / process / "mountinfo").read_text(errors="surrogateescape")
@@ -204,7 +213,14 @@ def parse_mount(line: str) -> Mount | None:
     after = fields.index("-", 6)
     if len(fields) < after + 3:
         return None
-    return Mount(fields[2], unescaped(fields[4]), fields[after + 1], unescaped(fields[after + 2]))
+    return Mount(
+        fields[2],
+        unescaped(fields[4]),
+        fields[after + 1],
+        unescaped(fields[after + 2]),
+        root=unescaped(fields[3]),
+        options=",".join(fields[after + 3 :]),
+    )
 
 
 def unescaped(text: str) -> str:
@@ -221,7 +237,7 @@ def _namespace(process: Path) -> str:
 
 
 def _used_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
-    yield from _open_files(process)
+    yield from _open_files(process, wanted)
     yield from _mapped_files(process, wanted)
 
 
@@ -252,19 +268,32 @@ def _mapped_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_resu
             continue
 
 
-def _open_files(process: Path) -> Iterator[os.stat_result]:
-    yield from _descriptors(f"{process}/fd")
+def _open_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
+    yield from _descriptors(str(process), wanted)
     for thread in _listed(f"{process}/task"):
         if thread != process.name and not _share_descriptors(process, thread):
-            yield from _descriptors(f"{process}/task/{thread}/fd")
+            yield from _descriptors(f"{process}/task/{thread}", wanted)
 
 
-def _descriptors(directory: str) -> Iterator[os.stat_result]:
-    for entry in _listed(directory):
+def _descriptors(task: str, wanted: Wanted | None) -> Iterator[os.stat_result]:
+    for entry in _listed(f"{task}/fd"):
         try:
-            yield os.stat(f"{directory}/{entry}")  # noqa: PTH116 - Path costs three times as much
+            status = os.stat(f"{task}/fd/{entry}")  # noqa: PTH116 - Path costs three times as much
         except OSError:
             continue
+        asked = wanted.matches(status) if wanted else stat.S_IFMT(status.st_mode) in _MEDIA
+        if not (asked and _is_place_only(f"{task}/fdinfo/{entry}")):
+            yield status
+
+
+def _is_place_only(fdinfo: str) -> bool:
+    """Whether a descriptor only marks a place (O_PATH): nothing is read or written by it."""
+    try:
+        text = Path(fdinfo).read_text()
+    except OSError:
+        return False
+    flags = re.search(r"^flags:\s*([0-7]+)", text, re.MULTILINE)
+    return flags is not None and bool(int(flags[1], 8) & os.O_PATH)
 
 
 def _listed(directory: str) -> list[str]:

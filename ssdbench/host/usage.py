@@ -20,6 +20,7 @@ from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.exports import Export, exported
 from ssdbench.host.extents import Extents
 from ssdbench.host.loops import Backing, behind, loops_over
+from ssdbench.host.overlays import in_layer, upper_file
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs, node_of
 
@@ -72,7 +73,8 @@ class BlockUsage:
 
     def users(self) -> list[str]:
         """What else of the kernel uses it, in words: `holders` knows nothing of these."""
-        return [*self._btrfs(), *self._bcache(), *self._zfs(), *self._exports()]
+        kinds = (self._btrfs, self._bcache, self._zfs, self._exports, self._overlays)
+        return [said for users in kinds for said in users()]
 
     def mounts(self) -> list[Mount]:
         """Mounts from it, its partitions or what is built on them, in any mount namespace."""
@@ -92,7 +94,7 @@ class BlockUsage:
             raise OSError(errno.EPERM, UNSEEN)
         wanted = Wanted(
             devices=_devices(self._numbers()),
-            inodes=self._below[1],
+            inodes=self._below[1] | self._upper_files,
             characters=_devices(self._character_numbers()),
         )
         openers = self._procfs.openers(wanted)
@@ -166,6 +168,34 @@ class BlockUsage:
                 yield export.said
             elif not Path(export.path).exists() and not self._ruled_out(export):
                 yield export.stale
+
+    def _overlays(self) -> Iterator[str]:
+        """The file behind it has other users by the path that it has in, or through, an overlay."""
+        for file in self._files:
+            if point := in_layer(file, self._procfs):
+                yield f"the file behind it is in a layer of the overlay on {point}"
+        for inode in self._upper_files:
+            for name in self._loops_over(Backing(inode)):
+                yield f"{node_of(name)} uses the file behind it, in a layer of its overlay"
+
+    @cached_property
+    def _files(self) -> list[Path]:
+        """The paths of the files at the end, as far as they are known here."""
+        below = sorted(self._below[0])
+        asked = (self._sysfs.find(f"/sys/class/block/{n}/loop/backing_file") for n in below)
+        return [Path(path.rstrip("\n")) for path in asked if path]
+
+    @cached_property
+    def _upper_files(self) -> frozenset[tuple[int, int]]:
+        found = (upper_file(file, self._procfs) for file in self._files)
+        return frozenset(inode for inode in found if inode)
+
+    def read_only(self) -> list[str]:
+        """Kernel names, of it, its partitions and what it is made of, that refuse writes."""
+        names = (self._name, *self._own_parts, *self.lower())
+        return sorted(
+            n for n in names if self._sysfs.read(f"/sys/class/block/{n}/ro").strip() != "0"
+        )
 
     def _ruled_out(self, export: Export) -> bool:
         """Whether an export whose node is gone is known to be of something else."""

@@ -10,6 +10,7 @@ from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host import ownmark, regular
 from ssdbench.host.exports import Export, exported
 from ssdbench.host.loops import Backing, loops_over
+from ssdbench.host.overlays import in_layer, upper_file
 from ssdbench.host.procfs import Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo
@@ -82,10 +83,14 @@ def _links(status: os.stat_result) -> Iterator[Objection]:
 
 def _users(path: Path, place: Path, status: os.stat_result, root: Path) -> Iterator[Objection]:
     this = Backing((status.st_dev, status.st_ino))
-    for name in loops_over(this, sysfs=Sysfs(root), path=str(place)):
+    procfs = Procfs(root)
+    if point := in_layer(path, procfs):
+        yield Objection(f"it is in a layer of the overlay on {point}", remedy=REMEDY)
+    upper = upper_file(path, procfs)
+    layer = loops_over(Backing(upper), sysfs=Sysfs(root)) if upper else []
+    for name in [*loops_over(this, sysfs=Sysfs(root), path=str(place)), *layer]:
         reason = f"the loop device /dev/{name} uses it"
         yield Objection(reason, remedy=f"detach it (`losetup -d /dev/{name}`)")
-    procfs = Procfs(root)
     if any(_same(area, place) for area in procfs.swap_areas()):
         off = f"stop that (`swapoff {shlex.quote(str(path))}`)"
         yield Objection("the kernel swaps to it", remedy=off)
@@ -99,7 +104,7 @@ def _users(path: Path, place: Path, status: os.stat_result, root: Path) -> Itera
             yield Objection(export.said, remedy=remedy)
         elif not Path(export.path).exists() and not _another(export, status):
             yield Objection(export.stale, remedy=remedy)
-    wanted = Wanted(inodes=frozenset({(status.st_dev, status.st_ino)}))
+    wanted = Wanted(inodes=frozenset(filter(None, (this.inode, upper))))
     for opener in procfs.openers(wanted):
         yield Objection(f"{opener} has it open", remedy="wait for that process or end it")
 

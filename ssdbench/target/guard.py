@@ -35,7 +35,7 @@ class HostView(Protocol):
     def swap_areas(self) -> Sequence[str]: ...
     def openers(self) -> Sequence[Opener]: ...
     def holds_system(self) -> bool: ...
-    def read_only(self) -> bool: ...
+    def read_only(self) -> Sequence[str]: ...
     def claimed(self) -> bool: ...
     def signatures(self) -> Sequence[str]: ...
     def zoned(self) -> bool: ...
@@ -90,10 +90,6 @@ class LiveHost(usage.BlockUsage):
         self._ours = ours  # we hold the claim ourselves
         self._find_signatures = look.signatures if look else usage.signatures
         self._pages: Sequence[pages.Pages] | None = None
-
-    def read_only(self) -> bool:
-        """Whether the kernel refuses writes to it."""
-        return self._sysfs.read(f"/sys/block/{self._name}/ro").strip() != "0"
 
     def claimed(self) -> bool:
         """Whether anyone but us has claimed it, another path to it, or what is behind it."""
@@ -169,7 +165,7 @@ def objections(info: TargetInfo, host: HostView) -> list[Objection]:
     """
     return [
         *([] if info.size_bytes else [Objection("it has no medium: its size is 0")]),
-        *_asked("whether it is read-only", lambda: _read_only(host)),
+        *_asked("whether it is read-only", lambda: _read_only(info, host)),
         *_asked("whether the system lies on it", lambda: _system(host)),
         *_asked("what is mounted from it", lambda: _mounted(info, host)),
         *_asked("whether it is swapped to", lambda: _swap(host)),
@@ -245,9 +241,11 @@ def _asked(question: str, answer: Callable[[], Iterator[Objection]]) -> list[Obj
         return [Objection(f"cannot tell {question}: {error.message}")]
 
 
-def _read_only(host: HostView) -> Iterator[Objection]:
-    if host.read_only():
-        yield Objection("it is read-only")
+def _read_only(info: TargetInfo, host: HostView) -> Iterator[Objection]:
+    for name in host.read_only():
+        own = (info.facts.get("kernel name"), Path(info.node).name)
+        what = "it" if name in own else node_of(name)
+        yield Objection(f"{what} is read-only")
 
 
 def _system(host: HostView) -> Iterator[Objection]:

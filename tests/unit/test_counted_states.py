@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.host import test_dangerous_states as on_host
+from tests.host import test_overlays as overlays
 from tests.host.test_marked_files import copied_over, formatted
 from tests.host.test_target_guard import APPEARING
 from tests.vm import states
@@ -67,6 +68,7 @@ ELSEWHERE: dict[str, tuple[str, int, tuple[str, ...]]] = {
             "def test_a_file_system_on_an_image_that_was_attached_elsewhere_is_seen",
         ),
     ),
+    "files of an overlay": ("host/test_overlays.py", len(overlays.STATES), ()),
     "files of ours": ("host/test_marked_files.py", len((copied_over, formatted)), ()),
     "swapped as fio starts": (
         "host/test_swapped_targets.py",

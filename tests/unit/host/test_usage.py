@@ -12,7 +12,7 @@ import pytest
 from ssdbench.host import extents, usage
 from ssdbench.host.devicemapper import target
 from ssdbench.host.loops import Backing
-from ssdbench.host.procfs import Procfs, Wanted
+from ssdbench.host.procfs import Mount, OneLookProcfs, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.usage import BlockUsage
 
@@ -344,6 +344,48 @@ def test_a_descriptor_that_only_one_thread_has_is_found(tmp_path: Path) -> None:
             process.kill()
 
     assert [opener.pid for opener in openers] == [process.pid]
+
+
+@pytest.mark.parametrize(("flag", "found"), [("os.O_RDONLY", True), ("os.O_PATH", False)])
+def test_a_descriptor_that_only_marks_a_place_is_no_use(
+    tmp_path: Path, flag: str, *, found: bool
+) -> None:
+    held = tmp_path / "held"
+    held.touch()
+    program = f"import os, time; os.open({str(held)!r}, {flag}); print(flush=True); time.sleep(600)"
+    argv = [sys.executable, "-c", program]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            status = held.stat()
+            wanted = Wanted(inodes=frozenset({(status.st_dev, status.st_ino)}))
+
+            each = [type_().openers(wanted) for type_ in (Procfs, OneLookProcfs)]
+        finally:
+            process.kill()
+
+    assert [[o.pid for o in openers] for openers in each] == [[process.pid] * found] * 2
+
+
+@pytest.mark.parametrize(("kind", "mounted"), [("ext4", True), ("tmpfs", False)])
+def test_a_word_that_is_the_name_of_a_drive_is_no_mount_of_it(
+    tmp_path: Path, kind: str, *, mounted: bool
+) -> None:
+    drive = tmp_path / "drive"
+    drive.touch()
+    mount = Mount("0:50", "/srv", kind, str(drive))
+
+    assert (Procfs().source(mount) is not None) == mounted
+
+
+def test_a_partition_and_what_lies_below_that_refuse_writes_are_named(host: Host) -> None:
+    for name, ro in (("sdx", 0), ("sdx/sdx1", 1), ("sdx1", 1), ("sdy", 1)):
+        host.put(f"/sys/class/block/{name}/ro", f"{ro}\n")
+    host.put("/sys/class/block/sdx/sdx1/partition", "1\n")
+    host.put("/sys/class/block/sdx/slaves/sdy")
+
+    assert host.usage.read_only() == ["sdx1", "sdy"]
 
 
 def unreadable(path: str) -> Callable[[Host], None]:

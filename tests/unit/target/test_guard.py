@@ -51,8 +51,8 @@ class FakeHost:
     def holds_system(self) -> bool:
         return bool(self._answer("holds_system", False))
 
-    def read_only(self) -> bool:
-        return bool(self._answer("read_only", False))
+    def read_only(self) -> list[str]:
+        return list(self._answer("read_only", []))
 
     def claimed(self) -> bool:
         return bool(self._answer("claimed", False))
@@ -88,7 +88,7 @@ IN_USE: dict[str, tuple[Any, str]] = {
     "swap_areas": (["/dev/loop0p2"], "the kernel swaps to /dev/loop0p2"),
     "openers": ([Opener(42, "qemu")], "process 42 (qemu) has it open"),
     "holds_system": (True, "it holds the running system"),
-    "read_only": (True, "it is read-only"),
+    "read_only": (["loop0"], "it is read-only"),
     "claimed": (True, "has claimed it"),
     "signatures": (["LVM2_member"], "it holds the signature of LVM2_member"),
     "zoned": (True, "it is zoned"),
