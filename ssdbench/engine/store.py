@@ -19,7 +19,7 @@ from zlib import crc32
 from pydantic import BaseModel, ValidationError
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import holds_huge_number, read_regular, real
+from ssdbench.foreign import holds_huge_number, plain, read_regular, real
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult, StageResult
@@ -94,7 +94,17 @@ class RunStore:
 
     @staticmethod
     def require_new(path: Path) -> None:
-        """Raise UsageError when something is there already; makes nothing."""
+        """Raise UsageError when something is there already, or the name fits into no JSON file.
+
+        Makes nothing.
+        """
+        try:
+            str(path).encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"the run directory's name '{plain(str(path))}' is not in UTF-8",
+                hint="Choose another --output.",
+            ) from error
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise UsageError(
                 f"{path} exists already and is not empty",

@@ -186,6 +186,18 @@ def test_a_run_never_overwrites_another(
     assert "exists already" in capfd.readouterr().err
 
 
+def test_a_run_directory_whose_name_is_no_utf_8_is_refused_before_the_run(
+    stored: tuple[Path, dict[str, object], int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    profile = stored[0].parent / "small.yaml"
+    assert profile.exists()
+
+    assert run(["run", str(profile), "--output", f"{tmp_path}/\udcff"]) == 2
+
+    assert "is not in UTF-8" in capfd.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.fixture
 def long_profile(tmp_path: Path) -> Path:
     (tmp_path / "long.yaml").write_text(LONG)
