@@ -121,14 +121,30 @@ def shielded() -> Iterator[None]:
             signal.raise_signal(seen)
 
 
+LEAST_ROOM_BYTES = 1 << 28
+
+
+def _data_bytes() -> int:
+    """Private memory that this process can write, as RLIMIT_DATA counts it (proc(5), VmData)."""
+    for line in (
+        Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    ):
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 @contextmanager
 def memory_at_most(most_bytes: int) -> Iterator[None]:
     """Let whoever asks for more memory in a block get none, C libraries too: Python's MemoryError.
 
     What is counted is private memory that can be written, of the whole process and as it was asked
-    for (setrlimit(2): RLIMIT_DATA); the pages of programs and libraries come on top of it.
+    for (setrlimit(2): RLIMIT_DATA); the pages of programs and libraries come on top of it. A
+    process that holds about as much already gets `LEAST_ROOM_BYTES` more: without any, not even a
+    thread begins.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
+    most_bytes = max(most_bytes, _data_bytes() + LEAST_ROOM_BYTES)
     allowed = min([most_bytes, *(one for one in before if one != resource.RLIM_INFINITY)])
     resource.setrlimit(resource.RLIMIT_DATA, (allowed, before[1]))
     try:

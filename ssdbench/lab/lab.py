@@ -42,10 +42,12 @@ class Lab:
         self._doubted: Path | None = None  # where it is noted that KVM does not work
         _make_cache(archive.root)
         with waiting(archive.root / "lab.lock", lambda: _log.info("waiting for another lab run")):
-            self.tools = fetch_tools(archive)  # the smaller part, and started: before a kernel
-            self.kernel = from_tree(tree, archive.root) if tree else fetch(archive, series)
-            if tree:
+            if tree:  # nothing of it is fetched: what it lacks is told first
+                self.kernel = from_tree(tree, archive.root)
                 self.kernel.require(TO_BOOT)
+            self.tools = fetch_tools(archive)  # the smaller part, and started: before a kernel
+            if not tree:
+                self.kernel = fetch(archive, series)
             unpack_image(self.kernel)
             # By what it is made of: times of files tell nothing where two versions share a cache.
             made_of = INIT.read_bytes() + " ".join(BOOT_MODULES).encode()

@@ -251,19 +251,27 @@ class WearyRunning:
             ios = min(ios, -(-(job.total_bytes - done) // workload.block_bytes))
         reads = round(ios * workload.read_percent / 100)
         writes = ios - reads
+        size = _mean_bytes(workload)
         self._t_s += 1.0
-        drive.written_bytes += writes * workload.block_bytes
+        drive.written_bytes += round(writes * size)
         second = Second(
             t_s=self._t_s,
             duration_s=1.0,
             read_ios=drive.counts_as * reads,
             write_ios=drive.counts_as * writes,
-            read_bytes=reads * workload.block_bytes,
-            write_bytes=writes * workload.block_bytes,
+            read_bytes=round(reads * size),
+            write_bytes=round(writes * size),
             foreign_ios=drive.foreign_ios,
         )
         self._seconds.append(second)
         return second
+
+
+def _mean_bytes(workload: Workload) -> float:
+    """Of an I/O; of one size, that."""
+    if not workload.block_split:
+        return workload.block_bytes
+    return sum(size * percent for size, percent in workload.block_split) / 100
 
 
 def _ended(job: Job, done: int, elapsed_s: float) -> bool:
