@@ -1,11 +1,12 @@
-"""Which repeats run for long without a break, and what the others of their point learn from them.
+"""Decide which repeats run for long without a break, and what later repeats take from them.
 
-The first repeat of each point does. Of the points that read, and of those that mix, the one that
-moves most bytes runs four times as long: heat comes late, and a load that moves fewer bytes is
-easier on the drive. Which one that is is guessed beforehand (the largest block, the most requests
-in flight), and looked at again once all have been measured: a point that moves more than the one
-that was taken for it, or whose companion slowed down, runs as long itself, in its second repeat.
-Points that only write have had the warm-up or the conversion of their layout, hours of the same.
+The first repeat of each point runs for half an hour or more. Among the points that only read, and
+among the mixes, the one that moves most bytes runs four times as long, because heat comes late and
+a load that moves fewer bytes is easier on the drive. Before the start this point is guessed: the
+largest block, then the most requests in flight. After the first pass the guess is checked: if
+another point moves more bytes, or the long one slowed down, that point runs as long in its second
+repeat. Points that only write need no longer run: the warm-up, or the conversion of their layout,
+was hours of the same load.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,10 +26,10 @@ def planned(
     repeats: Mapping[str, Sequence[Repeat]],
     usual_s: float,
 ) -> PlannedRepeat:
-    """The repeat with how long it must run, or with what an unbroken one of its point showed.
+    """Return the repeat with its unbroken length, or with the level that an earlier one showed.
 
-    `group` has the points of its layout, `repeats` those of each by its id, `usual_s` how long a
-    load must run without a break; 0 for never.
+    `group`: the points of its layout. `repeats`: the finished repeats of each point, by point id.
+    `usual_s`: how long a load must run without a break; 0 switches this off.
     """
     if not usual_s:
         return one
@@ -40,9 +41,9 @@ def planned(
 
 
 def _knowing(one: PlannedRepeat, own: Sequence[Repeat]) -> PlannedRepeat:
-    """It settles for as long as the newest unbroken repeat needed, and is held to its level.
+    """Set how long it must settle and at which level, from the newest unbroken repeat.
 
-    One that was not flat, or moved between levels, holds none.
+    An unbroken repeat that was not flat sets neither.
     """
     long = next((repeat for repeat in reversed(own) if repeat.unbroken_s), None)
     if long is None or long.settle is None or not long.settle.steady:
@@ -52,7 +53,7 @@ def _knowing(one: PlannedRepeat, own: Sequence[Repeat]) -> PlannedRepeat:
 
 
 def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
-    """Whether it is expected to move most bytes of those that read, or mix, as it does."""
+    """Guess whether it moves most bytes of the points of its kind (only reads, or mixes)."""
     kin = _kin(point, group)
     return bool(kin) and point == max(kin, key=_weight)
 
@@ -82,7 +83,7 @@ def _shown_to_last(
     repeats: Mapping[str, Sequence[Repeat]],
     long_s: float,
 ) -> bool:
-    """Whether it, or one that is at least as heavy and stayed flat, ran for that long."""
+    """Check that this point, or a heavier one that stayed flat, ran for that long."""
     own = repeats.get(point.id, ())
     for other in _kin(point, group):
         for repeat in repeats.get(other.id, ()):

@@ -33,12 +33,11 @@ FLAT_SHARE = 2 / 3  # of that time, at its end, which must be flat
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """At least `window_s`, after `spare_fills` were written, and no trend in the newest half.
+    """Wait for `window_s` and for `spare_fills` of writes, then until the newest half is flat.
 
-    With `unbroken_s`, at least that long, and no trend or step in the newest two thirds. The same
-    is asked where the rate is not `level_iops`, the one that this load was seen to keep: it may
-    still be on its way there. Nothing before `from_s` is looked at: the load was seen to need so
-    long.
+    `unbroken_s`: wait at least that long, until the newest two thirds have no trend and no step.
+    `level_iops`: the rate that an unbroken repeat kept; at any other rate this repeat must be
+    unbroken, too. `from_s`: ignore everything before; the load was seen to need that long.
     """
 
     spare_fills: float = 0.0  # spare area / active range; 0 for read points
@@ -97,16 +96,16 @@ def _moves(blocks: Floats) -> float:
 
 
 def _elsewhere(blocks: Floats, level: float) -> bool:
-    """Whether the mean of the blocks is plainly another rate, by more than 2 %."""
+    """Check whether the mean of the blocks differs clearly, and by more than 2 %."""
     mean = float(blocks.mean())
     error = float(blocks.std(ddof=1)) / len(blocks) ** 0.5
     return bool(abs(mean - level) > max(MOVES * level, ERRORS * error))
 
 
 def _step(history: History, from_s: float, to_s: float) -> Step | None:
-    """The clearest step between minutes, if it matters; none between two levels.
+    """Find the clearest step between minutes, if it matters.
 
-    Levels that the rate keeps returning to are judged as such, over the whole point.
+    Returns None if the rate keeps returning to two levels: those are judged over the whole point.
     """
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
@@ -118,7 +117,7 @@ def _step(history: History, from_s: float, to_s: float) -> Step | None:
 
 
 def _carried(history: History, from_s: float, to_s: float, level: float) -> float:
-    """The change at a step to the known level: what came before it is still of the load before."""
+    """Find a step to the known level: the seconds before it still show the previous load."""
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
     if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:
@@ -128,9 +127,9 @@ def _carried(history: History, from_s: float, to_s: float, level: float) -> floa
 
 
 def settled_after_s(history: History, usual_s: float, flat_from_s: float) -> float:
-    """When a load stopped changing its rate; 0 where that was before `usual_s`, when repeats count.
+    """Find when a load stopped changing its rate: the last clear step between minutes.
 
-    The end of the last clear step between minutes, and never later than `flat_from_s`.
+    Returns 0 if that was before `usual_s`, and never more than `flat_from_s`.
     """
     at_s = usual_s
     while at_s < flat_from_s and (found := _step(history, at_s, history.end_s)) is not None:

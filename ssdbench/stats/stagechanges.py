@@ -1,10 +1,10 @@
-"""What the points of one stage tell of each other: they were measured in the same hours.
+"""Compare the points of one stage: they were measured in the same hours.
 
-Three questions that no point can answer alone. Did the drive change under another point? Then this
-one may have been lucky: it is not valid either, unless the other varies by chance alone, or was
-slow, this one was not, and the other was slow again, at least twice. Does the rate rise and fall
-over hours? All points see the same wave, each at its own level. And how slow a wave could this run
-have seen at all?
+Three questions need more than one point. Did the drive change under another point? Then this point
+may have been lucky, and it is not valid either, unless the other point varies by chance alone, or
+was slow both before and after a repeat of this point that was not slow, at least twice. Does the
+rate rise and fall over hours? All points see the same wave, each around its own mean. And how slow
+a wave could this run have seen?
 """
 
 import math
@@ -37,10 +37,10 @@ def together(
     stretches: Mapping[str, Sequence[Stretch]],
     others: Sequence[Sequence[Stretch]],
 ) -> tuple[PointResult, ...]:
-    """The points with what they tell of each other: findings, and the longest wave in the basis.
+    """Return the points with the findings from comparing them, and the longest wave in the basis.
 
-    `stretches` has the evidence of each point by its id, `others` that of each further workload:
-    of the warm-up where it is no point, of points of earlier stages.
+    `stretches`: the evidence of each point, by point id. `others`: the evidence of each further
+    workload, such as the warm-up's where no point has it, and points of earlier stages.
     """
     groups = [own for own in (*stretches.values(), *others) if own]
     longest_s = longest_wave_s(groups)
@@ -70,7 +70,7 @@ def _shared(
     points: Sequence[PointResult],
     stretches: Mapping[str, Sequence[Stretch]],
 ) -> Iterator[Finding]:
-    """The first change of the drive that another point saw, and that may be this one's too."""
+    """Find the first change under another point that may concern this point, too."""
     if _changed(point) is not None:
         return  # it says so itself
     for other in points:
@@ -91,9 +91,9 @@ def _changed(point: PointResult) -> Code | None:
 
 
 def by_chance(stretches: Sequence[Stretch]) -> bool:
-    """Whether repeats differ no more than the seconds within them do: no change of the drive.
+    """Check whether the repeats differ no more than the blocks within them do.
 
-    Analysis of variance: the means of the repeats against those of ten blocks of each.
+    One-way analysis of variance: the means of the repeats against ten blocks of each.
     """
     cut = [
         History.of(s.series).blocks(0.0, s.seconds, BLOCKS)
@@ -110,9 +110,9 @@ def by_chance(stretches: Sequence[Stretch]) -> bool:
 
 
 def alternations(changed: Sequence[Repeat], steady: Sequence[Repeat]) -> int:
-    """How often `changed` was slow before and after a repeat of `steady` that was not.
+    """Count how often `changed` was slow both before and after a repeat of `steady` that was not.
 
-    0 where a repeat of `steady` was slow too.
+    Returns 0 if any repeat of `steady` was slow, too.
     """
     slow_steady = _slow(steady)
     if any(slow_steady):
@@ -132,13 +132,13 @@ def _slow(repeats: Sequence[Repeat]) -> list[bool]:
 
 
 def longest_wave_s(groups: Sequence[Sequence[Stretch]]) -> float:
-    """The longest period of a wave of 10 % that the evidence would have shown; 0 without any."""
+    """Return the longest period of a 10 % wave that the evidence would show; 0 without evidence."""
     ends = [end for own in groups for s in own for end in (s.from_s, s.from_s + s.seconds)]
     return SEEN_SHARE * (max(ends) - min(ends)) if ends else 0.0
 
 
 def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
-    """A wave in the rates of all groups, each around a level of its own; None without one.
+    """Look for one wave in the rates of all groups, each around its own mean; None without one.
 
     Least squares of a sine of each period on the logarithms of the pieces (Lomb 1976, Scargle
     1982), with a level for each group; F-test, corrected for the periods that were tried.
@@ -164,7 +164,7 @@ def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
 
 
 def _periods(span_s: float) -> range:
-    """n of the periods span × 4 / n: from the whole span down to the shortest."""
+    """List n for the periods 4 × span / n, from the whole span down to the shortest."""
     return range(OVERSAMPLED, max(OVERSAMPLED + 1, int(OVERSAMPLED * span_s / SHORTEST_WAVE_S)) + 1)
 
 
@@ -174,7 +174,7 @@ def _levels(numbers: Sequence[int]) -> Floats:
 
 
 def _fit(t_s: Floats, logs: Floats, levels: Floats, period_s: float) -> tuple[float, float, float]:
-    """p of a sine of that period, the period, and the swing over the times that were seen."""
+    """Fit a sine of that period: its p, the period, and the swing over the times seen."""
     angle = 2 * math.pi * t_s / period_s
     design = np.column_stack([levels, np.cos(angle), np.sin(angle)])
     without = logs - levels @ np.linalg.lstsq(levels, logs, rcond=None)[0]
