@@ -183,6 +183,9 @@ class PointStage(PlainStage):
         ]
         if self.returns_to is not None:
             how = replace(self._how_again, measure_s=HORIZON_S)
+            last = [point.workload for point in self.groups[-1] if point.workload.writes]
+            if last and all(one.layout == self.returns_to.layout for one in last):
+                how = replace(how, spare_share=0.0)  # the last points have written that much
             costs.append(_repeat_costs(self.returns_to, how, target, hint, drive))
         return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
 
