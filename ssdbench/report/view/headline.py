@@ -148,7 +148,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
         unit="IOPS",
         holds_for=f"{words.workload_label(point.point.workload)}, whole drive{lowest}{asked}",
         meaning=_meaning(point, sound=sound, steady=steady),
-        evidence=[*_evidence(point, estimate), *_worst(best)],
+        evidence=[*_evidence(point, estimate), *_slow_phases(result), *_worst(best)],
         tone=words.VERDICT_TONES[result.verdict],
         promise=_promise(point) if sound and steady else "",
     )
@@ -260,9 +260,6 @@ def _basis(point: PointResult) -> list[tuple[str, str]]:
     ]
     if basis.rhythm_s is not None:
         rows.append(("Rhythm of the rate", f"{format_duration(basis.rhythm_s)}; windows hold five"))
-    if basis.longest_wave_s is not None:
-        slow = f"one that comes less than once in {format_duration(basis.longest_wave_s)}"
-        rows.append(("Slow phases that would not have been seen", slow))
     losses = [
         f"{100 * share:.2g} % a {per}"
         for share, per in (
@@ -274,6 +271,15 @@ def _basis(point: PointResult) -> list[tuple[str, str]]:
     if losses:
         rows.append(("Slow losses that would not have been seen", f"up to {', or '.join(losses)}"))
     return rows
+
+
+def _slow_phases(result: RunResult) -> list[tuple[str, str]]:
+    """Tell which slow phases no stage could have seen; each stage looks back on the others."""
+    longest_s = max((p.basis.longest_wave_s or 0.0 for p in result.points if p.basis), default=0.0)
+    if not longest_s:
+        return []
+    slow = f"one that comes less than once in {format_duration(longest_s)}"
+    return [("Slow phases that would not have been seen", slow)]
 
 
 def _worst(best: Planned) -> list[tuple[str, str]]:
