@@ -223,7 +223,7 @@ def test_a_qemu_that_fails_at_each_boot_is_given_up(tmp_path: Path) -> None:
 
 def test_a_command_under_which_qemu_fails_is_not_run_twice(tmp_path: Path) -> None:
     lab = _lab_whose_qemu(
-        'job=$(grep -o "[^:]*/console" <<< "$*"); "$qemu" "$@" & '
+        'job=$(grep -o "path=[^, ]*/console" <<< "$*"); job=${job#path=}; "$qemu" "$@" & '
         "until [ -s ${job%console}share/job/1/stdout ]; do sleep 0.1; done; "
         "kill -KILL $!; kill -ABRT $$",
         tmp_path,
@@ -238,7 +238,8 @@ def test_what_the_kernel_said_of_a_boot_that_failed_is_handed_on(
     tmp_path: Path, in_memory: InMemory | None
 ) -> None:
     lab = _lab_whose_qemu(
-        'file=$(grep -o "[^:]*/console" <<< "$*"); echo no root > "${file#* }"; exit 1', tmp_path
+        'file=$(grep -o "path=[^, ]*/console" <<< "$*"); echo no root > "${file#path=}"; exit 1',
+        tmp_path,
     )
     seen: list[str] = []
 

@@ -46,7 +46,7 @@ def test_less_time_leaves_out_more_and_never_promises_more(
         likely_s = found[time]["likely_s"]
         assert isinstance(likely_s, float)
         assert likely_s <= 3600 * hours
-    assert "8 repeats of each point" in cuts["4h"]
+    assert "9 repeats of each point" in cuts["4h"]
     assert any("pss-quick" in cut for cut in cuts["3h"])
     assert "1 drive in" in str(found["12h"]["risk"]) or "no drive" in str(found["12h"]["risk"])
 
@@ -58,7 +58,7 @@ def test_a_plan_within_a_time_says_so_and_its_command_keeps_the_time(
 
     out = capfd.readouterr().out
     assert "within 4 h 00 min: likely 3 h" in out
-    assert "cannot be VALIDATED: 8 repeats, of at least 10" in out
+    assert "cannot be VALIDATED: 9 repeats, of at least 10" in out
     assert "VALIDATED is likely possible within" in out
     assert "  risk: for the worst family of the zoo" in out
     assert "--budget 4h" in out.split("to run it:")[1]
