@@ -14,6 +14,8 @@ from ssdbench.cli import drives
 from ssdbench.host import command, sysfs
 from tests.support.devices import attached_loop
 
+pytestmark = pytest.mark.alone  # it makes and removes hundreds of loop devices
+
 MIB = 1 << 20
 LOOP_CTL_REMOVE = 0x4C81  # <linux/loop.h>
 
