@@ -31,8 +31,8 @@ from ssdbench.model.workload import Pattern, Workload
 from ssdbench.sim import loop
 from ssdbench.sim.core import Drive, Op
 from ssdbench.sim.drive import SimDrive
+from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import NEVER_NS, Requests
 from ssdbench.units import NS_PER_S
 

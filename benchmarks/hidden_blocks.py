@@ -18,9 +18,9 @@ from ssdbench.sim.loop import Job, Order, RunResult
 from ssdbench.stages.blockanswer import Asked, absorbed, buffered
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Way, heard
-from ssdbench.stats.blockjudge import judge
-from ssdbench.stats.blocksize import BlockVerdict
-from ssdbench.stats.bufferfill import Held
+from ssdbench.stats.inside.blockjudge import judge
+from ssdbench.stats.inside.blocksize import BlockVerdict
+from ssdbench.stats.inside.writebuffer import Held
 from ssdbench.stats.strideplan import SCALES, StridePlan, plan
 from ssdbench.units import KIB, MIB
 

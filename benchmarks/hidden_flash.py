@@ -11,7 +11,7 @@ from ssdbench.sim.core import Drive, Op
 from ssdbench.sim.library import Params
 from ssdbench.sim.loop import Job, Order
 from ssdbench.stages.probe.bench import Bench
-from ssdbench.stats.strided import Floats
+from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import GIB, KIB, MIB, NS_PER_S
 
 LONGEST_S = 20_000

@@ -31,8 +31,8 @@ from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.remap import RemapUnit
 from ssdbench.stages.probe.spare import Spare
-from ssdbench.stats.blockjudge import FREQUENCIES
-from ssdbench.stats.bufferfill import Held
+from ssdbench.stats.inside.blockjudge import FREQUENCIES
+from ssdbench.stats.inside.writebuffer import Held
 from ssdbench.units import KIB
 
 SEED = 20_261_122

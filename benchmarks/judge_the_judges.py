@@ -30,9 +30,9 @@ from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.peerrules import FioSlope
 from ssdbench.stats.risk import KINDS, WHOLE
-from ssdbench.stats.standardrules import Snia
-from ssdbench.stats.steadystate import RULES, Series, judge
-from ssdbench.stats.watch import WindowRule
+from ssdbench.stats.steady.rules import RULES, Series, judge
+from ssdbench.stats.steady.standardrules import Snia
+from ssdbench.stats.steady.watch import WindowRule
 
 HELD_OUT = 10_000_000
 WRONG = 0.05

@@ -26,7 +26,7 @@ import numpy as np
 
 from ssdbench.host.command import run
 from ssdbench.report.latencylog import latencies
-from ssdbench.stats.steadystate import Watch, rule
+from ssdbench.stats.steady.rules import Watch, rule
 
 LIMIT_RATIO = 1.5
 LIMIT_MB = 300

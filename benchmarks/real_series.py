@@ -26,8 +26,8 @@ import numpy as np
 
 from ssdbench.errors import UsageError
 from ssdbench.stats.series import History, Series
-from ssdbench.stats.steadystate import judge
-from ssdbench.stats.watch import WindowRule
+from ssdbench.stats.steady.rules import judge
+from ssdbench.stats.steady.watch import WindowRule
 from ssdbench.units import GIB
 
 INDEX = "INDEX.csv"

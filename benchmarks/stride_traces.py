@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.stats.strided import Floats, Ints, Series, gathered
+from ssdbench.stats.inside.strides import Floats, Ints, Series, gathered
 from ssdbench.stats.strideplan import StridePlan
 
 US = 1000.0

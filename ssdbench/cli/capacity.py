@@ -13,7 +13,7 @@ from ssdbench.units import MOST_PERCENT, counted
 if TYPE_CHECKING:
     from ssdbench.cli.documents.stored import CapacityPlanned
     from ssdbench.model.result import RunResult
-    from ssdbench.stats.runplan import CapacityAnswer
+    from ssdbench.stats.planning.runplan import CapacityAnswer
 
 
 @click.command("capacity")
@@ -122,7 +122,7 @@ def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, Capa
     from ssdbench.cli.stored import unended_result
     from ssdbench.report.read import StoredRun  # numpy takes a while
     from ssdbench.report.view.capacity import demanded
-    from ssdbench.stats.runplan import capacity_answer
+    from ssdbench.stats.planning.runplan import capacity_answer
 
     unended = unended_result(directory)
     result = unended or StoredRun.open(directory).result
@@ -139,7 +139,7 @@ def _of_lot(
     """A plan for drives of one lot, those measured and those that are bought like them."""
     from ssdbench.cli.documents.lots import LotPlanned
     from ssdbench.report.view.capacity import demanded
-    from ssdbench.stats.lotplan import Spread, lot_answer
+    from ssdbench.stats.planning.lotplan import Spread, lot_answer
     from ssdbench.suite.gather import gathered
 
     lot = gathered(places)

@@ -29,7 +29,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report import render
 from ssdbench.report.read import StoredRun
-from ssdbench.stats.acceptance import whole
+from ssdbench.stats.planning.acceptance import whole
 from ssdbench.suite import run as runs
 from ssdbench.suite.asked import Asked
 from ssdbench.target.guard import NO_CONSENT

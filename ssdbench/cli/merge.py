@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ssdbench.cli.documents.lots import Merged
-    from ssdbench.stats.population import LotPoint, Member, Questions
+    from ssdbench.stats.lots.population import LotPoint, Member, Questions
     from ssdbench.suite.gather import Gathered
 
 MOST_DRIVES = 1_000_000
@@ -64,7 +64,7 @@ def command(
     from ssdbench.host.files import write_atomic
     from ssdbench.report.lot import lot_csv, render_lot
     from ssdbench.report.members import members
-    from ssdbench.stats.population import Questions, population
+    from ssdbench.stats.lots.population import Questions, population
     from ssdbench.suite.gather import gathered
 
     found = gathered(places)

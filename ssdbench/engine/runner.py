@@ -70,8 +70,8 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import METHOD, FlashWritten, RunResult, StageResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.stats.acceptance import with_accepted
-from ssdbench.stats.writecache import cache_findings, write_cache
+from ssdbench.stats.inside.writecache import cache_findings, write_cache
+from ssdbench.stats.planning.acceptance import with_accepted
 from ssdbench.target.identity import differences
 from ssdbench.units import format_capacity
 

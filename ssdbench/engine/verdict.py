@@ -17,7 +17,7 @@ from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, StageResult, Verdict
 from ssdbench.model.target import LACKS, TAKEN, TargetInfo, TargetKind
-from ssdbench.stats.runplan import named, used
+from ssdbench.stats.planning.runplan import named, used
 
 NO_PLAN = CapacityPlan()
 

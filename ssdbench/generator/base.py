@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from ssdbench.model.workload import Workload
+from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
 
 

@@ -32,8 +32,8 @@ from ssdbench.generator.fio.layout import within
 from ssdbench.host import blockdev, files
 from ssdbench.host.slam import Instance, Slammed, available, sweep
 from ssdbench.model.workload import Content, IoEngine, Pattern, Workload
+from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram
-from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
 
 NAME = "ssdb_slam"

@@ -25,8 +25,8 @@ from ssdbench.report.label import simulated_label
 from ssdbench.report.metrics import MOVING, direction, percentiles_of, published_bound, whole
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import demanded
-from ssdbench.stats.point import without_bound
-from ssdbench.stats.runplan import capacity_answer
+from ssdbench.stats.bounds.point import without_bound
+from ssdbench.stats.planning.runplan import capacity_answer
 
 if TYPE_CHECKING:
     import pandas as pd

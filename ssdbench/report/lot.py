@@ -20,7 +20,7 @@ from ssdbench.report.view.page import (
     Sheet,
     Table,
 )
-from ssdbench.stats.population import DriveRate, LotPoint, Member, Questions
+from ssdbench.stats.lots.population import DriveRate, LotPoint, Member, Questions
 from ssdbench.units import counted
 
 MOST_DRAWN = 8  # points

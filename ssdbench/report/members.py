@@ -8,7 +8,7 @@ import numpy as np
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, PHASE, TEMPERATURE
 from ssdbench.report.read import StoredRun
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.population import Member
+from ssdbench.stats.lots.population import Member
 from ssdbench.stats.runcompare import Key, points_of
 
 _LEADING_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")

@@ -17,11 +17,11 @@ from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.measuring import read_measured
 from ssdbench.stats.around import Around, began_s
-from ssdbench.stats.evidence import Role, Stretch
+from ssdbench.stats.bounds.evidence import Role, Stretch
+from ssdbench.stats.bounds.sustained import levels_of
 from ssdbench.stats.histogram import Histogram, from_arrays
 from ssdbench.stats.series import Series
-from ssdbench.stats.sustained import levels_of
-from ssdbench.stats.window import Needed, needed_window
+from ssdbench.stats.steady.window import Needed, needed_window
 
 
 def warmed(

@@ -17,10 +17,10 @@ from ssdbench.model.inside import (
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Way
-from ssdbench.stats.blocksize import BlockVerdict, Evidence, Form, smallest_effects
-from ssdbench.stats.bufferfill import Held, held, lag
 from ssdbench.stats.bufferlag import earlier
-from ssdbench.stats.writecount import CountPeriod, count_period
+from ssdbench.stats.inside.blocksize import BlockVerdict, Evidence, Form, smallest_effects
+from ssdbench.stats.inside.writebuffer import Held, held, lag
+from ssdbench.stats.inside.writecount import CountPeriod, count_period
 from ssdbench.units import format_size
 
 ABSORBED_NS = 60_000  # a write that is answered faster was not programmed: NAND takes longer

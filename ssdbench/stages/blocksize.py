@@ -7,7 +7,7 @@ the conditioning of 1 GiB, then 4 GiB. A drive that answers from its buffer is a
 ways (`ssdbench.stages.strideways`), each of which costs as much again. What was measured
 before an interruption is judged and kept.
 
-Source: Dunn 2009, chapter III; the judgement is that of `ssdbench.stats.blockjudge`.
+Source: Dunn 2009, chapter III; the judgement is that of `ssdbench.stats.inside.blockjudge`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ from ssdbench.stages import blockanswer
 from ssdbench.stages.blockanswer import Asked
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import BUFFER_BYTES, Way, bytes_written, fills, heard, job
-from ssdbench.stats.blockjudge import judge
+from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.strideplan import SCALES, Pass, Scale, StridePlan, own_scale, plan
 from ssdbench.units import KIB, format_capacity, format_size
 

@@ -37,19 +37,19 @@ from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stages.fillproof import log_tolerance_bytes, written_between
+from ssdbench.stats.bounds.evidence import HORIZON_S, Role, Stretch
+from ssdbench.stats.bounds.measured import StreamSeen
+from ssdbench.stats.bounds.point import Measured, window_rates
+from ssdbench.stats.bounds.streams import with_held_back
+from ssdbench.stats.bounds.sustained import levels_of
 from ssdbench.stats.checks import LITTLE_TOLERANCE, MIN_BUFFERS_PER_WINDOW
-from ssdbench.stats.evidence import HORIZON_S, Role, Stretch
 from ssdbench.stats.histogram import BINS, Histogram, arrays_of, from_arrays
-from ssdbench.stats.measured import StreamSeen
-from ssdbench.stats.point import Measured, window_rates
-from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
+from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.stats.series import History, Series
-from ssdbench.stats.settle import Settle, settled_after_s
-from ssdbench.stats.steadystate import findings
-from ssdbench.stats.streams import with_held_back
-from ssdbench.stats.sustained import levels_of
-from ssdbench.stats.window import Needed, needed_window
-from ssdbench.stats.writecache import buffer_bytes
+from ssdbench.stats.steady.rules import findings
+from ssdbench.stats.steady.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
+from ssdbench.stats.steady.settle import Settle, settled_after_s
+from ssdbench.stats.steady.window import Needed, needed_window
 from ssdbench.units import NS_PER_S, format_duration
 
 SIDES = ("read", "write", "trim")  # of streams, as they are stored; then flushes, without a rate

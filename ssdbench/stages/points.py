@@ -56,17 +56,17 @@ from ssdbench.stages.unbroken import LONG, is_heaviest
 from ssdbench.stages.unbroken import planned as planned_repeat
 from ssdbench.stats.around import Around, evidence_of
 from ssdbench.stats.blocklayer import block_layer_costs
+from ssdbench.stats.bounds.evidence import HORIZON_S
+from ssdbench.stats.bounds.measured import Measured
+from ssdbench.stats.bounds.point import Context as Judged
+from ssdbench.stats.bounds.point import judge_point
+from ssdbench.stats.bounds.stagechanges import together
+from ssdbench.stats.bounds.sustained import horizon
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
-from ssdbench.stats.evidence import HORIZON_S
-from ssdbench.stats.measured import Measured
-from ssdbench.stats.point import Context as Judged
-from ssdbench.stats.point import judge_point
-from ssdbench.stats.probing import known_remap_unit
-from ssdbench.stats.stagechanges import together
-from ssdbench.stats.steadystate import rule
-from ssdbench.stats.sustained import horizon
-from ssdbench.stats.window import PERIODS, Needed
-from ssdbench.stats.writecache import buffer_bytes
+from ssdbench.stats.inside.probing import known_remap_unit
+from ssdbench.stats.inside.writecache import buffer_bytes
+from ssdbench.stats.steady.rules import rule
+from ssdbench.stats.steady.window import PERIODS, Needed
 from ssdbench.units import format_duration, format_size
 
 # Written under the warm-up's workload before the return counts, where points wrote in order or in a

@@ -32,12 +32,12 @@ from ssdbench.stages.ratesearch import (
     overloaded,
     settled,
 )
-from ssdbench.stats.capacity import RateStep as JudgedStep
-from ssdbench.stats.capacity import knee, rate_at_slo
+from ssdbench.stats.bounds.pointfindings import below_remap_unit
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, windows_too_small
 from ssdbench.stats.openloop import confidence_of_lowest
 from ssdbench.stats.percentiles import QUANTILES
-from ssdbench.stats.pointfindings import below_remap_unit
+from ssdbench.stats.planning.capacity import RateStep as JudgedStep
+from ssdbench.stats.planning.capacity import knee, rate_at_slo
 from ssdbench.units import format_ns
 
 LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confidence

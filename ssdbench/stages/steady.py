@@ -45,7 +45,7 @@ from ssdbench.model.workload import Workload
 from ssdbench.stages.heating import heat_up
 from ssdbench.stages.measuring import latency_parts
 from ssdbench.stats.histogram import arrays_of
-from ssdbench.stats.steadystate import Series, Watch, findings, other_opinions, rule
+from ssdbench.stats.steady.rules import Series, Watch, findings, other_opinions, rule
 from ssdbench.units import format_duration, format_rate
 
 UNIT = "warm-up"

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from ssdbench.model.result import Repeat
 from ssdbench.model.workload import Point, Workload
-from ssdbench.stats.evidence import Role, Stretch
+from ssdbench.stats.bounds.evidence import Role, Stretch
+from ssdbench.stats.bounds.measured import Measured
+from ssdbench.stats.bounds.sustained import Evidence
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import Measured
-from ssdbench.stats.sustained import Evidence
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.stats.blocksize import Evidence, Form, crossing
-from ssdbench.stats.strided import Floats, Ints, Series, scores
+from ssdbench.stats.inside.blocksize import Evidence, Form, crossing
+from ssdbench.stats.inside.strides import Floats, Ints, Series, scores
 from ssdbench.stats.strideplan import LARGEST_BLOCK_BYTES, UNIT_BYTES
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31)

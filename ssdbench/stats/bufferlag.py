@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ssdbench.stats.strided import Floats, Ints, Series
+from ssdbench.stats.inside.strides import Floats, Ints, Series
 
 MOST_SHARE = 3  # of all writes, one in so many is the largest lag
 TAKEN_AT_ONCE = 1.25  # times the fastest: what the buffer had room for

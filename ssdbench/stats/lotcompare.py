@@ -11,7 +11,7 @@ import numpy as np
 
 from ssdbench.model.result import RunResult
 from ssdbench.stats.compare import ALPHA, Comparison, holm, independent
-from ssdbench.stats.population import drive_rate
+from ssdbench.stats.lots.population import drive_rate
 from ssdbench.stats.runcompare import points_of
 
 LEAST_DRIVES = 2

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssdbench.stats.series import Floats, History
-from ssdbench.stats.watch import Criterion, Look
+from ssdbench.stats.steady.watch import Criterion, Look
 
 
 @dataclass(frozen=True, slots=True)

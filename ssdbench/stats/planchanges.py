@@ -6,7 +6,7 @@ from typing import Any
 
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
-from ssdbench.stats.runplan import capacity_answer
+from ssdbench.stats.planning.runplan import capacity_answer
 from ssdbench.units import counted, format_ns
 
 DEMANDS = (0.5, 1.25, 1.5, 2.0)  # times as much

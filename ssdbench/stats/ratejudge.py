@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssdbench.model.rates import RateStep as RateTrial
-from ssdbench.stats.capacity import RateStep, keeps
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import Requests, Whole, found_all_busy, stalls
 from ssdbench.stats.percentiles import percentile
+from ssdbench.stats.planning.capacity import RateStep, keeps
 from ssdbench.stats.trend import trend
 from ssdbench.units import NS_PER_S
 

@@ -25,7 +25,7 @@ from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.pts.stage import wanted_cache
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
-from ssdbench.stats.writecache import cache_enabled
+from ssdbench.stats.inside.writecache import cache_enabled
 from ssdbench.suite import applications, files, filesystems
 from ssdbench.suite.jobphases import phases
 from ssdbench.suite.jobs import fio_jobs, together

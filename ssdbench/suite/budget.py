@@ -19,10 +19,10 @@ from ssdbench.model.budget import Budget
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import Fill, Profile, RuleName
 from ssdbench.model.target import TargetInfo
-from ssdbench.stats.measured import Context as Judged
+from ssdbench.stats.bounds.measured import Context as Judged
 from ssdbench.stats.risk import HASTY, SHORT, WHOLE, risk
-from ssdbench.stats.settle import UNBROKEN_S
-from ssdbench.stats.steadystate import rule
+from ssdbench.stats.steady.rules import rule
+from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import stages
 from ssdbench.units import format_count, format_duration, format_rate, format_size

@@ -22,7 +22,7 @@ from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging, PointStage, ascending, by_layout
 from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratesearch import FIRST_CLIENTS
-from ssdbench.stats.settle import UNBROKEN_S
+from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite import jobphases
 from ssdbench.units import KIB, format_size
 

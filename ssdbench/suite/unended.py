@@ -25,7 +25,7 @@ from ssdbench.model.loading import load_profile
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
-from ssdbench.stats.acceptance import with_accepted
+from ssdbench.stats.planning.acceptance import with_accepted
 from ssdbench.suite.assemble import stages
 from ssdbench.suite.run import order_of
 

@@ -10,7 +10,7 @@ from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stages.points import Judging, PointStage
-from ssdbench.stats.settle import UNBROKEN_S
+from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite.points import how, not_applicable, point_range, returns_to, short
 
 US_PER_S = 1_000_000

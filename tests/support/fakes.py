@@ -27,8 +27,8 @@ from ssdbench.model.profile import Purge
 from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
+from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
 from ssdbench.target.purge import Purged
 

@@ -4,8 +4,8 @@ from typing import Literal
 
 from ssdbench.cli.documents import Document, Part
 from ssdbench.cli.documents.stored import CapacityPlanned
-from ssdbench.stats.lotplan import Spread
-from ssdbench.stats.population import LotPoint, Questions
+from ssdbench.stats.lots.population import LotPoint, Questions
+from ssdbench.stats.planning.lotplan import Spread
 
 
 class MergedDrive(Part):

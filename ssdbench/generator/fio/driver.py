@@ -25,8 +25,8 @@ from ssdbench.generator.fio.output import Report, engines_of, version_of
 from ssdbench.generator.fio.sampling import Feed
 from ssdbench.generator.fio.verdict import Asked, Ending, believed
 from ssdbench.host import command, files, packed
+from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
 
 OLDEST = (3, 33)

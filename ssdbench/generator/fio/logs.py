@@ -12,8 +12,8 @@ from ssdbench.errors import HostLacks
 from ssdbench.foreign import plain
 from ssdbench.generator.base import LoggedIo
 from ssdbench.generator.fio.due import Logged
+from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.histogram import BINS, Counts, Histogram
-from ssdbench.stats.measured import StreamSeen
 
 NS_PER_MS = 1_000_000
 _DIRECTIONS = {"0": "read", "1": "write", "2": "trim"}

@@ -7,7 +7,7 @@ import numpy as np
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.generator.trace.source import FLUSH, READ, TRIM, WRITE, Chunk, Whole
 from ssdbench.model.trace import TraceSummary
-from ssdbench.stats.distinct import Blocks
+from ssdbench.stats.workingset import Blocks
 
 BLOCK_BYTES = 4096
 NEAR_ENDS = 16  # requests before, whose end may be where one begins

@@ -11,7 +11,7 @@ from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose
 from ssdbench.report.view.records import tables
-from ssdbench.stats.writecache import buffer_bytes
+from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.units import format_size
 
 MOST_STRIDES = 2  # with a figure each; the CSV of each stride is among the files

@@ -11,9 +11,9 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Fold, Prose, Section, Table
-from ssdbench.stats.capacity import DEGRADED_UTILISATION, Plan, Wear
 from ssdbench.stats.planchanges import changes
-from ssdbench.stats.runplan import CapacityAnswer, Depth, capacity_answer
+from ssdbench.stats.planning.capacity import DEGRADED_UTILISATION, Plan, Wear
+from ssdbench.stats.planning.runplan import CapacityAnswer, Depth, capacity_answer
 from ssdbench.units import (
     counted,
     format_bound,

@@ -7,7 +7,7 @@ that the plan stands on and for those that failed, and for those that somebody a
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.view.capacity import wanted_plan
 from ssdbench.report.view.points import worst_first
-from ssdbench.stats.runplan import candidates
+from ssdbench.stats.planning.runplan import candidates
 
 MOST_DRAWN = 20  # points with figures of their own
 

@@ -29,9 +29,9 @@ from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.rateline import of_load, of_rate
 from ssdbench.report.view.replays import of_replay
-from ssdbench.stats.evidence import HORIZON_S
-from ssdbench.stats.point import without_bound
-from ssdbench.stats.runplan import candidates
+from ssdbench.stats.bounds.evidence import HORIZON_S
+from ssdbench.stats.bounds.point import without_bound
+from ssdbench.stats.planning.runplan import candidates
 from ssdbench.units import (
     format_bound,
     format_count,

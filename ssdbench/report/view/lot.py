@@ -5,9 +5,16 @@ from collections.abc import Iterator, Sequence
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
 from ssdbench.stats.compare import ALPHA
-from ssdbench.stats.lot import CONFIDENCE
-from ssdbench.stats.population import AskedRate, DriveRate, LotPoint, Promise, Questions, SetPromise
-from ssdbench.stats.separation import Effect
+from ssdbench.stats.lots.factors import Effect
+from ssdbench.stats.lots.population import (
+    AskedRate,
+    DriveRate,
+    LotPoint,
+    Promise,
+    Questions,
+    SetPromise,
+)
+from ssdbench.stats.lots.tolerance import CONFIDENCE
 from ssdbench.units import counted, format_bound, format_change, format_ns, listed
 
 INFORMATION = "normal (information only)"

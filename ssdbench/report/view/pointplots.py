@@ -14,7 +14,7 @@ from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Plot, Plots
 from ssdbench.report.view.points import bound
-from ssdbench.stats.runplan import USUAL_BLOCK_BYTES
+from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import format_count, format_ns, format_size
 
 MAX_LINES = 6  # a seventh line could not be told from the first

@@ -17,7 +17,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Fold, Places, Prose, Table
-from ssdbench.stats.runplan import USUAL_BLOCK_BYTES
+from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import counted, format_count, format_rate, format_size, listed
 
 MOST_ROWS = 40  # with all columns; further points get a row with the few that decide

@@ -23,7 +23,7 @@ from ssdbench.report.view import ptsplots, ptstimed, words
 from ssdbench.report.view.conditions import tool
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Prose, Table
 from ssdbench.report.view.records import table
-from ssdbench.stats.writecache import cache_enabled
+from ssdbench.stats.inside.writecache import cache_enabled
 from ssdbench.units import format_capacity, format_count, format_size
 
 LEAD = (

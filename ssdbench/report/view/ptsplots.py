@@ -8,8 +8,8 @@ from ssdbench.model.asked.standard import PtsTest
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsWindow
 from ssdbench.report.figures import Band, ColumnsFigure, Line, LinesFigure, Window, WindowFigure
 from ssdbench.report.view.page import Plot
-from ssdbench.stats.ptsrounds import RoundWindow, round_window
-from ssdbench.stats.standardrules import MAX_EXCURSION, MAX_SLOPE_EXCURSION
+from ssdbench.stats.steady.ptsrounds import RoundWindow, round_window
+from ssdbench.stats.steady.standardrules import MAX_EXCURSION, MAX_SLOPE_EXCURSION
 from ssdbench.units import format_count, format_size
 
 MAX_LINES = 8

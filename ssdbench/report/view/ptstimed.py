@@ -10,7 +10,7 @@ from ssdbench.report.figures import BarsFigure, Line, LinesFigure, SeriesFigure,
 from ssdbench.report.view.page import Plot
 from ssdbench.report.view.ptsplots import judged, round_ticks, window_figure
 from ssdbench.stats.histogram import LOWER_EDGES_NS, bin_of
-from ssdbench.stats.ptsrounds import round_window
+from ssdbench.stats.steady.ptsrounds import round_window
 from ssdbench.units import format_count, format_minutes
 
 POINTS = 200  # of a line of latencies: the highest of each bin

@@ -8,7 +8,7 @@ from ssdbench.model.result import PointResult
 from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Cell, Column, Prose, Table
-from ssdbench.stats.streams import DELIVERED
+from ssdbench.stats.bounds.streams import DELIVERED
 
 SHARES = (99.9, 99.0, 50.0)
 PACED = (

@@ -9,7 +9,7 @@ from ssdbench.report.view.capacity import demanded
 from ssdbench.report.view.chosen import first_points, planned_points
 from ssdbench.report.view.page import Cell, Column, Table
 from ssdbench.report.view.points import bound
-from ssdbench.stats.runplan import capacity_answer
+from ssdbench.stats.planning.runplan import capacity_answer
 from ssdbench.units import counted
 
 MOST_ROWS = 12

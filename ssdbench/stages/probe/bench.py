@@ -25,7 +25,7 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
-from ssdbench.stats.strided import Floats
+from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import KIB, MIB
 
 EARLY = "cannot tell: the measurement ended early"

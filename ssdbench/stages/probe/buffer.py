@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.stages.probe.bench import COLLECTING, Bench, Said, collect
-from ssdbench.stats.probing import buffer_bytes
+from ssdbench.stats.inside.probing import buffer_bytes
 from ssdbench.units import KIB, MIB, format_size
 
 # No smaller than usual remap units, a part of which waits for a read; then for small buffers.

@@ -5,7 +5,7 @@ import numpy as np
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said
-from ssdbench.stats.probing import falls_at_once, step_down
+from ssdbench.stats.inside.probing import falls_at_once, step_down
 from ssdbench.units import KIB, format_capacity
 
 BLOCK_BYTES = 128 * KIB

@@ -8,7 +8,7 @@ reads pushed over a chunk's boundary, of Chen (HPCA 2011) and Queenie (SYSTOR 20
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
-from ssdbench.stats.probing import read_chunk
+from ssdbench.stats.inside.probing import read_chunk
 from ssdbench.units import GIB, KIB, format_size
 
 BLOCK_BYTES = 4 * KIB

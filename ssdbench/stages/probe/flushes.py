@@ -2,7 +2,7 @@
 
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.stages.probe.bench import COLLECTING, Bench, Said, collect, part
-from ssdbench.stats.probing import BUFFERED_NS, Flush, flush_waits
+from ssdbench.stats.inside.probing import BUFFERED_NS, Flush, flush_waits
 from ssdbench.units import GIB, KIB, format_ns, format_size
 
 BLOCK_BYTES = 32 * KIB  # no smaller than usual remap units

@@ -3,7 +3,7 @@
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
-from ssdbench.stats.probing import parallelism
+from ssdbench.stats.inside.probing import parallelism
 from ssdbench.units import GIB, KIB, NS_PER_S
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

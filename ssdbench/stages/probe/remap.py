@@ -5,7 +5,7 @@ import numpy as np
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
-from ssdbench.stats.probing import BUFFERED_NS, remap_unit
+from ssdbench.stats.inside.probing import BUFFERED_NS, remap_unit
 from ssdbench.units import GIB, KIB, MIB, format_size
 
 BLOCKS = (4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB)

@@ -10,8 +10,8 @@ from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
 from ssdbench.stages.probe.buffer import WRITTEN_BYTES, agreed, bursts
 from ssdbench.stages.probe.remap import buffered
-from ssdbench.stats.probing import falls_at_once, step_down
-from ssdbench.stats.spare import SPANS, Measured, Unknown, spare
+from ssdbench.stats.inside.probing import falls_at_once, step_down
+from ssdbench.stats.inside.spare import SPANS, Measured, Unknown, spare
 from ssdbench.units import KIB
 
 BLOCK_BYTES = 64 * KIB  # no smaller than usual remap units

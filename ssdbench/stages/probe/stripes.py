@@ -6,7 +6,7 @@ Source: stride reads of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
-from ssdbench.stats.probing import stripe
+from ssdbench.stats.inside.probing import stripe
 from ssdbench.units import GIB, KIB, MIB, format_size
 
 DEPTH = 8

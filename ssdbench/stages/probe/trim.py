@@ -7,7 +7,7 @@ effective over-provisioning grows by what is trimmed), so writes are amplified l
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
-from ssdbench.stats.probing import CLIFF, Trimmed, trim_effect
+from ssdbench.stats.inside.probing import CLIFF, Trimmed, trim_effect
 from ssdbench.units import KIB
 
 BLOCK_BYTES = 32 * KIB  # as the probe of the spare area

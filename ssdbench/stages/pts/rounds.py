@@ -46,8 +46,8 @@ from ssdbench.stages.pts.work import (
 )
 from ssdbench.stats.percentiles import QUANTILES, percentile
 from ssdbench.stats.ptslevels import Demand, levels
-from ssdbench.stats.ptsrounds import RoundWindow, round_window
-from ssdbench.stats.standardrules import ROUNDS
+from ssdbench.stats.steady.ptsrounds import RoundWindow, round_window
+from ssdbench.stats.steady.standardrules import ROUNDS
 
 PRE_WRITE_S = 3600.0  # before the histogram of each level of demand
 LEVEL_S = 600.0

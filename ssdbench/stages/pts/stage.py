@@ -31,8 +31,8 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stages.pts.parts import Cell, Length, Phase
 from ssdbench.stages.pts.preparation import Preparation
 from ssdbench.stages.pts.work import Measure, PtsRecord, in_steady_state
-from ssdbench.stats.ptsrounds import RoundWindow
-from ssdbench.stats.writecache import cache_enabled
+from ssdbench.stats.inside.writecache import cache_enabled
+from ssdbench.stats.steady.ptsrounds import RoundWindow
 
 PLANNED_BLOCK_BYTES = 4096  # plans take every write for one of 4 KiB
 

@@ -16,8 +16,8 @@ from ssdbench.stages.pts.parts import MAX_ROUNDS, Cell, Phase, Tracking, warm_up
 from ssdbench.stages.pts.preparation import Preparation
 from ssdbench.stages.pts.rounds import Rounds
 from ssdbench.stages.pts.timed import Timed
-from ssdbench.stats.pointfindings import below_remap_unit
-from ssdbench.stats.probing import known_remap_unit
+from ssdbench.stats.bounds.pointfindings import below_remap_unit
+from ssdbench.stats.inside.probing import known_remap_unit
 from ssdbench.units import KIB, format_minutes, format_size
 
 HALF_KIB = KIB // 2

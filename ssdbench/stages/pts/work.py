@@ -22,8 +22,8 @@ from ssdbench.stages.pts.parts import SPACING, Cell, Phase
 from ssdbench.stats.checks import LITTLE_TOLERANCE
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.percentiles import QUANTILES
-from ssdbench.stats.ptsrounds import RoundWindow, round_window
-from ssdbench.stats.standardrules import ROUNDS
+from ssdbench.stats.steady.ptsrounds import RoundWindow, round_window
+from ssdbench.stats.steady.standardrules import ROUNDS
 
 FIVE_NINES = "p99.999"
 LEVEL_BEYOND = 10  # I/Os that lie beyond a level of the standard's histogram

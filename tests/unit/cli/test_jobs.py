@@ -15,7 +15,7 @@ from ssdbench.model.estimate import Estimate
 from ssdbench.model.point import PointResult, StreamResult
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
-from ssdbench.stats.runplan import candidates
+from ssdbench.stats.planning.runplan import candidates
 
 HEAD = """
 target: sim:x25m-g2-160,capacity=256MiB

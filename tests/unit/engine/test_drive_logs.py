@@ -22,7 +22,7 @@ from ssdbench.model.finding import Code
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.report import render
-from ssdbench.stats.runplan import capacity_answer
+from ssdbench.stats.planning.runplan import capacity_answer
 from ssdbench.target.nvme import HEALTH_LOG, OCP_GUID, OCP_LOG
 from tests.support.fakes import WearyDrive, WearyRunning
 from tests.support.runs import ARun

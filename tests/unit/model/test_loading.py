@@ -12,7 +12,7 @@ from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Purge, RuleName
 from ssdbench.model.workload import Content
 from ssdbench.model.yamltext import MOST_MISTAKES
-from ssdbench.stats.steadystate import RULES
+from ssdbench.stats.steady.rules import RULES
 
 PROFILES = Path(__file__).parents[3] / "profiles"
 

@@ -23,7 +23,7 @@ from ssdbench.stages.pts.tests import (
 )
 from ssdbench.stages.pts.timed import _mean_ns
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
-from ssdbench.stats.ptsrounds import round_window
+from ssdbench.stats.steady.ptsrounds import round_window
 from ssdbench.suite.assemble import host_wishes
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.runs import ARun

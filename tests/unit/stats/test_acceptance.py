@@ -18,7 +18,7 @@ from ssdbench.model.result import FlashWritten, RunResult, StageResult
 from ssdbench.model.rundirectory import MANIFEST
 from ssdbench.model.workload import Stream
 from ssdbench.report import render
-from ssdbench.stats.acceptance import accepted, whole, with_accepted
+from ssdbench.stats.planning.acceptance import accepted, whole, with_accepted
 from tests.support.builders import a_finding, a_small_run
 
 BOUND, MEAN, WORST_SECOND, UPPER_NS = 5_000.0, 6_000.0, 900.0, 3e6

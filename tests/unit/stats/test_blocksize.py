@@ -10,12 +10,12 @@ from benchmarks.judge_the_answers import SEED
 from benchmarks.stride_traces import LEVELS, Planted, trace
 from ssdbench.errors import UsageError
 from ssdbench.stats import bufferlag
-from ssdbench.stats.blockjudge import judge
-from ssdbench.stats.blocksize import Form, detect
-from ssdbench.stats.bufferfill import held, lags
-from ssdbench.stats.strided import Series
+from ssdbench.stats.inside.blockjudge import judge
+from ssdbench.stats.inside.blocksize import Form, detect
+from ssdbench.stats.inside.strides import Series
+from ssdbench.stats.inside.writebuffer import held, lags
+from ssdbench.stats.inside.writecount import count_period
 from ssdbench.stats.strideplan import SCALES, StridePlan, own_scale, plan
-from ssdbench.stats.writecount import count_period
 from ssdbench.units import GIB, KIB, MIB
 
 

@@ -2,14 +2,7 @@ import math
 
 import pytest
 
-from ssdbench.stats.capacity import (
-    Demand,
-    Endurance,
-    RateStep,
-    knee,
-    plan,
-    rate_at_slo,
-)
+from ssdbench.stats.planning.capacity import Demand, Endurance, RateStep, knee, plan, rate_at_slo
 
 
 def test_drives_follow_from_the_bound_the_growth_and_the_reserve() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssdbench.stats.distinct import Blocks
+from ssdbench.stats.workingset import Blocks
 
 
 def touched(number: "np.ndarray", kept: int) -> Blocks:

@@ -16,7 +16,7 @@ from ssdbench.stats.distributions import (
     t_two_sided_p,
     tolerance_factor,
 )
-from ssdbench.stats.spare import _amplification
+from ssdbench.stats.inside.spare import _amplification
 from ssdbench.stats.special import incomplete_beta
 from ssdbench.stats.trend import mean_shift, trend
 

@@ -13,9 +13,9 @@ import pytest
 from benchmarks import judge_the_answers as answers
 from benchmarks import judge_the_judges as judges
 from benchmarks import synthetic, zoo
-from ssdbench.stats.pss import Pss, window_criteria
 from ssdbench.stats.series import History
-from ssdbench.stats.watch import Look, WindowRule
+from ssdbench.stats.steady.pss import Pss, window_criteria
+from ssdbench.stats.steady.watch import Look, WindowRule
 
 FIRST_SEED = 2_000_000  # apart from the seeds of tuning and of the published table
 DRIVES = {"replayed": 8 * len(synthetic.FAMILIES), "simulated": 3 * len(zoo.FAMILIES)}

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import stats as scipy_stats
+from ssdbench.stats.tolerance.population import promise
 
-from ssdbench.stats import lot
 from ssdbench.stats.distributions import f_upper_p, hypergeometric_at_most
 from ssdbench.stats.estimate import lower_tolerance
-from ssdbench.stats.population import promise
+from ssdbench.stats.lots import tolerance
 
 FLEETS, MOST_WRONG = 1000, 62
 Floats = npt.NDArray[np.float64]
@@ -25,16 +25,20 @@ Floats = npt.NDArray[np.float64]
 def test_so_many_of_a_lot_without_a_slow_one_prove_that_at_most_5_percent_are_slow(
     drives: int, drawn: int
 ) -> None:
-    assert lot.needed(lot=drives) == drawn
-    assert lot.confidence(drawn, lot=drives) >= 0.95 > lot.confidence(drawn - 1, lot=drives)
-    assert lot.share_below(drawn, 0, lot=drives) == pytest.approx(0.05)
+    assert tolerance.needed(lot=drives) == drawn
+    assert (
+        tolerance.confidence(drawn, lot=drives)
+        >= 0.95
+        > tolerance.confidence(drawn - 1, lot=drives)
+    )
+    assert tolerance.share_below(drawn, 0, lot=drives) == pytest.approx(0.05)
 
 
 def test_a_model_needs_59_drives_and_93_where_one_failed() -> None:
-    assert [lot.needed(failed) for failed in range(4)] == [59, 93, 124, 153]  # Wilks's table
-    assert [lot.rank(drawn) for drawn in (58, 59, 92, 93, 124)] == [0, 1, 1, 2, 3]
+    assert [tolerance.needed(failed) for failed in range(4)] == [59, 93, 124, 153]  # Wilks's table
+    assert [tolerance.rank(drawn) for drawn in (58, 59, 92, 93, 124)] == [0, 1, 1, 2, 3]
     for drawn in (1, 5, 12, 58):
-        assert lot.confidence(drawn) == pytest.approx(1 - 0.95**drawn)
+        assert tolerance.confidence(drawn) == pytest.approx(1 - 0.95**drawn)
 
 
 def test_tails_are_those_of_scipy() -> None:
@@ -47,8 +51,8 @@ def test_tails_are_those_of_scipy() -> None:
 
 
 def test_a_lot_that_was_measured_whole_is_known() -> None:
-    assert lot.rank(100, lot=100) == 6
-    assert lot.share_below(100, 3, lot=100) == pytest.approx(0.03)
+    assert tolerance.rank(100, lot=100) == 6
+    assert tolerance.share_below(100, 3, lot=100) == pytest.approx(0.03)
 
 
 def healthy(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -132,31 +136,31 @@ def test_a_drive_that_failed_takes_the_place_of_a_rate() -> None:
 def test_the_expected_slowest_of_a_set_is_the_mean_over_all_sets() -> None:
     rates = [5.0, 1.0, 3.0, 10.0]
 
-    assert lot.slowest_of(rates, 1) == pytest.approx(4.75)
-    assert lot.slowest_of(rates, 2) == pytest.approx((1 + 1 + 1 + 3 + 3 + 5) / 6)
-    assert lot.slowest_of(rates, 4) == pytest.approx(1)
-    assert lot.slowest_of(rates, 5) is None
+    assert tolerance.slowest_of(rates, 1) == pytest.approx(4.75)
+    assert tolerance.slowest_of(rates, 2) == pytest.approx((1 + 1 + 1 + 3 + 3 + 5) / 6)
+    assert tolerance.slowest_of(rates, 4) == pytest.approx(1)
+    assert tolerance.slowest_of(rates, 5) is None
 
 
 def test_further_drives_below_the_lowest_follow_the_order_of_all() -> None:
     # Of 19 drives and one more, the one more is the lowest once in 20.
-    assert lot.further_below(19, 1, 1) == 0
-    assert lot.further_below(18, 1, 1) == 1
-    assert lot.all_reach(19, 1) == pytest.approx(0.95)
+    assert tolerance.further_below(19, 1, 1) == 0
+    assert tolerance.further_below(18, 1, 1) == 1
+    assert tolerance.all_reach(19, 1) == pytest.approx(0.95)
 
 
 def test_a_failed_drive_among_93_does_not_take_the_sum_of_a_set_away() -> None:
     rates = [0.0, *[7.0] * 92]
 
-    assert lot.sum_of(rates[:92], 100) == 0  # 92 can bear none
-    assert lot.sum_of(rates, 100) == 7.0 * (100 - lot.further_below(93, 100, 2)) > 0
+    assert tolerance.sum_of(rates[:92], 100) == 0  # 92 can bear none
+    assert tolerance.sum_of(rates, 100) == 7.0 * (100 - tolerance.further_below(93, 100, 2)) > 0
 
 
 @pytest.mark.parametrize("drawn", [5, 12, 59])
 def test_the_sum_of_a_set_is_promised_too_high_in_at_most_62_of_1000_fleets(drawn: int) -> None:
     random = np.random.default_rng(drawn)
     for size in (1, 4, 20, 200):
-        promised = lot.sum_of(long_tail(random, (FLEETS, drawn)), size)
+        promised = tolerance.sum_of(long_tail(random, (FLEETS, drawn)), size)
         carried = long_tail(random, (FLEETS, size)).sum(axis=1)
 
         assert (promised > carried).sum() <= MOST_WRONG

@@ -9,11 +9,11 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import PointResult, Repeat, SteadyVerdict
 from ssdbench.model.workload import ActiveRange, IoEngine, Pattern, Point, Stream, Workload
 from ssdbench.stats.around import Around
+from ssdbench.stats.bounds.measured import StreamSeen
+from ssdbench.stats.bounds.point import Context, Measured, judge_point, window_rates
+from ssdbench.stats.bounds.streams import with_held_back
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import StreamSeen
-from ssdbench.stats.point import Context, Measured, judge_point, window_rates
 from ssdbench.stats.series import Floats
-from ssdbench.stats.streams import with_held_back
 
 SECONDS = 120
 PLANNABLE = Context(plannable=True)

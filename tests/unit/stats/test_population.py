@@ -10,10 +10,10 @@ import pytest
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.lots.factors import effects
+from ssdbench.stats.lots.population import LotPoint, Member, Questions, population
 from ssdbench.stats.odd import odd
-from ssdbench.stats.population import LotPoint, Member, Questions, population
 from ssdbench.stats.runcompare import points_of
-from ssdbench.stats.separation import effects
 from tests.support.builders import with_found
 from tests.support.lots import PLANTED_IOPS, a_lot
 

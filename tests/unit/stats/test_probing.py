@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ssdbench.model.result import StageResult
-from ssdbench.stats.probing import (
+from ssdbench.stats.inside.probing import (
     Flush,
     Trimmed,
     buffer_bytes,

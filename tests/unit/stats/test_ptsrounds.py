@@ -1,6 +1,6 @@
 import pytest
 
-from ssdbench.stats.ptsrounds import round_window
+from ssdbench.stats.steady.ptsrounds import round_window
 
 
 def test_the_header_holds_the_fit_of_the_last_five_rounds() -> None:

@@ -8,8 +8,8 @@ from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import by_change, candidate, sum_lines
 from ssdbench.report.view.capacity import by_depth as by_depths
-from ssdbench.stats.lotplan import Spread, lot_answer
-from ssdbench.stats.runplan import candidates, capacity_answer
+from ssdbench.stats.planning.lotplan import Spread, lot_answer
+from ssdbench.stats.planning.runplan import candidates, capacity_answer
 from tests.support.builders import (
     CAPACITY_BYTES,
     StoredRunBuilder,

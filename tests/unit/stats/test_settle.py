@@ -5,9 +5,9 @@ import pytest
 
 from ssdbench.model.result import SteadyVerdict
 from ssdbench.stats.series import Floats, History, Series
-from ssdbench.stats.settle import UNBROKEN_S, Settle, settled_after_s
+from ssdbench.stats.steady.settle import UNBROKEN_S, Settle, settled_after_s
+from ssdbench.stats.steady.watch import Watch
 from ssdbench.stats.trend import largest_step
-from ssdbench.stats.watch import Watch
 
 READS = 200.0
 

@@ -19,7 +19,7 @@ from ssdbench.errors import Interrupted
 from ssdbench.generator.base import Second
 from ssdbench.model.consent import Consent
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
-from ssdbench.stats.sidebyside import Loss, loss, says
+from ssdbench.stats.interference import Loss, loss, says
 from ssdbench.suite import sidebyside
 from ssdbench.suite.plan import RunPlan
 from tests.support.fakes import WearyDrive

@@ -8,7 +8,7 @@ from ssdbench.model.workload import Pattern
 from ssdbench.sim.spec import parse
 from ssdbench.stages.probe.remap import RemapUnit
 from ssdbench.stages.probe.spare import Spare
-from ssdbench.stats.spare import Found, Measured, Unknown, spare
+from ssdbench.stats.inside.spare import Found, Measured, Unknown, spare
 from ssdbench.units import KIB
 
 GREEDY, FIFO, AMONG_TEN = 0, 1, 2

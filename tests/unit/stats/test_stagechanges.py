@@ -8,10 +8,10 @@ import pytest
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.result import Verdict
-from ssdbench.stats.evidence import Role, Stretch, pieces
+from ssdbench.stats.bounds.evidence import Role, Stretch, pieces
+from ssdbench.stats.bounds.stagechanges import alternations, longest_wave_s, together, wave
+from ssdbench.stats.bounds.sustained import unseen_drift
 from ssdbench.stats.series import Series
-from ssdbench.stats.stagechanges import alternations, longest_wave_s, together, wave
-from ssdbench.stats.sustained import unseen_drift
 from tests.support.fakes import WearyDrive
 from tests.support.runs import a_point
 

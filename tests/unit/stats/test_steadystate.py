@@ -8,7 +8,7 @@ import pytest
 from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code, Severity
 from ssdbench.stats.series import Floats, History
-from ssdbench.stats.steadystate import RULES, Series, Watch, findings, judge, rule, settled
+from ssdbench.stats.steady.rules import RULES, Series, Watch, findings, judge, rule, settled
 
 FILL_S = 1800.0
 

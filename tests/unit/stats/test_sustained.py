@@ -5,12 +5,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from ssdbench.stats.evidence import Role, Stretch, lower_limit, pieces
-from ssdbench.stats.section import Phase, Section
+from ssdbench.stats.bounds.evidence import Role, Stretch, lower_limit, pieces
+from ssdbench.stats.bounds.sustained import Evidence, Sustained, sustained
 from ssdbench.stats.series import Floats, Series
-from ssdbench.stats.settle import Settle
-from ssdbench.stats.sustained import Evidence, Sustained, sustained
-from ssdbench.stats.window import Needed, needed_window, rhythm
+from ssdbench.stats.steady.section import Phase, Section
+from ssdbench.stats.steady.settle import Settle
+from ssdbench.stats.steady.window import Needed, needed_window, rhythm
 
 NOISE = 0.02
 

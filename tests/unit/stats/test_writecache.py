@@ -6,7 +6,7 @@ from ssdbench.model.finding import Code
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.writecache import CacheKind
-from ssdbench.stats.writecache import buffer_bytes, cache_findings, write_cache
+from ssdbench.stats.inside.writecache import buffer_bytes, cache_findings, write_cache
 from tests.support.builders import stage_result
 
 NVME_VOLATILE = {"volatile write cache": "present", "write cache": "on"}

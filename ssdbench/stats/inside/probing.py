@@ -9,7 +9,7 @@ import numpy as np
 from ssdbench.model.inside import ProbeFound
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.stats.strided import Floats
+from ssdbench.stats.inside.strides import Floats
 
 UNIT_GAIN = 1.5  # twice the block brings more than this: part of a unit was written in vain
 DIP = 0.6  # of the highest rate: requests hit the same die

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssdbench.stats.bimodality import two_modes
-from ssdbench.stats.changes import Change, changed
-from ssdbench.stats.distributions import t_quantile
-from ssdbench.stats.estimate import coefficient_of_variation, t_interval
-from ssdbench.stats.evidence import (
+from ssdbench.stats.bounds.changes import Change, changed
+from ssdbench.stats.bounds.evidence import (
     HORIZON_S,
     LEAST_PIECES,
     MINUTE_S,
@@ -27,9 +25,11 @@ from ssdbench.stats.evidence import (
     pieces,
     slowest,
 )
-from ssdbench.stats.levels import MIN_GAP, MIN_VISITS, common_drift, two_levels, undivided
-from ssdbench.stats.pss import MAX_LEVEL_DRIFT, MAX_VISITS_PER_STEP
+from ssdbench.stats.bounds.levels import MIN_GAP, MIN_VISITS, common_drift, two_levels, undivided
+from ssdbench.stats.distributions import t_quantile
+from ssdbench.stats.estimate import coefficient_of_variation, t_interval
 from ssdbench.stats.series import Floats, History
+from ssdbench.stats.steady.pss import MAX_LEVEL_DRIFT, MAX_VISITS_PER_STEP
 
 DAY_S = 86_400.0
 A_LEVEL_S = HORIZON_S / 4  # a slowdown that lasts this long on average is a level

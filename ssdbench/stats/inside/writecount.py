@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.stats.blocksize import BlockVerdict, Form, behind
-from ssdbench.stats.strided import Floats, Ints, Series, scores
+from ssdbench.stats.inside.blocksize import BlockVerdict, Form, behind
+from ssdbench.stats.inside.strides import Floats, Ints, Series, scores
 
 LEAST_WRITES = 16
 MOST_WRITES = 6144  # half a stride's: passes of equal length are periodic themselves

@@ -19,7 +19,7 @@ from ssdbench.model.inside import BlockSizeFound, ProbeFound, ProbeNumbers
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.writecache import CacheKind, WriteCache
-from ssdbench.stats.probing import BUFFERED_NS, Flush
+from ssdbench.stats.inside.probing import BUFFERED_NS, Flush
 from ssdbench.units import format_ns, format_size
 
 NVME_CACHE_FEATURE = "0x06"

@@ -16,11 +16,11 @@ from ssdbench.model.findings.steadiness import (
 )
 from ssdbench.model.result import SteadyVerdict
 from ssdbench.stats.peerrules import FioDeviation, FioSlope
-from ssdbench.stats.pss import Pss
 from ssdbench.stats.series import Series
-from ssdbench.stats.settle import Settle
-from ssdbench.stats.standardrules import WSAT_SPACING_S, Heger, Seppanen, Snia
-from ssdbench.stats.watch import Watch, WindowRule
+from ssdbench.stats.steady.pss import Pss
+from ssdbench.stats.steady.settle import Settle
+from ssdbench.stats.steady.standardrules import WSAT_SPACING_S, Heger, Seppanen, Snia
+from ssdbench.stats.steady.watch import Watch, WindowRule
 
 __all__ = [
     "RULES",
@@ -73,7 +73,7 @@ def other_opinions(series: Series, *, than: str) -> tuple[SteadyVerdict, ...]:
 
 
 def settled(series: Series, *, spare_fills: float = 0.0) -> SteadyVerdict:
-    """Whether a repeat's settle phase is over: see `ssdbench.stats.settle`."""
+    """Whether a repeat's settle phase is over: see `ssdbench.stats.steady.settle`."""
     return Watch.over(Settle(spare_fills), series).verdict()
 
 

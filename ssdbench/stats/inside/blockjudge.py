@@ -21,7 +21,7 @@ import numpy as np
 
 from ssdbench.stats import bufferlag
 from ssdbench.stats.blockkin import size
-from ssdbench.stats.blocksize import (
+from ssdbench.stats.inside.blocksize import (
     FINE_BYTES,
     LEAST_SCORE,
     BlockVerdict,
@@ -31,10 +31,10 @@ from ssdbench.stats.blocksize import (
     detect,
     sharpened,
 )
-from ssdbench.stats.bufferfill import off
-from ssdbench.stats.strided import Series, scores
+from ssdbench.stats.inside.strides import Series, scores
+from ssdbench.stats.inside.writebuffer import off
+from ssdbench.stats.inside.writecount import count_period
 from ssdbench.stats.strideplan import STRIDES_PER_BLOCK
-from ssdbench.stats.writecount import count_period
 
 LAGS = 2  # the first may be some writes off: what is left of it is seen in the peaks
 ROUNDS = 3  # the period of the first may have been a multiple of the true one

@@ -25,7 +25,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.stats.strided import (
+from ssdbench.stats.inside.strides import (
     MOST_SHARE,
     Floats,
     Ints,

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ssdbench.stats.bounds.levels import MIN_GAP, MIN_VISITS, two_levels
 from ssdbench.stats.distributions import tolerance_factor
-from ssdbench.stats.levels import MIN_GAP, MIN_VISITS, two_levels
 from ssdbench.stats.series import Floats, History
-from ssdbench.stats.watch import Criterion, Look
+from ssdbench.stats.steady.watch import Criterion, Look
 
 BLOCKS = 10
 MAX_HALVES = 0.01  # Seppanen et al. 2010: 20 s after 20 s (III.A), runs within 1 % (V.C)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ssdbench.model.accept import Accepted, Datasheet, Outcome, Target, Which, direction_of
 from ssdbench.model.asked.rates import OfferedLoad
 from ssdbench.model.result import RunResult
-from ssdbench.stats.subjects import Number, Subject, loaded, subjects
+from ssdbench.stats.planning.acceptvalues import Number, Subject, loaded, subjects
 from ssdbench.units import NS_PER_S, format_count, format_ns
 
 UNITS = {

@@ -12,7 +12,7 @@ from random import Random
 
 import numpy as np
 
-from ssdbench.stats.evidence import HORIZON_S
+from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.series import Floats, History, Series
 
 PERIODS = 5

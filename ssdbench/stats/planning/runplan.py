@@ -4,7 +4,7 @@ The kind of point is the one that the demand names, or the worst measured one. I
 deepest that the demand's outstanding requests fill, or the deepest that keeps its limit of p99;
 where the demand says neither, the lowest bound of all depths counts. A rate sweep to the same limit
 of latency lowers it to the rate that kept the limit. The arithmetic is that of
-`ssdbench.stats.capacity`.
+`ssdbench.stats.planning.capacity`.
 """
 
 import math
@@ -17,8 +17,8 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.model.workload import Pattern
-from ssdbench.stats.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
 from ssdbench.stats.planinputs import Unknown, unknown
+from ssdbench.stats.planning.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
 from ssdbench.units import counted, format_size
 
 USUAL_BLOCK_BYTES = 4096

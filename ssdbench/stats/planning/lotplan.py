@@ -12,9 +12,9 @@ from math import inf
 
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
-from ssdbench.stats import lot
-from ssdbench.stats.capacity import MOST_DRIVES, Plan, plan
-from ssdbench.stats.runplan import (
+from ssdbench.stats.lots import tolerance
+from ssdbench.stats.planning.capacity import MOST_DRIVES, Plan, plan
+from ssdbench.stats.planning.runplan import (
     CapacityAnswer,
     capacity_answer,
     demand_of,
@@ -74,7 +74,7 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
     if made is None:
         reasons.append("no number of these drives is known to carry the demand")
     elif spread is Spread.STRIPED and made.drives > len(rates):
-        sure = int(1000 * lot.all_reach(len(rates), made.drives)) / 10
+        sure = int(1000 * tolerance.all_reach(len(rates), made.drives)) / 10
         reasons.append(
             f"the set has {counted(made.drives, 'drive')} and only {len(rates):,} were measured: "
             "how slow the slowest of the set is cannot be known from fewer (that all reach the "
@@ -101,8 +101,8 @@ class _Asked:
     def rate(self, drives: int) -> float:
         """What a drive counts with in a set of so many."""
         if self.spread is Spread.BALANCED:
-            return float(lot.sum_of(self.rates, drives)) / drives
-        slowest = lot.slowest_of(self.rates, drives)
+            return float(tolerance.sum_of(self.rates, drives)) / drives
+        slowest = tolerance.slowest_of(self.rates, drives)
         return min(self.rates) if slowest is None else float(slowest)
 
     def plan(self, of: Callable[[float], Plan]) -> Plan | None:

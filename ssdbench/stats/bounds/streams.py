@@ -13,10 +13,10 @@ import numpy as np
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.point import StreamResult
 from ssdbench.model.workload import Stream, Workload
+from ssdbench.stats.bounds.measured import Measured, StreamSeen
 from ssdbench.stats.checks import held_back, slowest_of
 from ssdbench.stats.estimate import mean_of_repeats, upper_tolerance
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import Measured, StreamSeen
 from ssdbench.stats.percentiles import RAREST_WITH_WRITES, latency_estimates
 
 DIRECTIONS = ("read", "write", "trim")

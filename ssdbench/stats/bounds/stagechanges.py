@@ -15,8 +15,8 @@ import numpy as np
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.repeats import ALTERNATIONS, SharedChange, Wave
 from ssdbench.model.point import PointResult, Repeat
+from ssdbench.stats.bounds.evidence import BLOCKS, HORIZON_S, Role, Stretch, pieces
 from ssdbench.stats.distributions import f_upper_p
-from ssdbench.stats.evidence import BLOCKS, HORIZON_S, Role, Stretch, pieces
 from ssdbench.stats.series import Floats, History
 
 OF_THE_DRIVE = (Code.CHANGED, Code.CV_TOO_HIGH, Code.TREND)  # may be seen under any load

@@ -14,8 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ssdbench.stats.distributions import t_two_sided_p
-from ssdbench.stats.evidence import (
+from ssdbench.stats.bounds.evidence import (
     HORIZON_S,
     MINUTE_S,
     Role,
@@ -24,6 +23,7 @@ from ssdbench.stats.evidence import (
     mean_of,
     pieces,
 )
+from ssdbench.stats.distributions import t_two_sided_p
 from ssdbench.stats.series import Floats, History
 
 MATTERS = 0.02

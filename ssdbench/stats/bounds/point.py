@@ -1,7 +1,7 @@
 """Judges one point: from its repeats to estimates, findings and a verdict. Nothing is left out.
 
 The value is the mean over repeats. The bound is what a planner uses: the lower limit of means over
-the horizon, from all that is known of the workload (`ssdbench.stats.sustained`).
+the horizon, from all that is known of the workload (`ssdbench.stats.bounds.sustained`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from ssdbench.model.point import Basis
 from ssdbench.model.result import PointResult, Repeat, Verdict
 from ssdbench.model.workload import Point
 from ssdbench.stats.around import Around, evidence_of
+from ssdbench.stats.bounds.measured import Context, Measured, WindowRates, window_rates
+from ssdbench.stats.bounds.pointfindings import all_findings
+from ssdbench.stats.bounds.streams import flush_latencies, latencies, stream_results
+from ssdbench.stats.bounds.sustained import Sustained, sustained
 from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import Context, Measured, WindowRates, window_rates
-from ssdbench.stats.pointfindings import all_findings
-from ssdbench.stats.streams import flush_latencies, latencies, stream_results
-from ssdbench.stats.sustained import Sustained, sustained
 from ssdbench.units import format_duration
 
 __all__ = ["Around", "Context", "Measured", "WindowRates", "judge_point", "window_rates"]

@@ -13,13 +13,13 @@ import numpy as np
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.result import PointResult, RunResult
-from ssdbench.stats import lot as lots
 from ssdbench.stats.compare import holm
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.lots import tolerance
+from ssdbench.stats.lots.factors import Condition, Effect, effects
 from ssdbench.stats.odd import USUAL_SPREAD, odd, power
 from ssdbench.stats.runcompare import Key, points_of
-from ssdbench.stats.separation import Condition, Effect, effects
 
 POWER_AT = (0.03, 0.05, 0.1, 0.2)  # slower by so much
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
@@ -64,7 +64,7 @@ class Promise:
     @property
     def sure(self) -> bool:
         """Whether it has the usual confidence."""
-        return self.rate_iops is not None and self.confidence >= lots.CONFIDENCE
+        return self.rate_iops is not None and self.confidence >= tolerance.CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +218,13 @@ def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
     Where drives are too few for the usual confidence: their lowest, with what it gives.
     """
     drawn, failing = len(counts), sum(rate <= 0 for rate in counts)
-    place = max(1, lots.rank(drawn, lot=lot))
+    place = max(1, tolerance.rank(drawn, lot=lot))
     rate = sorted(counts)[place - 1]
     return Promise(
         rate_iops=rate if rate > 0 else None,
-        share=lots.SHARE,
-        confidence=lots.confidence(drawn, place - 1, lot=lot),
-        needed=lots.needed(failing, lot=lot),
+        share=tolerance.SHARE,
+        confidence=tolerance.confidence(drawn, place - 1, lot=lot),
+        needed=tolerance.needed(failing, lot=lot),
     )
 
 
@@ -242,22 +242,22 @@ def _asked(counts: Sequence[float], asked: Questions) -> AskedRate | None:
     return AskedRate(
         rate_iops=asked.rate_iops,
         below=below,
-        most_share=lots.share_below(drawn, below, lot=asked.lot),
-        confidence=lots.confidence(drawn, below, lot=asked.lot),
+        most_share=tolerance.share_below(drawn, below, lot=asked.lot),
+        confidence=tolerance.confidence(drawn, below, lot=asked.lot),
     )
 
 
 def of_set(counts: Sequence[float], drives: int) -> SetPromise:
     """What a set of so many drives of this kind carries, by how load is spread over it."""
     failed = sum(rate <= 0 for rate in counts)
-    slowest = None if failed else lots.slowest_of(counts, drives)
+    slowest = None if failed else tolerance.slowest_of(counts, drives)
     return SetPromise(
         drives=drives,
         measured=len(counts),
         failed=failed,
         slowest_iops=None if slowest is None else float(slowest),
-        all_reach=lots.all_reach(len(counts), drives),
-        sum_iops=float(lots.sum_of(counts, drives)),
+        all_reach=tolerance.all_reach(len(counts), drives),
+        sum_iops=float(tolerance.sum_of(counts, drives)),
     )
 
 
@@ -273,7 +273,7 @@ def _latencies(drives: Sequence[Mapping[str, Histogram]]) -> list[Latency]:
         merged = Histogram.merged(own.values())
         for name, quantile in QUANTILES.items() if own else ():
             single = sorted((one.percentile_ns(quantile), place) for place, one in own.items())
-            slow = single[math.ceil((1 - lots.SHARE) * len(single) - 1e-9) - 1]
+            slow = single[math.ceil((1 - tolerance.SHARE) * len(single) - 1e-9) - 1]
             found.append(
                 Latency(direction, name, merged.percentile_ns(quantile), *single[-1], slow[0])
             )

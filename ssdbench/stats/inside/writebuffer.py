@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssdbench.stats import bufferlag
-from ssdbench.stats.blocksize import BlockVerdict, Evidence, Form, crossing
-from ssdbench.stats.strided import UNIT_BYTES, Floats, Ints, Series, scores
+from ssdbench.stats.inside.blocksize import BlockVerdict, Evidence, Form, crossing
+from ssdbench.stats.inside.strides import UNIT_BYTES, Floats, Ints, Series, scores
 
 EQUALLY = 0.9999  # of the best agreement: lags that differ by whole blocks are equal
 LEAST_LOG_RATIO = 7.0  # of likelihoods: what is less likely by that is left out (1 of 1000)

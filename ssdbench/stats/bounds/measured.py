@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.model.finding import Finding
-from ssdbench.stats.evidence import MINUTE_S, slowest
+from ssdbench.stats.bounds.evidence import MINUTE_S, slowest
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.series import Floats, Series
 

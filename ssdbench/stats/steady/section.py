@@ -10,10 +10,10 @@ from enum import StrEnum
 from random import Random
 
 from ssdbench.model.steadyverdict import SteadyVerdict
-from ssdbench.stats.evidence import HORIZON_S
-from ssdbench.stats.settle import Settle
-from ssdbench.stats.watch import Watch
-from ssdbench.stats.window import Needed, Window
+from ssdbench.stats.bounds.evidence import HORIZON_S
+from ssdbench.stats.steady.settle import Settle
+from ssdbench.stats.steady.watch import Watch
+from ssdbench.stats.steady.window import Needed, Window
 
 LONGEST = 10  # windows for the sake of the buffer, and at least a horizon
 BUFFERS_BEFORE = 2.0  # buffers written before a window, since the drive was idle

@@ -36,14 +36,14 @@ from ssdbench.model.result import Repeat
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stats import checks
 from ssdbench.stats.bimodality import two_modes
+from ssdbench.stats.bounds.measured import Context, Measured
+from ssdbench.stats.bounds.streams import DIRECTIONS, delivered, lacking, with_waits
+from ssdbench.stats.bounds.sustained import Sustained
 from ssdbench.stats.estimate import coefficient_of_variation
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import Context, Measured
 from ssdbench.stats.series import History
-from ssdbench.stats.streams import DIRECTIONS, delivered, lacking, with_waits
-from ssdbench.stats.sustained import Sustained
+from ssdbench.stats.steady.window import PERIODS
 from ssdbench.stats.trend import mean_shift, trend
-from ssdbench.stats.window import PERIODS
 
 TREND_P = 0.01
 TREND_CHANGE = 0.02  # of the median, over all repeats; less does not matter to a planner

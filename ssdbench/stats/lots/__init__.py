@@ -1,0 +1,1 @@
+"""Several drives of one model: what they say of their lot and of the model."""

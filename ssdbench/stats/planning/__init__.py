@@ -1,0 +1,1 @@
+"""Capacity plans and acceptance: what follows from the bounds of finished runs."""

@@ -1,0 +1,1 @@
+"""Steady state: the rules, how a repeat settles, and how long it is measured."""
