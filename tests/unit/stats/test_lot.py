@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import stats as scipy_stats
-from ssdbench.stats.tolerance.population import promise
 
 from ssdbench.stats.distributions import f_upper_p, hypergeometric_at_most
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.lots import tolerance
+from ssdbench.stats.lots.population import promise
 
 FLEETS, MOST_WRONG = 1000, 62
 Floats = npt.NDArray[np.float64]
