@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks.stride_traces import LEVELS, Level, Planted, trace
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.blocksize import Evidence
+from ssdbench.stats.inside.strides import SCALES, StridePlan, plan
 from ssdbench.stats.inside.writecount import count_period
-from ssdbench.stats.strideplan import SCALES, StridePlan, plan
 from ssdbench.units import KIB, MIB
 
 PROGRESS = 50  # drives

@@ -20,8 +20,8 @@ from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Way, heard
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.blocksize import BlockVerdict
+from ssdbench.stats.inside.strides import SCALES, StridePlan, plan
 from ssdbench.stats.inside.writebuffer import Held
-from ssdbench.stats.strideplan import SCALES, StridePlan, plan
 from ssdbench.units import KIB, MIB
 
 UNIT_BYTES = 4 * KIB

@@ -28,10 +28,9 @@ from benchmarks import judge_published, published_score, real_pages, real_series
 from benchmarks import published_zoo as zoo_of_runs
 from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
-from ssdbench.stats.peerrules import FioSlope
 from ssdbench.stats.risk import KINDS, WHOLE
 from ssdbench.stats.steady.rules import RULES, Series, judge
-from ssdbench.stats.steady.standardrules import Snia
+from ssdbench.stats.steady.standardrules import FioSlope, Snia
 from ssdbench.stats.steady.watch import WindowRule
 
 HELD_OUT = 10_000_000

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.stats.inside.strides import Floats, Ints, Series, gathered
-from ssdbench.stats.strideplan import StridePlan
+from ssdbench.stats.inside.strides import Floats, Ints, Series, StridePlan, gathered
 
 US = 1000.0
 

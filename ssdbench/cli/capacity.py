@@ -191,7 +191,7 @@ def _document(
     result: "RunResult", found: "CapacityAnswer", *, changed: bool = True
 ) -> "CapacityPlanned":
     from ssdbench.cli.documents.stored import CapacityPlanned
-    from ssdbench.stats.planchanges import changes
+    from ssdbench.stats.planning.runplan import changes
 
     return CapacityPlanned(
         run=result.run_id,

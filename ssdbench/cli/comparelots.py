@@ -10,7 +10,7 @@ from ssdbench.errors import UsageError
 from ssdbench.host.files import write_atomic
 from ssdbench.report.lotpair import LOT_TITLES, pair_row, render_lots
 from ssdbench.report.view.lot import ASSUMED
-from ssdbench.stats.lotcompare import LEAST_DRIVES, LotPair, lots_compared
+from ssdbench.stats.lots.population import LEAST_DRIVES, LotPair, lots_compared
 from ssdbench.suite.gather import gathered, require_comparable
 from ssdbench.units import counted
 

@@ -8,7 +8,7 @@ from ssdbench.report.html import render_sheet
 from ssdbench.report.view import words
 from ssdbench.report.view.lot import ASSUMED
 from ssdbench.report.view.page import Cell, Column, Prose, Section, Sheet, Table
-from ssdbench.stats.lotcompare import LotPair
+from ssdbench.stats.lots.population import LotPair
 from ssdbench.units import counted, format_change, format_count
 
 LOT_TITLES = (

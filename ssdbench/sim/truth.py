@@ -21,7 +21,7 @@ from enum import StrEnum
 from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.library import BLOCKLOG, DIRECT, FIFO, GREEDY, PAGE
-from ssdbench.stats.special import one_plus_lambert
+from ssdbench.stats.distributions import one_plus_lambert
 from ssdbench.units import MIB, NS_PER_S, format_size
 
 # The share of their time that dies wait, times write amplification and buffered units per die, as

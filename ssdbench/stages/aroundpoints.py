@@ -16,9 +16,8 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.measuring import read_measured
-from ssdbench.stats.around import Around, began_s
 from ssdbench.stats.bounds.evidence import Role, Stretch
-from ssdbench.stats.bounds.sustained import levels_of
+from ssdbench.stats.bounds.sustained import Around, began_s, levels_of
 from ssdbench.stats.histogram import Histogram, from_arrays
 from ssdbench.stats.series import Series
 from ssdbench.stats.steady.window import Needed, needed_window

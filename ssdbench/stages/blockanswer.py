@@ -17,9 +17,8 @@ from ssdbench.model.inside import (
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Way
-from ssdbench.stats.bufferlag import earlier
 from ssdbench.stats.inside.blocksize import BlockVerdict, Evidence, Form, smallest_effects
-from ssdbench.stats.inside.writebuffer import Held, held, lag
+from ssdbench.stats.inside.writebuffer import Held, held, lag, shifted
 from ssdbench.stats.inside.writecount import CountPeriod, count_period
 from ssdbench.units import format_size
 
@@ -98,7 +97,7 @@ def answer(
         return _nothing("too little was measured to tell")
     series = asked[way].trace.series()
     if verdict.lag_writes:
-        series = earlier(series, verdict.lag_writes)
+        series = shifted(series, verdict.lag_writes)
     holds = buffered(asked)
     count = None if holds else count_period(series, verdict, block_bytes=block_bytes)
     median = next(iter(asked.values())).trace.median_latency_ns

@@ -39,7 +39,7 @@ from ssdbench.stages.blockanswer import Asked
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import BUFFER_BYTES, Way, bytes_written, fills, heard, job
 from ssdbench.stats.inside.blockjudge import judge
-from ssdbench.stats.strideplan import SCALES, Pass, Scale, StridePlan, own_scale, plan
+from ssdbench.stats.inside.strides import SCALES, Pass, Scale, StridePlan, own_scale, plan
 from ssdbench.units import KIB, format_capacity, format_size
 
 TRACE = "trace.npz"

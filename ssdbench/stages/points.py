@@ -54,14 +54,13 @@ from ssdbench.stages.measuring import (
 )
 from ssdbench.stages.unbroken import LONG, is_heaviest
 from ssdbench.stages.unbroken import planned as planned_repeat
-from ssdbench.stats.around import Around, evidence_of
 from ssdbench.stats.blocklayer import block_layer_costs
 from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.bounds.measured import Measured
 from ssdbench.stats.bounds.point import Context as Judged
 from ssdbench.stats.bounds.point import judge_point
 from ssdbench.stats.bounds.stagechanges import together
-from ssdbench.stats.bounds.sustained import horizon
+from ssdbench.stats.bounds.sustained import Around, evidence_of, horizon
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.inside.probing import known_remap_unit
 from ssdbench.stats.inside.writecache import buffer_bytes

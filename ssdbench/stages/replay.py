@@ -53,8 +53,8 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.model.trace import TraceSummary
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
 from ssdbench.stats.histogram import Histogram, arrays_of, from_arrays
+from ssdbench.stats.openloop import FIRST_CLIENTS, Client, Waits
 from ssdbench.stats.percentiles import latency_estimates
-from ssdbench.stats.replays import FIRST_CLIENTS, Client, Waits
 from ssdbench.units import NS_PER_S, counted, format_capacity, format_duration, format_rate
 
 LEAST_REPLAYS = 5

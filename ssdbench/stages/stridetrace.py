@@ -12,8 +12,7 @@ import numpy.typing as npt
 from ssdbench.errors import UsageError
 from ssdbench.host.files import write_atomic
 from ssdbench.stages.strideways import Heard
-from ssdbench.stats.inside.strides import Series, gathered, scores
-from ssdbench.stats.strideplan import Pass
+from ssdbench.stats.inside.strides import Pass, Series, gathered, scores
 from ssdbench.units import MIB
 
 SHOWN_BLOCKS = 12  # in a figure of one stride

@@ -18,8 +18,7 @@ import numpy as np
 from ssdbench.engine.seeds import derived
 from ssdbench.generator.base import Job, LoggedIo
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
-from ssdbench.stats.inside.strides import Floats, Ints
-from ssdbench.stats.strideplan import Pass, Region
+from ssdbench.stats.inside.strides import Floats, Ints, Pass, Region
 from ssdbench.units import KIB, MIB
 
 FILL_BYTES = 128 * KIB

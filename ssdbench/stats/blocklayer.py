@@ -4,9 +4,19 @@ A closed loop keeps a fixed number of requests in flight, so by Little's law (19
 is that number over the rate. The difference of these times is what the way in costs: at one request
 in flight the layer's own time, at more also the queueing that it causes. The repeats of both points
 lie in the same passes, and are compared as those of two drives are.
+
+Where the time of a request goes: from block trace events to the layers that it passed (pure).
+
+A request is queued (Q), gets its place (G), is inserted into the scheduler (I), issued to the
+driver (D) and completed (C), in the letters of btt(1). Where the driver or the interrupt leaves an
+event of its own, the time between D and C is split further. Method: the report on
+wimpy processors (2010), section 4 "Driver Timing": medians over all requests.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
 
 import numpy as np
 
@@ -62,3 +72,168 @@ def _request_ns(point: PointResult) -> list[float]:
     in_flight = point.point.workload.iodepth * point.point.workload.numjobs
     rates = [repeat.iops for repeat in point.repeats]
     return [in_flight / rate * NS_PER_S for rate in rates] if all(rates) else []
+
+
+class Step(StrEnum):
+    """What an event says about a request."""
+
+    QUEUED = "queued"  # Q
+    PLACED = "placed"  # G: it got a request and a tag
+    INSERTED = "inserted"  # I: into the scheduler
+    ISSUED = "issued"  # D: to the driver
+    COMPLETED = "completed"  # C
+    MERGED_BACK = "merged-back"
+    MERGED_FRONT = "merged-front"
+    ABSORBED = "absorbed"  # a whole request, by another
+    REQUEUED = "requeued"
+    PREPARED = "prepared"  # the driver begins, before D, on the same CPU
+    DISPATCHED = "dispatched"  # the driver is about to hand it to the device, after D
+    INTERRUPT = "interrupt"  # of the device, on the CPU that completes
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One event; `sector` and `sectors` are 0 where it has none."""
+
+    at_ns: int
+    step: Step
+    cpu: int = 0
+    sector: int = 0
+    sectors: int = 0
+
+
+@dataclass(slots=True)
+class Request:
+    """When one request passed each layer; None where no event said so."""
+
+    queued_ns: int | None
+    placed_ns: int
+    inserted_ns: int | None = None
+    prepared_ns: int | None = None
+    issued_ns: int | None = None
+    dispatched_ns: int | None = None
+    interrupt_ns: int | None = None
+    completed_ns: int | None = None
+
+    def layers(self) -> dict[str, int]:
+        """Nanoseconds in each layer, which together are the whole."""
+        if self.issued_ns is None or self.completed_ns is None:
+            return {}
+        found = {}
+        if self.queued_ns is not None:
+            found["queue_ns"] = self.placed_ns - self.queued_ns
+            found["whole_ns"] = self.completed_ns - self.queued_ns
+        driver_ns = self.prepared_ns or self.issued_ns
+        left_ns = self.dispatched_ns or self.issued_ns
+        back_ns = self.interrupt_ns or self.completed_ns
+        if self.inserted_ns is None:
+            found["plug_ns"] = driver_ns - self.placed_ns
+        else:
+            found["plug_ns"] = self.inserted_ns - self.placed_ns
+            found["scheduler_ns"] = driver_ns - self.inserted_ns
+        if self.prepared_ns is not None or self.dispatched_ns is not None:
+            found["driver_ns"] = left_ns - driver_ns
+        found["device_ns"] = back_ns - left_ns
+        if self.interrupt_ns is not None:
+            found["completion_ns"] = self.completed_ns - self.interrupt_ns
+        return found
+
+
+@dataclass(slots=True)
+class Walk:
+    """All requests of a stretch of events."""
+
+    requests: list[Request] = field(default_factory=list)
+    merged: int = 0  # bios and requests that became part of another
+    _bios: dict[int, int] = field(default_factory=dict)
+    _open: dict[int, Request] = field(default_factory=dict)
+    _interrupts: dict[int, int] = field(default_factory=dict)
+    _prepared: dict[int, int] = field(default_factory=dict)
+    _last_issued: dict[int, Request] = field(default_factory=dict)
+
+    def take(self, seen: Seen) -> None:
+        """Follow one event; those of requests that began before the first are passed over."""
+        match seen.step:
+            case Step.QUEUED:
+                self._bios[seen.sector] = seen.at_ns
+            case Step.PLACED:
+                queued_ns = self._bios.pop(seen.sector, None)
+                self._open[seen.sector] = Request(queued_ns, seen.at_ns)
+            case Step.INTERRUPT:
+                self._interrupts[seen.cpu] = seen.at_ns
+            case Step.PREPARED:
+                self._prepared[seen.cpu] = seen.at_ns
+            case Step.DISPATCHED:
+                if (request := self._last_issued.pop(seen.cpu, None)) is not None:
+                    request.dispatched_ns = seen.at_ns
+            case Step.MERGED_BACK | Step.MERGED_FRONT | Step.ABSORBED:
+                self._merge(seen)
+            case _:
+                if (request := self._open.get(seen.sector)) is not None:
+                    self._progress(request, seen)
+
+    def _merge(self, seen: Seen) -> None:
+        self.merged += 1
+        if seen.step is Step.ABSORBED:
+            self._open.pop(seen.sector, None)
+            return
+        self._bios.pop(seen.sector, None)
+        if seen.step is Step.MERGED_FRONT:  # the request begins where the bio begins from now on
+            request = self._open.pop(seen.sector + seen.sectors, None)
+            if request is not None:
+                self._open[seen.sector] = request
+
+    def _progress(self, request: Request, seen: Seen) -> None:
+        match seen.step:
+            case Step.INSERTED:
+                request.inserted_ns = seen.at_ns
+            case Step.REQUEUED:
+                request.issued_ns = request.dispatched_ns = None
+            case Step.ISSUED:
+                request.issued_ns = seen.at_ns
+                prepared_ns = self._prepared.pop(seen.cpu, None)
+                begun_ns = request.inserted_ns or request.placed_ns
+                if prepared_ns is not None and prepared_ns >= begun_ns:
+                    request.prepared_ns = prepared_ns
+                self._last_issued[seen.cpu] = request
+            case Step.COMPLETED:
+                request.completed_ns = seen.at_ns
+                interrupt_ns = self._interrupts.get(seen.cpu)
+                left_ns = request.dispatched_ns or request.issued_ns
+                if interrupt_ns is not None and left_ns is not None and interrupt_ns >= left_ns:
+                    request.interrupt_ns = interrupt_ns
+                self.requests.append(request)
+                del self._open[seen.sector]
+
+
+LAYERS = (
+    "queue_ns",
+    "plug_ns",
+    "scheduler_ns",
+    "driver_ns",
+    "device_ns",
+    "completion_ns",
+    "whole_ns",
+)
+
+
+def walked(events: Iterable[Seen]) -> Walk:
+    """Follow events in order of time."""
+    walk = Walk()
+    for seen in events:
+        walk.take(seen)
+    return walk
+
+
+def medians_ns(requests: Iterable[Request]) -> Mapping[str, float]:
+    """The median of each layer that any request shows, over the requests that show it.
+
+    Medians of parts do not add up to the median of the whole.
+    """
+    return dict(_medians([request.layers() for request in requests]))
+
+
+def _medians(found: list[dict[str, int]]) -> Iterator[tuple[str, float]]:
+    for layer in LAYERS:
+        if values := [layers[layer] for layers in found if layer in layers]:
+            yield layer, float(median(values))

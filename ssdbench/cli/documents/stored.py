@@ -5,10 +5,8 @@ from typing import Literal
 from ssdbench.cli.documents import Document, Part
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.trace import TraceSummary
-from ssdbench.stats.planchanges import Change
-from ssdbench.stats.planinputs import Unknown
 from ssdbench.stats.planning.capacity import Plan
-from ssdbench.stats.planning.runplan import Depth
+from ssdbench.stats.planning.runplan import Change, Depth, Unknown
 
 
 class Rendered(Document):

@@ -11,9 +11,8 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Fold, Prose, Section, Table
-from ssdbench.stats.planchanges import changes
 from ssdbench.stats.planning.capacity import DEGRADED_UTILISATION, Plan, Wear
-from ssdbench.stats.planning.runplan import CapacityAnswer, Depth, capacity_answer
+from ssdbench.stats.planning.runplan import CapacityAnswer, Depth, capacity_answer, changes
 from ssdbench.units import (
     counted,
     format_bound,

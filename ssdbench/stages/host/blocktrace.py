@@ -16,7 +16,7 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Interrupt
 from ssdbench.host.tracering import TraceEvent
 from ssdbench.model.target import TargetInfo
-from ssdbench.stats.latencypath import LAYERS, Seen, Step, medians_ns, walked
+from ssdbench.stats.blocklayer import LAYERS, Seen, Step, medians_ns, walked
 from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting

@@ -45,8 +45,7 @@ from ssdbench.stages.pts.work import (
     window_of,
 )
 from ssdbench.stats.percentiles import QUANTILES, percentile
-from ssdbench.stats.ptslevels import Demand, levels
-from ssdbench.stats.steady.ptsrounds import RoundWindow, round_window
+from ssdbench.stats.steady.ptsrounds import Demand, RoundWindow, levels, round_window
 from ssdbench.stats.steady.standardrules import ROUNDS
 
 PRE_WRITE_S = 3600.0  # before the histogram of each level of demand

@@ -19,7 +19,7 @@ from ssdbench.model.pts import Pts, PtsMeasured, PtsMetric, PtsPhase, PtsSample,
 from ssdbench.stages.pts.parts import MINUTE_S, SPACING_S, Length, Phase
 from ssdbench.stages.pts.stage import PtsStage, header, recorded, unit
 from ssdbench.stages.pts.work import Measure, PtsRecord, measured_phase, window_of
-from ssdbench.stats.ptslevels import recovery
+from ssdbench.stats.steady.ptsrounds import recovery
 from ssdbench.units import format_minutes
 
 LEAST_IDLE = 0.5  # of the planned pauses; only whole seconds without a request are seen

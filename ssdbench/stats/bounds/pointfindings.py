@@ -35,7 +35,7 @@ from ssdbench.model.findings.steadiness import HastyRule, RepeatsNotSettled
 from ssdbench.model.result import Repeat
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stats import checks
-from ssdbench.stats.bimodality import two_modes
+from ssdbench.stats.bounds.levels import two_modes
 from ssdbench.stats.bounds.measured import Context, Measured
 from ssdbench.stats.bounds.streams import DIRECTIONS, delivered, lacking, with_waits
 from ssdbench.stats.bounds.sustained import Sustained

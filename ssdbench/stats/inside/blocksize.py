@@ -11,7 +11,7 @@ another distance at each stride: `delayed` lets each stride have its own place.
 
 Every multiple of 4 KiB up to 8 MiB is folded roughly, and judged when it is among the best of
 those, or of the form m x 2^k x 4 KiB with odd m below 32. A block's peaks show at its parts and
-multiples as well, so these are tested (`ssdbench.stats.blockkin`).
+multiples as well, so these are tested (`ssdbench.stats.inside.blockjudge`).
 
 Limits: blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only of that form, or
 when one of their parts is found. Source: Dunn 2009, chapter III;
@@ -26,7 +26,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.stats.inside.strides import (
+    LARGEST_BLOCK_BYTES,
+    LEAST_BLOCK_BYTES,
+    LEAST_STRIDES,
     MOST_SHARE,
+    STRIDES_PER_BLOCK,
+    UNIT_BYTES,
     Floats,
     Ints,
     Scored,
@@ -36,13 +41,6 @@ from ssdbench.stats.inside.strides import (
     scored,
     scores,
     share_of,
-)
-from ssdbench.stats.strideplan import (
-    LARGEST_BLOCK_BYTES,
-    LEAST_BLOCK_BYTES,
-    LEAST_STRIDES,
-    STRIDES_PER_BLOCK,
-    UNIT_BYTES,
 )
 
 MOST_STRIDES_PER_BLOCK = 512

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.stats.special import one_plus_lambert, root
+from ssdbench.stats.distributions import one_plus_lambert, root
 
 SPANS = (1.0, 0.85, 0.7)  # of the drive, that are written to; the rest is trimmed
 LEAST, MOST = 0.005, 1.0  # spare area that can be told from the others

@@ -3,23 +3,123 @@
 Here the drive is what counts, not its repeats: each gives one rate, the lower end of the 95 %
 interval of its mean. A drive that is not VALIDATED has none. It is never left out: it lies below
 any rate.
+
+Which drives are unlike their siblings: by median and MAD, corrected for their number.
+
+Healthy drives of one model differ by about a percent. Two limits follow, and the spread of the
+siblings says which one holds:
+
+* Where it does not speak against a standard deviation of at most `USUAL_SPREAD`, the limit is that
+  of normal drives that spread by so much, whatever the MAD: a MAD of a dozen drives alone would
+  find half as many.
+* Where it does, the limit is a multiple of the MAD, from simulated fleets of normal drives.
+
+docs/population.md has the false alarms and the power of both.
+
+Two lots of drives, point by point: each drive is one value, a drive that failed the lowest.
+
+Exact Mann-Whitney tests and Hodges-Lehmann shifts, as between two runs, but with drives in the
+place of repeats: so this speaks of the lots, or of the models if the drives are random samples.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from statistics import NormalDist
 
 import numpy as np
+import numpy.typing as npt
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.result import PointResult, RunResult
-from ssdbench.stats.compare import holm
+from ssdbench.stats.compare import ALPHA, Comparison, holm, independent
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots import tolerance
 from ssdbench.stats.lots.factors import Condition, Effect, effects
-from ssdbench.stats.odd import USUAL_SPREAD, odd, power
 from ssdbench.stats.runcompare import Key, points_of
+
+Floats = npt.NDArray[np.float64]
+
+LEAST_SIBLINGS = 5
+USUAL_SPREAD = 0.015  # of healthy drives of one model: standard deviation over median
+FALSE_FLEETS = 0.004  # fleets of healthy drives in which one is called odd
+MAD_TO_SD = 1.4826  # of normal values
+_CONTRADICTS = 0.99  # quantile of the MAD of healthy drives beyond which they spread by more
+_FLEETS, _POWER_FLEETS, _MOST_SIMULATED = 20_000, 2_000, 200
+_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Odd:
+    """How fleets deviate; arrays have the drives in their last axis."""
+
+    median: Floats
+    spread: Floats  # MAD of the fleet as a standard deviation, over its median
+    deviation: Floats  # of each drive from the median, over the median
+    limit: Floats  # a drive beyond it is odd
+
+    @property
+    def odd(self) -> npt.NDArray[np.bool_]:
+        """Which drives are odd, slow or fast."""
+        return np.asarray(np.abs(self.deviation) > self.limit[..., None])
+
+
+def odd(rates: Sequence[float] | Floats, *, tests: int = 1) -> Odd | None:
+    """Judge drives among their siblings; None for too few of them, or none that has a rate.
+
+    `tests`: how many such judgements are made of the same drives, as of several points.
+    """
+    values = np.asarray(rates, dtype=np.float64)
+    drives = values.shape[-1]
+    if drives < LEAST_SIBLINGS:
+        return None
+    median = np.median(values, axis=-1)
+    if not (median > 0).all():
+        return None
+    deviation = values / median[..., None] - 1
+    spread = MAD_TO_SD * np.median(np.abs(deviation), axis=-1)
+    contradicts, factor = _of_healthy(min(drives, _MOST_SIMULATED), tests)
+    usual = _reach(drives, tests) * USUAL_SPREAD
+    limit = np.where(
+        spread <= contradicts * USUAL_SPREAD, usual, np.maximum(usual, factor * spread)
+    )
+    return Odd(median, spread, deviation, limit)
+
+
+@cache
+def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float:
+    """The chance to find one of so many drives that is slower by that share, by simulated fleets.
+
+    The drives spread by `spread`, a standard deviation over the median.
+    """
+    fleets = 1 + spread * np.random.default_rng(1).standard_normal((_POWER_FLEETS, drives))
+    fleets[:, 0] -= slower
+    judged = odd(fleets, tests=tests)
+    if judged is None:
+        return 0.0
+    return float((judged.odd[:, 0] & (judged.deviation[:, 0] < 0)).mean())
+
+
+def _reach(drives: int, tests: int) -> float:
+    """Deviations of all of so many normal drives from their median are within, in their sd.
+
+    By Bonferroni over drives and both sides, with the variance of a median, π/2n.
+    """
+    z = _NORMAL.inv_cdf(1 - FALSE_FLEETS / (2 * drives * tests))
+    return z * math.sqrt(1 + math.pi / (2 * drives))
+
+
+@cache
+def _of_healthy(drives: int, tests: int) -> tuple[float, float]:
+    """Of simulated fleets: the MAD that contradicts their sd, and the factor of the MAD."""
+    normal = np.random.default_rng(20_261_122).standard_normal((_FLEETS, drives))
+    away = np.abs(normal - np.median(normal, axis=1, keepdims=True))
+    mad = MAD_TO_SD * np.median(away, axis=1)
+    factor = np.quantile(away.max(axis=1) / mad, 1 - FALSE_FLEETS / tests)
+    return float(np.quantile(mad, _CONTRADICTS)), float(factor)
+
 
 POWER_AT = (0.03, 0.05, 0.1, 0.2)  # slower by so much
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
@@ -292,3 +392,65 @@ def _corrected(points: Sequence[LotPoint]) -> tuple[LotPoint, ...]:
         )
         for point in points
     )
+
+
+LEAST_DRIVES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LotPair:
+    """One point of two lots."""
+
+    label: str
+    drives: tuple[int, int]
+    failed: tuple[int, int]
+    median_iops: tuple[float, float]  # of all drives, failed ones as 0
+    found: Comparison
+    p_corrected: float  # by Holm over all points
+
+    @property
+    def shift_percent(self) -> float | None:
+        """The shift in percent of the first lot's median."""
+        first = self.median_iops[0]
+        return 100 * self.found.shift / first if first else None
+
+    @property
+    def answer(self) -> str:
+        """Which lot is faster, in words."""
+        if self.p_corrected <= ALPHA:
+            return f"the second lot is {'faster' if self.found.effect > 0.5 else 'slower'}"
+        apart = self.found.effect in (0.0, 1.0)
+        return "too few drives to tell" if apart else "no difference shown"
+
+
+def lots_compared(first: Sequence[RunResult], second: Sequence[RunResult]) -> tuple[LotPair, ...]:
+    """Every point that any drive of both lots has.
+
+    Raises ValueError for a lot of fewer than two drives.
+    """
+    if min(len(first), len(second)) < LEAST_DRIVES:
+        raise ValueError("a comparison of lots needs at least two drives on both sides")
+    sides = [[(result, points_of(result)) for result in lot] for lot in (first, second)]
+    keys = [dict.fromkeys(key for _, points in side for key in points) for side in sides]
+    pairs = []
+    for key in (key for key in keys[0] if key in keys[1]):
+        rates = [[drive_rate(result, points.get(key)) for result, points in s] for s in sides]
+        counts = [[rate.counts for rate in side] for side in rates]
+        failed = [sum(bool(rate.failing) for rate in side) for side in rates]
+        label = next(p[key].point.label() for _, p in sides[0] if key in p)
+        pairs.append(
+            LotPair(
+                label=label,
+                drives=(len(first), len(second)),
+                failed=(failed[0], failed[1]),
+                median_iops=(float(np.median(counts[0])), float(np.median(counts[1]))),
+                found=independent(*counts),
+                p_corrected=1.0,
+            )
+        )
+    return _holm_corrected(pairs)
+
+
+def _holm_corrected(pairs: Sequence[LotPair]) -> tuple[LotPair, ...]:
+    corrected = holm([pair.found.p for pair in pairs]) if pairs else ()
+    return tuple(replace(pair, p_corrected=p) for pair, p in zip(pairs, corrected, strict=True))

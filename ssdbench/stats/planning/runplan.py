@@ -5,21 +5,82 @@ deepest that the demand's outstanding requests fill, or the deepest that keeps i
 where the demand says neither, the lowest bound of all depths counts. A rate sweep to the same limit
 of latency lowers it to the rate that kept the limit. The arithmetic is that of
 `ssdbench.stats.planning.capacity`.
+
+What a capacity plan was not told, what it lacks for that, and what would give it.
+
+What becomes of a capacity plan when the demand, a limit or the reserve is another.
 """
 
 import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.model.workload import Pattern
-from ssdbench.stats.planinputs import Unknown, unknown
 from ssdbench.stats.planning.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
-from ssdbench.units import counted, format_size
+from ssdbench.units import counted, format_ns, format_size
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that the plan cannot say because nobody told what it depends on."""
+
+    what: str
+    without: str  # what is missing from the plan for it
+    option: str  # of `ssdbench capacity`, which gives it
+
+
+def unknown(
+    wanted: CapacityPlan, *, writes: bool, waf: float | None, reads: float | None
+) -> tuple[Unknown, ...]:
+    """Every input that is absent; `waf` and `reads` are what the run itself tells, if anything."""
+    absent = [(wanted.outstanding, wanted.p99_s) == (None, None), wanted.p99_s is None]
+    return (
+        *(_of_wear(wanted, waf) if writes else ()),
+        *(one for one, is_absent in zip(_OF_LOAD, absent, strict=True) if is_absent),
+        *([_REBUILD] if wanted.rebuild_iops is None and wanted.failure_reserve else []),
+        *(one for name, one in _OF_SET.items() if getattr(wanted, name) is None),
+        *([_READS] if reads is None else []),
+    )
+
+
+def _of_wear(wanted: CapacityPlan, waf: float | None) -> Iterator[Unknown]:
+    uncorrected = "life is not corrected for it"
+    if wanted.endurance_tb is None:
+        yield Unknown("rated endurance", "no life, no drive writes a day", "--endurance")
+    if waf is None:
+        yield Unknown("write amplification of this workload", uncorrected, "--waf")
+    if wanted.waf_rating is None:
+        yield Unknown("write amplification behind the rating", uncorrected, "--waf-rating")
+
+
+_OF_LOAD = (
+    Unknown("requests outstanding on a drive", "all depths count", "--outstanding"),
+    Unknown("limit of p99", "no limit of latency is kept", "--p99"),
+)
+_REBUILD = Unknown("load of a rebuild", "none is counted while a drive is missing", "--rebuild")
+_READS = Unknown(
+    "rate of reads alone at this block size",
+    "no room for reads",
+    "a point of 100 % reads in the profile, which settles",
+)
+_OF_SET = {
+    "capacity_tb": Unknown("data to hold", "drives are counted for the rate alone", "--capacity"),
+    "failure_rate_percent": Unknown("failure rate", "no failures to expect", "--failure-rate"),
+    "rebuild_time_s": Unknown(
+        "time until a failed drive is replaced and rebuilt",
+        "nobody can say how often the reserve is too small",
+        "--rebuild-time",
+    ),
+    "power_w": Unknown("power of a drive", "no power", "--power"),
+    "price": Unknown("price of a drive", "no cost", "--price"),
+}
+
 
 USUAL_BLOCK_BYTES = 4096
 DAY_S = 86_400
@@ -422,3 +483,43 @@ def _incomplete(wanted: CapacityPlan, point: PointResult) -> Iterator[str]:
 def _notes(point: PointResult) -> Iterator[str]:
     if point.point.workload.writes:
         yield "wear is that of the whole demand, day and night, spread over all drives"
+
+
+DEMANDS = (0.5, 1.25, 1.5, 2.0)  # times as much
+LIMITS = (0.5, 2.0)  # times as long
+UTILISATIONS = (50.0, 60.0, 70.0, 80.0)  # percent
+MOST_RESERVE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The plan with one input changed."""
+
+    what: str
+    drives: int | None  # None where there is no plan then
+    sound: bool  # whether nothing speaks against the plan then that did not before
+
+
+def changes(result: RunResult, wanted: CapacityPlan) -> list[Change]:
+    """The same plan with one input after the other changed. Raises ValueError without a demand."""
+    before = set(capacity_answer(result, wanted).reasons)
+    found = []
+    for what, update in _variants(wanted):
+        answer = capacity_answer(result, wanted.model_copy(update=update))
+        drives = answer.plan.drives if answer.plan else None
+        found.append(Change(what, drives, set(answer.reasons) <= before))
+    return found
+
+
+def _variants(wanted: CapacityPlan) -> Iterator[tuple[str, dict[str, Any]]]:
+    for times in DEMANDS:
+        yield f"demand x {times:g}", {"demand_iops": (wanted.demand_iops or 0.0) * times}
+    for times in LIMITS if wanted.p99_s is not None else ():
+        limit_s = (wanted.p99_s or 0.0) * times
+        yield f"p99 of at most {format_ns(limit_s * 1e9)}", {"p99_s": limit_s}
+    for reserve in range(MOST_RESERVE + 1):
+        if reserve != wanted.failure_reserve:
+            yield f"a reserve of {counted(reserve, 'drive')}", {"failure_reserve": reserve}
+    for percent in UTILISATIONS:
+        if percent != wanted.utilisation_percent:
+            yield f"utilisation of {percent:g} %", {"utilisation_percent": percent}

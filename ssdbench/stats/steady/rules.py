@@ -15,11 +15,17 @@ from ssdbench.model.findings.steadiness import (
     TwoLevels,
 )
 from ssdbench.model.result import SteadyVerdict
-from ssdbench.stats.peerrules import FioDeviation, FioSlope
 from ssdbench.stats.series import Series
 from ssdbench.stats.steady.pss import Pss
 from ssdbench.stats.steady.settle import Settle
-from ssdbench.stats.steady.standardrules import WSAT_SPACING_S, Heger, Seppanen, Snia
+from ssdbench.stats.steady.standardrules import (
+    WSAT_SPACING_S,
+    FioDeviation,
+    FioSlope,
+    Heger,
+    Seppanen,
+    Snia,
+)
 from ssdbench.stats.steady.watch import Watch, WindowRule
 
 __all__ = [

@@ -12,7 +12,7 @@ from ssdbench.stages.blockanswer import Asked
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Heard, Way, heard, job
 from ssdbench.stats.inside.blockjudge import judge
-from ssdbench.stats.strideplan import Pass
+from ssdbench.stats.inside.strides import Pass
 from ssdbench.units import KIB
 from tests.support.builders import a_target
 

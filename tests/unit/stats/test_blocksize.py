@@ -9,13 +9,12 @@ from benchmarks import hidden_blocks
 from benchmarks.judge_the_answers import SEED
 from benchmarks.stride_traces import LEVELS, Planted, trace
 from ssdbench.errors import UsageError
-from ssdbench.stats import bufferlag
+from ssdbench.stats.inside import writebuffer
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.blocksize import Form, detect
-from ssdbench.stats.inside.strides import Series
+from ssdbench.stats.inside.strides import SCALES, Series, StridePlan, own_scale, plan
 from ssdbench.stats.inside.writebuffer import held, lags
 from ssdbench.stats.inside.writecount import count_period
-from ssdbench.stats.strideplan import SCALES, StridePlan, own_scale, plan
 from ssdbench.units import GIB, KIB, MIB
 
 
@@ -217,27 +216,27 @@ def test_a_block_is_found_behind_a_buffer_that_holds_passes_of_other_strides() -
 @pytest.mark.parametrize(
     "likely",
     [
-        bufferlag.Lag(383, 362, 392),  # where the block was seen is another number of writes
-        bufferlag.Lag(20_001, 19_900, 20_100, in_reach=False),  # more may be likelier still
+        writebuffer.Lag(383, 362, 392),  # where the block was seen is another number of writes
+        writebuffer.Lag(20_001, 19_900, 20_100, in_reach=False),  # more may be likelier still
     ],
 )
 def test_what_a_buffer_holds_is_not_told_where_the_strides_do_not(
-    monkeypatch: pytest.MonkeyPatch, likely: bufferlag.Lag
+    monkeypatch: pytest.MonkeyPatch, likely: writebuffer.Lag
 ) -> None:
     series = trace(Planted(LEVELS[0], MIB, 0, None), walked(), np.random.default_rng(18))
     late = delayed(merging(series), 20_001)
     verdict = judge(late)
-    monkeypatch.setattr(bufferlag, "lag", lambda series: likely)
+    monkeypatch.setattr(writebuffer, "likeliest_lag", lambda series: likely)
 
     assert held(late, verdict) is None
 
 
 def test_a_buffer_beyond_the_largest_lag_is_told_to_be_beyond() -> None:
     series = merging(trace(Planted(LEVELS[0], MIB, 0, None), walked(), np.random.default_rng(18)))
-    most = (1 + max(int(one.sequence.max()) for one in series)) // bufferlag.MOST_SHARE
+    most = (1 + max(int(one.sequence.max()) for one in series)) // writebuffer.MOST_SHARE
 
-    assert bufferlag.lag(delayed(series, most // 2)).in_reach
-    assert not bufferlag.lag(delayed(series, most + 500)).in_reach
+    assert writebuffer.likeliest_lag(delayed(series, most // 2)).in_reach
+    assert not writebuffer.likeliest_lag(delayed(series, most + 500)).in_reach
 
 
 def test_strides_whose_differences_divide_the_period_cannot_tell_parts_of_it_apart() -> None:
@@ -260,7 +259,7 @@ def test_strides_whose_differences_divide_the_period_cannot_tell_parts_of_it_apa
 def test_a_buffer_that_holds_more_by_the_strides_is_not_told_by_where_peaks_begin(
     monkeypatch: pytest.MonkeyPatch, by_strides: int, told: bool
 ) -> None:
-    monkeypatch.setattr(bufferlag, "lag", lambda series: bufferlag.Lag(by_strides))
+    monkeypatch.setattr(writebuffer, "likeliest_lag", lambda series: writebuffer.Lag(by_strides))
     series = trace(Planted(LEVELS[0], MIB, 0, None, 640), walked(), np.random.default_rng(14))
 
     assert (held(series, detect(series)) is not None) == told
@@ -269,10 +268,12 @@ def test_a_buffer_that_holds_more_by_the_strides_is_not_told_by_where_peaks_begi
 def test_no_lag_is_made_up() -> None:
     series = trace(Planted(LEVELS[1], MIB, 0, 256), walked(), np.random.default_rng(18))
 
-    assert bufferlag.lag(series) == bufferlag.NO_LAG
+    assert writebuffer.likeliest_lag(series) == writebuffer.NO_LAG
     assert (
-        bufferlag.lag(trace(Planted(LEVELS[1], None, 0, 256), walked(), np.random.default_rng(18)))
-        == bufferlag.NO_LAG
+        writebuffer.likeliest_lag(
+            trace(Planted(LEVELS[1], None, 0, 256), walked(), np.random.default_rng(18))
+        )
+        == writebuffer.NO_LAG
     )
 
 

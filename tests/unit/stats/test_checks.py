@@ -3,7 +3,7 @@ import pytest
 
 from ssdbench.model.findings.host import HostBoundByCpu
 from ssdbench.stats import checks
-from ssdbench.stats.bimodality import two_modes
+from ssdbench.stats.bounds.levels import two_modes
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.trend import mean_shift, trend
 

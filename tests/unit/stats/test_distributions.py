@@ -12,12 +12,12 @@ from ssdbench.stats.distributions import (
     binomial_at_most,
     binomial_quantile,
     binomial_upper_limit,
+    incomplete_beta,
     t_quantile,
     t_two_sided_p,
     tolerance_factor,
 )
 from ssdbench.stats.inside.spare import _amplification
-from ssdbench.stats.special import incomplete_beta
 from ssdbench.stats.trend import mean_shift, trend
 
 SAME = 1e-12

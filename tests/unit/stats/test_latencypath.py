@@ -1,6 +1,6 @@
 """Layers of a request from events whose times are planted."""
 
-from ssdbench.stats.latencypath import Seen, Step, medians_ns, walked
+from ssdbench.stats.blocklayer import Seen, Step, medians_ns, walked
 
 
 def test_the_time_in_each_layer_is_the_time_between_its_events() -> None:

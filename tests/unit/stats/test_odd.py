@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssdbench.stats.odd import LEAST_SIBLINGS, odd, power
+from ssdbench.stats.lots.population import LEAST_SIBLINGS, odd, power
 
 FLEETS = 1000
 

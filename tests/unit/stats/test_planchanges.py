@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.stats.planchanges import changes
-from ssdbench.stats.planning.runplan import capacity_answer
+from ssdbench.stats.planning.runplan import capacity_answer, changes
 from tests.support.builders import a_small_run
 
 

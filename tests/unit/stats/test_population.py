@@ -11,8 +11,7 @@ from ssdbench.model.result import PointResult, RunResult
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots.factors import effects
-from ssdbench.stats.lots.population import LotPoint, Member, Questions, population
-from ssdbench.stats.odd import odd
+from ssdbench.stats.lots.population import LotPoint, Member, Questions, odd, population
 from ssdbench.stats.runcompare import points_of
 from tests.support.builders import with_found
 from tests.support.lots import PLANTED_IOPS, a_lot

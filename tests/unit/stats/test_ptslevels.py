@@ -1,4 +1,4 @@
-from ssdbench.stats.ptslevels import Demand, levels, recovery
+from ssdbench.stats.steady.ptsrounds import Demand, levels, recovery
 
 CELLS = (
     Demand("T32 Q32", 32, 32, 1000.0, 50e6),  # the fastest, but it answers in 50 ms

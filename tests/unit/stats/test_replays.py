@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssdbench.stats.replays import Client, Waits
+from ssdbench.stats.openloop import Client, Waits
 
 MS = 1_000_000
 START_NS = 7_000 * MS + 123_456

@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks import judge_comparisons as judge
 from benchmarks.judge_comparisons import REPEATS, regimes, resembling
-from ssdbench.stats.compare import ALPHA, Comparison, compare
-from ssdbench.stats.serial import autocorrelation
+from ssdbench.stats.compare import ALPHA, Comparison, autocorrelation, compare
 
 Floats = npt.NDArray[np.float64]
 Rng = np.random.Generator
