@@ -24,7 +24,7 @@ nox.options.error_on_missing_interpreters = False
 PYTHONS = ["3.11", "3.12", "3.13"]
 LOCKED = "locks/dev.txt"
 SHIPPED = "locks/run.txt"
-UNIT_TIER = "not host and not vm and not soak"
+UNIT_TIER = "not host and not vm and not soak and not timed"
 SOURCES = ["ssdbench", "tests", "benchmarks", "release", "docs", "noxfile.py", "hatch_build.py"]
 
 
@@ -152,7 +152,7 @@ def host(session: nox.Session, tests: str, workers: str) -> None:
         "--dist",
         "worksteal",
         "-m",
-        f"host and not soak and {tests}",
+        f"host and not soak and not timed and {tests}",
         *(session.posargs or ["tests/host"]),
         ok=(0, 5) if session.posargs else (0,),  # 5: none of what was asked for
         SSDBENCH_REQUIRE="host",
@@ -171,9 +171,18 @@ def vm(session: nox.Session) -> None:
         "--dist",
         "loadfile",
         "-m",
-        "vm and not soak",
+        "vm and not soak and not timed",
         *(session.posargs or ["tests/vm"]),
     )
+
+
+@nox.session(venv_backend="none")
+def timed(session: nox.Session) -> None:
+    """Tests that assert seconds of the host's clock, one at a time; on an idle host, as root."""
+    python(
+        session, "-m", "pytest", "-n", "0", "-m", "timed and not soak", *session.posargs,
+        SSDBENCH_REQUIRE="host",
+    )  # fmt: skip
 
 
 def names_tests(word: str) -> bool:
@@ -207,9 +216,10 @@ def vm_debug(session: nox.Session) -> None:
     guest = kernel(*of_kernel)
     usual = ["flash", "zones", "tmerge", "slam", "bpref", "faults", "stress"]
     rarer = ["drive_gone", "cpu_hotplug", "faults"]
-    parts = [(words, "vm and not timed", guest)] if words else [
-        ([f"tests/vm/test_{name}.py" for name in usual], "vm and not soak and not timed", guest),
-        ([f"tests/vm/test_{name}.py" for name in rarer], "vm and soak and not timed", guest),
+    unstretched = "vm and not timed and not stretched"
+    parts = [(words, unstretched, guest)] if words else [
+        ([f"tests/vm/test_{name}.py" for name in usual], f"not soak and {unstretched}", guest),
+        ([f"tests/vm/test_{name}.py" for name in rarer], f"soak and {unstretched}", guest),
     ]  # fmt: skip
     if checker == "kasan" and not words:  # user mode is fast, and has no PREEMPT_RT
         walked = guest if series.endswith("-rt") else kernel(checker, f"{series}-um")
@@ -245,8 +255,8 @@ def bench(session: nox.Session) -> None:
     # Only the readers of long logs are compared with it, so it is no dependency of anything else.
     python(session, "-m", "pip", "install", "-q", "--group", "bench")
     python(session, "-m", "benchmarks.overhead", *session.posargs)
-    python(session, "-m", "benchmarks.sim_core", *session.posargs)
-    python(session, "-m", "benchmarks.sim_fio", *session.posargs)
+    python(session, "-m", "benchmarks.sim_core")
+    python(session, "-m", "benchmarks.sim_fio")
     python(session, "-m", "benchmarks.latency_log")
 
 
@@ -332,9 +342,11 @@ def dist(session: nox.Session) -> None:
         if upload:
             session.error(f"{lacks}; nothing is uploaded without")
         session.warn(lacks)
-    session.install("build", "twine", "auditwheel", "cyclonedx-bom")
+    if not shutil.which("pandoc"):
+        session.error("without pandoc the wheels have no manual page: apt-get install pandoc")
     if out.exists():
         session.error("dist/ is there already: move it away, so that nothing old is released")
+    session.install("build", "twine", "auditwheel", "cyclonedx-bom")
     session.run("python", "-m", "build", "--outdir", str(out))
     if shutil.which("aarch64-linux-gnu-gcc"):
         with tempfile.TemporaryDirectory() as work:  # its compiled parts must not stay in the clone
@@ -348,8 +360,6 @@ def dist(session: nox.Session) -> None:
         session.warn(
             "no wheel for arm64: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
         )
-    if not shutil.which("pandoc"):
-        session.error("without pandoc the wheels have no manual page: apt-get install pandoc")
     for wheel in sorted(out.glob("*.whl")):
         session.run("auditwheel", "show", str(wheel))
     session.run("twine", "check", "--strict", *(str(path) for path in sorted(out.iterdir())))

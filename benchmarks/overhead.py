@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
@@ -34,7 +34,7 @@ from ssdbench.generator.fio.jobfile import Options, jobfile
 from ssdbench.generator.fio.output import parse
 from ssdbench.generator.fio.sampling import DeviceMeter, Feed, KernelFeed, Reading
 from ssdbench.host import blockdev
-from ssdbench.host.command import Process, run
+from ssdbench.host.command import Process, inherited, run
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.units import GIB, MIB
 
@@ -153,7 +153,10 @@ def run_plain(attachment: Attachment, job: Job, directory: Path) -> Start:
     (directory / "job.fio").write_text(jobfile([job], options=attachment.options()))
     began = time.monotonic()
     argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
-    run(["sh", "-c", f"cd '{directory}' && exec {' '.join(argv)}"], timeout_s=300)
+    with ExitStack() as claims:  # the job file names the target by the descriptor of its claim
+        for descriptor in attachment.pass_fds():
+            claims.enter_context(inherited(descriptor))
+        run(["sh", "-c", f"cd '{directory}' && exec {' '.join(argv)}"], timeout_s=300)
     wall = time.monotonic() - began
     done = parse((directory / "fio.json").read_text(), [job.name]).groups[0].outcome.read
     return Start(done.ios / done.runtime_s, wall - done.runtime_s)

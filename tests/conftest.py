@@ -21,7 +21,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any-speed")
 
-TIERS = ("host", "vm", "soak")
+TIERS = ("host", "vm", "soak", "timed")
 ROOT = Path(__file__).parent
 
 

@@ -168,6 +168,7 @@ def test_fio_verifies_what_it_wrote_through_its_nbd_engine(server: NbdServer) ->
     assert job["write"]["total_ios"] == job["read"]["total_ios"] == 4096
 
 
+@pytest.mark.timed
 def test_latencies_are_those_of_the_drive(tmp_path: Path) -> None:
     (tmp_path / "slow.yaml").write_text(A_MODEL.replace("fw_write: 5us", "fw_write: 5ms"))
     state = tmp_path / "slow.ssdb"

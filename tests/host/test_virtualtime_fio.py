@@ -202,6 +202,7 @@ class TestSteppedSeconds:
         assert run.jobs[0]["job_runtime"] == pytest.approx(2000, abs=2)
         assert repeated.text == run.text
 
+    @pytest.mark.timed
     def test_thousands_of_holds_in_a_row_are_cheap(self, fio: SimFio) -> None:
         options = ("--thread", "--rate_iops=10")
         holds_s = []
@@ -456,6 +457,7 @@ class TestOnTheRealClock:
         assert samples[1].read_ios <= 1 / SERVICE_S  # never faster than the drive
         assert run.jobs[0]["read"]["lat_ns"]["min"] >= SERVICE_S * 1e9
 
+    @pytest.mark.timed
     def test_forked_jobs_share_one_drive(self, fio: SimFio) -> None:
         rates: list[float] = []
         while len(rates) < 3 and not any(rate > 400 for rate in rates):  # a stall takes away
@@ -467,6 +469,7 @@ class TestOnTheRealClock:
         assert 400 < max(rates) <= 505  # one server of 2 ms for all four
 
     @pytest.mark.parametrize("jobs", [1, 128])
+    @pytest.mark.timed
     def test_thinking_jobs_do_as_much_as_in_virtual_time(self, fio: SimFio, jobs: int) -> None:
         """Milliseconds and a real-time class, so that what else the machine does hardly shows."""
         options = ("--thread", f"--numjobs={jobs}", "--thinktime=10000", "--runtime=3")

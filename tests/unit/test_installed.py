@@ -1,7 +1,10 @@
 """What a machine lacks for each command, with the one command that installs it."""
 
 import json
+import runpy
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -88,3 +91,32 @@ def test_packages_are_those_that_bootstrap_installs() -> None:
     shared = told.keys() & known.keys()
     assert len(shared) > 8
     assert {name: told[name] for name in shared} == {name: known[name] for name in shared}
+
+
+class Asked:
+    """A session of nox that notes what it was asked for, and does nothing."""
+
+    posargs: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def error(self, said: str) -> None:
+        raise RuntimeError(said)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_words, **_options: self.calls.append(name)
+
+
+def test_a_release_without_pandoc_ends_before_anything_is_installed_or_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(BOOTSTRAP.parent)
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "pandoc" else f"/bin/{name}")
+    sessions = runpy.run_path("noxfile.py")
+    session = Asked()
+
+    with pytest.raises(RuntimeError, match="apt-get install pandoc"):
+        sessions["dist"](session)
+
+    assert set(session.calls) <= {"warn"}

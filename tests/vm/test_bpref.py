@@ -152,7 +152,7 @@ def test_nobody_waits_for_one_whose_write_was_made_as_a_read(guest: Guest) -> No
     assert guest(MIXED).stdout.split() == ["3"]
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @pytest.mark.soak
 def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
     """On a slow drive (null_blk, 1 ms, one request at a time) beside asynchronous writes."""
@@ -213,7 +213,7 @@ print([os.wait()[1] for n in range(5)])
 """
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @NEWEST_KERNEL
 def test_a_process_whose_only_request_joined_that_of_another_has_no_turn(guest: Guest) -> None:
     """The last read joins the two before it, while the drive has the others (one and the next)."""
@@ -229,7 +229,7 @@ def test_a_process_whose_only_request_joined_that_of_another_has_no_turn(guest: 
     assert answer.stdout.splitlines() == ["[0, 0, 0, 0, 0]", "2"]
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @NEWEST_KERNEL
 def test_a_write_outside_the_block_waits_for_its_deadline_and_no_longer(guest: Guest) -> None:
     """Beside a queue that never lacks a write in the block of the last one (1 ms each)."""
@@ -253,7 +253,7 @@ def test_a_write_outside_the_block_waits_for_its_deadline_and_no_longer(guest: G
     assert found["expired-600000"] == 1  # no further one
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @pytest.mark.soak
 def test_preference_saves_boundary_crossings_and_time_on_a_block_mapped_drive(guest: Guest) -> None:
     load = (
@@ -277,7 +277,7 @@ def test_preference_saves_boundary_crossings_and_time_on_a_block_mapped_drive(gu
         assert found[f"{scheduler}-ms-1"] < 1.01 * found[f"{scheduler}-ms-0"]
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @pytest.mark.soak
 def test_a_request_costs_little_more_than_with_mq_deadline(guest: Guest) -> None:
     """In instructions: reproducible time on a device that needs none of its own."""

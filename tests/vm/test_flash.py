@@ -140,7 +140,7 @@ def test_the_model_inside_the_kernel_is_the_model_outside(guest: Guest) -> None:
     assert found["in_flight"] == 0
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @NEWEST_KERNEL
 def test_latency_is_the_drives_own_in_reproducible_time(guest: Guest) -> None:
     script = (

@@ -365,7 +365,7 @@ echo none > /sys/block/ssd0/queue/scheduler
 """
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @pytest.mark.soak
 def test_slam_and_fio_measure_the_same_drive_alike(guest: Guest) -> None:
     """In reproducible time, so that what differs are the generators and not the host."""

@@ -63,12 +63,12 @@ echo left $(grep -c ssdb /proc/modules /proc/slabinfo | tr '\\n' ' ')
     assert words[4:] == ["/proc/modules:0", "/proc/slabinfo:0"]
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 def test_modules_come_and_go_without_a_trace(guest: Guest, lab: Lab) -> None:
     _load_and_unload(guest, lab, 3)
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @pytest.mark.soak
 @pytest.mark.parametrize("quarter", range(4))  # a guest each: an emulated CPU takes 2 to 3 min
 def test_modules_come_and_go_a_hundred_times(guest: Guest, lab: Lab, quarter: int) -> None:

@@ -139,7 +139,7 @@ print("stale", bad)
 """
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @NEWEST_KERNEL
 def test_a_read_behind_a_held_write_sees_what_that_wrote(guest: Guest) -> None:
     answer = guest(
@@ -361,7 +361,7 @@ print("full", int(full < 0.8), "then", int(time.monotonic() - begin < 2.4))
 )
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @NEWEST_KERNEL
 def test_a_pile_that_went_full_leaves_its_window_to_no_other(guest: Guest) -> None:
     answer = guest(
@@ -428,7 +428,7 @@ for turn in range(CUTS):
 )
 
 
-@pytest.mark.timed
+@pytest.mark.stretched
 @pytest.mark.soak
 def test_a_cut_of_power_leaves_atomic_writes_whole_or_not_at_all(guest: Guest) -> None:
     """Eight cuts, spread over a command of 32 writes, in time that no host's load disturbs."""

@@ -89,6 +89,7 @@ def test_the_next_call_comes_in_before_the_last_look_has_let_go_of_the_door(tmp_
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+@pytest.mark.timed
 def test_nobody_inside_keeps_a_run_waiting_for_long(tmp_path: Path) -> None:
     door = Door(tmp_path)
     assert door.shut()

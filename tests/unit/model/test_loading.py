@@ -289,6 +289,7 @@ def test_what_yaml_or_python_trip_over_is_one_short_mistake(text: str) -> None:
     ],
     ids=["unknown-keys", "wrong-stages", "anchors", "repeated", "brackets"],
 )
+@pytest.mark.timed
 def test_the_longest_profiles_are_refused_within_five_seconds(text: str) -> None:
     began = time.process_time()
 

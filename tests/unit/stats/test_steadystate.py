@@ -141,6 +141,7 @@ def test_a_watch_answers_as_the_stored_series_does() -> None:
     assert watch.verdict() == judge(series, rule("pss"))
 
 
+@pytest.mark.timed
 def test_judging_a_day_of_seconds_every_minute_costs_less_than_a_hundredth_of_a_core() -> None:
     rate = np.linspace(2e8, 1e8, 86_400)
     fills = np.cumsum(rate) / 1e12
