@@ -31,8 +31,8 @@ from benchmarks import published_truth as true
 from benchmarks import published_zoo as zoo
 from benchmarks.core_generator import on_core
 from benchmarks.synthetic import Rng
+from ssdbench.engine.estimates import rate_hint
 from ssdbench.engine.events import Event
-from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.runner import Order, Runner, World
 from ssdbench.engine.simulatedsession import STATE, SimulatedSession
 from ssdbench.engine.store import RunStore, load

@@ -98,8 +98,7 @@ def _line(requirement: "Requirement") -> str:
 def _state(info: "TargetInfo | None") -> "HostState":
     import os
 
-    from ssdbench.engine.lacking import told, zones_lacking
-    from ssdbench.engine.preflight import HostState
+    from ssdbench.engine.preflight import HostState, engine_obstacles, zones_lacking
     from ssdbench.errors import SsdbenchError
     from ssdbench.generator.fio.driver import OLDEST
     from ssdbench.host import command as programs
@@ -125,7 +124,7 @@ def _state(info: "TargetInfo | None") -> "HostState":
         fio_engines=engines,
         fio_oldest=".".join(str(number) for number in OLDEST),
         fio_fault=fault,
-        lacks={} if fault else told(info),
+        lacks={} if fault else engine_obstacles(info),
         zones_lacking="" if fault else zones_lacking(info),
         simulation_fault=simulation_fault,
     )

@@ -12,9 +12,9 @@ from ssdbench.cli import background, debuglog
 from ssdbench.cli.eventlog import EventLog
 from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.signals import Signals
-from ssdbench.engine.drivepages import store_pages
+from ssdbench.engine.drivelogs import store_pages
 from ssdbench.engine.events import Event, RunStarted
-from ssdbench.engine.hosting import current_facts
+from ssdbench.engine.hostsettings import current_facts
 from ssdbench.engine.journal import is_unended
 from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.runner import World

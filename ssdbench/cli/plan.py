@@ -182,7 +182,7 @@ def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> "Pl
 
 def _time(plan: "RunPlan") -> str:
     """What is likely where the drive's rates are known, else what any drive may take."""
-    from ssdbench.engine.hints import ANY, ends_after
+    from ssdbench.engine.estimates import ANY, ends_after
 
     if plan.hint == ANY:
         return (

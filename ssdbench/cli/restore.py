@@ -31,7 +31,7 @@ def command(forget: str | None, as_json: bool) -> None:
     drive.
     """
     from ssdbench.cli.documents.machine import Restored
-    from ssdbench.engine.applied import give_up, restore
+    from ssdbench.engine.hostsettings import give_up, restore
     from ssdbench.engine.lbaformats import changed
 
     given_up = give_up(forget) if forget is not None else []

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ssdbench.engine.applied import password_noted
-from ssdbench.engine.flashcounter import FlashCounter
+from ssdbench.engine.drivelogs import FlashCounter
+from ssdbench.engine.hostsettings import password_noted
 from ssdbench.engine.journal import Kind, Record, StageJournal
 from ssdbench.engine.lbaformats import note
 from ssdbench.engine.session import KERNEL, Counters

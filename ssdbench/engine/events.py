@@ -1,9 +1,12 @@
-"""What happens during a run, as values; the command line renders them, tests compare them."""
+"""Events of a run, as values: the command line shows them, tests compare them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ssdbench.generator.base import Second
 from ssdbench.model.finding import Finding
+from ssdbench.model.found import Found
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 
@@ -70,3 +73,85 @@ class RunFinished:
 
 
 Event = RunStarted | StageStarted | Progress | FindingRaised | StageFinished | RunFinished
+
+
+EVERY_S = 0.5  # of wall time between two events
+Range = tuple[float, float]
+LEAST_FRACTION = 0.01  # below it, the time left is a guess that nobody should read
+
+
+class Reporter:
+    """Turns the seconds of a stage into Progress events."""
+
+    def __init__(
+        self,
+        stage: str,
+        *,
+        emit: Callable[[Event], None],
+        wall: Callable[[], float],
+        written_fills: Callable[[], float | None] = lambda: None,
+        ran_s: Callable[[], float] = lambda: 0.0,
+        ends: Callable[[float | None, Found | None], Range | None] = lambda share, seen: None,
+    ) -> None:
+        """`ends`: when the run does, by the stage's share and what it saw so far."""
+        self._stage = stage
+        self._emit = emit
+        self._wall = wall
+        self._written_fills = written_fills
+        self._ran_s = ran_s
+        self._ends = ends
+        self._began = self._told = wall()
+        self._fraction: Callable[[], float | None] = lambda: None
+        self._text = ""
+        self._state: Callable[[], str] = lambda: ""
+        self._seen: Callable[[], Found | None] = lambda: None
+        self._moved = self._began, 0.0  # when the fraction was last seen to change, and to what
+
+    def doing(self, text: str, fraction: Callable[[], float | None]) -> None:
+        """From now on the stage does `text`; `fraction` is asked when an event is due."""
+        self._text = text
+        self._fraction = fraction
+        self._state = lambda: ""
+        self._seen = lambda: None
+
+    def being(self, state: Callable[[], str]) -> None:
+        """How what is done stands, such as what a judge still misses; asked when one is due."""
+        self._state = state
+
+    def seeing(self, found: Callable[[], Found | None]) -> None:
+        """What the stage at work tells of the drive's rates so far; asked when one is due."""
+        self._seen = found
+
+    def saw(self, second: Second) -> None:
+        """A second of the target's clock passed."""
+        now = self._wall()
+        if now - self._told < EVERY_S:
+            return
+        self._told = now
+        fraction = self._fraction()
+        if fraction is not None:
+            fraction = min(max(fraction, 0.0), 1.0)
+        duration_s = max(second.duration_s, 1e-9)
+        self._emit(
+            Progress(
+                stage=self._stage,
+                fraction=fraction,
+                left_s=self._left_s(fraction, now),
+                text=", ".join(part for part in (self._text, self._state()) if part),
+                rate_bytes_per_s=second.bytes / duration_s,
+                rate_iops=second.ios / duration_s,
+                written_fills=self._written_fills(),
+                ran_s=self._ran_s(),
+                ends_after_s=self._ends(fraction, self._seen()),
+            )
+        )
+
+    def _left_s(self, fraction: float | None, now: float) -> float | None:
+        """From the share that is done; between two of its steps the time just passes."""
+        if fraction is None or fraction < LEAST_FRACTION:
+            return None
+        if fraction != self._moved[1]:
+            self._moved = now, fraction
+        moved_at, share = self._moved
+        left_s = (moved_at - self._began) * (1 - share) / share - (now - moved_at)
+        return left_s if left_s > 0 else None  # this step takes longer than those before it

@@ -1,30 +1,22 @@
-"""One start of the generator: its seconds are kept as they come, and it ends when it must.
-
-    with FioRun(context, jobs, phase="settle") as run:
-        for second in run:
-            if judge(run.series):
-                run.stop()
-    outcome = run.outcome()
-
-A signal or a limit ends it early; the unit at work then knows why (`context.unit.cut_short`). Time,
-bytes and I/O errors are counted for the run and for the unit.
-
-Cost: a few microseconds per second of the target's clock; once every few seconds of wall time the
-seconds are flushed and a journal record says that the unit is alive.
-"""
+"""Run fio or another program for one unit."""
 
 import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Self
 
-from ssdbench.engine.door import MOST_WAIT_S
+from ssdbench.engine.hostlock import MOST_WAIT_S
 from ssdbench.engine.series import Floats, Recorder
+from ssdbench.engine.session import StartsTogether
 from ssdbench.engine.stage import Context
-from ssdbench.errors import HostLacks
+from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Outcome, Running, Second
+from ssdbench.generator.fio.together import Together
+from ssdbench.host.command import Process
 from ssdbench.model import rundirectory
+from ssdbench.model.rundirectory import FIO
 from ssdbench.model.workload import Workload
 from ssdbench.units import format_size
 
@@ -279,3 +271,81 @@ def planned_bytes(jobs: Sequence[Job]) -> int | None:
     if any(job.total_bytes is None and job.workload.writes for job in jobs):
         return None
     return sum(job.total_bytes or 0 for job in jobs if job.workload.writes)
+
+
+LOOK_S = 0.2
+
+
+class MustEndError(Exception):
+    """The run must end; whoever waits for a program ends that."""
+
+
+class Vigil:
+    """Called again and again while a program works. Raises MustEndError."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._alive_at = context.wall()
+
+    def __call__(self) -> None:
+        """Look around once."""
+        if why := self._context.must_end():
+            raise MustEndError(why)
+        if (now := self._context.wall()) - self._alive_at >= ALIVE_EVERY_S:
+            self._alive_at = now
+            self._context.alive()
+
+    def ended(self, process: Process, within_s: float) -> bool:
+        """Whether a program ends in time."""
+        until = time.monotonic() + within_s
+        while not process.ended(min(LOOK_S, until - time.monotonic())):
+            if time.monotonic() >= until:
+                return False
+            self()
+        return True
+
+
+def together(
+    context: Context,
+    work: Together,
+    *,
+    cpus: Collection[int] = (),
+    look: Callable[[Process, Vigil], None] = lambda process, vigil: None,
+) -> JobOutcome | None:
+    """Run fio for the unit at work, on the target or the file system that is mounted on it.
+
+    `look` looks on for the time that counts. None when the run must end. Raises UsageError for a
+    target that no kernel serves, and what fio, drive and host do wrong.
+    """
+    session = context.session
+    if not isinstance(session, StartsTogether):
+        raise UsageError(
+            f"{context.target.name} is no block device, so nothing of the host can be compared",
+            hint="Name a whole drive or a loop device, or leave the stage out.",
+        )
+    vigil = Vigil(context)
+    began = time.monotonic()
+
+    def meanwhile(process: Process) -> None:
+        look(process, vigil)
+        vigil.ended(process, began + work.longest_s - time.monotonic())
+
+    outcome: JobOutcome | None = None
+    try:
+        outcome = session.together(
+            work,
+            artifacts=context.directory() / FIO,
+            cpus=cpus,
+            below=context.mounted,
+            meanwhile=meanwhile,
+        )
+    except MustEndError as why:
+        context.unit.cut_short = str(why)
+    finally:
+        context.recent.forget()
+        context.meter.add(
+            seconds=time.monotonic() - began,
+            bytes_read=outcome.read.bytes if outcome else 0,
+            bytes_written=outcome.write.bytes if outcome else 0,
+        )
+    return outcome

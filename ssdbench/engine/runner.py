@@ -12,26 +12,28 @@ from functools import partial
 
 from ssdbench import __version__
 from ssdbench.engine import units
-from ssdbench.engine.bothends import (
+from ssdbench.engine.changes import (
     FLASH,
     HOST,
     at_start,
     host_changed,
     host_changes,
     link_errors,
+    standing,
     written_between,
 )
-from ssdbench.engine.door import Door
+from ssdbench.engine.estimates import ends_after, learned
 from ssdbench.engine.events import (
     Event,
     FindingRaised,
+    Reporter,
     RunFinished,
     RunStarted,
     StageFinished,
     StageStarted,
 )
-from ssdbench.engine.hints import ends_after, learned
-from ssdbench.engine.hosting import current_facts
+from ssdbench.engine.hostlock import HostLock
+from ssdbench.engine.hostsettings import current_facts
 from ssdbench.engine.journal import (
     NAME,
     RESULT_SHA256,
@@ -40,7 +42,6 @@ from ssdbench.engine.journal import (
     StageJournal,
     utc_now,
 )
-from ssdbench.engine.progress import Reporter
 from ssdbench.engine.recent import RecentWrites
 from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.stage import (
@@ -54,7 +55,6 @@ from ssdbench.engine.stage import (
     StagePlan,
     stopped_by,
 )
-from ssdbench.engine.standing import standing
 from ssdbench.engine.store import RunStore
 from ssdbench.engine.verdict import NO_PLAN, about_plan, about_target, run_verdict
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
@@ -159,7 +159,7 @@ class Runner:
         self._world = world
         self._meter = Meter(order.limits)
         self._recent = RecentWrites()
-        self._door = Door(None if session.info.simulated else store.path)
+        self._door = HostLock(None if session.info.simulated else store.path)
         self._findings: list[Finding] = []
         self._results: list[StageResult] = []
         self._started_at = utc_now()

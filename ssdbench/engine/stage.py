@@ -1,4 +1,4 @@
-"""What a stage is, and the one door through which it reaches the world.
+"""The protocol of a stage, and the context that a running stage works in.
 
 The engine runs stages and knows none by name; stages know the engine and not each other.
 """
@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from ssdbench.engine.door import Door
-from ssdbench.engine.events import Event, FindingRaised
-from ssdbench.engine.hosting import target_heat
+from ssdbench.engine.events import Event, FindingRaised, Reporter
+from ssdbench.engine.hostactivity import TrialHost
+from ssdbench.engine.hostlock import HostLock
+from ssdbench.engine.hostsettings import target_heat
 from ssdbench.engine.journal import StageJournal
-from ssdbench.engine.progress import Reporter
 from ssdbench.engine.recent import RecentWrites
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.store import StageStore
-from ssdbench.engine.trialhost import TrialHost
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.host.files import make_directory
@@ -33,6 +33,17 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.units import MIB
+
+
+def derived_seed(seed: int, *parts: str | int) -> int:
+    """A 63-bit seed for what `parts` name, such as a stage, a point and a repeat.
+
+    Hashed, so that neighbouring seeds share nothing: fio's generators are weak enough that
+    seeds 1 and 2 would start alike.
+    """
+    text = "\0".join(str(part) for part in (seed, *parts))
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1
+
 
 W = TypeVar("W")  # what a unit is told to do
 U = TypeVar("U", bound=UnitRecord)  # what it measured
@@ -241,7 +252,9 @@ class Context:
     mounted: Path | None = None  # where a file system under test is mounted
     trial_host: TrialHost | None = None  # the host beside all starts of a trial
     notes: list[str] = field(default_factory=list)  # what could not be had, for the result
-    door: Door = field(default_factory=Door)  # of the run, for those who would look at the host
+    door: HostLock = field(
+        default_factory=HostLock
+    )  # of the run, for those who would look at the host
 
     @property
     def target(self) -> TargetInfo:

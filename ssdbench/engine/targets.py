@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ssdbench.engine.asleft import is_watched
 from ssdbench.engine.claimedsession import ClaimedSession
+from ssdbench.engine.resumeconsent import is_watched
 from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.simulatedsession import SimulatedSession
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError

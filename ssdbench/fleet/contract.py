@@ -2,7 +2,7 @@
 
 start   hand over the profile, `ssdbench run --attach-or-start --detach`
 look    read the small files that a run leaves; no program of ours starts, and never while a
-        window of it may count (`ssdbench.engine.door`)
+        window of it may count (`ssdbench.engine.hostlock`)
 fetch   the result and what proves it
 stop    `ssdbench stop`
 """

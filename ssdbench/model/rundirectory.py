@@ -24,7 +24,7 @@ ARTIFACTS_CSV = "artifacts.csv"
 TARGETS_CSV = "targets.csv"  # only where the profile has targets
 HOST_BEFORE = "host-before.json"
 HOST_AFTER = "host-after.json"
-GATE, ROOM = ".gate", ".room"  # locks: see `ssdbench.engine.door`
+GATE, ROOM = ".gate", ".room"  # locks: see `ssdbench.engine.hostlock`
 
 SECONDS_COLUMNS = ("t_s", "duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 PHASE = "phase"  # the last column of seconds.csv, host.csv and temperature.csv

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import (
     Concluded,
     Context,
@@ -25,6 +24,7 @@ from ssdbench.engine.stage import (
     RateHint,
     StagePlan,
     Unit,
+    derived_seed,
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.errors import SsdbenchError, UsageError
@@ -229,7 +229,7 @@ class BlockSize(PlainStage):
                 start.way,
                 one,
                 block_bytes=self.block_bytes,
-                seed=derived(context.seed, self.name, index, one.stride_bytes),
+                seed=derived_seed(context.seed, self.name, index, one.stride_bytes),
             )
             for index, one in enumerate(start.passes)
         ]

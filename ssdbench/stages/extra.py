@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from ssdbench.engine.seeds import derived
+from ssdbench.engine.stage import derived_seed
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.repeats import ExtraRepeats, WideInterval
 from ssdbench.model.point import Repeat
@@ -75,13 +75,13 @@ def next_pass(
     wanting = [point for point in points if reasons(extra, repeats.get(point.id, ()), planned)]
     number = min((len(repeats.get(p.id, ())) for p in wanting), default=0) + 1
     order = [point for point in wanting if len(repeats.get(point.id, ())) + 1 == number]
-    Random(derived(seed, name, "order", number)).shuffle(order)
+    Random(derived_seed(seed, name, "order", number)).shuffle(order)
     return [
         PlannedRepeat(
             point=point,
             repeat=number,
             pass_order=position,
-            seed=derived(seed, name, point.id, number),
+            seed=derived_seed(seed, name, point.id, number),
         )
         for position, point in enumerate(order)
     ]

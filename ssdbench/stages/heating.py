@@ -8,8 +8,7 @@ are not heated: nobody could tell when to stop.
 from collections.abc import Sequence
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.seeds import derived
-from ssdbench.engine.stage import Context
+from ssdbench.engine.stage import Context, derived_seed
 from ssdbench.generator.base import Job
 from ssdbench.model.found import Heated
 from ssdbench.model.workload import Workload
@@ -27,7 +26,7 @@ def heat_up(context: Context, workload: Workload, name: str) -> Heated | None:
     if first is None:
         return None
     readings = [first.temperature_c]
-    job = Job(name=PART, workload=workload, seed=derived(context.seed, name, PART))
+    job = Job(name=PART, workload=workload, seed=derived_seed(context.seed, name, PART))
     next_s = LOOK_S
     with FioRun(context, [job], phase=PART, part=PART, step_s=int(LOOK_S)) as run:
         for second in run:

@@ -22,10 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.seeds import derived
 from ssdbench.engine.series import Recorder, upper_limit
-from ssdbench.engine.stage import Context, Unit
-from ssdbench.engine.watched import Watched
+from ssdbench.engine.stage import Context, Unit, derived_seed
+from ssdbench.engine.unitwatch import UnitWatch
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, JobOutcome, Outcome, Second, submit_share
 from ssdbench.host.files import write_atomic
@@ -134,12 +133,12 @@ def measure(
     section = Section(
         rule,
         needed,
-        Random(derived(asked.seed, "window")),
+        Random(derived_seed(asked.seed, "window")),
         least_bytes=MIN_BUFFERS_PER_WINDOW * buffer / max(how.repeats, 1),
     )
     at_fills = context.meter.bytes_written / context.target.size_bytes
     at_s = context.meter.seconds
-    watched = Watched(context)
+    watched = UnitWatch(context)
     past = workload.writes and workload.engine is IoEngine.IO_URING_CMD
     told_before = context.session.health_written_bytes() if past else None
     uncounted_s = min(rule.window_s, math.inf if how.settle_s is None else how.settle_s)

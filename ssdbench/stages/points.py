@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from ssdbench.engine.journal import PAST_KERNEL
-from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
     LEAST_SPARE_SHARE,
@@ -34,6 +33,7 @@ from ssdbench.engine.stage import (
     RateHint,
     StagePlan,
     Unit,
+    derived_seed,
 )
 from ssdbench.engine.verdict import inherited
 from ssdbench.model.finding import Finding
@@ -255,7 +255,7 @@ class PointStage(PlainStage):
         number = 0
         for place, group in enumerate(self.groups):
             if conversion := self.conversions.get(place):
-                seed = derived(context.seed, self.name, conversion.id)
+                seed = derived_seed(context.seed, self.name, conversion.id)
                 unit = _unit(PlannedRepeat(conversion, 1, 0, seed), number, planned)
                 label = conversion.workload.label()
                 yield replace(unit, doing=f"{label}, until the drive holds its layout")
@@ -278,7 +278,7 @@ class PointStage(PlainStage):
         around, _ = self._warmed(context)
         if around.workload is not None and around.workload == self.returns_to:
             point = Point(id=self._again, sweep=self.name, workload=around.workload)
-            seed = derived(context.seed, self.name, point.id)
+            seed = derived_seed(context.seed, self.name, point.id)
             level = around.warm_up.mean if around.warm_up and not around.refilled else None
             again = PlannedRepeat(point, 1, 0, seed, level_iops=level)
             back = _unit(again, number, number + 1)
@@ -378,13 +378,13 @@ class PointStage(PlainStage):
         """The planned repeats of a group, pass by pass, each in an order of its own."""
         for number in range(1, self.repeats + 1):
             order = list(group)
-            Random(derived(seed, self.name, "order", number)).shuffle(order)
+            Random(derived_seed(seed, self.name, "order", number)).shuffle(order)
             yield [
                 PlannedRepeat(
                     point=point,
                     repeat=number,
                     pass_order=place,
-                    seed=derived(seed, self.name, point.id, number),
+                    seed=derived_seed(seed, self.name, point.id, number),
                 )
                 for place, point in enumerate(order)
             ]

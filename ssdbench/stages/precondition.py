@@ -16,7 +16,6 @@ from itertools import groupby
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import (
     Concluded,
     Context,
@@ -26,6 +25,7 @@ from ssdbench.engine.stage import (
     RateHint,
     StagePlan,
     Unit,
+    derived_seed,
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job
@@ -101,7 +101,7 @@ class Precondition(PlainStage):
                 f"{number}-{fill.pattern}-{turn}",
                 fill,
                 length,
-                seed=derived(seed, self.name, number, turn),
+                seed=derived_seed(seed, self.name, number, turn),
             )
             for number, fill in enumerate(self.fills, start=1)
             for turn in range(1, fill.fill + 1)

@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
     Concluded,
@@ -29,10 +28,11 @@ from ssdbench.engine.stage import (
     RateHint,
     StagePlan,
     Unit,
+    derived_seed,
 )
 from ssdbench.engine.units import own_findings
+from ssdbench.engine.unitwatch import UnitWatch
 from ssdbench.engine.verdict import answer_verdict, inherited
-from ssdbench.engine.watched import Watched
 from ssdbench.generator.base import Job, Outcome
 from ssdbench.generator.fio.pace import offered_iops
 from ssdbench.host.files import write_atomic
@@ -157,12 +157,12 @@ class Rate(PlainStage):
         workload = self.workload.model_copy(
             update={"rate_iops": asked.rate_iops, "numjobs": asked.clients}
         )
-        seed = derived(context.seed, self.name, asked.search, asked.step)
+        seed = derived_seed(context.seed, self.name, asked.search, asked.step)
         end_s = self.settle_s + asked.window_s
         job = Job(
             name="rate", workload=workload, seed=seed, latency_log=True, runtime_s=end_s + STEP_S
         )
-        watched = Watched(context)
+        watched = UnitWatch(context)
         with FioRun(
             context, [job], phase="settle", step_s=STEP_S, uncounted_s=self.settle_s
         ) as run:

@@ -20,11 +20,19 @@ from pathlib import Path
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.seeds import derived
-from ssdbench.engine.stage import Concluded, Context, Ended, PlainStage, RateHint, StagePlan, Unit
+from ssdbench.engine.stage import (
+    Concluded,
+    Context,
+    Ended,
+    PlainStage,
+    RateHint,
+    StagePlan,
+    Unit,
+    derived_seed,
+)
 from ssdbench.engine.units import own_findings
+from ssdbench.engine.unitwatch import UnitWatch
 from ssdbench.engine.verdict import answer_verdict, inherited
-from ssdbench.engine.watched import Watched
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.generator.base import Job, Outcome
 from ssdbench.generator.fio import logs
@@ -148,7 +156,7 @@ class Replay(PlainStage):
         summary, made = self._looked()
         made = replace(made, directory=context.store.directory() / TRACE)
         artifacts = context.directory() / FIO
-        seed = derived(context.seed, self.name, unit.number)
+        seed = derived_seed(context.seed, self.name, unit.number)
         paths = (os.path.relpath(made.log(n), artifacts) for n in range(self.clients))
         logged = made.logged(unit.number)
         job = Job(
@@ -163,7 +171,7 @@ class Replay(PlainStage):
         )
         timed = summary.timed
         asked_s = self._asked_s(made)
-        watched = Watched(context)
+        watched = UnitWatch(context)
         stopped = False
         phase = MEASURE if unit.work > 0 else "settle"
         with FioRun(context, [job], phase=phase, step_s=STEP_S) as run:

@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.seeds import derived
 from ssdbench.engine.series import upper_limit
 from ssdbench.engine.stage import (
     Concluded,
@@ -30,6 +29,7 @@ from ssdbench.engine.stage import (
     RateHint,
     StagePlan,
     Unit,
+    derived_seed,
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job, Outcome
@@ -119,7 +119,7 @@ class Steady(PlainStage):
 
     def units(self, context: Context, done: Sequence[WarmUpRecord]) -> Iterator[Unit[Job]]:
         """One long job."""
-        seed = derived(context.seed, self.name, UNIT)
+        seed = derived_seed(context.seed, self.name, UNIT)
         log = not self.workload.streams  # whose I/Os are counted another way
         job = Job(
             name=UNIT, workload=self.workload, seed=seed, histogram_log=log, histogram_s=STEP_S

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ssdbench.engine.seeds import derived
+from ssdbench.engine.stage import derived_seed
 from ssdbench.generator.base import Job, LoggedIo
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stats.inside.strides import Floats, Ints, Pass, Region
@@ -87,7 +87,7 @@ def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -
                     length_bytes=min(most_bytes, region.length_bytes),
                 ),
             ),
-            seed=derived(seed, name, region.index),
+            seed=derived_seed(seed, name, region.index),
             total_bytes=min(most_bytes, region.length_bytes),
         )
         for region in regions

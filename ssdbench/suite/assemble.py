@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.fio.placement import POLICY

@@ -7,8 +7,7 @@ Here both are what the profile asks for at least, and fio's own ramp time stands
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ssdbench.engine.seeds import derived
-from ssdbench.engine.stage import AnyStage
+from ssdbench.engine.stage import AnyStage, derived_seed
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.attachment import ENGINE
@@ -110,7 +109,7 @@ def _of_stage(stage: AnyStage, info: TargetInfo, seed: int) -> Iterator[tuple[st
                 yield f"{stage.name}-{number}.fio", jobfile(jobs, options=_way(info))
         case Steady():
             most = round(stage.max_fills * stage.workload.range.length_bytes)
-            job = Job(UNIT, stage.workload, derived(seed, stage.name, UNIT), total_bytes=most)
+            job = Job(UNIT, stage.workload, derived_seed(seed, stage.name, UNIT), total_bytes=most)
             yield f"{stage.name}.fio", jobfile([job], options=_way(info))
         case PointStage():
             yield from _of_points(stage, info, seed)
@@ -127,7 +126,7 @@ def _of_points(stage: PointStage, info: TargetInfo, seed: int) -> Iterator[tuple
         )
     if stage.returns_to is not None:
         again = f"{stage.name}-again"
-        job = Job("measure", stage.returns_to, derived(seed, stage.name, again))
+        job = Job("measure", stage.returns_to, derived_seed(seed, stage.name, again))
         yield f"{stage.name}-{len(wanted) + 1:04d}-as-the-warm-up.fio", _timed(job, stage, info)
 
 

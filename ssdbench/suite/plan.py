@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ssdbench.engine.hints import rate_hint
-from ssdbench.engine.hosting import planned_host
-from ssdbench.engine.lacking import require_engines, require_zones
+from ssdbench.engine.estimates import rate_hint
+from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.lbaformats import REASON, way_back
+from ssdbench.engine.preflight import require_engines, require_zones
 from ssdbench.engine.runner import check_limits
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.errors import TargetRefused

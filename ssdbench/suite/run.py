@@ -8,17 +8,15 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from ssdbench.engine.agreed import Agreement, consent_to_go_on
-from ssdbench.engine.applied import applied, restore_what_is_here
-from ssdbench.engine.asleft import AsLeft, as_left
 from ssdbench.engine.claimedsession import ClaimedSession, signatures_are_ours
-from ssdbench.engine.hints import rate_hint
-from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.estimates import rate_hint
+from ssdbench.engine.hostsettings import applied, planned_host, restore_what_is_here
 from ssdbench.engine.journal import NAME as JOURNAL
 from ssdbench.engine.journal import stored_records
-from ssdbench.engine.lacking import require_engines, require_zones
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.preflight import require_engines, require_zones
+from ssdbench.engine.resumeconsent import Agreement, AsLeft, as_left, consent_to_go_on
 from ssdbench.engine.runner import Order, Runner, World, check_limits, require_same
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import Limits

@@ -36,7 +36,7 @@ measure:
 
 HOLDER = """
 import sys, time
-from ssdbench.engine.applied import applied
+from ssdbench.engine.hostsettings import applied
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 node, drive, place, directory = sys.argv[1:]
@@ -271,7 +271,7 @@ def removed(directory: Path) -> Iterator[Path]:
 
 SOCKET_HOLDER = """
 import socket, sys, time
-from ssdbench.engine.applied import applied
+from ssdbench.engine.hostsettings import applied
 from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting

@@ -459,7 +459,7 @@ def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_aske
         id_, queue = inspect(str(gone.node)).id, Path("/sys/block") / gone.node.name / "queue"
         was = (queue / "read_ahead_kb").read_text().strip()
         killed = (
-            "import os; from ssdbench.engine.applied import applied\n"
+            "import os; from ssdbench.engine.hostsettings import applied\n"
             "from ssdbench.tuning.plan import HostPlan\n"
             "from ssdbench.tuning.setting import Backend, Setting\n"
             f"wanted = Setting(Backend.BLOCK, 'queue/read_ahead_kb', '4', 'test', {id_!r})\n"

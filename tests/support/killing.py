@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssdbench.engine import journal as run_journal
-from ssdbench.engine.applied import restore
+from ssdbench.engine.hostsettings import restore
 from ssdbench.host.command import spawn
 from ssdbench.host.sysfs import Sysfs, chosen
 from tests.support.warm import Forks, Started

@@ -28,7 +28,7 @@ SCRIPT = r"""
 import json, os, signal, subprocess, sys, time
 from pathlib import Path
 import numpy as np
-from ssdbench.engine.applied import boot_id, host_id, host_backends, restore
+from ssdbench.engine.hostsettings import boot_id, host_id, host_backends, restore
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.target.inspect import inspect
 from ssdbench.tuning.journal import SettingsJournal

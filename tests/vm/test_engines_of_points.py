@@ -24,7 +24,7 @@ measure:
 SCRIPT = r"""
 import json, os, subprocess, sys, time
 from pathlib import Path
-from ssdbench.engine.lacking import told
+from ssdbench.engine.preflight import told
 from ssdbench.generator.fio.output import parse
 from ssdbench.target.inspect import inspect
 

@@ -27,8 +27,8 @@ ATTACHED = ("bus=c0,nsid=1,shared=on", "bus=c0,nsid=2,shared=off", "bus=c1,nsid=
 SCRIPT = r"""
 import fcntl, json, os, struct, subprocess, time
 from pathlib import Path
-from ssdbench.engine.applied import applied
-from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.hostsettings import applied
+from ssdbench.engine.hostsettings import planned_host
 from ssdbench.errors import SsdbenchError
 from ssdbench.host import nvme as bus
 from ssdbench.host import scsi

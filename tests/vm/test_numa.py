@@ -10,8 +10,8 @@ pytestmark = pytest.mark.vm
 
 SCRIPT = r"""
 import json, os
-from ssdbench.engine.applied import applied
-from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.hostsettings import applied
+from ssdbench.engine.hostsettings import planned_host
 from ssdbench.errors import SsdbenchError
 from ssdbench.host import numa
 from ssdbench.model.profile import Host

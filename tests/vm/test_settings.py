@@ -25,8 +25,8 @@ measure: [{sweep: {read: 0, iodepth: 4}}]
 SCRIPT = r"""
 import json, os, shutil, signal, subprocess, sys, time
 from pathlib import Path
-from ssdbench.engine.applied import applied, restore
-from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.hostsettings import applied, restore
+from ssdbench.engine.hostsettings import planned_host
 from ssdbench.errors import SsdbenchError
 from ssdbench.host import nvme
 from ssdbench.host.sysfs import Sysfs, chosen

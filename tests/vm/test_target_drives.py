@@ -27,7 +27,7 @@ TWO_PATHS = (
 SCRIPT = r"""
 import json, os, subprocess, hashlib
 from pathlib import Path
-from ssdbench.engine.drivepages import store_pages
+from ssdbench.engine.drivelogs import store_pages
 from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.errors import SsdbenchError
 from ssdbench.stages.fillproof import proof

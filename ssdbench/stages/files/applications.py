@@ -14,9 +14,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Self
 
-from ssdbench.engine.applied import applied
-from ssdbench.engine.atwork import MustEndError, Vigil
-from ssdbench.engine.noise import HostWatch
+from ssdbench.engine.fiorun import MustEndError, Vigil
+from ssdbench.engine.hostactivity import HostWatch
+from ssdbench.engine.hostsettings import applied
 from ssdbench.engine.stage import Context, RateHint, StagePlan
 from ssdbench.errors import CommandFailed
 from ssdbench.foreign import write_whole

@@ -12,11 +12,10 @@ from math import gcd
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from ssdbench.engine.applied import applied
-from ssdbench.engine.atwork import together
+from ssdbench.engine.fiorun import together
+from ssdbench.engine.hostsettings import applied
 from ssdbench.engine.journal import StageJournal
-from ssdbench.engine.seeds import derived
-from ssdbench.engine.stage import Context
+from ssdbench.engine.stage import Context, derived_seed
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.jobfile import Options
 from ssdbench.generator.fio.together import Together
@@ -129,7 +128,8 @@ def lay(
         "direct": 0,
         "bs": block,
         "refill_buffers": 1,
-        "randseed": derived(context.seed, context.store.name, context.unit.name) % (1 << 31) + 1,
+        "randseed": derived_seed(context.seed, context.store.name, context.unit.name) % (1 << 31)
+        + 1,
         **options,
         **sized,
     }

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from ssdbench.engine.applied import applied, restore
+from ssdbench.engine.hostsettings import applied, restore
 from ssdbench.errors import HostLacks
 from ssdbench.host import blktrace, tracefs
 from ssdbench.host.sysfs import Sysfs

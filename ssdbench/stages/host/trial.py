@@ -12,10 +12,9 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from ssdbench.engine.applied import applied
-from ssdbench.engine.atwork import together
-from ssdbench.engine.noise import HostWatch
-from ssdbench.engine.seeds import derived
+from ssdbench.engine.fiorun import together
+from ssdbench.engine.hostactivity import HostWatch, TrialHost
+from ssdbench.engine.hostsettings import applied
 from ssdbench.engine.stage import (
     Concluded,
     Context,
@@ -24,8 +23,8 @@ from ssdbench.engine.stage import (
     RateHint,
     StagePlan,
     Unit,
+    derived_seed,
 )
-from ssdbench.engine.trialhost import TrialHost
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import JobOutcome
 from ssdbench.generator.fio.jobfile import Options
@@ -179,7 +178,7 @@ class Experiment(PlainStage, ABC):
                 for v in variants or self.variants
                 for w in self.workloads
             ]
-            Random(derived(seed, self.name, about, repeat)).shuffle(own)
+            Random(derived_seed(seed, self.name, about, repeat)).shuffle(own)
             found += own
         return found
 
@@ -211,7 +210,7 @@ class Experiment(PlainStage, ABC):
 
     def cell(self, context: Context, turn: Turn) -> Cell | None:
         """Run fio with the host as it is now; None when the run must end."""
-        seed = derived(context.seed, self.name, turn.workload.name, turn.repeat)
+        seed = derived_seed(context.seed, self.name, turn.workload.name, turn.repeat)
         sections = [{**section, **turn.variant.options} for section in turn.workload.sections]
         sized: Options = {"size": turn.span_bytes} if turn.span_bytes else {}
         work = window(sections, {**sized, **self.options}, window_s=self.window_s, seed=seed)

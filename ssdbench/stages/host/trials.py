@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from ssdbench.engine.applied import host_backends
+from ssdbench.engine.hostsettings import host_backends
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.driver import installed
 from ssdbench.host import blktrace

@@ -7,7 +7,6 @@ from typing import Protocol
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import (
     Concluded,
     Context,
@@ -16,6 +15,7 @@ from ssdbench.engine.stage import (
     RateHint,
     StagePlan,
     Unit,
+    derived_seed,
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.errors import HostLacks, SsdbenchError
@@ -176,7 +176,7 @@ class Bench:
                     offset_bytes=0, length_bytes=span_bytes // block_bytes * block_bytes
                 ),
             ),
-            seed=derived(self._context.seed, name),
+            seed=derived_seed(self._context.seed, name),
             total_bytes=None if total_bytes is None else total_bytes // block_bytes * block_bytes,
             runtime_s=runtime_s,
             cover=cover and pattern is Pattern.RANDOM,

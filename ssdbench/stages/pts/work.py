@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.seeds import derived
-from ssdbench.engine.stage import LEAST_AHEAD_BYTES, Context
+from ssdbench.engine.stage import LEAST_AHEAD_BYTES, Context, derived_seed
 from ssdbench.generator.base import Job, Outcome, Second, submit_share
 from ssdbench.model.pts import (
     PtsBins,
@@ -190,7 +189,7 @@ def _job(
     return Job(
         name="measure",
         workload=asked.workload,
-        seed=derived(context.seed, context.store.name, context.unit.name, part),
+        seed=derived_seed(context.seed, context.store.name, context.unit.name, part),
         runtime_s=seconds,
         histogram_log=True,
         histogram_s=histogram_s,

@@ -10,10 +10,10 @@ import pytest
 from ssdbench.cli import attachorstart
 from ssdbench.cli.background import Parent, begin, end, ended
 from ssdbench.cli.main import run
-from ssdbench.engine import agreed
-from ssdbench.engine.agreed import Agreement
+from ssdbench.engine import resumeconsent
 from ssdbench.engine.journal import Journal, Kind
 from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.resumeconsent import Agreement
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.model.budget import Budget
@@ -177,7 +177,7 @@ def test_what_was_compared_is_what_is_gone_on_with(
 ) -> None:
     """Whoever owns the directory exchanges the manifest once it was found to be the right one."""
     directory = planted(tmp_path)
-    monkeypatch.setattr(agreed, "needed", lambda info: False)
+    monkeypatch.setattr(resumeconsent, "needs_record", lambda info: False)
 
     def exchanged(_: Path) -> bool:
         (directory / "manifest.json").write_text(of_profile("purge: format\n").model_dump_json())
@@ -193,7 +193,7 @@ def test_root_goes_on_with_a_run_of_its_own_record_only_whatever_is_typed(
 ) -> None:
     directory = planted(tmp_path)
     monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
-    monkeypatch.setattr(agreed, "needed", lambda info: True)
+    monkeypatch.setattr(resumeconsent, "needs_record", lambda info: True)
     before = sorted(path.name for path in directory.iterdir())
 
     assert gone_on_with(directory, monkeypatch) == (2, [])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli.main import run
-from ssdbench.engine.applied import boot_id, host_id
+from ssdbench.engine.hostsettings import boot_id, host_id
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.tuning import confined
 from ssdbench.tuning.setting import Backend

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import real_series
 from ssdbench.cli import main
-from ssdbench.engine.drivepages import INDEX
+from ssdbench.engine.drivelogs import INDEX
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.target import TargetKind
 from ssdbench.report.donation import donation

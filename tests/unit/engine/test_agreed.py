@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine import agreed
-from ssdbench.engine.agreed import Agreement, consent_to_go_on
-from ssdbench.engine.asleft import AsLeft
+from ssdbench.engine import resumeconsent
 from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.resumeconsent import Agreement, AsLeft, consent_to_go_on
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host.files import make_private_directory
@@ -25,7 +24,7 @@ NOTHING = Consent()
 
 @pytest.fixture(autouse=True)
 def root_and_an_idle_drive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreed, "needed", lambda info: not info.simulated)
+    monkeypatch.setattr(resumeconsent, "needs_record", lambda info: not info.simulated)
     monkeypatch.setattr(guard, "standing", lambda info, consent=NOTHING: [])
     monkeypatch.setattr("ssdbench.target.content.objections", lambda info: [])
 

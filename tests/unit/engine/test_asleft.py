@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine import asleft
-from ssdbench.engine.asleft import AsLeft, as_left
+from ssdbench.engine import resumeconsent
 from ssdbench.engine.journal import Kind, Record
+from ssdbench.engine.resumeconsent import AsLeft, as_left
 from ssdbench.engine.session import KERNEL, Counters
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import content
@@ -31,7 +31,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Counters:
     Tests make a drive of a file.
     """
     now = Counters(written_bytes=0, epoch="boot a", source=KERNEL)
-    monkeypatch.setattr(asleft, "counters_of", lambda info: now)
+    monkeypatch.setattr(resumeconsent, "counters_of", lambda info: now)
     monkeypatch.setattr(content, "signatures", lambda node: [])
     monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "state/settings"))
     return now
@@ -81,7 +81,7 @@ def test_counters_that_moved_take_consent_where_no_sample_shows_it(
     at_rest = (Record(0, AT_WORK[0].at, Kind.ENDED, "", "", AT_WORK[0].data),)
     assert asked(info, at_rest).unchanged
     moved = Counters(written_bytes=512, epoch="boot a", source=KERNEL)
-    monkeypatch.setattr(asleft, "counters_of", lambda info: moved)
+    monkeypatch.setattr(resumeconsent, "counters_of", lambda info: moved)
 
     (against,) = asked(info, at_rest).against
 
@@ -100,7 +100,7 @@ def test_blocks_of_a_file_system_pass_after_a_kill_only_while_the_counters_prove
     at_work(info)
     put(info, 0, os.urandom(MIB))
     if restarted:
-        monkeypatch.setattr(asleft, "counters_of", lambda info: Counters(epoch="boot b"))
+        monkeypatch.setattr(resumeconsent, "counters_of", lambda info: Counters(epoch="boot b"))
 
     assert not asked(info, AT_WORK).unchanged
     assert asked(info, AT_WORK, ours=True).unchanged is passes

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.bothends import host_changes, link_errors, written_between
-from ssdbench.engine.flashcounter import learned_step
+from ssdbench.engine.changes import host_changes, link_errors, written_between
+from ssdbench.engine.drivelogs import learned_step
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import FlashWritten
 from ssdbench.units import GIB

@@ -14,8 +14,8 @@ import pytest
 
 from ssdbench.engine import claimedsession
 from ssdbench.engine.claimedsession import ClaimedSession
-from ssdbench.engine.flashcounter import STILL_S, FlashCounter
-from ssdbench.engine.heat import ThrottleWatch
+from ssdbench.engine.drivelogs import STILL_S, FlashCounter
+from ssdbench.engine.unitwatch import ThrottleWatch
 from ssdbench.errors import DeviceError
 from ssdbench.generator.base import Job, Running
 from ssdbench.model.finding import Code

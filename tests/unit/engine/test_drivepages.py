@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine import drivepages
-from ssdbench.engine.drivepages import store_pages
+from ssdbench.engine import drivelogs
+from ssdbench.engine.drivelogs import store_pages
 from ssdbench.errors import DeviceError
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import pages
@@ -19,7 +19,7 @@ FOUND = {"nvme smart log": bytes(range(256)) * 2, "nvme feature power": b"\x01\0
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drivepages, "kernel_name", lambda info: info.name.removeprefix("/dev/"))
+    monkeypatch.setattr(drivelogs, "kernel_name", lambda info: info.name.removeprefix("/dev/"))
     monkeypatch.setattr(pages, "read", lambda *_, **__: FOUND)
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine import progress
+from ssdbench.engine import events
+from ssdbench.engine.estimates import ANY, ends_after, learned, rate_hint
 from ssdbench.engine.events import Progress
-from ssdbench.engine.hints import ANY, ends_after, learned, rate_hint
 from ssdbench.engine.stage import StagePlan
 from ssdbench.model.found import FillDone, WarmUp
 from ssdbench.model.kind import StageKind
@@ -86,7 +86,7 @@ def test_the_range_moves_while_a_stage_is_at_work(at_work: float, share: float, 
 def test_a_fill_tells_when_the_run_ends_once_half_of_it_was_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, from_share: float, told: bool
 ) -> None:
-    monkeypatch.setattr(progress, "EVERY_S", 0.0)  # every second is told
+    monkeypatch.setattr(events, "EVERY_S", 0.0)  # every second is told
     run = ARun(tmp_path / "run", WearyDrive(noise=0.0)).precondition()
 
     run.go()

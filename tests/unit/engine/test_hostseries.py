@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.hostseries import HostSeries
+from ssdbench.engine.hostactivity import HostSeries
 from ssdbench.host.activity import Activity
 from ssdbench.model.finding import Code, Severity
 

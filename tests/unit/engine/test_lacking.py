@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ssdbench.engine.lacking import WaysIn, lacking, require_engines, require_zones
+from ssdbench.engine.preflight import WaysIn, lacking, require_engines, require_zones
 from ssdbench.errors import HostLacks
 from ssdbench.model.fitting import misfits
 from ssdbench.model.lbaformat import LbaFormat
@@ -112,7 +112,7 @@ def test_an_engine_is_looked_at_on_the_drive_as_its_format_will_make_it(
     text = "measure: [{sweep: {read: 100, engine: io_uring_cmd}}]\n"
     text += "purge: format\nlba_format: 4KiB\n"
     profile = load_profile(text, "p")
-    monkeypatch.setattr("ssdbench.engine.lacking.ways_in", lambda _: ALL)
+    monkeypatch.setattr("ssdbench.engine.preflight.ways_in", lambda _: ALL)
 
     assert not misfits(profile, drive)
     require_engines(profile, drive)
@@ -136,7 +136,7 @@ def test_a_mix_past_the_block_layer_is_refused_where_it_stands() -> None:
 def test_a_drive_whose_first_zone_cannot_be_begun_is_refused_where_fio_does_not_count_them(
     monkeypatch: pytest.MonkeyPatch, told: str, version: tuple[int, int], fails: bool
 ) -> None:
-    monkeypatch.setattr("ssdbench.engine.lacking.installed", lambda: (version, frozenset()))
+    monkeypatch.setattr("ssdbench.engine.preflight.installed", lambda: (version, frozenset()))
     drive = a_namespace(zone_bytes=1 << 20, facts={"zones": told})
 
     with pytest.raises(HostLacks, match="first fill would fail") if fails else nullcontext():

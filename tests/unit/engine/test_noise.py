@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ssdbench.engine.noise import HostWatch, disturbed, noise
+from ssdbench.engine.hostactivity import HostWatch, activity_between, disturbed
 from ssdbench.host.activity import Activity, ProcessTime, others
 from ssdbench.model.finding import Code, Severity
 
@@ -24,7 +24,7 @@ QUIET = replace(START, at_s=10.0, context_switches=3000, interrupts=1500)
 
 
 def test_a_quiet_host_disturbs_nothing() -> None:
-    seen = noise(START, QUIET)
+    seen = activity_between(START, QUIET)
 
     assert disturbed(seen) == []
     assert (seen.switches_per_s, seen.interrupts_per_s) == (200.0, 100.0)
@@ -41,7 +41,7 @@ def test_a_quiet_host_disturbs_nothing() -> None:
     ],
 )
 def test_each_disturbance_is_named_with_its_limit(after: Activity, words: str) -> None:
-    found = disturbed(noise(START, after))
+    found = disturbed(activity_between(START, after))
 
     assert len(found) == 1
     assert words in found[0].message
@@ -49,7 +49,7 @@ def test_each_disturbance_is_named_with_its_limit(after: Activity, words: str) -
 
 
 def test_the_numbers_of_a_disturbance_are_stored_with_their_limits() -> None:
-    (found,) = disturbed(noise(START, replace(QUIET, stolen_s=1.8, throttle_events=3)))
+    (found,) = disturbed(activity_between(START, replace(QUIET, stolen_s=1.8, throttle_events=3)))
 
     assert found.message.count(";") == 1
     assert found.numbers["stolen_percent"] == pytest.approx(2.0)
@@ -61,7 +61,7 @@ def test_the_numbers_of_a_disturbance_are_stored_with_their_limits() -> None:
 def test_just_below_the_limits_is_not_disturbed() -> None:
     after = replace(QUIET, stolen_s=1.39, others_s={"sshd": 7.4}, frequency_khz=2_860_000)
 
-    assert disturbed(noise(START, after)) == []
+    assert disturbed(activity_between(START, after)) == []
 
 
 def test_a_disturbed_repeat_is_kept_from_being_validated() -> None:

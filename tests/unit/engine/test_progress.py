@@ -1,7 +1,6 @@
 """What a user is told while a stage works."""
 
-from ssdbench.engine.events import Event, Progress
-from ssdbench.engine.progress import Reporter
+from ssdbench.engine.events import Event, Progress, Reporter
 from ssdbench.generator.base import Second
 
 

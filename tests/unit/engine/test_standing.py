@@ -1,8 +1,8 @@
 import pytest
 
+from ssdbench.engine.changes import FASTEST_BYTES_PER_S, UNSEEN_S, standing
 from ssdbench.engine.journal import Kind, Record
 from ssdbench.engine.session import KERNEL, SIMULATED, Counters
-from ssdbench.engine.standing import FASTEST_BYTES_PER_S, UNSEEN_S, standing
 
 GB = 10**9
 

@@ -13,8 +13,8 @@ from threading import Event, Thread
 
 import pytest
 
-from ssdbench.engine.door import Door
 from ssdbench.engine.fiorun import DOOR_AHEAD_S
+from ssdbench.engine.hostlock import HostLock
 from ssdbench.errors import HostLacks
 from ssdbench.fleet import contract
 from ssdbench.fleet.drive import Patience, State, measure
@@ -43,7 +43,7 @@ def windows(directory: Path) -> Iterator[list[int]]:
     counted, begun, over = [0], Event(), Event()
 
     def run() -> None:
-        door = Door(directory)
+        door = HostLock(directory)
         while not over.is_set():
             with door.shut_while(True):
                 tell(directory, "window")
@@ -69,7 +69,7 @@ def test_a_look_waits_for_the_end_of_a_window(
 ) -> None:
     monkeypatch.setattr(contract, "STAYS_S", 0)
     if not shut:
-        monkeypatch.setattr(Door, "shut", lambda self, wait_s=0.0: True)
+        monkeypatch.setattr(HostLock, "shut", lambda self, wait_s=0.0: True)
     job = replace(JOB, runs=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
     with windows(tmp_path / "run") as counted:
@@ -81,7 +81,7 @@ def test_a_look_waits_for_the_end_of_a_window(
 def test_the_next_call_comes_in_before_the_last_look_has_let_go_of_the_door(tmp_path: Path) -> None:
     job = replace(JOB, runs=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
-    door = Door(tmp_path / "run")
+    door = HostLock(tmp_path / "run")
     door.shut()
     door.open()
     contract.look(job, Here())
@@ -91,7 +91,7 @@ def test_the_next_call_comes_in_before_the_last_look_has_let_go_of_the_door(tmp_
 
 @pytest.mark.timed
 def test_nobody_inside_keeps_a_run_waiting_for_long(tmp_path: Path) -> None:
-    door = Door(tmp_path)
+    door = HostLock(tmp_path)
     assert door.shut()
     door.open()
     with (tmp_path / ROOM).open() as held, (tmp_path / GATE).open() as gate:

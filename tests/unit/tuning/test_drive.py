@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.hosting import our_clock, planned_host
+from ssdbench.engine.hostsettings import our_clock, planned_host
 from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Host, Switch

@@ -24,7 +24,7 @@ AGAIN_S = 0.05
 LET_IN_S = 0.02  # the kernel wakes who waits, who must get to run
 
 
-class Door:
+class HostLock:
     """Open at first. Without a directory it is none, as for a drive that has its own clock."""
 
     def __init__(self, directory: Path | None = None) -> None:

@@ -1,28 +1,97 @@
-"""What root agreed to, kept where nobody else can write.
-
-A run directory may lie anywhere and belong to anybody, so its manifest is no consent: root goes on
-with a run that destroys only where this host's own record names that run, its target and the very
-manifest. An ordinary user can only measure files and simulated drives, and needs no record.
-"""
+"""Decide whether a resumed run may go on: what root agreed to, and whether its target changed."""
 
 import os
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from ssdbench.engine.asleft import AsLeft
-from ssdbench.engine.journal import utc_now
+from ssdbench.engine.changes import Standing, standing
+from ssdbench.engine.claimedsession import counters_of, health_written_bytes
+from ssdbench.engine.journal import Record, utc_now
 from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.store import load
 from ssdbench.errors import TargetRefused
+from ssdbench.generator.fio.buffers import written_by_fio
 from ssdbench.host.files import make_private_directory, require_private, write_atomic
 from ssdbench.host.records import settings_directory
 from ssdbench.model.base import Model
 from ssdbench.model.consent import Consent
-from ssdbench.model.target import CONTENT, TargetInfo
-from ssdbench.target.consent import lacking
+from ssdbench.model.target import CONTENT, TargetInfo, TargetKind
+from ssdbench.target import content
+from ssdbench.target.consent import lacking, needed
+from ssdbench.target.content import Look, Remembered
 from ssdbench.target.guard import remaining
-from ssdbench.target.objection import DATA, Objection, options_of, refuse, way_out
+from ssdbench.target.objection import DATA, DESTROY, Objection, options_of, refuse, way_out
+
+
+@dataclass(frozen=True, slots=True)
+class AsLeft:
+    """What a look at the target of a run that goes on has shown."""
+
+    known: bool = True  # this host has a record of what that run left
+    against: tuple[Objection, ...] = ()  # what is otherwise now
+    seen: Look | None = None
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether what the run was allowed to overwrite is all that is there."""
+        return self.known and not self.against
+
+
+def is_watched(info: TargetInfo) -> bool:
+    """Whether what a target holds is recorded; simulated drives and the lab's disks are ours."""
+    return info.kind is TargetKind.FILE or needed(info)
+
+
+def as_left(info: TargetInfo, run: str, records: Sequence[Record], *, ours: bool) -> AsLeft:
+    """Compare a target with what `run` left there, by this host's record and the run's journal.
+
+    `ours`: the run may have left file systems. What a run that was killed had written since the
+    record was made is known by itself, as fio's; blocks of a file system are not, and pass only
+    while the counters show that nobody else wrote.
+    """
+    if not is_watched(info):
+        return AsLeft()
+    left = content.recalled(info)
+    is_own = left is not None and left.run == run
+    if info.kind is TargetKind.FILE and not is_own:
+        return AsLeft()  # the mark on a file says what it held when a run ended
+    try:
+        seen = content.look(info, also=left.digests if left is not None else ())
+    except OSError as error:
+        reason = f"cannot tell what it holds: {error.strerror or error}"
+        return AsLeft(against=(Objection(reason),))
+    if left is None or not is_own:
+        other = left is not None and left.run
+        why = "another run of ssdbench used it since" if other else ""
+        return AsLeft(False, (Objection(why, DATA),) if why else (), seen)
+    shown = _content_kept(info, records)
+    against = _against(left, seen, shown, ours=ours)
+    if info.kind is TargetKind.FILE:
+        against = [Objection(o.reason, (DESTROY, info.id)) for o in against]
+    return AsLeft(True, tuple(against), seen)
+
+
+def _content_kept(info: TargetInfo, records: Sequence[Record]) -> Standing:
+    now = counters_of(info)
+    if now.epoch:
+        now = now.model_copy(update={"log_bytes": health_written_bytes(info)})
+    return standing(records, now)
+
+
+def _against(left: Remembered, seen: Look, shown: Standing, *, ours: bool) -> list[Objection]:
+    found = content.came_since(
+        left,
+        seen,
+        written_by_us=written_by_fio,
+        ours=ours and left.at_work and shown.stands,
+    )
+    if shown.touched:
+        found.append(Objection(f"somebody else used it since: {shown.reason}", DATA))
+    return found
+
 
 AS_LEFT = AsLeft()
 NAME = "runs"  # below the settings directory
@@ -49,7 +118,7 @@ class Agreement:
 
     def note(self, kept: Manifest) -> None:
         """Keep on disk that root agreed to this run; nothing where no record is needed."""
-        if not needed(kept.target):
+        if not needs_record(kept.target):
             return
         make_private_directory(self._directory.parent)
         make_private_directory(self._directory)
@@ -93,7 +162,7 @@ class Agreement:
         self._kept = agreed
 
 
-def needed(info: TargetInfo) -> bool:
+def needs_record(info: TargetInfo) -> bool:
     """Whether going on with a run on a target takes a record: root, and something real."""
     return os.geteuid() == 0 and not info.simulated
 
@@ -117,7 +186,7 @@ def consent_to_go_on(
     nothing of what came since. Raises TargetRefused when nobody who counts agreed.
     """
     agreed = kept.consent
-    if needed(info):
+    if needs_record(info):
         record = agreement.find(kept)
         agreed, ours = _recorded(record, agreed)
         if record is None:

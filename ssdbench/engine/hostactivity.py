@@ -1,20 +1,118 @@
-"""The host while a repeat is measured: read every 10 s, stored, judged and summed up.
+"""Read the activity of the host while a unit is measured, store it as a series, and judge it.
 
 One reading costs some 5 ms of CPU time, which is less than 0.1 % of one CPU. A simulated drive in
 virtual time waits for us, so nothing is read for it.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from ssdbench.engine.noise import Noise, disturbed, noise
-from ssdbench.host.activity import Activity
+from ssdbench.host.activity import Activity, activity
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
+from ssdbench.model.findings.host import HostDisturbed
 from ssdbench.model.point import HostDuring
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a repeat may suffer before it counts as disturbed.
+
+    Chosen so that housekeeping of an idle server passes: 1 % of stolen time moves a rate by about
+    as much, a quarter of one CPU for others by less than the 4 % that repeats may differ.
+    """
+
+    stolen_share: float = 0.01  # of the CPUs' time
+    other_cpus: float = 0.25  # CPUs kept busy by others, on average
+    frequency_drop: float = 0.05  # between the start and the end
+    temperature_rise_c: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityBetween:
+    """What happened on the host between two readings."""
+
+    seconds: float
+    stolen_share: float
+    other_cpus: float
+    busiest: str  # of the others
+    frequency_drop: float | None
+    temperature_rise_c: float | None
+    throttle_events: int | None
+    switches_per_s: float
+    interrupts_per_s: float
+
+
+def activity_between(before: Activity, after: Activity) -> ActivityBetween:
+    """The difference of two readings."""
+    seconds = max(after.at_s - before.at_s, 1e-9)
+    capacity_s = seconds * max(after.cpus, 1)
+    others_s = sum(after.others_s.values()) - sum(before.others_s.values())
+    grown = {n: s - before.others_s.get(n, 0.0) for n, s in after.others_s.items()}
+    return ActivityBetween(
+        seconds=seconds,
+        stolen_share=max(0.0, after.stolen_s - before.stolen_s) / capacity_s,
+        other_cpus=max(0.0, others_s) / seconds,
+        busiest=max(grown, key=lambda name: grown[name], default=""),
+        frequency_drop=_frequency_drop(before.frequency_khz, after.frequency_khz),
+        temperature_rise_c=None
+        if before.temperature_c is None or after.temperature_c is None
+        else after.temperature_c - before.temperature_c,
+        throttle_events=None
+        if before.throttle_events is None or after.throttle_events is None
+        else after.throttle_events - before.throttle_events,
+        switches_per_s=(after.context_switches - before.context_switches) / seconds,
+        interrupts_per_s=(after.interrupts - before.interrupts) / seconds,
+    )
+
+
+def disturbed(seen: ActivityBetween, limits: Limits = Limits()) -> list[Finding]:
+    """At most one finding, with everything that was above its limit in it."""
+    drop = seen.frequency_drop
+    case = HostDisturbed(
+        stolen_percent=100 * seen.stolen_share,
+        other_cpus=seen.other_cpus,
+        busiest=seen.busiest,
+        frequency_drop_percent=None if drop is None else 100 * drop,
+        temperature_rise_c=seen.temperature_rise_c,
+        throttle_events=seen.throttle_events,
+        stolen_limit_percent=100 * limits.stolen_share,
+        other_cpus_limit=limits.other_cpus,
+        frequency_drop_limit_percent=100 * limits.frequency_drop,
+        temperature_rise_limit_c=limits.temperature_rise_c,
+    )
+    return [case.finding()] if case.reasons() else []
+
+
+class HostWatch:
+    """Reads the host before and after something; `simulated` looks at nothing."""
+
+    def __init__(
+        self,
+        *,
+        simulated: bool,
+        limits: Limits = Limits(),
+        read: Callable[[], Activity] = activity,
+    ) -> None:
+        self._limits = limits
+        self._read = read
+        self._before = None if simulated else read()
+
+    def findings(self) -> list[Finding]:
+        """At most one finding, with everything that was above its limit in it."""
+        if self._before is None:
+            return []
+        return disturbed(activity_between(self._before, self._read()), self._limits)
+
+
+def _frequency_drop(before: int | None, after: int | None) -> float | None:
+    return None if not before or after is None else 1 - after / before
+
 
 EVERY_S = 10.0  # of wall time
 MEASURED = "measure"
@@ -88,8 +186,8 @@ class HostSeries:
         if len(counted) < 2:
             return []
         first = counted[0].host
-        seen = noise(first, counted[-1].host)
-        all_seen = [noise(first, later.host) for later in counted[1:]]
+        seen = activity_between(first, counted[-1].host)
+        all_seen = [activity_between(first, later.host) for later in counted[1:]]
         worst = replace(
             seen,
             frequency_drop=_most(one.frequency_drop for one in all_seen),
@@ -103,8 +201,8 @@ class HostSeries:
         if len(counted) < 2:
             return None
         seconds = max(counted[-1].host.at_s - counted[0].host.at_s, 1e-9)
-        parts = [noise(a.host, b.host) for a, b in pairwise(counted)]
-        whole = noise(counted[0].host, counted[-1].host)
+        parts = [activity_between(a.host, b.host) for a, b in pairwise(counted)]
+        whole = activity_between(counted[0].host, counted[-1].host)
         clocks = [r.host.frequency_khz / 1000 for r in counted if r.host.frequency_khz is not None]
         return HostDuring(
             frequency_mhz_least=min(clocks, default=None),
@@ -124,7 +222,7 @@ class HostSeries:
         cpus = len(self._readings[0].host.interrupts_per_cpu)
         header = (*_COLUMNS, *(f"interrupts_per_s_cpu{n}" for n in range(cpus)))
         rows = (
-            _line(before, after, counts_foreign=self._counts_foreign)
+            _csv_line(before, after, counts_foreign=self._counts_foreign)
             for before, after in pairwise(self._readings)
         )
         lines = [",".join(header), *rows]
@@ -141,8 +239,8 @@ class HostSeries:
         self._foreign_ios = 0
 
 
-def _line(before: _Reading, after: _Reading, *, counts_foreign: bool) -> str:
-    seen: Noise = noise(before.host, after.host)
+def _csv_line(before: _Reading, after: _Reading, *, counts_foreign: bool) -> str:
+    seen: ActivityBetween = activity_between(before.host, after.host)
     host = after.host
     fields = (
         f"{after.t_s:.1f}".removesuffix(".0"),
@@ -168,3 +266,41 @@ def _per_cpu(before: Activity, after: Activity, seconds: float) -> tuple[float, 
 
 def _most(values: Iterator[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
+
+
+BETWEEN = "between"
+_SHORT_S = 1.0  # a pause between two starts that is not worth a reading of its own
+
+
+class TrialHost:
+    """Collects readings from the beginning of a stage on; the other I/O is not told apart."""
+
+    def __init__(self, path: Path, read: Callable[[], Activity]) -> None:
+        self._path = path
+        self._began = time.monotonic()
+        self._last_s = 0.0
+        self._series = HostSeries(simulated=False, read=read, counts_foreign=False)
+
+    @contextmanager
+    def start(self) -> Iterator[None]:
+        """One start, from before its program to after its end; the series so far is stored."""
+        if time.monotonic() - self._began - self._last_s > _SHORT_S:
+            self._mark(BETWEEN)
+        over = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(over,), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+        self._mark(MEASURED)
+        self._series.write(self._path)
+
+    def _watch(self, over: threading.Event) -> None:
+        while not over.wait(EVERY_S):
+            self._mark(MEASURED)
+
+    def _mark(self, phase: str) -> None:
+        self._last_s = time.monotonic() - self._began
+        self._series.mark(self._last_s, phase)

@@ -1,17 +1,21 @@
-"""The drive's own count of bytes to flash: how coarse it is, and when it may be believed.
+"""Read the drive's own logs: how many bytes went to flash, and its raw log pages."""
 
-OCP's Physical Media Units Written is a number of bytes, but drives bring it up to date at their
-leisure: a P5520 once a minute, in steps of 95 GiB. Two readings of it may be wrong by a step
-each. So the step is learned from all readings of a run, and both ends wait, on an idle drive, until
-a tick that was due has passed.
-"""
-
+import json
 import math
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 
+from ssdbench.errors import SsdbenchError
+from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.result import FlashWritten
+from ssdbench.model.target import TargetInfo
+from ssdbench.target import pages
+from ssdbench.target.inspect import kernel_name
 
 STILL_S = 65.0  # a counter that is brought up to date once a minute has then had its tick
 LONGEST_S = 200.0  # background work may move it for ever
@@ -70,3 +74,39 @@ def learned_step(values: Sequence[int]) -> int | None:
     if len(distinct) < LEAST_VALUES:
         return None
     return math.gcd(*(b - a for a, b in zip(distinct, distinct[1:], strict=False)))
+
+
+INDEX = "index.json"
+
+
+def store_pages(info: TargetInfo, directory: Path) -> None:
+    """Read every page of a drive and keep the bytes; nothing for what has no pages.
+
+    A drive that does not answer any more is said so in the index: that is evidence too. Raises
+    HostLacks when the directory cannot be written.
+    """
+    kernel = kernel_name(info)
+    if info.simulated or not kernel:
+        return
+    sysfs, fault, read = Sysfs(), "", pages.Pages()
+    try:
+        read = pages.read(kernel, Path(info.node), sysfs=sysfs)
+    except SsdbenchError as error:
+        fault = error.message
+    if not read and not fault:
+        return
+    make_directory(directory)
+    listed = [_stored(name, page, directory) for name, page in read.items()]
+    index = {"drive": info.id, "pages": listed, "fault": fault}
+    write_atomic(directory / INDEX, json.dumps(index, indent=1) + "\n")
+
+
+def _stored(name: str, page: bytes, directory: Path) -> dict[str, object]:
+    file = re.sub(r"[^a-z0-9]+", "-", name.lower()) + ".bin"
+    write_atomic(directory / file, page)
+    return {
+        "name": name,
+        "file": file,
+        "size_bytes": len(page),
+        "sha256": sha256(page).hexdigest(),
+    }
