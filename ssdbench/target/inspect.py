@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ssdbench import foreign
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
-from ssdbench.host import blockdev, zones
+from ssdbench.host import blockdev, regular, zones
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.loops import behind
 from ssdbench.host.sysfs import Sysfs, node_of
@@ -283,19 +283,26 @@ def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) 
 
 
 def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
-    """The file or device behind a loop device, which only root may ask, by its number."""
+    """Name the file or device behind a loop device by its number, and a file by its birth, too.
+
+    Only root may ask the loop device; others ask the path of its file.
+    """
     try:
-        if (backing := behind(kernel, sysfs=sysfs)) is not None:
-            return backing.device or str(backing.inode[1])
-        return "detached"
+        if (backing := behind(kernel, sysfs=sysfs)) is None:
+            return "detached"
+        device, inode = backing.device, backing.inode[1]
     except OSError:
-        pass
-    try:
-        status = Path(backing_file).stat()
-    except OSError:
-        return "unknown"
-    is_device = stat.S_ISBLK(status.st_mode)
-    return blockdev.major_minor(status.st_rdev) if is_device else str(status.st_ino)
+        try:
+            status = Path(backing_file).stat()
+        except OSError:
+            return "unknown"
+        device = blockdev.major_minor(status.st_rdev) if stat.S_ISBLK(status.st_mode) else ""
+        inode = status.st_ino
+    if device:
+        return device
+    # The number is given to another file once this one was removed.
+    born_ns = regular.born_ns(Path(backing_file), inode)
+    return str(inode) if born_ns is None else f"{inode}.{born_ns}"
 
 
 def page_facts(found: pages.Pages) -> dict[str, str]:

@@ -12,9 +12,10 @@ import pytest
 from ssdbench.errors import DeviceLost, TargetRefused
 from ssdbench.host import blockdev
 from ssdbench.host.command import run, spawn
+from ssdbench.host.regular import born_ns
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetKind
-from ssdbench.target import guard
+from ssdbench.target import consent, guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect
 from tests.support.devices import LoopDevice, attached_loop, shown_partitions
@@ -59,8 +60,56 @@ def test_an_empty_loop_device_passes_and_is_known_by_its_file(loop_device: LoopD
 
     assert info.kind is TargetKind.LOOP
     inode = loop_device.backing.stat().st_ino
-    assert info.id == f"loop:{loop_device.backing}:{loop_device.size_bytes}:0+0:{inode}"
+    thing = f"{inode}.{born_ns(loop_device.backing, inode)}"
+    assert info.id == f"loop:{loop_device.backing}:{loop_device.size_bytes}:0+0:{thing}"
     assert info.logical_block_bytes == loop_device.block_bytes
+
+
+def test_the_birth_of_a_file_is_the_one_that_stat_tells(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    told_s = float(run(["stat", "-c", "%.9W", str(file)]).stdout)
+
+    assert born_ns(file, file.stat().st_ino) == pytest.approx(told_s * 1e9, abs=1000)
+    assert born_ns(file, file.stat().st_ino + 1) is None
+    assert born_ns(tmp_path / "none", 1) is None
+
+
+def test_a_file_made_anew_with_the_same_inode_number_is_another_drive(tmp_path: Path) -> None:
+    def known(image: Path) -> tuple[str, int]:
+        with attached_loop(image) as device:
+            return inspect(str(device.node)).id, image.stat().st_ino
+
+    image, others = tmp_path / "disk.img", []
+    consented, inode = known(image)
+    image.unlink()
+    for number in range(100):  # ext4 gives the number that was freed last to the next file
+        others.append(image.rename(tmp_path / str(number)) if image.exists() else image)
+        image.touch()
+        if image.stat().st_ino == inode:
+            break
+
+    with attached_loop(image) as device:
+        info = inspect(str(device.node))
+        run(["mkfs.ext4", "-q", str(device.node)])
+        assert info.id != consented
+        with pytest.raises(TargetRefused, match="is not its own") as refusal:
+            consent.require_consent(info, Consent(identity=consented, overwrite=True))
+    assert info.id in str(refusal.value)
+
+
+def test_consent_in_the_words_of_an_older_version_is_asked_for_again(
+    loop_device: LoopDevice,
+) -> None:
+    info = inspect(str(loop_device.node))
+    older = info.id.rpartition(".")[0]
+    assert older.endswith(f":{loop_device.backing.stat().st_ino}")
+    run(["mkfs.ext4", "-q", str(loop_device.node)])
+
+    with pytest.raises(TargetRefused, match="is not its own") as refusal:
+        consent.require_consent(info, Consent(identity=older, overwrite=True))
+
+    assert info.id in str(refusal.value)
 
 
 def test_a_mounted_device_is_refused_even_with_signatures_overridden(
