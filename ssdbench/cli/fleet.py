@@ -190,7 +190,9 @@ def _planned(file: Path) -> "tuple[Fleet, Plan, str]":
     from ssdbench.fleet.inventory import read_consent, read_fleet
     from ssdbench.fleet.plan import plan
     from ssdbench.fleet.reach import reach_of
+    from ssdbench.host.files import require_utf8
 
+    require_utf8(file, "the name of the fleet file")  # its records and the runs lie beside it
     wanted = read_fleet(file)
     require_safe(wanted.engine)
     beside = file.parent / wanted.profile
@@ -206,7 +208,10 @@ def _locally(count: int, profile: str, output: Path) -> "tuple[Fleet, Plan, Reco
     from ssdbench.fleet.inventory import Fleet, Limits
     from ssdbench.fleet.plan import local_plan
     from ssdbench.fleet.records import Records
+    from ssdbench.host.files import require_utf8
 
+    require_utf8(Path(profile), "the profile's name")
+    require_utf8(output, "the name of the fleet's directory")
     _, text = read_profile(profile)
     cores = len(os.sched_getaffinity(0))
     output = output.absolute()

@@ -23,7 +23,7 @@ import click
 
 from ssdbench import __version__
 from ssdbench.cli.signals import heeded, interrupted_code
-from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused
+from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused, UsageError
 from ssdbench.foreign import lines, write_whole
 
 EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
@@ -209,6 +209,7 @@ def run(arguments: list[str]) -> int:
     as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
     place = Place(arguments=tuple(arguments))
     try:
+        _require_utf8_places()
         code = _invoke(arguments, place)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -226,6 +227,17 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last catch; the traceback goes to a file
         return _bug(error, place, as_json=as_json)
     return code if isinstance(code, int) else 0
+
+
+def _require_utf8_places() -> None:
+    """Raise UsageError for a directory of the environment that not every program could open."""
+    for name in ("TMPDIR", "SSDBENCH_SETTINGS"):
+        try:
+            os.environ.get(name, "").encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"the environment's {name} is not in UTF-8", hint="Set it to another directory."
+            ) from error
 
 
 def _invoke(arguments: list[str], place: Place) -> object:

@@ -243,8 +243,10 @@ def _work(wishes: "Asked", directory: Path, place: Place, child: "Child") -> int
 
 def _exported(wishes: "Asked", directory: Path) -> int:
     from ssdbench.cli.exportjobs import store
+    from ssdbench.host.files import require_utf8
     from ssdbench.suite.export import exported
 
+    require_utf8(Path(wishes.profile_name), "the profile's name")  # the README tells it
     files = exported(wishes)
     store(files, directory)
     answer(str(directory))

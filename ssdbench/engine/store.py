@@ -19,8 +19,8 @@ from zlib import crc32
 from pydantic import BaseModel, ValidationError
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import holds_huge_number, plain, read_regular, real
-from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.foreign import holds_huge_number, read_regular, real
+from ssdbench.host.files import make_directory, require_utf8, write_atomic
 from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult, StageResult
 
@@ -94,17 +94,11 @@ class RunStore:
 
     @staticmethod
     def require_new(path: Path) -> None:
-        """Raise UsageError when something is there already, or the name fits into no JSON file.
+        """Raise UsageError when something is there already, or the name is not UTF-8.
 
         Makes nothing.
         """
-        try:
-            str(path).encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"the run directory's name '{plain(str(path))}' is not in UTF-8",
-                hint="Choose another --output.",
-            ) from error
+        require_utf8(path, "the run directory's name")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise UsageError(
                 f"{path} exists already and is not empty",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.foreign import open_own
+from ssdbench.foreign import open_own, plain
 from ssdbench.model import records
 from ssdbench.units import format_size
 
@@ -18,6 +18,8 @@ LEAST_ROOM_BYTES = 1 << 16
 _RESUME = "`ssdbench resume` continues a run."
 _PLANTED = "Find out who put it there, and remove it."
 _NOT_YOURS = "Choose a directory that you can write to, or run the same command with sudo."
+_ELSEWHERE = "Choose another place."
+_OF_THE_KERNEL = ("/proc", "/sys")  # file systems that show the kernel and keep nothing
 WAYS_OUT = {  # of a file that cannot be written, by the error
     errno.ELOOP: _PLANTED,
     errno.ENXIO: _PLANTED,
@@ -90,6 +92,21 @@ def kept_at(variable: str, default: str) -> Path:
             f"{unfit.group()!r} in its name"
         )
     return path
+
+
+def require_utf8(path: Path, what: str) -> None:
+    """Raise UsageError for a name, with its directories, that is not in UTF-8.
+
+    It would fit into no JSON file that tells it, and not every program could open it. `what` begins
+    the sentence.
+    """
+    name = str(path.absolute())
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{what} '{plain(name)}' is not in UTF-8", hint="Rename it, or choose another one."
+        ) from error
 
 
 def require_private(path: Path) -> None:
@@ -263,8 +280,16 @@ def unwritable(path: Path, error: OSError) -> HostLacks:
     """The sentence for a file that could not be written, and what to do for that reason."""
     gone = _gone_above(path) if error.errno == errno.ENOENT else None
     why = f"{gone} is not there" if gone is not None else error.strerror
-    hint = WAYS_OUT.get(error.errno or 0, "Choose another place.")
+    hint = WAYS_OUT.get(error.errno or 0, _ELSEWHERE)
+    if kernels := _of_the_kernel(path):
+        why, hint = f"nobody can make files in {kernels}", _ELSEWHERE
     return HostLacks(f"{path} cannot be written: {why}", hint=hint)
+
+
+def _of_the_kernel(path: Path) -> str:
+    """The file system of the kernel that a path leads into; empty for any other."""
+    leads_to = Path(os.path.realpath(path))
+    return next((place for place in _OF_THE_KERNEL if leads_to.is_relative_to(place)), "")
 
 
 def _gone_above(path: Path) -> Path | None:

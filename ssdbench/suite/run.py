@@ -24,7 +24,7 @@ from ssdbench.engine.store import RunStore, load
 from ssdbench.engine.targets import claimed, require_able, require_generator
 from ssdbench.errors import SsdbenchError, TargetRefused
 from ssdbench.foreign import real
-from ssdbench.host.files import make_directory, remove_if_empty
+from ssdbench.host.files import make_directory, remove_if_empty, require_utf8
 from ssdbench.model.consent import Consent
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Applies, CapacityPlan, Profile
@@ -155,6 +155,7 @@ def resume(
     began the run, so that it overrides nothing that came on the target since. Raises SsdbenchError.
     """
     store = RunStore.open(run_path)
+    require_utf8(run_path, "the run directory's name")
     kept = kept or load(run_path / MANIFEST, Manifest)
     profile = load_profile(kept.profile_text, kept.profile_name)
     if not kept.target.simulated:

@@ -15,6 +15,7 @@ import pytest
 from ssdbench.cli.background import ended, worker
 from ssdbench.cli.main import run
 from tests.support.documents import checked
+from tests.support.page_runs import STORED, unpacked
 
 SMALL = """
 title: Small
@@ -26,6 +27,7 @@ window: 10s
 settle: {window: 10s, flat: 10s, spare: 1%, max_time: 20s}
 measure: [{sweep: {read: 100}}]
 """
+WITH_JOBS = SMALL.replace("sweep: {read: 100}", "fio: {file: j.fio}")
 LONG = SMALL.replace("repeats: 1", "repeats: 1000").replace("256MiB", "1GiB")
 
 
@@ -196,6 +198,94 @@ def test_a_run_directory_whose_name_is_no_utf_8_is_refused_before_the_run(
 
     assert "is not in UTF-8" in capfd.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def no_utf8(tmp_path: Path) -> Path:
+    """A directory whose name is not UTF-8, with a profile, its job file and a cut run in it."""
+    place = tmp_path / "\udcff"
+    place.mkdir()
+    (place / "p.yaml").write_text(WITH_JOBS)
+    (place / "j.fio").write_text("[a]\nrw=randread\nbs=4k\ntime_based\nruntime=2\n")
+    (place / "run").mkdir()
+    unpacked(STORED / "cut.tar.xz", place / "run")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["resume", "{}/run"], "the run directory's name"),
+        (["run", "{}/p.yaml", "--export-jobs", "{}/jobs"], "the profile's name"),
+        (["fleet", "run", "{}/fleet.yaml"], "the name of the fleet file"),
+        (["fleet", "run", "--local", "1", "--profile", "{}/p.yaml"], "the profile's name"),
+        (["fleet", "run", "--local", "1", "--output", "{}/o"], "the name of the fleet's directory"),
+    ],
+    ids=["resume", "exported jobs", "fleet file", "profile of a fleet", "directory of a fleet"],
+)
+def test_what_would_be_stored_below_a_name_that_is_no_utf_8_is_refused_before_anything_is_done(
+    words: list[str], says: str, no_utf8: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(no_utf8.rglob("*"))
+
+    assert run([word.format(no_utf8) for word in words]) == 2
+
+    said = capfd.readouterr().err
+    assert says in said
+    assert "is not in UTF-8" in said
+    assert sorted(no_utf8.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "{}/p.yaml"],
+        ["run", "{}/p.yaml", "--output", "{}/../out", "--max-time", "40s"],
+        ["report", "{}/run"],
+        ["report", "{}/run", "--format", "openmetrics", "--output", "{}/o.txt"],
+        ["capacity", "{}/run", "--iops", "10", "--json"],
+    ],
+    ids=lambda words: " ".join(words[:3]),
+)
+def test_what_is_only_read_below_such_a_name_is_read(
+    words: list[str], no_utf8: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = str(no_utf8.parent / "out")
+
+    code = run([out if word == "{}/../out" else word.format(no_utf8) for word in words])
+
+    assert code in (0, 1), capfd.readouterr().err
+
+
+@pytest.mark.parametrize("variable", ["TMPDIR", "SSDBENCH_SETTINGS"])
+def test_a_directory_of_the_environment_that_is_no_utf_8_is_told_before_the_run(
+    variable: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(variable, f"{tmp_path}/\udcff")
+
+    assert run(["run", "demo", "--output", str(tmp_path / "run")]) == 2
+
+    assert f"the environment's {variable} is not in UTF-8" in capfd.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["/proc", "/sys", "/proc/self/fdinfo", "link"])
+def test_a_run_directory_in_a_file_system_of_the_kernel_is_told_why_it_cannot_be(
+    place: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "link").symlink_to("/proc")
+    root = "/sys" if place == "/sys" else "/proc"
+
+    assert run(["run", "demo", "--output", str(tmp_path / place / "x")]) == 4
+
+    said = capfd.readouterr().err
+    assert f"nobody can make files in {root}" in said
+    assert "renamed" not in said
+    assert "sudo" not in said
+    assert "hint: Choose another place." in said
 
 
 @pytest.fixture
