@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
-from ssdbench.generator.fio.pace import due_us, poisson_seed, shares
+from ssdbench.generator.fio.arrivals import due_us, poisson_seed, shares
 from ssdbench.model.workload import Pattern, Workload
 from ssdbench.sim import loop
 from ssdbench.sim.core import Drive, Op

@@ -14,10 +14,9 @@ from ssdbench.engine.session import KERNEL, Counters
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks, UsageError
 from ssdbench.generator.base import Generator, JobOutcome
 from ssdbench.generator.fio.attachment import DirectoryAttachment, Way, attachment
-from ssdbench.generator.fio.ceiling import ceiling_iops
+from ssdbench.generator.fio.dryruns import ceiling_iops, placed
 from ssdbench.generator.fio.passthrough import Passing
-from ssdbench.generator.fio.placement import placed
-from ssdbench.generator.fio.together import Together, run_together
+from ssdbench.generator.fio.sections import Together, run_together
 from ssdbench.generator.slam import Slam
 from ssdbench.host.command import Process
 from ssdbench.host.counters import disk_counters

@@ -13,7 +13,7 @@ from ssdbench.engine.session import StartsTogether
 from ssdbench.engine.stage import Context
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Outcome, Running, Second
-from ssdbench.generator.fio.together import Together
+from ssdbench.generator.fio.sections import Together
 from ssdbench.host.command import Process
 from ssdbench.model import rundirectory
 from ssdbench.model.rundirectory import FIO

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ssdbench.errors import UsageError
-from ssdbench.generator.fio.placement import read_back, require_numa
+from ssdbench.generator.fio.dryruns import read_back, require_numa
 from ssdbench.host import kmod
 from ssdbench.host.affinity import Pinned
 from ssdbench.host.atasecurity import PASSWORD

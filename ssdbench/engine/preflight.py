@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from ssdbench.errors import HostLacks
 from ssdbench.generator.fio.driver import installed
-from ssdbench.generator.fio.ioengines import OPTIONS
+from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS
 from ssdbench.host import iouring
 from ssdbench.host.nvme import generic_node
 from ssdbench.host.sysfs import Sysfs
@@ -277,7 +277,7 @@ def lacking(
         return ""
     if info is not None and (why := engine_obstacle(engine, info)):
         return why
-    fio = str(OPTIONS[engine]["ioengine"])
+    fio = str(ENGINE_OPTIONS[engine]["ioengine"])
     if fio not in found.fio_engines:
         return f"this fio was built without its {fio} engine"
     if found.refused:

@@ -13,7 +13,7 @@ from ssdbench.engine.journal import Record, utc_now
 from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.store import load
 from ssdbench.errors import TargetRefused
-from ssdbench.generator.fio.buffers import written_by_fio
+from ssdbench.generator.fio.jobfile import written_by_fio
 from ssdbench.host.files import make_private_directory, require_private, write_atomic
 from ssdbench.host.records import settings_directory
 from ssdbench.model.base import Model

@@ -34,7 +34,7 @@ from ssdbench.engine.units import own_findings
 from ssdbench.engine.unitwatch import UnitWatch
 from ssdbench.engine.verdict import answer_verdict, inherited
 from ssdbench.generator.base import Job, Outcome
-from ssdbench.generator.fio.pace import offered_iops
+from ssdbench.generator.fio.arrivals import offered_iops
 from ssdbench.host.files import write_atomic
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.rates import RateFound, RateStep

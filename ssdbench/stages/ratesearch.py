@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from ssdbench.generator.fio.pace import most_threads
+from ssdbench.generator.fio.arrivals import most_threads
 from ssdbench.model.rates import RateStep
 from ssdbench.model.workload import Workload
 from ssdbench.stats.openloop import GROWTH, NEARBY, Search

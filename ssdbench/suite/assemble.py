@@ -7,7 +7,7 @@ from typing import assert_never
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import Misplaced, UsageError
-from ssdbench.generator.fio.placement import POLICY
+from ssdbench.generator.fio.dryruns import POLICY
 from ssdbench.model import asked
 from ssdbench.model.acceptfit import loads
 from ssdbench.model.profile import Fill, Host, Profile, Purge, Switch

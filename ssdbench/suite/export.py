@@ -11,8 +11,7 @@ from ssdbench.engine.stage import AnyStage, derived_seed
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.attachment import ENGINE
-from ssdbench.generator.fio.ioengines import OPTIONS
-from ssdbench.generator.fio.jobfile import filename, jobfile
+from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, filename, jobfile
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import IoEngine, Workload
 from ssdbench.stages.points import PointStage
@@ -149,4 +148,4 @@ def _way(info: TargetInfo, engine: IoEngine = IoEngine.LIBAIO) -> dict[str, str 
         way["filename"] = name.replace("/nvme", "/ng")
     if info.zone_bytes:
         way |= {"zonemode": "zbd", "size": info.end_bytes}
-    return {**way, **OPTIONS[engine]}
+    return {**way, **ENGINE_OPTIONS[engine]}

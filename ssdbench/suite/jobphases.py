@@ -6,7 +6,7 @@ from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.driver import complaint
 from ssdbench.generator.fio.jobfile import jobfile
-from ssdbench.generator.fio.measuredjobs import (
+from ssdbench.generator.fio.userworkloads import (
     MeasuredJobs,
     Phase,
     Room,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ssdbench.generator.fio.measuredjobs import MeasuredJobs
+from ssdbench.generator.fio.userworkloads import MeasuredJobs
 from ssdbench.model import asked
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdbench.generator.fio.ceiling import ceiling_iops
+from ssdbench.generator.fio.dryruns import ceiling_iops
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.units import GIB, MIB
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.claimedsession import ClaimedSession
-from ssdbench.generator.fio.together import Together
+from ssdbench.generator.fio.sections import Together
 from ssdbench.host.command import Process, run
 from ssdbench.model.compared import Comparison
 from ssdbench.model.kind import StageKind

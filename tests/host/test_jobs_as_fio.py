@@ -15,8 +15,8 @@ import pytest
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.jobfile import jobfile
-from ssdbench.generator.fio.measuredjobs import Room, measured_jobs
 from ssdbench.generator.fio.userjobs import ON_THE_DRIVE, for_simulated_drive, job_file
+from ssdbench.generator.fio.userworkloads import Room, measured_jobs
 from ssdbench.model.workload import Stream
 from ssdbench.sim import native_files
 from ssdbench.sim.drive import SimDrive

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks
-from ssdbench.generator.fio.placement import read_back, require_numa
+from ssdbench.generator.fio.dryruns import read_back, require_numa
 from ssdbench.host.command import spawn
 from ssdbench.host.numa import Policy, policy_of
 

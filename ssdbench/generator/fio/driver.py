@@ -17,13 +17,12 @@ from typing import Self
 from ssdbench.errors import HostLacks
 from ssdbench.foreign import plain, write_whole
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
-from ssdbench.generator.fio import due, jobfile, logs
+from ssdbench.generator.fio import jobfile, logs
 from ssdbench.generator.fio.attachment import Attachment, Way
-from ssdbench.generator.fio.ioengines import OPTIONS, engine_of
+from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, engine_of
 from ssdbench.generator.fio.layout import sections
-from ssdbench.generator.fio.output import Report, engines_of, version_of
+from ssdbench.generator.fio.output import Asked, Ending, Report, believed, engines_of, version_of
 from ssdbench.generator.fio.sampling import Feed
-from ssdbench.generator.fio.verdict import Asked, Ending, believed
 from ssdbench.host import command, files, packed
 from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.histogram import Histogram
@@ -116,7 +115,7 @@ class Fio:
         """
         if not jobs:
             raise ValueError("nothing to start: the list of jobs is empty")
-        engine = OPTIONS[engine_of(jobs)]
+        engine = ENGINE_OPTIONS[engine_of(jobs)]
         usable(str(engine.get("ioengine", self._attachment.engine)))
         self._attachment.check()
         self._attachment.require(jobs)
@@ -385,7 +384,7 @@ class FioOutcome:
         if [one.name for one in self.planned if one.latency_log] != [job] or len(self.planned) > 1:
             raise ValueError(f"a start of {job} alone, with a log, tells when requests were due")
         (planned,) = self.planned
-        return due.requests(
+        return logs.due_requests(
             planned,
             sections(planned),
             (

@@ -1,11 +1,17 @@
-"""Workloads as the text of a fio job file; pure.
+"""Write workloads as the text of a fio job file; pure.
 
 fio reads `4KiB` as 4000 bytes, so every size is an integer of bytes. The options that close a
 trap of fio say which.
+
+With `refill_buffers` fio fills each buffer anew from one random number: in four rows of 64-bit
+words, side by side, each word is the one before it in its row times a constant (fio 3.33,
+lib/rand.c `__fill_random_buf`, hash.h `GOLDEN_RATIO_64`). Other data follows that rule in a sector
+of 512 bytes by chance once in 2 ** 3840. What compresses by a share ends with zeros.
 """
 
 import math
 import re
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +20,7 @@ from ssdbench.generator.base import Job
 from ssdbench.generator.fio.layout import Section, largest_block, sections, wants_lfsr
 from ssdbench.host import packed
 from ssdbench.host.names import Reader, written
-from ssdbench.model.workload import Arrivals, Content, Pattern, Workload
+from ssdbench.model.workload import Arrivals, Content, IoEngine, Pattern, Workload
 
 Options = Mapping[str, str | int]
 
@@ -318,3 +324,53 @@ def _entries(job: Job, section: Section) -> int:
         return most
     smallest = min((size for size, _ in job.workload.block_split or ()), default=0)
     return min(most, max(least, job.total_bytes // (smallest or job.workload.block_bytes) + 1))
+
+
+_FIXED: Options = {"ioengine": "io_uring", "fixedbufs": 1, "registerfiles": 1}
+ENGINE_OPTIONS: Mapping[IoEngine, Options] = {
+    IoEngine.LIBAIO: {},  # what a target is reached with anyway
+    IoEngine.IO_URING: {"ioengine": "io_uring"},
+    IoEngine.IO_URING_FIXED: _FIXED,
+    IoEngine.IO_URING_POLLED: {**_FIXED, "hipri": 1},
+    IoEngine.IO_URING_CMD: {"ioengine": "io_uring_cmd", "cmd_type": "nvme"},
+}
+
+
+def engine_of(jobs: Sequence[Job]) -> IoEngine:
+    """The engine of all jobs of a start. Raises ValueError where they have several."""
+    found = {job.workload.engine for job in jobs}
+    if len(found) != 1:
+        raise ValueError("the jobs of one start have one engine")
+    return found.pop()
+
+
+GOLDEN_RATIO = 0x61C8864680B583EB
+SECTOR_BYTES = 512
+_WORDS = struct.Struct(f"={SECTOR_BYTES // 8}Q")
+_MASK = (1 << 64) - 1
+# Rows side by side: 1 before fio 3.15 and for what is shorter than a row.
+_ROWS = (4, 1, 2, 8, 16)
+_LEAST_STEPS = 8  # words that must follow the rule, where zeros end a sector
+
+
+def written_by_fio(data: bytes) -> bool:
+    """Whether each sector of some data is what fio writes, or nothing but zeros or ones.
+
+    One sector at least must be fio's. Data whose length is no multiple of a sector is not.
+    """
+    if not data or len(data) % SECTOR_BYTES:
+        return False
+    sectors = [data[at : at + SECTOR_BYTES] for at in range(0, len(data), SECTOR_BYTES)]
+    filled = [s for s in sectors if s.strip(b"\0") and s.strip(b"\xff")]
+    return bool(filled) and all(_follows(_WORDS.unpack(sector)) for sector in filled)
+
+
+def _follows(words: Sequence[int]) -> bool:
+    end = len(words)
+    while end and not words[end - 1]:
+        end -= 1
+    return any(
+        end - rows >= _LEAST_STEPS
+        and all(words[n] * GOLDEN_RATIO & _MASK == words[n + rows] for n in range(end - rows))
+        for rows in _ROWS
+    )

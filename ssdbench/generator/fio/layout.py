@@ -6,7 +6,7 @@ from itertools import groupby, islice
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
-from ssdbench.generator.fio.pace import Pace, shares
+from ssdbench.generator.fio.arrivals import Pace, shares
 from ssdbench.model.workload import Arrivals, Pattern, Workload
 
 LFSR_FROM_BLOCKS = 1 << 26  # a random map of more blocks than this costs over 8 MiB: use an LFSR

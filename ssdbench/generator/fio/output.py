@@ -1,11 +1,26 @@
-"""What fio reports (`json+`) as outcomes; pure: text in, values out."""
+"""Read fio's report (`json+`) and decide whether the run of fio may be believed; pure.
 
+fio ends with status 0 over a vanished device, reads 0 bytes without an error, and reports error 0
+beside a status of 1: no sign is trusted alone.
+"""
+
+import errno
+import os
 import re
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any
+from typing import Any, Protocol
 
+from ssdbench.errors import (
+    CommandFailed,
+    DeviceError,
+    DeviceLost,
+    HostLacks,
+    SsdbenchError,
+    UsageError,
+)
 from ssdbench.foreign import json_object, plain
 from ssdbench.generator.base import Direction, JobOutcome
 from ssdbench.stats.histogram import Histogram
@@ -171,3 +186,208 @@ def _direction(sides: Sequence[Json]) -> Direction:
 def _histogram(side: Json) -> Histogram:
     bins = side["lat_ns"].get("bins", {})
     return Histogram.from_bins({_count(int(ns)): _count(count) for ns, count in bins.items()})
+
+
+STATUS_AFTER_SIGINT = 128
+EARLY_S = 1.0  # a timed job that ends this much too early did not end by its clock
+
+_GONE = {errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN, errno.ENOENT, errno.ENOMEDIUM}
+_OURS = {errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
+_TOO_MANY_ZONES = {errno.EOVERFLOW, errno.ETOOMANYREFS}  # active, open
+_IO_ERROR = re.compile(
+    r"io_u error on file (?P<file>.+?): (?P<text>Too many references: cannot splice|[^:]+): "
+    r"(?P<direction>\w+) offset=(?P<offset>\d+)"
+)
+# What the library of virtual time says before it ends fio (native/vt.h: VT_EXIT_…).
+_REFUSAL = re.compile(r"^ssdbench: (?P<text>.+)$", re.MULTILINE)
+_LIBRARY: dict[int, type[SsdbenchError]] = {
+    95: UsageError,  # an option that virtual time cannot honour
+    96: DeviceError,  # nothing can ever happen again
+    97: HostLacks,  # state, page and library do not fit together
+    98: HostLacks,  # whoever steered fio is gone
+    99: HostLacks,  # the disk under the drive's files is full or fails
+}
+_DISK = 99
+_DISK_HINT = (
+    "free some space on the disk of that file, or mend it, then go on with `ssdbench resume`"
+)
+_LIBRARY_HINT = (
+    "if ssdbench was updated or its native parts were rebuilt during the run, go on with "
+    "`ssdbench resume`"
+)
+_MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
+
+
+class Asked(Protocol):
+    """What one job was to do: its name, its reporting groups, and when it ends by itself."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def runtime_s(self) -> float | None: ...
+    @property
+    def total_bytes(self) -> int | None: ...
+    @property
+    def groups(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run of fio ended."""
+
+    argv: tuple[str, ...]
+    status: int
+    output: str  # the report with whatever surrounds it
+    stderr: str
+    stopped: bool  # we asked it to end
+    target: str  # the name for people
+    hung_s: float | None = None  # no I/O finished for so long, and we killed it
+    late_s: float | None = None  # it had not ended after so long, and we killed it
+
+    @property
+    def badly(self) -> bool:
+        """Whether the status alone speaks against it."""
+        return self.status not in ({0, STATUS_AFTER_SIGINT} if self.stopped else {0})
+
+
+def believed(ending: Ending, jobs: Sequence[Asked]) -> Report:
+    """The report of a run, once nothing speaks against it.
+
+    Raises DeviceError, DeviceLost, HostLacks or CommandFailed (fio crashed, or cut its report).
+    """
+    if ending.hung_s is not None:
+        raise DeviceError(
+            f"{ending.target}: no I/O finished for {ending.hung_s:.0f} s, so fio was killed",
+            hint="look at the kernel's log (`dmesg`) for what the drive did",
+        )
+    if ending.late_s is not None:
+        raise DeviceError(
+            f"{ending.target}: fio had not ended after {ending.late_s:.0f} s and was killed",
+            hint="look at the kernel's log (`dmesg`) for what the drive did",
+        )
+    if (refusal := _REFUSAL.search(ending.stderr)) and ending.status in _LIBRARY:
+        raise _LIBRARY[ending.status](
+            f"{ending.target}: the simulated drive ended fio: {refusal['text']}",
+            hint=_DISK_HINT if ending.status == _DISK else _LIBRARY_HINT,
+        )
+    try:
+        report = parse(
+            ending.output, [job.name for job in jobs], groups_of=[j.groups for j in jobs]
+        )
+    except CutShort as error:
+        raise _without_report(ending, error) from error
+    _check_errors(ending, report)
+    if ending.badly:
+        raise _failed(ending)
+    for job, group in zip(jobs, report.groups, strict=True):
+        _check_work(ending, job, group)
+    return report
+
+
+def _without_report(ending: Ending, error: CutShort) -> SsdbenchError:
+    seen = _io_error(ending)
+    if seen is not None:
+        return seen
+    if ending.badly:
+        return _failed(ending)
+    return CommandFailed(
+        ending.argv,
+        ending.status,
+        str(error),
+        hint="look whether the disk of the run directory is full, then go on with "
+        "`ssdbench resume`",
+    )
+
+
+def _failed(ending: Ending) -> SsdbenchError:
+    said = _last_message(ending)
+    if ending.status == -signal.SIGKILL:
+        hint = "look in the kernel's log (`dmesg`) whether memory ran out and fio was killed for it"
+        return CommandFailed(ending.argv, ending.status, said, hint=hint)
+    for number in (*_GONE, *_OURS):
+        if os.strerror(number) in said:
+            return _named(ending, number, said)
+    return CommandFailed(ending.argv, ending.status, said)
+
+
+def _check_errors(ending: Ending, report: Report) -> None:
+    number = next((group.error for group in report.groups if group.error), 0)
+    if number:
+        raise _io_error(ending) or _named(ending, number, _last_message(ending))
+    if any(group.short_ios or group.dropped_ios for group in report.groups):
+        raise DeviceLost(
+            f"{ending.target}: an I/O moved fewer bytes than asked, as on a drive that shrank",
+            hint="check that the drive is still there, then start again",
+        )
+    if any(group.errors_seen for group in report.groups):
+        raise _io_error(ending) or DeviceError(f"{ending.target}: fio counted I/O errors")
+
+
+def _check_work(ending: Ending, job: Asked, group: Group) -> None:
+    done = group.outcome.read.bytes + group.outcome.write.bytes
+    ran_s = max(group.outcome.read.runtime_s, group.outcome.write.runtime_s)
+    if ending.stopped:
+        return
+    if not group.outcome.read.ios + group.outcome.write.ios:
+        raise DeviceLost(
+            f"{ending.target}: fio did no I/O at all in {job.name}, and gave no reason"
+        )
+    timed = job.runtime_s is not None
+    if job.total_bytes is not None and done < job.total_bytes and not timed:
+        raise DeviceLost(
+            f"{ending.target}: fio ended {job.name} after {done} of {job.total_bytes} bytes",
+            hint="check that the drive is still there and as large as it was",
+        )
+    if job.runtime_s is not None and job.total_bytes is None and ran_s < job.runtime_s - EARLY_S:
+        raise DeviceLost(
+            f"{ending.target}: fio ended {job.name} after {ran_s:.1f} of {job.runtime_s:g} s",
+            hint="check that the drive is still there and as large as it was",
+        )
+
+
+def _io_error(ending: Ending) -> DeviceError | None:
+    match = _IO_ERROR.search(ending.stderr) or _IO_ERROR.search(ending.output)
+    if not match:
+        return None
+    number = _error_number(match["text"].strip())
+    kind = DeviceLost if number in _GONE else DeviceError
+    name = errno.errorcode.get(number, "unknown error")
+    hint = "look at the kernel's log (`dmesg`) and the drive's SMART data"
+    if number in _TOO_MANY_ZONES:
+        hint = (
+            "more zones are begun than the drive allows: "
+            f"`blkzone reset {ending.target}` empties them, and erases all of it"
+        )
+    return kind(
+        f"{ending.target}: a {match['direction']} at byte {match['offset']} failed with {name} "
+        f"({match['text'].strip()})",
+        hint=hint,
+    )
+
+
+def _named(ending: Ending, number: int, said: str) -> SsdbenchError:
+    name = f"{errno.errorcode.get(number, number)} ({os.strerror(number)})"
+    if number in _GONE:
+        return DeviceLost(f"{ending.target} is gone: fio got {name}: {said}")
+    if number == errno.EAGAIN:
+        return HostLacks(
+            f"fio got {name}: {said}",
+            hint="the kernel may be out of asynchronous I/O contexts: raise fs.aio-max-nr",
+        )
+    if number in _OURS:
+        return HostLacks(
+            f"fio got {name}: {said}", hint="give ssdbench the rights or memory it lacks"
+        )
+    return DeviceError(f"{ending.target}: fio got {name}: {said}")
+
+
+def _last_message(ending: Ending) -> str:
+    before_report = re.split(r"^\{", ending.output, maxsplit=1, flags=re.MULTILINE)[0]
+    lines = [line.strip() for line in (before_report + "\n" + ending.stderr).splitlines()]
+    lines = [line for line in lines if line]
+    telling = [line for line in lines if _MESSAGE.match(line)]
+    return (telling or lines or ["fio printed nothing"])[-1]
+
+
+def _error_number(text: str) -> int:
+    return next((number for number in errno.errorcode if os.strerror(number) == text), 0)

@@ -12,8 +12,7 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Running
 from ssdbench.generator.fio.attachment import ROOT, STALL_S, Attachment, DeviceAttachment
 from ssdbench.generator.fio.driver import Fio
-from ssdbench.generator.fio.ioengines import engine_of
-from ssdbench.generator.fio.jobfile import Options
+from ssdbench.generator.fio.jobfile import Options, engine_of
 from ssdbench.generator.fio.output import CutShort, parse
 from ssdbench.generator.fio.sampling import DeviceMeter, Feed, KernelFeed, Meter, Reading, one_block
 from ssdbench.host import nvme, regular

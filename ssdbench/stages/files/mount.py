@@ -18,7 +18,7 @@ from ssdbench.engine.journal import StageJournal
 from ssdbench.engine.stage import Context, derived_seed
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.generator.fio.together import Together
+from ssdbench.generator.fio.sections import Together
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.host.sysfs import node_of
 from ssdbench.stages.host.trial import lease

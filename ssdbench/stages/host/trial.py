@@ -28,7 +28,7 @@ from ssdbench.engine.stage import (
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import JobOutcome
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.generator.fio.together import Together
+from ssdbench.generator.fio.sections import Together
 from ssdbench.host.counters import disk_counters
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model.compared import ComparedKind, Comparison, FileSystemComparison, Median

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.generator.fio.buffers import GOLDEN_RATIO, written_by_fio
+from ssdbench.generator.fio.jobfile import GOLDEN_RATIO, written_by_fio
 from ssdbench.host.command import run
 
 SIZE = 1 << 18

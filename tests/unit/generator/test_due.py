@@ -7,7 +7,7 @@ import pytest
 
 from ssdbench.errors import HostLacks
 from ssdbench.generator.base import Job
-from ssdbench.generator.fio import due
+from ssdbench.generator.fio import logs
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.layout import sections
 from ssdbench.generator.fio.simulated import SimAttachment
@@ -85,7 +85,7 @@ def test_a_fio_with_another_schedule_is_refused() -> None:
     job = a_job(rate_iops=1000.0, numjobs=1, read_percent=100, arrivals=Arrivals.POISSON)
     count = 900
     at_ms = np.sort(np.random.default_rng(1).integers(0, 1000, count))
-    log = due.Logged(1, at_ms, np.full(count, 50_000), np.zeros(count, dtype=np.int64))
+    log = logs.Logged(1, at_ms, np.full(count, 50_000), np.zeros(count, dtype=np.int64))
 
     with pytest.raises(HostLacks, match="other times"):
-        due.requests(job, sections(job), [log], origin_ms=0.0, end_s=1.0)
+        logs.due_requests(job, sections(job), [log], origin_ms=0.0, end_s=1.0)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
+from ssdbench.generator.fio.arrivals import offered_iops
 from ssdbench.generator.fio.jobfile import filename, jobfile
 from ssdbench.generator.fio.layout import sections
-from ssdbench.generator.fio.pace import offered_iops
 from ssdbench.model.workload import Arrivals, Content, Pattern
 from ssdbench.units import TIB
 from tests.support.goldens import assert_golden

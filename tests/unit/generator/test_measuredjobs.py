@@ -8,13 +8,8 @@ import pytest
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.jobfile import jobfile
-from ssdbench.generator.fio.jobvalues import fio_bytes
-from ssdbench.generator.fio.measuredjobs import (
-    MeasuredJobs,
-    Room,
-    measured_jobs,
-    uncapped,
-)
+from ssdbench.generator.fio.useroptions import fio_bytes
+from ssdbench.generator.fio.userworkloads import MeasuredJobs, Room, measured_jobs, uncapped
 from ssdbench.model.workload import Content, Pattern, Stream
 from ssdbench.units import GIB, MIB
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.generator.fio.ioengines import engine_of
+from ssdbench.generator.fio.jobfile import engine_of
 from ssdbench.generator.fio.passthrough import PassthroughMeter, _directions
 from ssdbench.generator.fio.sampling import Reading
 from ssdbench.generator.slam import objections

@@ -9,8 +9,8 @@ import pytest
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.driver import Fio, FioOutcome
-from ssdbench.generator.fio.measuredjobs import Room, measured_jobs
 from ssdbench.generator.fio.simulated import SimAttachment
+from ssdbench.generator.fio.userworkloads import Room, measured_jobs
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
 from ssdbench.units import MIB

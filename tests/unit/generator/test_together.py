@@ -9,7 +9,7 @@ import pytest
 from ssdbench.errors import CommandFailed, DeviceError, DeviceLost
 from ssdbench.generator.fio.attachment import DirectoryAttachment
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.generator.fio.together import Together, run_together
+from ssdbench.generator.fio.sections import Together, run_together
 from ssdbench.host.command import Process
 from tests.support.fakefio import FakeFio, a_job, a_report
 

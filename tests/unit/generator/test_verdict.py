@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ssdbench.errors import CommandFailed, DeviceError, DeviceLost, HostLacks
-from ssdbench.generator.fio.verdict import Ending, believed
+from ssdbench.generator.fio.output import Ending, believed
 from tests.support.fakefio import a_job as reported
 from tests.support.fakefio import a_report
 from tests.unit.generator.jobs import a_job

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks
-from ssdbench.generator.fio.placement import offers, placed
+from ssdbench.generator.fio.dryruns import offers, placed
 from ssdbench.host.numa import policy_of
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Topology, topology

@@ -12,27 +12,6 @@ from dataclasses import dataclass, field
 
 from ssdbench.errors import UsageError
 from ssdbench.foreign import plain
-from ssdbench.generator.fio.joboptions import (
-    BUFFERS,
-    PACE,
-    PRIORITY,
-    REQUESTS,
-    known,
-    place_of,
-    shown,
-)
-from ssdbench.generator.fio.jobrates import offered
-from ssdbench.generator.fio.jobsizes import Sizes, sizes_of
-from ssdbench.generator.fio.jobvalues import (
-    Way,
-    direction,
-    fio_bytes,
-    flushes,
-    is_on,
-    is_set,
-    over,
-    whole_number,
-)
 from ssdbench.generator.fio.userjobs import (
     ASYNCHRONOUS,
     DEFAULT_ENGINE,
@@ -42,6 +21,24 @@ from ssdbench.generator.fio.userjobs import (
     job_file,
 )
 from ssdbench.generator.fio.userjobs import Section as UserSection
+from ssdbench.generator.fio.useroptions import (
+    BUFFERS,
+    PACE,
+    PRIORITY,
+    REQUESTS,
+    Way,
+    direction,
+    fio_bytes,
+    flushes,
+    is_on,
+    is_set,
+    known,
+    over,
+    place_of,
+    shown,
+    whole_number,
+)
+from ssdbench.generator.fio.userrequests import Sizes, offered, sizes_of
 from ssdbench.model.asked.jobs import MOST_NAME, title
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Stream, Workload
 
