@@ -3,7 +3,7 @@
 Every option is on a list here or is refused by name, with its line: nothing in a job file starts a
 program, names a file or a device, or says how long it runs.
 
-Numbers, times, directions and shares; `jobsizes` has the sizes of requests, `jobrates` how often
+Numbers, times, directions and shares; `userrequests` has the sizes of requests, and how often
 they come. Raises UsageError, with the place, for what is none.
 """
 

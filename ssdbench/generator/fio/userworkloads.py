@@ -1,6 +1,6 @@
 """fio jobs that a user wrote, as workloads that are measured; pure.
 
-Job files are foreign input: `joboptions` has what one may say, `jobvalues` how it is read. The
+Job files are foreign input: `useroptions` has the options that one may have. The
 place is checked against the part of the drive that this run fills.
 """
 
