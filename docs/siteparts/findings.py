@@ -8,8 +8,7 @@ from dataclasses import fields
 
 from docs.siteparts.markdown import code, prose, table
 from ssdbench.model import findings
-from ssdbench.model.finding import Code
-from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.finding import Code, FindingKind
 
 
 def kinds() -> Iterator[type[FindingKind]]:

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from docs.siteparts.markdown import code, prose, table
 from ssdbench.model.base import Model
-from ssdbench.model.editorschema import profile_schema
+from ssdbench.model.loading import profile_schema
 from ssdbench.model.profile import SPELLED
 from ssdbench.units import format_size
 

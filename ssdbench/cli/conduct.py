@@ -24,9 +24,8 @@ from ssdbench.errors import HostLacks, Interrupted, SsdbenchError, UsageError
 from ssdbench.foreign import real
 from ssdbench.host.files import require_own_files, write_atomic
 from ssdbench.model import rundirectory
-from ssdbench.model.consent import Consent
 from ssdbench.model.result import RunResult
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import Consent, TargetInfo
 from ssdbench.report import render
 from ssdbench.report.read import StoredRun
 from ssdbench.stats.planning.acceptance import whole

@@ -12,7 +12,7 @@ from ssdbench.cli.output import tell
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
-    from ssdbench.model.consent import Consent
+    from ssdbench.model.target import Consent
 
 R = TypeVar("R")
 

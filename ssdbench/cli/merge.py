@@ -122,7 +122,7 @@ def _document(
     asked: "Questions",
 ) -> "Merged":
     from ssdbench.cli.documents.lots import Merged, MergedDrive
-    from ssdbench.model.sameprofile import profile_hash
+    from ssdbench.model.loading import profile_hash
 
     first = found.results[0]
     return Merged(

@@ -156,7 +156,7 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
         accept_wear: bool = False,
         **others: Any,
     ) -> R:
-        from ssdbench.model.consent import Consent  # with pydantic, which --help can do without
+        from ssdbench.model.target import Consent  # with pydantic, which --help can do without
 
         if isinstance(destroy, tuple):
             others["identities"] = destroy

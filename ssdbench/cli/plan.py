@@ -23,8 +23,8 @@ from ssdbench.units import format_capacity, format_duration
 if TYPE_CHECKING:
     from ssdbench.cli.documents.plans import Planned, PlannedStage
     from ssdbench.engine.stage import StagePlan
-    from ssdbench.model.budget import Budget
-    from ssdbench.model.consent import Consent
+    from ssdbench.model.result import Budget
+    from ssdbench.model.target import Consent
     from ssdbench.suite.asked import Asked
     from ssdbench.suite.plan import RunPlan
     from ssdbench.target.objection import Objection

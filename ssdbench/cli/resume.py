@@ -10,7 +10,7 @@ from ssdbench.cli.options import Duration, Size, consent_options, json_option, r
 from ssdbench.cli.output import tell
 
 if TYPE_CHECKING:
-    from ssdbench.model.consent import Consent
+    from ssdbench.model.target import Consent
 
 
 @click.command("resume")

@@ -10,7 +10,7 @@ from ssdbench.cli.output import answer, document
 from ssdbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from ssdbench.model.consent import Consent
+    from ssdbench.model.target import Consent
 
 HEALTH = frozenset(
     {
@@ -50,8 +50,8 @@ def command(
     """Purge a drive that is no longer needed for tests, and show its health and wear."""
     from ssdbench.cli.documents.machine import Retired
     from ssdbench.engine.targets import retired
-    from ssdbench.model.lbaformat import asked_format
     from ssdbench.model.profile import Purge
+    from ssdbench.model.target import asked_format
     from ssdbench.target.inspect import inspect
 
     if lba_format is not None and method != "format":

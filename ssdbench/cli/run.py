@@ -23,7 +23,7 @@ from ssdbench.units import counted, format_capacity
 if TYPE_CHECKING:
     from ssdbench.cli.background import Child, Parent
     from ssdbench.cli.conduct import Audience, Ended
-    from ssdbench.model.consent import Consent
+    from ssdbench.model.target import Consent
     from ssdbench.suite.asked import Asked
 
 

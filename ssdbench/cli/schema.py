@@ -21,7 +21,7 @@ def command(name: str, as_json: bool) -> None:
     """
     from ssdbench.cli.documents import DOCUMENTS, document_schema  # pydantic costs 100 ms
     from ssdbench.errors import UsageError
-    from ssdbench.model.editorschema import profile_schema
+    from ssdbench.model.loading import profile_schema
 
     if name == PROFILE:
         document(profile_schema())

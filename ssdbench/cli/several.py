@@ -30,7 +30,7 @@ from ssdbench.host import beside, command
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import host_lock
 from ssdbench.host.processes import shielded
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.suite import sidebyside
 from ssdbench.suite.plan import RunPlan, plan
 from ssdbench.suite.sidebyside import Tried

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from ssdbench.cli.conduct import Ended
 from ssdbench.cli.documents.runs import Ran
 from ssdbench.cli.output import table
-from ssdbench.model.accept import Accepted
-from ssdbench.model.compared import Comparison, FileSystemComparison
 from ssdbench.model.finding import Finding, Severity
+from ssdbench.model.found import Comparison, FileSystemComparison
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
+from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.csv import point_findings

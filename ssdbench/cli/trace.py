@@ -9,7 +9,7 @@ from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table
 
 if TYPE_CHECKING:
-    from ssdbench.model.asked.replay import Columns
+    from ssdbench.model.profile.replay import Columns
 
 FORMS = ("auto", "iolog", "blktrace", "blkparse", "csv")
 COLUMNS = ("time", "offset", "size", "op", "time_unit", "offset_unit", "size_unit")
@@ -51,7 +51,7 @@ def command(
     from ssdbench.cli.documents.stored import Traced
     from ssdbench.generator.trace.forms import Trace
     from ssdbench.generator.trace.summary import summarised
-    from ssdbench.model.asked.replay import TraceForm
+    from ssdbench.model.profile.replay import TraceForm
     from ssdbench.report.view.replays import trace_facts
 
     trace = Trace(file, TraceForm(form), _columns(columns), processes, files)
@@ -66,7 +66,7 @@ def _columns(given: tuple[str, ...]) -> "Columns":
     from pydantic import ValidationError
 
     from ssdbench.errors import UsageError
-    from ssdbench.model.asked.replay import Columns
+    from ssdbench.model.profile.replay import Columns
 
     pairs = dict(one.partition("=")[::2] for one in given)
     unknown = [name for name in pairs if name not in COLUMNS]

@@ -23,10 +23,9 @@ from ssdbench.host.counters import disk_counters
 from ssdbench.host.nvme import Nvme, opened
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.fitting import unoffered
-from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Applies, Purge
 from ssdbench.model.result import FlashWritten
-from ssdbench.model.target import TAKEN, TargetInfo, TargetKind
+from ssdbench.model.target import TAKEN, LbaFormat, TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Workload
 from ssdbench.target.claim import Claim
 from ssdbench.target.content import Watch

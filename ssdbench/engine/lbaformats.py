@@ -16,7 +16,7 @@ from ssdbench.host.files import make_private_directory, require_private, write_a
 from ssdbench.host.lock import waiting
 from ssdbench.host.records import settings_directory
 from ssdbench.model import records
-from ssdbench.model.lbaformat import LbaFormat
+from ssdbench.model.target import LbaFormat
 from ssdbench.target.inspect import identities, inspect
 
 NAME = "lba-formats.json"

@@ -13,9 +13,8 @@ from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Limits
 from ssdbench.host.facts import host_facts
 from ssdbench.model.base import Model
-from ssdbench.model.budget import Budget
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.result import Budget
+from ssdbench.model.target import Consent, TargetInfo
 
 # Where consent lay before it was one value: schema version 1.
 FLAT = {

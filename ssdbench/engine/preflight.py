@@ -11,9 +11,8 @@ from ssdbench.host import iouring
 from ssdbench.host.nvme import generic_node
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
-from ssdbench.model import asked
 from ssdbench.model.fitting import engine_obstacle
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import Profile, spec
 from ssdbench.model.target import NOT_READ, USED_UP, ZONES, TargetInfo, TargetKind
 from ssdbench.model.workload import IoEngine
 from ssdbench.target.inspect import kernel_name
@@ -306,7 +305,7 @@ def require_engines(profile: Profile, info: TargetInfo) -> None:
     wanted = {
         (engine, max(measure.stage.block_bytes))
         for measure in profile.measure
-        if isinstance(measure.stage, asked.Sweep)
+        if isinstance(measure.stage, spec.Sweep)
         for engine in measure.stage.engine
         if engine is not IoEngine.LIBAIO
     }

@@ -17,8 +17,7 @@ from ssdbench.generator.fio.jobfile import written_by_fio
 from ssdbench.host.files import make_private_directory, require_private, write_atomic
 from ssdbench.host.records import settings_directory
 from ssdbench.model.base import Model
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import CONTENT, TargetInfo, TargetKind
+from ssdbench.model.target import CONTENT, Consent, TargetInfo, TargetKind
 from ssdbench.target import content
 from ssdbench.target.consent import lacking, needed
 from ssdbench.target.content import Look, Remembered

@@ -59,16 +59,15 @@ from ssdbench.engine.store import RunStore
 from ssdbench.engine.verdict import NO_PLAN, about_plan, about_target, run_verdict
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
-from ssdbench.model.accept import Target
-from ssdbench.model.budget import Budget
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import Resumed, RunCutShort
 from ssdbench.model.findings.host import SettingsLeft
 from ssdbench.model.found import Found
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.profile.accept import Target
 from ssdbench.model.replay import ReplayFound
-from ssdbench.model.result import METHOD, FlashWritten, RunResult, StageResult
+from ssdbench.model.result import METHOD, Budget, FlashWritten, RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.inside.writecache import cache_findings, write_cache
 from ssdbench.stats.planning.acceptance import with_accepted

@@ -29,9 +29,9 @@ from ssdbench.model.base import Model
 from ssdbench.model.finding import Finding
 from ssdbench.model.found import AnyFound
 from ssdbench.model.kind import StageKind
+from ssdbench.model.point import UnitRecord
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.units import MIB
 
 

@@ -17,11 +17,9 @@ from ssdbench.generator.fio.simulated import ENGINE as SIM_ENGINE
 from ssdbench.generator.slam import NAME as SLAM_MODULE
 from ssdbench.generator.slam import require_loaded
 from ssdbench.host.lock import host_lock, led, target_lock
-from ssdbench.model.consent import Consent
 from ssdbench.model.fitting import unoffered
-from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Applies, Purge
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import Consent, LbaFormat, TargetInfo, TargetKind
 from ssdbench.target import content
 from ssdbench.target.claim import Claim
 from ssdbench.target.consent import require_consent

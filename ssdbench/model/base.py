@@ -1,9 +1,39 @@
-"""The base of every model that is read from or written to disk."""
+"""The base of every model that is read from or written to disk.
+
+Mistakes that a single field cannot see, each with the place where it belongs.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
+
+from ssdbench.units import format_size
 
 
 class Model(BaseModel):
     """Immutable, and a misspelt key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+SIZES = ("block", "strides")
+Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and what is wrong there
+
+
+def refuse(mistakes: Sequence[Mistake]) -> None:
+    """Raise what the loader turns into one diagnostic per mistake, each where it belongs."""
+    if mistakes:
+        context: dict[str, Any] = {"mistakes": list(mistakes)}
+        raise PydanticCustomError("mistakes", "{mistakes}", context)
+
+
+def repeated(name: str, values: Sequence[object]) -> Iterator[Mistake]:
+    seen: set[object] = set()
+    for index, value in enumerate(values):
+        if value not in seen:
+            seen.add(value)
+        else:
+            text = format_size(value) if isinstance(value, int) and name in SIZES else value
+            yield (name, index), f"{text} is given twice"

@@ -3,21 +3,256 @@
 A profile is read before its target is known, so these mistakes are found later, and still stand
 where the user wrote them. Standard tests choose their own blocks: what a drive cannot serve is
 "not applicable" there, and in a sweep that says `where_possible`.
+
+What the targets of a profile need to be told: loads that are measured for them; pure.
+
+A target that nothing measures could only ever be "cannot tell", after hours. Jobs of fio, mixes and
+several writers are given the benefit of the doubt: what they measure is theirs to say.
+
+What a profile asks for that a drive in zones cannot serve; pure.
+
+Such a drive takes writes in order only. fio keeps to its zones (zonemode=zbd) and resets each
+before it writes it again, so that what writes in order can be measured, and reads in any order.
 """
 
 import re
 from collections.abc import Iterator
 
-from ssdbench.model.acceptfit import unmeasured
-from ssdbench.model.asked.mistakes import Mistake
-from ssdbench.model.asked.sweeps import SpanSweep, Sweep
-from ssdbench.model.lbaformat import LbaFormat
-from ssdbench.model.profile import Profile
-from ssdbench.model.quantity import Extent
-from ssdbench.model.target import ZONES, TargetInfo, TargetKind
+from ssdbench.model.base import Mistake
+from ssdbench.model.kind import KINDS, About, StageKind
+from ssdbench.model.profile import KEEP, Applies, Profile, Purge, SteadyWorkload, spec
+from ssdbench.model.profile.accept import WHOLE_PERCENT, Target, Which, direction_of
+from ssdbench.model.profile.sweeps import ALL_READS, AccessOrder, SpanSweep, Sweep
+from ssdbench.model.quantity import WHOLE, Extent
+from ssdbench.model.target import ZONES, LbaFormat, TargetInfo, TargetKind
 from ssdbench.model.workload import IoEngine
-from ssdbench.model.zonefit import out_of_order
 from ssdbench.units import format_capacity, format_size
+
+_ZONED = "the drive is zoned"
+WHOLE_FILLS = 2  # after so many nothing is left that was there before
+_IN_ORDER = f"{_ZONED}, so it takes writes in order only"
+
+
+def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
+    """Everything in a profile that a drive in zones cannot serve, with the path where it stands."""
+    if not target.zone_bytes:
+        return
+    yield from _settings(profile)
+    # fio goes on where a zone that somebody else began has its pointer: one fill leaves old data.
+    if 0 < sum(fill.fill for fill in profile.precondition) < WHOLE_FILLS:
+        yield (
+            ("precondition", 0, "fill"),
+            f"{_ZONED}, and a first fill only ends the zones that were begun before; set `fill: 2`",
+        )
+    for index, fill in enumerate(profile.precondition):
+        if fill.pattern is AccessOrder.RANDOM:
+            yield ("precondition", index), f"{_IN_ORDER}; set `pattern: sequential`"
+    if profile.needs_warm_up:
+        yield from _zoned_warm_up(profile.steady.workload)
+    for index, measure in enumerate(profile.measure):
+        if not isinstance(measure.stage, Sweep):
+            yield ("measure", index, measure.key), f"{_ZONED}; only sweeps can be measured on it"
+            continue
+        for path, why in _zoned_sweep(measure.stage):
+            yield ("measure", index, measure.key, *path), why
+
+
+def _settings(profile: Profile) -> Iterator[Mistake]:
+    if profile.purge is not Purge.NONE:
+        yield ("purge",), f"{_ZONED}, and no purge of such drives has been tried; leave it out"
+    if profile.generator is not Applies.FIO:
+        yield ("generator",), f"{_ZONED}, and only fio keeps to its zones; leave it out"
+    if profile.host.scheduler != KEEP:
+        yield ("host", "scheduler"), f"{_ZONED}, and not each scheduler keeps the order of writes"
+    if profile.fill_level_percent < 100:
+        yield ("fill_level",), f"{_ZONED}, and is only filled as a whole; leave it out"
+
+
+def _zoned_warm_up(writes: SteadyWorkload) -> Iterator[Mistake]:
+    if writes.pattern is AccessOrder.RANDOM or writes.read_percent or writes.numjobs > 1:
+        yield (
+            ("steady", "workload"),
+            f"{_IN_ORDER}, in the warm-up too; set `pattern: sequential`, without reads and jobs "
+            "beside",
+        )
+
+
+def _zoned_sweep(sweep: Sweep) -> Iterator[Mistake]:
+    writes = min(sweep.read_percent) < ALL_READS
+    if writes and AccessOrder.RANDOM in sweep.pattern:
+        yield ("pattern",), f"{_IN_ORDER}; set `pattern: sequential`, or `read: 100`"
+    if any(0 < percent < ALL_READS for percent in sweep.read_percent):
+        yield ("read",), f"{_ZONED}, and reads beside writes have not been tried; set 0 or 100"
+    if max(sweep.numjobs) > 1:
+        yield ("numjobs",), f"{_ZONED}, and fio's jobs wait for each other's zones; set 1"
+    if sweep.span != WHOLE:
+        yield ("span",), f"{_ZONED}, and is only measured as a whole; leave it out"
+
+
+_TOLD_APART = (StageKind.RATE, StageKind.LOAD, StageKind.REPLAY, StageKind.PTS)
+
+
+def unmeasured(profile: Profile) -> Iterator[Mistake]:
+    """Each target that no stage of the profile can tell, with the path where it stands."""
+    stages = [measure.stage for measure in profile.measure]
+    for index, target in enumerate(profile.accept):
+        for why in _missing(target, stages):
+            yield ("accept", index), why
+        yield from _without_bound(target, index, stages)
+
+
+def _without_bound(
+    target: Target, index: int, stages: list[spec.MeasuredStage]
+) -> Iterator[Mistake]:
+    """A rate of what only mixes with rates measure could never be told."""
+    if target.of.job is None or not (target.iops or target.throughput_bytes_per_s):
+        return
+    meant = [stage for stage in stages if _measures_target(stage, target.of)]
+    if meant and all(isinstance(stage, spec.Mix) and stage.paced for stage in meant):
+        yield (
+            ("accept", index, "iops" if target.iops else "throughput"),
+            "a mix with a rate or a pause has no bound: limit its `latency`",
+        )
+
+
+def _missing(target: Target, stages: list[spec.MeasuredStage]) -> Iterator[str]:
+    if target.at is not None:
+        if not (_offered(target, stages) or _named(target.of)):
+            yield (
+                "a load needs its workload: name `block` and `read` under `of`, or measure it "
+                "with `- rate:` or `- load:`"
+            )
+    elif _about_a_workload(target) and not any(
+        _measures_target(stage, target.of) for stage in stages
+    ):
+        jobs = _jobs(stages) if target.of.job is not None else []
+        named = f"; the jobs here are {', '.join(jobs)}" if jobs else ""
+        yield f"nothing under `measure` measures this ({target.of.label()}){named}"
+
+
+def _jobs(stages: list[spec.MeasuredStage]) -> list[str]:
+    """The names of job files and mixes, as reports have them."""
+    return [stage.called for stage in stages if isinstance(stage, spec.FioJobs | spec.Mix)]
+
+
+def _about_a_workload(target: Target) -> bool:
+    """Whether it limits more than the write amplification of the whole run."""
+    sheet = target.datasheet
+    return bool(
+        target.iops or target.throughput_bytes_per_s or target.latency
+        or target.worst_minute_iops or target.worst_second_iops
+        or (sheet and (sheet.iops or sheet.throughput_bytes_per_s or sheet.latency))
+    )  # fmt: skip
+
+
+def loads(profile: Profile) -> list[spec.Load]:
+    """The loads that targets name and that no `load` of the profile measures, each once.
+
+    Arrivals, clients and times are those of a `rate` stage of the same workload, where there is
+    one. Of several limits at one load the rarest percentile sizes the windows.
+    """
+    stages = [measure.stage for measure in profile.measure]
+    found: dict[str, spec.Load] = {}
+    for target in profile.accept:
+        if target.at is None or not target.latency:
+            continue
+        offered = _offered(target, stages)
+        if any(isinstance(one, spec.Load) for one in offered):
+            continue
+        at = {name: getattr(target.at, name) for name in spec.OfferedLoad.model_fields}
+        for base in offered or [_of(target.of)] * _named(target.of):
+            workload = {name: getattr(base, name) for name in spec.Offered.model_fields}
+            for name, limit_s in target.latency.items():
+                limit = {"percentile": direction_of(name)[1], "limit_s": limit_s}
+                wanted = spec.Load.model_construct(None, **workload, **at, **limit)
+                key = repr((workload, at))
+                found[key] = min(found.get(key, wanted), wanted, key=_rarest_first)
+    return list(found.values())
+
+
+def _of(which: Which) -> spec.Offered:
+    """The workload that a target names, with the usual arrivals, clients and times."""
+    named = ("block_bytes", "read_percent", "pattern")
+    known = {name: value for name in named if (value := getattr(which, name)) is not None}
+    return spec.Offered().model_copy(update=known)
+
+
+def _rarest_first(load: spec.Load) -> tuple[float, float]:
+    return -float(load.percentile[1:]), load.limit_s or 0.0
+
+
+def _offered(target: Target, stages: list[spec.MeasuredStage]) -> list[spec.Offered]:
+    """The stages that offer the workload of a target, one of each workload; a `load` before all."""
+    of = target.of
+    found = [
+        stage
+        for stage in stages
+        if isinstance(stage, spec.Offered)
+        and of.block_bytes in (None, stage.block_bytes)
+        and of.read_percent in (None, stage.read_percent)
+        and of.pattern in (None, stage.pattern)
+    ]
+    own = [one for one in found if isinstance(one, spec.Load) and one.same_load(target.at)]
+    rates = [one for one in found if isinstance(one, spec.RateSweep)]
+    return list({(s.block_bytes, s.read_percent, s.pattern): s for s in own or rates}.values())
+
+
+def _named(of: Which) -> bool:
+    """Whether a workload is named well enough to be offered."""
+    return of.block_bytes is not None and of.read_percent is not None
+
+
+def _measures_target(stage: spec.MeasuredStage, of: Which) -> bool:
+    if of.test is not None:
+        return isinstance(stage, spec.Pts) and of.test in stage.tests
+    if of.job is not None:
+        return isinstance(stage, spec.FioJobs | spec.Mix) and _is_job(stage, of)
+    if of.replay is not None:
+        return isinstance(stage, spec.Replay) and stage.called == of.replay
+    match stage:
+        case spec.Sweep() | spec.SpanSweep():
+            spans = stage.spans if isinstance(stage, spec.SpanSweep) else (stage.span,)
+            return _spans_of(spans, of) and all(
+                wanted is None
+                or (wanted in measured if isinstance(measured, tuple) else wanted == measured)
+                for wanted, measured in (
+                    (of.block_bytes, stage.block_bytes),
+                    (of.read_percent, stage.read_percent),
+                    (of.pattern, stage.pattern),
+                    (of.iodepth, stage.iodepth),
+                    (of.numjobs, stage.numjobs),
+                )
+            )
+        case spec.Mix():
+            moving = [stream for stream in stage.streams if stream.trim_percent < WHOLE_PERCENT]
+            return all(
+                (of.block_bytes is None or {*stream.sizes} == {of.block_bytes})
+                and of.read_percent in (None, stream.read_percent)
+                for stream in moving
+            )
+        case _:
+            rates = KINDS[stage.kind].about is About.RATES
+            return rates and stage.kind not in _TOLD_APART
+
+
+def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
+    """Whether a job file, one of its phases or a mix is meant; a mix has its streams by name."""
+    if not (of.names(stage.called) or (of.job or "").startswith(f"{stage.called} ")):
+        return False
+    if not isinstance(stage, spec.Mix):
+        return True
+    streams = {stream.name: bool(stream.trim_percent) for stream in stage.streams}
+    streams |= {f"{name} trims": True for name, trims in streams.items() if trims}
+    if of.stream is not None and of.stream not in streams:
+        return False
+    return of.direction != "trim" or any(streams.values())
+
+
+def _spans_of(spans: tuple[Extent, ...], of: Which) -> bool:
+    """A span in bytes may be any share of a drive that is not known yet."""
+    wanted = WHOLE_PERCENT if of.span_percent is None else of.span_percent
+    return any(span.percent in (None, wanted) for span in spans)
+
 
 _NAMESPACE = re.compile(r"/nvme\d+n\d+$")
 

@@ -1,17 +1,25 @@
-"""Profile text to a Profile, or every mistake in it with its line and column; pure, no files."""
+"""Profile text to a Profile, or every mistake in it with its line and column; pure, no files.
+
+Whether two runs were asked for the same: a hash of the profile as it was run.
+
+The JSON Schema of profiles, made so that an editor's complaint names the key that is wrong.
+"""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import ErrorDetails, core_schema
 
 from ssdbench.errors import Diagnostic, ProfileError
 from ssdbench.foreign import brief
-from ssdbench.model.asked.mistakes import Mistake
+from ssdbench.model.base import Mistake
 from ssdbench.model.profile import SPELLED, Profile
+from ssdbench.model.result import RunResult
 from ssdbench.model.yamltext import Document, Path, dotted, read
 from ssdbench.units import MOST_GIVEN
 
@@ -209,3 +217,77 @@ def _children(node: Mapping[str, Any], part: str | int) -> Iterator[Any]:
             yield node["items"]
     elif part in node.get("properties", {}):
         yield node["properties"][part]
+
+
+# What says nothing of how a drive is measured.
+_APART = {"title", "target", "seed", "plan", "accept"}
+
+
+def profile_hash(result: RunResult) -> str:
+    """SHA-256 of what was asked of the drive: the same for all drives whose numbers may be mixed.
+
+    Comments, spelling, title, target, seed, plan and what is accepted do not count; defaults and
+    a budget do. A profile that this version cannot read is the same as itself only.
+    """
+    try:
+        asked = load_profile(result.profile_text, "the stored profile")
+        text = asked.model_dump_json(exclude=_APART)
+    except ProfileError:
+        text = result.profile_text
+    budget = result.budget
+    cuts = [] if budget is None else [f"{budget.seconds:g}", *budget.cuts]
+    return sha256("\n".join([text, *cuts]).encode()).hexdigest()
+
+
+def profile_schema() -> dict[str, Any]:
+    """The JSON Schema of profiles, for editors."""
+    schema = Profile.model_json_schema(by_alias=True, schema_generator=_Generator)
+    told_apart: dict[str, Any] = _told_apart(schema, schema["$defs"])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **told_apart}
+
+
+class _Generator(GenerateJsonSchema):
+    """Defaults as a profile writes them: `60s`, where the model has 60.0."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        # Keys that have no default are left out, and so is what is not set unless it is asked for.
+        model = schema["cls"].model_construct()
+        written = model.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for key, body in made.get("properties", {}).items():
+            if "default" in body and key in written:
+                body["default"] = written[key]
+        return made
+
+
+def _told_apart(node: Any, definitions: dict[str, Any]) -> Any:
+    """A mapping or a list is told from what else may stand there by its type.
+
+    Of `anyOf` a validator only says that none of it fits; of `if` and `else`, what does not.
+    """
+    if isinstance(node, list):
+        return [_told_apart(one, definitions) for one in node]
+    if not isinstance(node, dict):
+        return node
+    whole = {key: _told_apart(value, definitions) for key, value in node.items()}
+    forms = whole.get("anyOf", [])
+    holding = [form for form in forms if _type(form, definitions) in ("object", "array")]
+    if len(holding) != 1:
+        return whole
+    del whole["anyOf"]
+    single = [form for form in forms if form not in (*holding, {"type": "null"})]
+    wanted = holding[0]
+    if single:
+        other = single[0] if len(single) == 1 else {"anyOf": single}
+        wanted = {"if": {"type": _type(wanted, definitions)}, "then": wanted, "else": other}
+    if {"type": "null"} in forms:
+        wanted = {"if": {"not": {"type": "null"}}, "then": wanted}
+    return {**whole, **wanted}
+
+
+def _type(form: dict[str, Any], definitions: dict[str, Any]) -> str:
+    """The type of a form that has one; empty where it is a choice itself."""
+    if "$ref" in form:
+        form = definitions[form["$ref"].rsplit("/", 1)[-1]]
+    found: str = form.get("type", "")
+    return found

@@ -1,15 +1,92 @@
-"""A measured point and its repeats, as they are stored."""
+"""A measured point and its repeats, as they are stored.
+
+A number that never travels without its evidence.
+
+The answer of a steady-state rule, as it is stored.
+
+What every finished unit of a stage leaves on disk, whatever was measured.
+"""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ssdbench.model.base import Model
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.steadyverdict import SteadyVerdict
-from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import Point
+
+
+class UnitRecord(Model):
+    """Stored before the journal calls the unit finished."""
+
+    findings: tuple[Finding, ...] = ()
+
+
+class SteadyVerdict(Model):
+    """The answer of one steady-state rule about one series, with its evidence."""
+
+    rule: str
+    steady: bool
+    checked_s: float  # time of the last check, on the series' clock
+    volume_fills: float  # bytes written by the workload / span
+    window_from_s: float = 0.0
+    window_to_s: float = 0.0
+    window_blocks: tuple[float, ...] = ()  # means of the window's blocks, bytes/s or IOPS
+    mean: float = 0.0
+    lower_bound: float = 0.0  # what the rule is ready to publish
+    slope_per_s: float = 0.0  # of the straight line fitted to the window
+    intercept: float = 0.0  # its value at window_from_s
+    criteria: dict[str, tuple[float, float]] = {}  # name -> (measured, allowed)
+    reason: str = ""  # why not steady, as a sentence
+    shape: str = "flat"  # flat | bistable | periodic: how the rate moves once it is steady
+    lower_mode: float | None = None  # mean of the lower level or phase; bistable and periodic only
+
+
+# The names that rules give to their criteria; all but the counts are shares of the mean.
+_CRITERIA = {
+    "halves": "Difference between the two halves of the window",
+    "cv": "Variation of the blocks (CV)",
+    "pairs": "Spread of pairs of blocks",
+    "slope": "Drift of the fitted line over the window",
+    "newest_minute": "Newest minute below the slowest of the others",
+    "difference": "Difference between the two sections",
+    "excursion": "Spread of the rounds",
+    "drift": "Drift of the levels",
+    "visits_per_step": "Changes of level per minute",
+    "missing_visits": "Visits to a level still missing",
+    "moves": "Plain rise or fall over the newest half",
+}
+_COUNTS = ("visits_per_step", "missing_visits")
+
+
+def criterion_words(name: str) -> str:
+    """What a criterion looks at, in words."""
+    return _CRITERIA.get(name, name.replace("_", " "))
+
+
+def criterion_value(name: str, value: float) -> str:
+    """A measured value of a criterion, or its limit, in its unit."""
+    if name in _CRITERIA and name not in _COUNTS:
+        return f"{100 * value:.2g} %"
+    return f"{value:.4g}"
+
+
+class Estimate(Model):
+    """A value with its interval, pessimistic bound, sample size and the method behind them."""
+
+    metric: str  # iops, bw_bytes_per_s, lat_mean_ns, lat_p99_ns, …
+    unit: str  # 1/s, B/s, ns, …
+    value: float
+    ci_low: float | None = None  # two-sided 95 % interval, None where there is none
+    ci_high: float | None = None
+    bound: float | None = None  # the pessimistic bound that a planner uses
+    n: int = 0  # independent samples behind it (repeats, batches or I/Os)
+    method: str = ""  # "t on 10 repeats", "merged histograms, n_eff 12 345", …
+    direction: str = "total"  # read | write | flush | trim | total
+    status: str = "published"  # published | indicative | suppressed
+    at_least: bool = False  # a latency in fio's last bin, of which no end is known: or longer
+    artifacts: tuple[str, ...] = ()  # paths below the run directory
+
 
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]  # no repeat has another one
 Verdict = Literal["VALIDATED", "NOT VALIDATED", "MEASURED, NOT PLANNABLE"]

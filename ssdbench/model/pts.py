@@ -9,9 +9,9 @@ from enum import StrEnum
 from itertools import chain
 from typing import Literal, Self
 
-from ssdbench.model.asked.standard import PtsForm, PtsTest
 from ssdbench.model.base import Model
 from ssdbench.model.kind import StageKind
+from ssdbench.model.profile.standard import PtsForm, PtsTest
 from ssdbench.model.workload import Content
 
 

@@ -3,10 +3,8 @@
 from typing import Literal
 
 from ssdbench.model.base import Model
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.kind import StageKind
-from ssdbench.model.point import Verdict
-from ssdbench.model.unitrecord import UnitRecord
+from ssdbench.model.point import Estimate, UnitRecord, Verdict
 from ssdbench.units import format_count, format_ns
 
 

@@ -3,24 +3,50 @@
 Schema history, newest first:
 2  what a stage found has a type of its own for each kind, below `found`; findings have `numbers`
 1  the first: every stage with `summary`, `steady`, `points`, `figures` and `data`
+
+What a run does within a time that the user gave, and what it can prove in it.
 """
 
 from typing import Any, TypeVar
 
 from pydantic import model_validator
 
-from ssdbench.model.accept import Accepted
 from ssdbench.model.base import Model
-from ssdbench.model.budget import Budget
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import Found, Points, WarmUp
+from ssdbench.model.inside import WriteCache
 from ssdbench.model.kind import StageKind
-from ssdbench.model.point import PointResult, Repeat, Verdict
+from ssdbench.model.point import PointResult, Repeat, SteadyVerdict, Verdict
+from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.rates import LoadFound, RateFound
-from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.upgrade import upgraded_run, upgraded_stage
-from ssdbench.model.writecache import WriteCache
+
+
+class Budget(Model):
+    """A profile cut down to a time; without cuts the whole profile fits."""
+
+    seconds: float  # as given
+    likely_s: float  # of what is left, on the target's clock
+    counted_on: str  # which rates that stands on
+    cuts: tuple[str, ...] = ()  # in the order in which they were made
+    lacks: tuple[str, ...] = ()  # why it can never be VALIDATED; empty where it can
+    validated_from_s: float | None = None  # likely; None where no longer time would help
+    risk: str = ""  # how often such evidence misled, on drives whose truth is known
+    whole_sha256: str = ""  # of the profile before it was cut; "" in older runs
+
+    @property
+    def validates(self) -> bool:
+        """Whether the run can be VALIDATED at all."""
+        return not self.lacks
+
+    @property
+    def proves(self) -> str:
+        """One sentence about the verdict."""
+        if self.lacks:
+            return f"cannot be VALIDATED: {'; '.join(self.lacks)}"
+        return "can be VALIDATED, if the drive is steady and the time is enough"
+
 
 __all__ = [
     "FlashWritten",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
-from ssdbench.model.asked.standard import PtsTest
+from ssdbench.model.profile.standard import PtsTest
 from ssdbench.units import parse_size
 
 Document = dict[str, Any]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ssdbench.model.compared import ThreadsMedian
+from ssdbench.model.found import ThreadsMedian
 
 Document = dict[str, Any]
 

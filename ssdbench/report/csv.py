@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ssdbench.foreign import cell
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
+from ssdbench.model.point import Estimate
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, Repeat, RunResult, StageResult, SteadyVerdict

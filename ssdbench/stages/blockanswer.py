@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssdbench.model.finding import Finding
-from ssdbench.model.findings.blocks import BoundaryHiddenByBuffer, NoBoundary
+from ssdbench.model.findings.drive import BoundaryHiddenByBuffer, NoBoundary
 from ssdbench.model.inside import (
     BlockCandidate,
     BlockSizeFound,

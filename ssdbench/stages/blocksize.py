@@ -32,8 +32,8 @@ from ssdbench.foreign import write_whole
 from ssdbench.generator.base import Job
 from ssdbench.model.inside import BlockSizeFound, StoredFigure
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.point import UnitRecord
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.stages import blockanswer
 from ssdbench.stages.blockanswer import Asked
 from ssdbench.stages.stridetrace import Trace

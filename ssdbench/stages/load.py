@@ -18,7 +18,6 @@ from ssdbench.engine.stage import Concluded, Context, Ended, RateHint, StagePlan
 from ssdbench.engine.units import own_findings
 from ssdbench.engine.verdict import answer_verdict, inherited
 from ssdbench.host.files import write_atomic
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.rates import (
     ChangedElsewhere,
@@ -29,6 +28,7 @@ from ssdbench.model.findings.rates import (
 )
 from ssdbench.model.findings.repeats import TooFewSearches
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.point import Estimate
 from ssdbench.model.rates import LoadFound, RateStep
 from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HISTOGRAMS, RATES

@@ -29,11 +29,9 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, JobOutcome, Outcome, Second, submit_share
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
-from ssdbench.model.findings.host import ForeignRequests
-from ssdbench.model.findings.layer import LogDisagrees
-from ssdbench.model.point import Repeat
+from ssdbench.model.findings.host import ForeignRequests, LogDisagrees
+from ssdbench.model.point import Repeat, SteadyVerdict
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
-from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stages.fillproof import log_tolerance_bytes, written_between
 from ssdbench.stats.bounds.evidence import HORIZON_S, Role, Stretch

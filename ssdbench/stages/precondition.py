@@ -33,9 +33,9 @@ from ssdbench.model.finding import Finding
 from ssdbench.model.findings.preparation import FilledWithZeros, PartialFill
 from ssdbench.model.found import FillDone
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.point import UnitRecord
 from ssdbench.model.profile import Fill
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
 from ssdbench.stages.fillproof import proof, written_between
 from ssdbench.units import format_capacity, format_size

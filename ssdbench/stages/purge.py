@@ -23,9 +23,9 @@ from ssdbench.errors import UsageError
 from ssdbench.model.findings.preparation import PurgeChangedDrive, PurgedByDiscard
 from ssdbench.model.found import PurgeDone
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.point import UnitRecord
 from ssdbench.model.profile import Purge as Method
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.target.purge import Purged
 
 SECONDS = (1.0, 7200.0)

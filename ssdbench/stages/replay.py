@@ -41,10 +41,8 @@ from ssdbench.generator.trace.clients import TRIMS, Prepared, Sending, looked, p
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.host import packed
 from ssdbench.host.files import make_directory, require_room, write_atomic
-from ssdbench.model.asked.replay import Columns, Placing, TraceForm
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding
-from ssdbench.model.findings.replays import (
+from ssdbench.model.findings.rates import (
     ArrivalsOff,
     ClientsHeldUp,
     ReplayFellBehind,
@@ -55,10 +53,11 @@ from ssdbench.model.findings.replays import (
     TrimsNotSent,
 )
 from ssdbench.model.kind import KINDS, StageKind
-from ssdbench.model.replay import ReplayFound, ReplayRun
+from ssdbench.model.point import Estimate
+from ssdbench.model.profile.replay import Columns, Placing, TraceForm
+from ssdbench.model.replay import ReplayFound, ReplayRun, TraceSummary
 from ssdbench.model.rundirectory import FIO, HISTOGRAMS, MEASURE
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.trace import TraceSummary
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
 from ssdbench.stats.histogram import Histogram, arrays_of, from_arrays
 from ssdbench.stats.openloop import FIRST_CLIENTS, Client, Waits

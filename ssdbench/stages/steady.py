@@ -37,10 +37,9 @@ from ssdbench.host.files import write_atomic
 from ssdbench.model.findings.steadiness import Spent
 from ssdbench.model.found import Heated, WarmUp
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.point import SteadyVerdict, UnitRecord
 from ssdbench.model.rundirectory import HISTOGRAMS
-from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import Workload
 from ssdbench.stages.heating import heat_up
 from ssdbench.stages.measuring import latency_parts

@@ -21,7 +21,7 @@ from statistics import median
 import numpy as np
 
 from ssdbench.model.finding import Finding
-from ssdbench.model.findings.layer import BlockLayerCost
+from ssdbench.model.findings.host import BlockLayerCost
 from ssdbench.model.point import PointResult
 from ssdbench.model.workload import IoEngine
 from ssdbench.stats.compare import ALPHA, compare

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.model.estimate import Estimate
+from ssdbench.model.point import Estimate
 from ssdbench.stats.distributions import binomial_quantile, t_quantile, tolerance_factor
 from ssdbench.stats.series import Floats
 

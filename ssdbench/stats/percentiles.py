@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ssdbench.model.estimate import Estimate
+from ssdbench.model.point import Estimate
 from ssdbench.stats.distributions import binomial_quantile
 from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, OPEN_NS, Histogram
 

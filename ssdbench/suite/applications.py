@@ -6,8 +6,7 @@ from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host import command, database
 from ssdbench.host.topology import topology
-from ssdbench.model import asked
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import Profile, spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files.applications import ApplicationTrial, Placed
 from ssdbench.stages.files.mount import Place
@@ -23,7 +22,7 @@ _MEAN_FILE = 8 * KIB  # that Postmark's files take, in whole blocks
 
 def stages(
     before: int,
-    wanted: asked.Applications,
+    wanted: spec.Applications,
     profile: Profile,
     target: TargetInfo,
     placed: Placed,
@@ -58,12 +57,12 @@ def stages(
     return planned
 
 
-def chosen(wanted: asked.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
+def chosen(wanted: spec.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
     """Those that are asked for, or else all that are there with a sentence for each other.
 
     Raises HostLacks with a sentence for each that is lacking.
     """
-    names = wanted.programs or tuple(asked.ProgramName)
+    names = wanted.programs or tuple(spec.ProgramName)
     programs = tuple(PROGRAMS[name.value] for name in names)
     lacking = {program.name: said for program in programs if (said := _lacking(program))}
     here = tuple(program for program in programs if program.name not in lacking)
@@ -87,7 +86,7 @@ def _lacking(program: Program) -> str:
 
 
 def _require_room(
-    wanted: asked.Applications, programs: Sequence[Program], target: TargetInfo
+    wanted: spec.Applications, programs: Sequence[Program], target: TargetInfo
 ) -> None:
     most = max(wanted.data_bytes, wanted.threads * _PER_CLIENT, wanted.files * _MEAN_FILE)
     if any(program.is_served for program in programs):

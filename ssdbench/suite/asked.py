@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import Misplaced, ProfileError, SsdbenchError, UsageError
-from ssdbench.model.consent import Consent
 from ssdbench.model.loading import ANOTHER, misfit_error
 from ssdbench.model.profile import Profile
+from ssdbench.model.target import Consent
 from ssdbench.suite.assemble import stages as stages
 from ssdbench.target.planned import Planned
 

@@ -8,9 +8,8 @@ from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.fio.dryruns import POLICY
-from ssdbench.model import asked
-from ssdbench.model.acceptfit import loads
-from ssdbench.model.profile import Fill, Host, Profile, Purge, Switch
+from ssdbench.model.fitting import loads
+from ssdbench.model.profile import Fill, Host, Profile, Purge, Switch, spec
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
@@ -62,7 +61,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
 
 def _measuring(  # noqa: C901 - a case for each kind
     before: int,
-    asked_for: asked.MeasuredStage,
+    asked_for: spec.MeasuredStage,
     profile: Profile,
     target: TargetInfo,
     level_bytes: int,
@@ -70,27 +69,27 @@ def _measuring(  # noqa: C901 - a case for each kind
     """The stages of one item of `measure`; `before`: how many there are already."""
     name = f"{before + 1:02d}-{asked_for.kind}"
     match asked_for:
-        case asked.Sweep() as wanted:
+        case spec.Sweep() as wanted:
             return [sweep(name, wanted, profile, target, level_bytes)]
-        case asked.Processes() as wanted:
+        case spec.Processes() as wanted:
             return [processes(name, wanted, profile, target, level_bytes)]
-        case asked.FioJobs() | asked.Mix() as wanted:
+        case spec.FioJobs() | spec.Mix() as wanted:
             return _jobs(before, wanted, profile, target, level_bytes)
-        case asked.RateSweep() as wanted:
+        case spec.RateSweep() as wanted:
             return [rate(name, wanted, profile, target, level_bytes)]
-        case asked.Load() as wanted:
+        case spec.Load() as wanted:
             return [load(name, wanted, profile, target, level_bytes)]
-        case asked.Replay() as wanted:
+        case spec.Replay() as wanted:
             return [replay(name, wanted, profile, target, level_bytes)]
-        case asked.SpanSweep() as wanted:
+        case spec.SpanSweep() as wanted:
             return _over_spans(before, wanted, profile, target, level_bytes)
-        case asked.HostTrial() as wanted:
+        case spec.HostTrial() as wanted:
             return _over_host(before, wanted, profile, target, level_bytes)
-        case asked.Pts() as wanted:
+        case spec.Pts() as wanted:
             return _pts(before, wanted, profile, target)
-        case asked.Probes() as wanted:
+        case spec.Probes() as wanted:
             return _probes(before, wanted)
-        case asked.BlockSize() as wanted:
+        case spec.BlockSize() as wanted:
             return [_blocksize(name, wanted)]
         case unknown:  # mypy refuses a kind of stage that was left out above
             assert_never(unknown)
@@ -98,7 +97,7 @@ def _measuring(  # noqa: C901 - a case for each kind
 
 def _jobs(
     before: int,
-    wanted: asked.FioJobs | asked.Mix,
+    wanted: spec.FioJobs | spec.Mix,
     profile: Profile,
     target: TargetInfo,
     level_bytes: int,
@@ -140,40 +139,40 @@ def _refilled(
 
 
 def _over_spans(
-    before: int, wanted: asked.SpanSweep, profile: Profile, target: TargetInfo, level_bytes: int
+    before: int, wanted: spec.SpanSweep, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> list[AnyStage]:
     """Growing spans, on a drive that is put in order first where the profile asks for it."""
     planned: list[AnyStage] = []
-    if wanted.rest is asked.Rest.ORDERED:
+    if wanted.rest is spec.Rest.ORDERED:
         planned.append(_put_in_order(f"{before + 1:02d}-precondition", profile))
     name = f"{before + len(planned) + 1:02d}-{wanted.kind}"
     return [*planned, span(name, wanted, profile, target, level_bytes)]
 
 
 def _over_host(
-    before: int, wanted: asked.OverHost, profile: Profile, target: TargetInfo, level_bytes: int
+    before: int, wanted: spec.OverHost, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> list[AnyStage]:
     """An experiment over the host, which may need stages of its own before it."""
     match wanted:
-        case asked.FileSystems():
+        case spec.FileSystems():
             return filesystems.stages(before, wanted, profile, target)
-        case asked.Applications():
+        case spec.Applications():
             planned = planned_host(host_wishes(profile, target), target)
             placed = Placed(planned.fio_cpus, planned.fio_options.get(POLICY, ""))
             return applications.stages(before, wanted, profile, target, placed)
-        case asked.FileWriters() | asked.FileMix():
+        case spec.FileWriters() | spec.FileMix():
             return files.stages(before, wanted, profile, target)
-        case asked.Surface() if wanted.type is not None:
+        case spec.Surface() if wanted.type is not None:
             return files.stages(before, wanted, profile, target)
         case (
-            asked.Schedulers()
-            | asked.QueueSettings()
-            | asked.Depth()
-            | asked.Interrupts()
-            | asked.Engines()
-            | asked.LatencyPath()
-            | asked.CpuCost()
-            | asked.Surface()
+            spec.Schedulers()
+            | spec.QueueSettings()
+            | spec.Depth()
+            | spec.Interrupts()
+            | spec.Engines()
+            | spec.LatencyPath()
+            | spec.CpuCost()
+            | spec.Surface()
         ):
             return [host_trial(f"{before + 1:02d}-{wanted.kind}", wanted, target, level_bytes)]
         case unknown:  # mypy refuses a trial that was left out above
@@ -198,7 +197,7 @@ def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[An
 def _require_supported(profile: Profile) -> None:
     for index, measure in enumerate(profile.measure):
         stage = measure.stage
-        if isinstance(stage, asked.SpanSweep) and stage.rest is asked.Rest.EMPTY:
+        if isinstance(stage, spec.SpanSweep) and stage.rest is spec.Rest.EMPTY:
             why = (
                 "a span sweep with an empty rest needs a purge between spans, which this version "
                 "cannot do"
@@ -249,7 +248,7 @@ def _chosen(profile: Profile, workload: Workload) -> str:
     return "the heaviest writer of the plan"
 
 
-def _blocksize(name: str, wanted: asked.BlockSize) -> BlockSize:
+def _blocksize(name: str, wanted: spec.BlockSize) -> BlockSize:
     return BlockSize(
         name=name,
         block_bytes=wanted.block_bytes,
@@ -259,7 +258,7 @@ def _blocksize(name: str, wanted: asked.BlockSize) -> BlockSize:
     )
 
 
-def _probes(before: int, wanted: asked.Probes) -> list[AnyStage]:
+def _probes(before: int, wanted: spec.Probes) -> list[AnyStage]:
     return [
         ProbeStage(f"{before + number:02d}-probe-{name}", PROBES[name])
         for number, name in enumerate(wanted.of, start=1)
@@ -271,8 +270,8 @@ def host_wishes(profile: Profile, target: TargetInfo) -> Host:
     there, is otherwise, and nothing else was wished.
     """
     wished = profile.host
-    forms = {m.stage.form for m in profile.measure if isinstance(m.stage, asked.Pts)}
-    alone = all(isinstance(m.stage, asked.Pts) for m in profile.measure)
+    forms = {m.stage.form for m in profile.measure if isinstance(m.stage, spec.Pts)}
+    alone = all(isinstance(m.stage, spec.Pts) for m in profile.measure)
     if wished.write_cache is not Switch.KEEP or not alone or len(forms) != 1:
         return wished
     present, enabled = cache_enabled(target)
@@ -282,7 +281,7 @@ def host_wishes(profile: Profile, target: TargetInfo) -> Host:
     return wished.model_copy(update={"write_cache": Switch.ON if wanted else Switch.OFF})
 
 
-def _pts(before: int, wanted: asked.Pts, profile: Profile, target: TargetInfo) -> list[AnyStage]:
+def _pts(before: int, wanted: spec.Pts, profile: Profile, target: TargetInfo) -> list[AnyStage]:
     setting = pts.Setting(
         target,
         wanted.form,

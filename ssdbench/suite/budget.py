@@ -14,10 +14,9 @@ from hashlib import sha256
 
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.errors import UsageError
-from ssdbench.model import asked
-from ssdbench.model.budget import Budget
 from ssdbench.model.kind import KINDS
-from ssdbench.model.profile import Fill, Profile, RuleName
+from ssdbench.model.profile import Fill, Profile, RuleName, spec
+from ssdbench.model.result import Budget
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.bounds.measured import Context as Judged
 from ssdbench.stats.risk import HASTY, SHORT, WHOLE, risk
@@ -120,7 +119,7 @@ class _Fit:
         """The stage that stays: the first sweep with the points that a plan stands on."""
         wanted = self.wishes.profile.plan
         items = [measure.stage for measure in self.wishes.profile.measure]
-        sweeps = [(i, item) for i, item in enumerate(items) if isinstance(item, asked.Sweep)]
+        sweeps = [(i, item) for i, item in enumerate(items) if isinstance(item, spec.Sweep)]
         named = [
             index
             for index, item in sweeps
@@ -164,7 +163,7 @@ class _Fit:
                 continue
             stage = item.stage
             changes: dict[str, object] = {}
-            if isinstance(stage, asked.Sweep) and index == kept:
+            if isinstance(stage, spec.Sweep) and index == kept:
                 changes = {axis: (self._worst(stage, axis),) for axis in AXES if axis in made}
             changes |= _shorter(stage, made)
             changed = stage.model_copy(update=changes) if changes else stage
@@ -173,7 +172,7 @@ class _Fit:
         changes |= _prepared_shorter(profile, made)
         return profile.model_copy(update=changes) if changes else profile
 
-    def _worst(self, sweep: asked.Sweep, axis: str) -> object:
+    def _worst(self, sweep: spec.Sweep, axis: str) -> object:
         """The value of an axis that a plan stands on, else the one that is likely the slowest."""
         wanted, values = self.wishes.profile.plan, getattr(sweep, axis)
         asked_for = getattr(wanted, axis, None)
@@ -185,7 +184,7 @@ class _Fit:
             jobs = min(sweep.numjobs)
             filled = [depth for depth in values if depth * jobs <= wanted.outstanding]
             return max(filled, default=min(values))
-        return asked.AccessOrder.RANDOM if asked.AccessOrder.RANDOM in values else min(values)
+        return spec.AccessOrder.RANDOM if spec.AccessOrder.RANDOM in values else min(values)
 
     def said(self, cut: Cut) -> str:
         """A cut, for people."""
@@ -194,7 +193,7 @@ class _Fit:
             number = int(cut.value)
             return f"`{profile.measure[number].key}` (item {number + 1} of `measure`) is left out"
         stage = profile.measure[self._kept()].stage
-        if cut.kind in AXES and isinstance(stage, asked.Sweep):
+        if cut.kind in AXES and isinstance(stage, spec.Sweep):
             value = self._worst(stage, cut.kind)
             shown = format_size(value) if isinstance(value, int) and "bytes" in cut.kind else value
             return f"of `{cut.kind.split('_')[0]}` only {shown} is measured"
@@ -210,12 +209,12 @@ class _Fit:
         }[cut.kind]
 
 
-def _shorter(stage: asked.MeasuredStage, made: dict[str, int | str]) -> dict[str, object]:
+def _shorter(stage: spec.MeasuredStage, made: dict[str, int | str]) -> dict[str, object]:
     """What changes in a stage of points."""
-    if not isinstance(stage, asked.Repeated):
+    if not isinstance(stage, spec.Repeated):
         return {}
     changes: dict[str, object] = {}
-    if "extra" in made and isinstance(stage, asked.Extendable) and stage.extra is not None:
+    if "extra" in made and isinstance(stage, spec.Extendable) and stage.extra is not None:
         changes["extra"] = None
     if stage.settle and (settle := _settled_shorter(stage.settle, made)) != stage.settle:
         changes["settle"] = settle
@@ -224,7 +223,7 @@ def _shorter(stage: asked.MeasuredStage, made: dict[str, int | str]) -> dict[str
     return changes
 
 
-def _settled_shorter(settle: asked.Settle, made: dict[str, int | str]) -> asked.Settle:
+def _settled_shorter(settle: spec.Settle, made: dict[str, int | str]) -> spec.Settle:
     """No longer than two minutes; with fewer repeats nothing is VALIDATED, or must last."""
     shorter = {"window_s": "settle", "unbroken_s": "repeats"}
     update = {
@@ -257,7 +256,7 @@ def _prepared_shorter(profile: Profile, made: dict[str, int | str]) -> dict[str,
 
 
 def _fills(profile: Profile, made: dict[str, int | str]) -> Iterator[Fill]:
-    ordered = [f for f in profile.precondition if f.pattern is asked.AccessOrder.SEQUENTIAL]
+    ordered = [f for f in profile.precondition if f.pattern is spec.AccessOrder.SEQUENTIAL]
     for fill in profile.precondition:
         needless = fill not in ordered and ordered and profile.needs_warm_up
         if "random-fill" in made and needless:
@@ -275,7 +274,7 @@ def _lacks(profile: Profile) -> Iterator[str]:
     repeats = [
         measure.stage.repeats or profile.repeats
         for measure in profile.measure
-        if isinstance(measure.stage, asked.Repeated)
+        if isinstance(measure.stage, spec.Repeated)
     ]
     if repeats and min(repeats) < _NEEDED:
         yield f"{min(repeats)} repeats, of at least {_NEEDED}"

@@ -6,10 +6,9 @@ from typing import assert_never
 
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import UsageError
-from ssdbench.model import asked
-from ssdbench.model.compared import ComparedKind
+from ssdbench.model.found import ComparedKind
 from ssdbench.model.kind import KINDS, StageKind
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import Profile, spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files import work
 from ssdbench.stages.files.mount import Place
@@ -30,13 +29,13 @@ class _Chosen:
 
 
 def stages(
-    before: int, wanted: asked.OnFiles, profile: Profile, target: TargetInfo
+    before: int, wanted: spec.OnFiles, profile: Profile, target: TargetInfo
 ) -> list[AnyStage]:
     """A fill and the trial. Raises HostLacks for a file system that is lacking, UsageError for a
     target that is no block device or has no room.
     """
     kernel = filesystems.required_device(target)
-    name = wanted.type or asked.FileSystemName.EXT4
+    name = wanted.type or spec.FileSystemName.EXT4
     system = filesystems.required(name, target)
     chosen = _chosen(wanted, work.room_on(target.size_bytes))
     planned = list(filesystems.prepared(before + 1, system, 100.0, profile))
@@ -59,23 +58,23 @@ def stages(
     return planned
 
 
-def _window_s(wanted: asked.OnFiles) -> int:
+def _window_s(wanted: spec.OnFiles) -> int:
     return max(1, round(wanted.window_s))
 
 
-def _chosen(wanted: asked.OnFiles, room_bytes: int) -> _Chosen:
+def _chosen(wanted: spec.OnFiles, room_bytes: int) -> _Chosen:
     match wanted:
-        case asked.Surface():
+        case spec.Surface():
             return _surface(wanted, room_bytes)
-        case asked.FileWriters():
+        case spec.FileWriters():
             return _writers(wanted, room_bytes)
-        case asked.FileMix():
+        case spec.FileMix():
             return _mix(wanted, room_bytes)
         case unknown:  # mypy refuses a trial that was left out above
             assert_never(unknown)
 
 
-def _surface(wanted: asked.Surface, room_bytes: int) -> _Chosen:
+def _surface(wanted: spec.Surface, room_bytes: int) -> _Chosen:
     sizes = work.fitting(wanted.files_bytes, room_bytes)
     if not sizes or min(sizes) < max(wanted.records_bytes):
         raise UsageError(
@@ -93,7 +92,7 @@ def _surface(wanted: asked.Surface, room_bytes: int) -> _Chosen:
     )
 
 
-def _writers(wanted: asked.FileWriters, room_bytes: int) -> _Chosen:
+def _writers(wanted: spec.FileWriters, room_bytes: int) -> _Chosen:
     most = max(wanted.processes)
     size = min(wanted.file_bytes, room_bytes // most // MIB * MIB)
     _require_room(size, most)
@@ -111,7 +110,7 @@ def _writers(wanted: asked.FileWriters, room_bytes: int) -> _Chosen:
     )
 
 
-def _mix(wanted: asked.FileMix, room_bytes: int) -> _Chosen:
+def _mix(wanted: spec.FileMix, room_bytes: int) -> _Chosen:
     size = min(wanted.file_bytes, room_bytes // MIB * MIB)
     _require_room(size, 1)
     return _Chosen(

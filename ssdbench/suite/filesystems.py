@@ -6,8 +6,7 @@ from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.filesystems import FILE_SYSTEMS, FileSystem
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.model import asked
-from ssdbench.model.profile import Fill, Profile, Purge
+from ssdbench.model.profile import Fill, Profile, Purge, spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files.filesystem import FileSystemTrial
 from ssdbench.stages.files.mount import Place
@@ -19,7 +18,7 @@ from ssdbench.units import format_capacity
 
 def stages(
     before: int,
-    wanted: asked.FileSystems,
+    wanted: spec.FileSystems,
     profile: Profile,
     target: TargetInfo,
 ) -> list[AnyStage]:
@@ -62,7 +61,7 @@ def required_device(target: TargetInfo) -> str:
     return kernel
 
 
-def chosen(wanted: asked.FileSystems, target: TargetInfo) -> tuple[FileSystem, ...]:
+def chosen(wanted: spec.FileSystems, target: TargetInfo) -> tuple[FileSystem, ...]:
     """Those named, or all that can be had. Raises HostLacks with a sentence for each lacking."""
     least = min(wanted.parts_percent) / 100 * target.size_bytes
     names = [name.value for name in wanted.types] or list(FILE_SYSTEMS)
@@ -76,7 +75,7 @@ def chosen(wanted: asked.FileSystems, target: TargetInfo) -> tuple[FileSystem, .
     return tuple(FILE_SYSTEMS[name] for name, reason in lacking.items() if not reason)
 
 
-def left_out(wanted: asked.FileSystems, target: TargetInfo) -> tuple[str, ...]:
+def left_out(wanted: spec.FileSystems, target: TargetInfo) -> tuple[str, ...]:
     """Why file systems that were not named are not compared, a sentence each."""
     if wanted.types:
         return ()
@@ -93,9 +92,9 @@ def _lacking(system: FileSystem, room_bytes: float) -> str:
     return ""
 
 
-def required(name: asked.FileSystemName, target: TargetInfo) -> FileSystem:
+def required(name: spec.FileSystemName, target: TargetInfo) -> FileSystem:
     """One file system. Raises HostLacks with a sentence when it cannot be had."""
-    return chosen(asked.FileSystems(types=(name,)), target)[0]
+    return chosen(spec.FileSystems(types=(name,)), target)[0]
 
 
 def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[AnyStage]:

@@ -21,9 +21,9 @@ from ssdbench.engine.journal import (
 )
 from ssdbench.errors import UsageError
 from ssdbench.foreign import read_regular, real
+from ssdbench.model.loading import profile_hash
 from ssdbench.model.result import METHOD, RunResult
 from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT, STAGES, UNIT_RECORD
-from ssdbench.model.sameprofile import profile_hash
 from ssdbench.report.read import StoredRun
 from ssdbench.units import counted, parse_moment
 

@@ -14,15 +14,14 @@ from ssdbench.generator.fio.userworkloads import (
     phases_of,
     uncapped,
 )
-from ssdbench.model import asked
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import Profile, spec
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.suite.mixes import sections
 
 
 def phases(
-    wanted: asked.FioJobs | asked.Mix, profile: Profile, target: TargetInfo, level_bytes: int
+    wanted: spec.FioJobs | spec.Mix, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> MeasuredJobs:
     """The phases of a job file on a target, or a mix, which is one.
 
@@ -37,7 +36,7 @@ def phases(
         content=profile.content,
         discards=target.discards,
     )
-    if isinstance(wanted, asked.Mix):
+    if isinstance(wanted, spec.Mix):
         name = wanted.name
         found = phases_of(tuple(sections(wanted, target, level_bytes)), path=name, room=room)
     else:
@@ -55,7 +54,7 @@ def warm_up(profile: Profile, target: TargetInfo, level_bytes: int) -> Workload 
     Raises Misplaced for what is refused.
     """
     for index, measure in enumerate(profile.measure):
-        if not isinstance(measure.stage, asked.FioJobs | asked.Mix):
+        if not isinstance(measure.stage, spec.FioJobs | spec.Mix):
             continue
         try:
             found = phases(measure.stage, profile, target, level_bytes)

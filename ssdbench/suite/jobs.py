@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ssdbench.generator.fio.userworkloads import MeasuredJobs
-from ssdbench.model import asked
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import Profile, spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stages.points import PointStage
@@ -24,7 +23,7 @@ def together(found: MeasuredJobs) -> tuple[tuple[int, ...], ...]:
 
 def fio_jobs(
     name: str,
-    wanted: asked.FioJobs | asked.Mix,
+    wanted: spec.FioJobs | spec.Mix,
     found: MeasuredJobs,
     numbers: Sequence[int],
     profile: Profile,

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.fio.userjobs import Option, Section
-from ssdbench.model import asked
+from ssdbench.model.profile import spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.units import format_size
 
 DAY_S = 86_400
 RATED_DEPTH = 32  # of a stream with a rate: room for those that wait
 _CLASSES = {
-    asked.Priority.REALTIME: 1,
-    asked.Priority.BEST_EFFORT: 2,
-    asked.Priority.IDLE: 3,
+    spec.Priority.REALTIME: 1,
+    spec.Priority.BEST_EFFORT: 2,
+    spec.Priority.IDLE: 3,
 }
 
 
@@ -22,7 +22,7 @@ _CLASSES = {
 class _Part:
     """A stream, or what of it moves data, or its trims: fio mixes no trims into other requests."""
 
-    stream: asked.MixStream
+    stream: spec.MixStream
     trims: bool
     share: float  # of the requests
 
@@ -32,7 +32,7 @@ class _Part:
         return f"{self.stream.name} trims" if self.trims and self.share < 1 else self.stream.name
 
 
-def sections(wanted: asked.Mix, target: TargetInfo, level_bytes: int) -> Iterator[Section]:
+def sections(wanted: spec.Mix, target: TargetInfo, level_bytes: int) -> Iterator[Section]:
     """Each stream as a section, its trims as one of their own.
 
     Raises UsageError for a place that does not fit.
@@ -68,7 +68,7 @@ def _options(
 
 def _requests(part: _Part) -> Iterator[tuple[str, str]]:
     stream = part.stream
-    random = stream.pattern is not asked.Locality.SEQUENTIAL
+    random = stream.pattern is not spec.Locality.SEQUENTIAL
     prefix = "rand" if random else ""
     match stream.read_percent:
         case _ if part.trims:
@@ -87,9 +87,9 @@ def _requests(part: _Part) -> Iterator[tuple[str, str]]:
         yield "bs", str(next(iter(sizes)))
     if random:
         yield "norandommap", "1"
-    if stream.pattern is asked.Locality.ZIPF:
+    if stream.pattern is spec.Locality.ZIPF:
         yield "random_distribution", f"zipf:{stream.theta:g}"
-    elif stream.pattern is asked.Locality.HOT:
+    elif stream.pattern is spec.Locality.HOT:
         hits, hot = round(stream.hits_percent), round(stream.hot_percent)
         yield "random_distribution", f"zoned:{hits}/{hot}:{100 - hits}/{100 - hot}"
 
@@ -120,7 +120,7 @@ def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, st
 
 
 def _place(
-    stream: asked.MixStream, place: str, target: TargetInfo, level_bytes: int
+    stream: spec.MixStream, place: str, target: TargetInfo, level_bytes: int
 ) -> Iterator[tuple[str, str]]:
     """Shares are shares of the drive; nothing goes beyond what the run fills."""
     align = max(target.logical_block_bytes, max(stream.sizes))

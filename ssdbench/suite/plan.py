@@ -10,10 +10,10 @@ from ssdbench.engine.preflight import require_engines, require_zones
 from ssdbench.engine.runner import check_limits
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.errors import TargetRefused
-from ssdbench.model.budget import Budget
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import misfit_error
 from ssdbench.model.profile import Profile
+from ssdbench.model.result import Budget
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import host_wishes

@@ -6,13 +6,12 @@ from itertools import product
 from typing import TypeVar
 
 from ssdbench.errors import UsageError
-from ssdbench.model import asked
-from ssdbench.model.asked.sweeps import ALL_READS
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.fitting import obstacle
 from ssdbench.model.kind import StageKind
-from ssdbench.model.profile import Profile, SteadyWorkload
+from ssdbench.model.profile import Profile, SteadyWorkload, spec
+from ssdbench.model.profile.sweeps import ALL_READS
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, IoEngine, Point, Workload
@@ -33,7 +32,7 @@ USUAL = 4 * KIB  # bytes of a block, to which other sizes are compared
 
 
 def sweep(
-    name: str, wanted: asked.Sweep, profile: Profile, target: TargetInfo, level_bytes: int
+    name: str, wanted: spec.Sweep, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> PointStage:
     points, skipped = [], []
     length = min(
@@ -135,7 +134,7 @@ def _heaviest(profile: Profile, level_bytes: int) -> SteadyWorkload | None:
     writers = [
         (block, stage)
         for stage in (measure.stage for measure in profile.measure)
-        if isinstance(stage, asked.Sweep | asked.SpanSweep) and _writes_at_random(stage)
+        if isinstance(stage, spec.Sweep | spec.SpanSweep) and _writes_at_random(stage)
         for block in _each(stage.block_bytes)
         if block <= level_bytes
     ]
@@ -154,8 +153,8 @@ def _heaviest(profile: Profile, level_bytes: int) -> SteadyWorkload | None:
     return SteadyWorkload(block=nearest, iodepth=iodepth, numjobs=numjobs)
 
 
-def _writes_at_random(stage: asked.Sweep | asked.SpanSweep) -> bool:
-    random = asked.AccessOrder.RANDOM in _each(stage.pattern)
+def _writes_at_random(stage: spec.Sweep | spec.SpanSweep) -> bool:
+    random = spec.AccessOrder.RANDOM in _each(stage.pattern)
     return random and min(_each(stage.read_percent)) < ALL_READS
 
 
@@ -173,7 +172,7 @@ def hottest(profile: Profile, level_bytes: int) -> Workload | None:
     writers = [
         (block, read, stage)
         for stage in (measure.stage for measure in profile.measure)
-        if isinstance(stage, asked.Sweep)
+        if isinstance(stage, spec.Sweep)
         for block, read in product(stage.block_bytes, stage.read_percent)
         if read < ALL_READS and block <= level_bytes
     ]
@@ -193,7 +192,7 @@ def hottest(profile: Profile, level_bytes: int) -> Workload | None:
     )
 
 
-def judging(profile: Profile, repeats: int, extra: asked.ExtraRepeats | None) -> Judging:
+def judging(profile: Profile, repeats: int, extra: spec.ExtraRepeats | None) -> Judging:
     return Judging(
         rule=profile.steady.rule.value,
         planned_repeats=repeats,
@@ -202,7 +201,7 @@ def judging(profile: Profile, repeats: int, extra: asked.ExtraRepeats | None) ->
     )
 
 
-def extra(wanted: asked.ExtraRepeats | None) -> Extra:
+def extra(wanted: spec.ExtraRepeats | None) -> Extra:
     if wanted is None:
         return Extra(unsettled=UNSETTLED)
     width = wanted.width_percent
@@ -210,7 +209,7 @@ def extra(wanted: asked.ExtraRepeats | None) -> Extra:
 
 
 def span(
-    name: str, wanted: asked.SpanSweep, profile: Profile, target: TargetInfo, level_bytes: int
+    name: str, wanted: spec.SpanSweep, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> PointStage:
     points, skipped = [], []
     block = wanted.block_bytes
@@ -250,7 +249,7 @@ def span(
 
 
 def rate(
-    name: str, wanted: asked.RateSweep, profile: Profile, target: TargetInfo, level_bytes: int
+    name: str, wanted: spec.RateSweep, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> Rate:
     """The search for a rate. Raises UsageError without a limit, or for what cannot be measured."""
     limit_s = wanted.limit_s
@@ -279,7 +278,7 @@ def rate(
 
 
 def load(
-    name: str, wanted: asked.Load, profile: Profile, target: TargetInfo, level_bytes: int
+    name: str, wanted: spec.Load, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> Load:
     """The latencies at one load. Raises UsageError for what cannot be measured."""
     if hindrance := obstacle(wanted.block_bytes, level_bytes, target):
@@ -299,7 +298,7 @@ def load(
     )
 
 
-def _offered(wanted: asked.Offered, profile: Profile, level_bytes: int) -> Workload:
+def _offered(wanted: spec.Offered, profile: Profile, level_bytes: int) -> Workload:
     return Workload(
         pattern=wanted.pattern.pattern,
         block_bytes=wanted.block_bytes,
@@ -312,7 +311,7 @@ def _offered(wanted: asked.Offered, profile: Profile, level_bytes: int) -> Workl
     )
 
 
-def how(profile: Profile, wanted: asked.Repeated) -> Measuring:
+def how(profile: Profile, wanted: spec.Repeated) -> Measuring:
     settle = wanted.settle or profile.settle
     spare = settle.spare_percent
     return Measuring(

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from ssdbench.errors import UsageError
-from ssdbench.model import asked
-from ssdbench.model.profile import Applies, Profile
+from ssdbench.model.profile import Applies, Profile, spec
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.stages.replay import Replay
 
 
 def replay(
-    name: str, wanted: asked.Replay, profile: Profile, target: TargetInfo, level_bytes: int
+    name: str, wanted: spec.Replay, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> Replay:
     """The replay that a profile asks for.
 

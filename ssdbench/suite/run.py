@@ -25,12 +25,11 @@ from ssdbench.engine.targets import claimed, require_able, require_generator
 from ssdbench.errors import SsdbenchError, TargetRefused
 from ssdbench.foreign import real
 from ssdbench.host.files import make_directory, remove_if_empty, require_utf8
-from ssdbench.model.consent import Consent
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Applies, CapacityPlan, Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import MANIFEST
-from ssdbench.model.target import CONTENT, TAKEN, TargetInfo
+from ssdbench.model.target import CONTENT, TAKEN, Consent, TargetInfo
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages

@@ -2,11 +2,10 @@
 
 from itertools import product
 
-from ssdbench.model import asked
 from ssdbench.model.finding import Finding
 from ssdbench.model.fitting import obstacle
 from ssdbench.model.kind import StageKind
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import Profile, spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stages.points import Judging, PointStage
@@ -17,7 +16,7 @@ US_PER_S = 1_000_000
 
 
 def processes(
-    name: str, wanted: asked.Processes, profile: Profile, target: TargetInfo, level_bytes: int
+    name: str, wanted: spec.Processes, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> PointStage:
     """Every number of writers without pauses, some of them with every kind of pause."""
     points: list[Point] = []

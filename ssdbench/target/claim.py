@@ -9,8 +9,7 @@ from typing import Self
 
 from ssdbench.errors import DeviceLost, SsdbenchError, TargetRefused
 from ssdbench.host import blockdev, regular
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import fileguard, guard
 from ssdbench.target.identity import differences
 from ssdbench.target.inspect import inspect

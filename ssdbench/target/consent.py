@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import CONTENT, TargetInfo, TargetKind
+from ssdbench.model.target import CONTENT, Consent, TargetInfo, TargetKind
 from ssdbench.target import content, guard
 from ssdbench.target.identity import NOT_USED
 from ssdbench.target.inspect import identities

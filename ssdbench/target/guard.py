@@ -10,8 +10,7 @@ from ssdbench.host import sysfs as attributes
 from ssdbench.host import usage
 from ssdbench.host.procfs import Mount, OneLookProcfs, Opener, Procfs
 from ssdbench.host.sysfs import Sysfs, node_of
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import NOT_READ, ZONES, TargetInfo, TargetKind
+from ssdbench.model.target import NOT_READ, ZONES, Consent, TargetInfo, TargetKind
 from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
 from ssdbench.target.objection import DATA, DESTROY, OVERWRITE, SHARED, Objection, refuse

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ssdbench.host import readings
-from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.result import FlashWritten
+from ssdbench.model.target import LbaFormat
 from ssdbench.units import format_capacity
 
 CONTROLLER, NAMESPACE = "nvme identify controller", "nvme identify namespace"

@@ -14,9 +14,8 @@ from ssdbench.host import atasecurity, blockdev
 from ssdbench.host import nvme as nvme_bus
 from ssdbench.host import scsi as scsi_bus
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Purge
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import LbaFormat, TargetInfo
 from ssdbench.target import ata, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
 from ssdbench.target.pages import Protocol

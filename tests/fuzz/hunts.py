@@ -31,8 +31,7 @@ from ssdbench.engine.journal import Journal, Kind, Record, stored_records
 from ssdbench.errors import ProfileError, SsdbenchError, UsageError
 from ssdbench.generator.fio.output import CutShort, parse
 from ssdbench.host import processes
-from ssdbench.model.editorschema import profile_schema
-from ssdbench.model.loading import load_profile
+from ssdbench.model.loading import load_profile, profile_schema
 from ssdbench.model.rundirectory import JOURNAL
 from ssdbench.report import render
 from ssdbench.report.figures import AnyFigure

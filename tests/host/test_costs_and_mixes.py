@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.host.command import run
-from ssdbench.model.compared import Comparison
+from ssdbench.model.found import Comparison
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult
 from ssdbench.target.inspect import inspect

@@ -15,7 +15,7 @@ import pytest
 
 from ssdbench.errors import SsdbenchError, TargetRefused
 from ssdbench.host.command import run
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.target import consent, guard
 from ssdbench.target.inspect import inspect
 from tests.support.devices import (

@@ -16,8 +16,8 @@ from ssdbench.engine.journal import Kind, stored_records
 from ssdbench.errors import HostLacks
 from ssdbench.host.command import run
 from ssdbench.host.filesystems import FILE_SYSTEMS
-from ssdbench.model.compared import Comparison, FileSystemComparison
 from ssdbench.model.finding import Code
+from ssdbench.model.found import Comparison, FileSystemComparison
 from ssdbench.model.result import RunResult
 from ssdbench.stages.files.mount import REACHABLE
 from ssdbench.target.inspect import inspect, kernel_name

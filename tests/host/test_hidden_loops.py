@@ -11,7 +11,7 @@ import pytest
 
 from ssdbench.errors import TargetRefused
 from ssdbench.host.command import run
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.target import guard
 from ssdbench.target.inspect import inspect
 from tests.support.devices import LoopDevice, attached_loop

@@ -10,7 +10,7 @@ import pytest
 from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.generator.fio.sections import Together
 from ssdbench.host.command import Process, run
-from ssdbench.model.compared import Comparison
+from ssdbench.model.found import Comparison
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult
 from ssdbench.target.claim import Claim

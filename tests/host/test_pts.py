@@ -13,7 +13,7 @@ from ssdbench.generator.base import Job
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.host.command import run, spawn
-from ssdbench.model.asked.standard import PtsForm
+from ssdbench.model.profile.standard import PtsForm
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse

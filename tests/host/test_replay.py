@@ -13,7 +13,7 @@ from ssdbench.generator.fio.jobfile import latency_logs
 from ssdbench.generator.trace.clients import Sending, prepared
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.host import blockdev, packed
-from ssdbench.model.asked.replay import Placing
+from ssdbench.model.profile.replay import Placing
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from tests.support.devices import LoopDevice
 from tests.unit.generator.trace import traces

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli import conduct
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.suite import sidebyside
 from ssdbench.suite.plan import plan
 from tests.support.devices import LoopDevice

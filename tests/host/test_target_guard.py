@@ -13,8 +13,7 @@ from ssdbench.errors import DeviceLost, TargetRefused
 from ssdbench.host import blockdev
 from ssdbench.host.command import run, spawn
 from ssdbench.host.regular import born_ns
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetKind
+from ssdbench.model.target import Consent, TargetKind
 from ssdbench.target import consent, guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect

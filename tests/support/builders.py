@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.point import Estimate
 from ssdbench.model.result import (
     PointResult,
     Repeat,

@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from ssdbench.model.asked import Measure
 from ssdbench.model.found import AnyFound
 from ssdbench.model.kind import StageKind
+from ssdbench.model.profile.spec import Measure
 
 ROOT = Path(__file__).parents[2]
 MAP = (ROOT / "docs" / "architecture.md").read_text()
@@ -18,8 +18,8 @@ ELSEWHERE = {  # files that know an example, and that a new one need not touch
 }
 # Heading of a list, and how its example is called in code and documents.
 EXAMPLES = {
-    "A kind of stage": r"StageKind\.PROCESSES\b|PROCESSES = |asked\.Processes\b|class Processes\b"
-    r"|import Processes\b",
+    "A kind of stage": r"StageKind\.PROCESSES\b|PROCESSES = |spec\.Processes\b|class Processes\b"
+    r"|Annotated\[Processes\b",
     "A steady-state rule": r"class Seppanen\b|\"seppanen\"|SEPPANEN|`seppanen`",
     "A model of a simulated drive": r"bm1743",
     "A probe": r"read-chunk|ReadChunk|READ_CHUNK|read_chunk",

@@ -15,7 +15,7 @@ import pytest
 from benchmarks.kernel import pages
 from benchmarks.kernel.__main__ import EXPERIMENTS
 from ssdbench.cli import main
-from ssdbench.model.asked import Measure
+from ssdbench.model.profile.spec import Measure
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text()

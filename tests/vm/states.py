@@ -364,7 +364,7 @@ def _prepare(tools: str) -> None:
 
 def _tried(state: State, disks: dict[str, str]) -> dict[str, object]:
     from ssdbench.errors import SsdbenchError, TargetRefused
-    from ssdbench.model.consent import Consent
+    from ssdbench.model.target import Consent
     from ssdbench.target import guard
     from ssdbench.target.inspect import inspect
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ssdbench.cli.documents import Document, Part
-from ssdbench.model.budget import Budget
+from ssdbench.model.result import Budget
 from ssdbench.model.target import TargetInfo
 
 

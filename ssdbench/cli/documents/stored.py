@@ -4,7 +4,7 @@ from typing import Literal
 
 from ssdbench.cli.documents import Document, Part
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.trace import TraceSummary
+from ssdbench.model.replay import TraceSummary
 from ssdbench.stats.planning.capacity import Plan
 from ssdbench.stats.planning.runplan import Change, Depth, Unknown
 

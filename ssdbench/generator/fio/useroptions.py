@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ssdbench.errors import UsageError
 from ssdbench.foreign import plain
 from ssdbench.generator.fio.userjobs import Option
-from ssdbench.model.asked.jobs import MOST_NAME
+from ssdbench.model.profile.streams import MOST_NAME
 
 _ALIASES: Mapping[str, str] = {
     "readwrite": "rw",

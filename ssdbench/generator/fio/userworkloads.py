@@ -39,7 +39,7 @@ from ssdbench.generator.fio.useroptions import (
     whole_number,
 )
 from ssdbench.generator.fio.userrequests import Sizes, offered, sizes_of
-from ssdbench.model.asked.jobs import MOST_NAME, title
+from ssdbench.model.profile.streams import MOST_NAME, title
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Stream, Workload
 
 MOST_STREAMS = 64

@@ -27,8 +27,8 @@ from ssdbench.generator.trace.source import (
     Whole,
 )
 from ssdbench.generator.trace.summary import Summing, summarised
-from ssdbench.model.asked.replay import Placing
-from ssdbench.model.trace import TraceSummary
+from ssdbench.model.profile.replay import Placing
+from ssdbench.model.replay import TraceSummary
 from ssdbench.units import format_capacity
 
 EXTENT_BYTES = 2 << 20  # stays together when a trace is spread over another size

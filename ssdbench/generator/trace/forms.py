@@ -30,7 +30,7 @@ from ssdbench.generator.trace.source import (
     shown,
     whole,
 )
-from ssdbench.model.asked.replay import Columns, TraceForm
+from ssdbench.model.profile.replay import Columns, TraceForm
 
 SECTOR_BYTES = 512
 MOST_NAMES = 1000

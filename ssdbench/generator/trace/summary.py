@@ -6,7 +6,7 @@ import numpy as np
 
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.generator.trace.source import FLUSH, READ, TRIM, WRITE, Chunk, Whole
-from ssdbench.model.trace import TraceSummary
+from ssdbench.model.replay import TraceSummary
 from ssdbench.stats.workingset import Blocks
 
 BLOCK_BYTES = 4096

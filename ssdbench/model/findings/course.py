@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from ssdbench.model.finding import Code, Severity
-from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, listed
 
 GO_ON = "Continue with `ssdbench resume`; what was measured is kept. If a limit ended it, raise it."

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from ssdbench.model.finding import Code, Severity
-from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import format_capacity
 
 

@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from ssdbench.model.finding import Code, Severity
-from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_change, format_count, format_duration, format_size
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ssdbench.model.finding import Code, Severity
-from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import format_count, format_duration, format_rate, listed
 
 SLOWER = "the sustained rate is at most that"

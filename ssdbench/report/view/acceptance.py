@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ssdbench.model.accept import Accepted, Outcome
+from ssdbench.model.profile.accept import Accepted, Outcome
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Prose, Section, Table

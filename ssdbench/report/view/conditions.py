@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ssdbench.model import rundirectory
-from ssdbench.model.budget import Budget
 from ssdbench.model.found import FillDone, PurgeDone
+from ssdbench.model.inside import CacheKind, WriteCache
 from ssdbench.model.kind import KINDS
 from ssdbench.model.pts import Pts
-from ssdbench.model.result import FlashWritten, RunResult, StageResult
-from ssdbench.model.writecache import CacheKind, WriteCache
+from ssdbench.model.result import Budget, FlashWritten, RunResult, StageResult
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import hostseries, timeline, words

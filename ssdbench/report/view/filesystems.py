@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ssdbench.model.compared import FileSystemComparison, ThreadsMedian
+from ssdbench.model.found import FileSystemComparison, ThreadsMedian
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figures import Line, LinesFigure
 from ssdbench.report.view import words

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
+from ssdbench.model.point import Estimate, SteadyVerdict
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.pts import Pts, PtsMetric
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
-from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.report.csv import variation_percent
 from ssdbench.report.metrics import MOVING, percentile_name, percentiles_of
 from ssdbench.report.view import words

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
-from ssdbench.model.compared import Median, ThreadsMedian
+from ssdbench.model.found import Median, ThreadsMedian
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Cell, Column, Table
 from ssdbench.units import format_count

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from ssdbench.model.estimate import Estimate
+from ssdbench.model.point import Estimate
 from ssdbench.model.result import PointResult, StageResult
 from ssdbench.model.workload import IoEngine
 from ssdbench.report.figures import Line, LinesFigure

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from ssdbench.errors import ProfileError
-from ssdbench.model.asked.standard import PtsTest
 from ssdbench.model.loading import load_profile
+from ssdbench.model.profile.standard import PtsTest
 from ssdbench.model.pts import (
     Pts,
     PtsCell,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ssdbench.model.asked.standard import PtsTest
+from ssdbench.model.profile.standard import PtsTest
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsWindow
 from ssdbench.report.figures import Band, ColumnsFigure, Line, LinesFigure, Window, WindowFigure
 from ssdbench.report.view.page import Plot

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ssdbench.model.asked.standard import PtsTest
+from ssdbench.model.profile.standard import PtsTest
 from ssdbench.model.pts import Pts, PtsBins, PtsCell, PtsLatency, PtsRate, PtsSample
 from ssdbench.report.figures import BarsFigure, Line, LinesFigure, SeriesFigure, thinned
 from ssdbench.report.view.page import Plot

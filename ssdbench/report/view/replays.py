@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from ssdbench.model.estimate import Estimate
-from ssdbench.model.replay import ReplayFound, ReplayRun
+from ssdbench.model.point import Estimate
+from ssdbench.model.replay import ReplayFound, ReplayRun, TraceSummary
 from ssdbench.model.result import RunResult
-from ssdbench.model.trace import TraceSummary
 from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Headline, Prose, Table

@@ -3,8 +3,14 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from ssdbench.model.compared import Comparison, FileSystemComparison
-from ssdbench.model.found import FillDone, Points, PurgeDone, WarmUp
+from ssdbench.model.found import (
+    Comparison,
+    FileSystemComparison,
+    FillDone,
+    Points,
+    PurgeDone,
+    WarmUp,
+)
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import KINDS
 from ssdbench.model.pts import Pts

@@ -6,9 +6,9 @@ import numpy as np
 
 from ssdbench.model.finding import Code
 from ssdbench.model.found import WarmUp
+from ssdbench.model.point import criterion_value, criterion_words
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
-from ssdbench.model.steadyverdict import criterion_value, criterion_words
 from ssdbench.report.figures import Band, SeriesFigure, Window, WindowFigure, thinned
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import cliff, ruleband, stretch, words

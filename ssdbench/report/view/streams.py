@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ssdbench.model.estimate import Estimate
-from ssdbench.model.point import StreamResult
+from ssdbench.model.point import Estimate, StreamResult
 from ssdbench.model.result import PointResult
 from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of
 from ssdbench.report.view import words

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ssdbench.model.compared import Comparison, Median
+from ssdbench.model.found import Comparison, Median
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import Dots, DotsFigure, Line, LinesFigure

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Severity
+from ssdbench.model.point import Estimate
 from ssdbench.model.result import Verdict
 from ssdbench.model.target import TargetKind
 from ssdbench.model.workload import Point, Workload

@@ -24,7 +24,7 @@ from ssdbench.host import command, database
 from ssdbench.host.counters import DiskCounters, DiskStat, disk_counters
 from ssdbench.host.files import make_directory
 from ssdbench.host.numa import Policy
-from ssdbench.model.compared import Comparison, Median
+from ssdbench.model.found import Comparison, Median
 from ssdbench.model.kind import StageKind
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files.mount import REACHABLE, Place, where

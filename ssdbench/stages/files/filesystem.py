@@ -17,7 +17,7 @@ from ssdbench.errors import HostLacks
 from ssdbench.generator.fio.jobfile import Options
 from ssdbench.host.facts import free_bytes
 from ssdbench.host.files import make_directory
-from ssdbench.model.compared import FileSystemComparison, Median, ThreadsMedian
+from ssdbench.model.found import FileSystemComparison, Median, ThreadsMedian
 from ssdbench.model.kind import StageKind
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files.mount import Place, lay, where

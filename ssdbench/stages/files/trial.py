@@ -11,7 +11,7 @@ from functools import partial
 
 from ssdbench.engine.stage import Context, Unit
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.model.compared import Comparison, Median
+from ssdbench.model.found import Comparison, Median
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files.mount import lay
 from ssdbench.stages.files.onfiles import OnFiles

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
 from ssdbench.model.base import Model
-from ssdbench.model.compared import Median
-from ssdbench.model.unitrecord import UnitRecord
+from ssdbench.model.found import Median
+from ssdbench.model.point import UnitRecord
 
 
 class Cell(Model):

@@ -31,9 +31,9 @@ from ssdbench.generator.fio.jobfile import Options
 from ssdbench.generator.fio.sections import Together
 from ssdbench.host.counters import disk_counters
 from ssdbench.host.files import make_directory, write_atomic
-from ssdbench.model.compared import ComparedKind, Comparison, FileSystemComparison, Median
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.host import StartsDisturbed
+from ssdbench.model.found import ComparedKind, Comparison, FileSystemComparison, Median
 from ssdbench.model.kind import StageKind
 from ssdbench.model.rundirectory import CELLS, HOST_SERIES
 from ssdbench.model.target import TargetInfo

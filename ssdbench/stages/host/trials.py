@@ -11,9 +11,9 @@ from ssdbench.host import blktrace
 from ssdbench.host.activity import activity
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Topology, cpu_text, topology
-from ssdbench.model import asked
-from ssdbench.model.compared import ComparedKind
+from ssdbench.model.found import ComparedKind
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.profile import spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.host import interrupts, variants
 from ssdbench.stages.host.blocktrace import block_trace
@@ -24,7 +24,7 @@ from ssdbench.tuning.setting import Backend
 from ssdbench.units import format_size
 
 
-def host_trial(name: str, wanted: asked.OnDrive, target: TargetInfo, span_bytes: int) -> Trial:
+def host_trial(name: str, wanted: spec.OnDrive, target: TargetInfo, span_bytes: int) -> Trial:
     """The trial of one stage of the profile.
 
     Raises UsageError for a target without a queue of the kernel, HostLacks for an unknown
@@ -69,29 +69,29 @@ class _Here:
     span_bytes: int
 
 
-def _chosen(wanted: asked.OnDrive, here: _Here) -> _Chosen:
+def _chosen(wanted: spec.OnDrive, here: _Here) -> _Chosen:
     match wanted:
-        case asked.Schedulers():
+        case spec.Schedulers():
             return _schedulers(wanted, here)
-        case asked.QueueSettings():
+        case spec.QueueSettings():
             return _queue(here)
-        case asked.Depth():
+        case spec.Depth():
             return _depth(wanted, here)
-        case asked.Interrupts():
+        case spec.Interrupts():
             return _interrupts(wanted, here)
-        case asked.LatencyPath():
+        case spec.LatencyPath():
             return _latency_path(wanted, here)
-        case asked.Surface():
+        case spec.Surface():
             return _surface(wanted, here)
-        case asked.CpuCost():
+        case spec.CpuCost():
             return _cpu_cost(here)
-        case asked.Engines():
+        case spec.Engines():
             return _engines(here)
         case unknown:  # mypy refuses a trial that was left out above
             assert_never(unknown)
 
 
-def _schedulers(wanted: asked.Schedulers, here: _Here) -> _Chosen:
+def _schedulers(wanted: spec.Schedulers, here: _Here) -> _Chosen:
     return _Chosen(
         StageKind.SCHEDULERS,
         variants.scheduler_variants(wanted.schedulers, here.host.schedulers, here.target.here),
@@ -107,7 +107,7 @@ def _queue(here: _Here) -> _Chosen:
     )
 
 
-def _depth(wanted: asked.Depth, here: _Here) -> _Chosen:
+def _depth(wanted: spec.Depth, here: _Here) -> _Chosen:
     return _Chosen(
         StageKind.DEPTH,
         interrupts.depth_variants(wanted.depths, sorted(here.host.queue), here.target.here),
@@ -115,7 +115,7 @@ def _depth(wanted: asked.Depth, here: _Here) -> _Chosen:
     )
 
 
-def _interrupts(wanted: asked.Interrupts, here: _Here) -> _Chosen:
+def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
     missing = [cpu for cpu in wanted.submitters if cpu not in here.host.cpus]
     if missing:
         raise HostLacks(
@@ -148,7 +148,7 @@ def _coalesces(target: TargetInfo) -> bool:
     return True
 
 
-def _latency_path(wanted: asked.LatencyPath, here: _Here) -> _Chosen:
+def _latency_path(wanted: spec.LatencyPath, here: _Here) -> _Chosen:
     if wanted.btt and (reason := blktrace.missing()):
         raise HostLacks(reason, hint="Install it, or leave `btt` out: tracepoints need no program.")
     return _Chosen(
@@ -161,7 +161,7 @@ def _latency_path(wanted: asked.LatencyPath, here: _Here) -> _Chosen:
     )
 
 
-def _surface(wanted: asked.Surface, here: _Here) -> _Chosen:
+def _surface(wanted: spec.Surface, here: _Here) -> _Chosen:
     workloads = variants.surface_workloads(wanted.files_bytes, here.span_bytes)
     if not workloads or min(wanted.files_bytes) < max(wanted.records_bytes):
         raise UsageError(

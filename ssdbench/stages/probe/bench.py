@@ -22,8 +22,8 @@ from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.generator.base import Direction, Job
 from ssdbench.model.inside import ProbeFound, ProbeNumbers, Scalar
 from ssdbench.model.kind import StageKind
+from ssdbench.model.point import UnitRecord
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import KIB, MIB

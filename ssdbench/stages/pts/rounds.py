@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from ssdbench.engine.stage import Context, Lasting, Unit
-from ssdbench.model.asked.standard import PtsTest
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.pts import PtsPaused, PtsWarmUpNotSteady
+from ssdbench.model.profile.standard import PtsTest
 from ssdbench.model.pts import (
     Pts,
     PtsAbsent,

@@ -21,11 +21,11 @@ from ssdbench.engine.stage import (
     Unit,
 )
 from ssdbench.engine.units import own_findings
-from ssdbench.model.asked.standard import PtsForm, PtsTest
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.preparation import WriteCacheOfForm
 from ssdbench.model.findings.pts import PtsAverages, PtsNotSteady, PtsScaled
 from ssdbench.model.kind import StageKind
+from ssdbench.model.profile.standard import PtsForm, PtsTest
 from ssdbench.model.pts import Pts, PtsCell, PtsMeasured, PtsMetric, PtsPhase, PtsWindow
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.pts.parts import Cell, Length, Phase

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ssdbench.errors import UsageError
-from ssdbench.model.asked.standard import PtsForm, PtsTest, Saturation
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.findings.drive import BelowMappingUnit
 from ssdbench.model.profile import Purge
+from ssdbench.model.profile.standard import PtsForm, PtsTest, Saturation
 from ssdbench.model.pts import PtsAbsent, PtsMetric
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Pattern, Workload

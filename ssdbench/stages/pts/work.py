@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.stage import LEAST_AHEAD_BYTES, Context, derived_seed
 from ssdbench.generator.base import Job, Outcome, Second, submit_share
+from ssdbench.model.point import UnitRecord
 from ssdbench.model.pts import (
     PtsBins,
     PtsCell,
@@ -15,7 +16,6 @@ from ssdbench.model.pts import (
     PtsWaited,
 )
 from ssdbench.model.rundirectory import MEASURE
-from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import Workload
 from ssdbench.stages.pts.parts import SPACING, Cell, Phase
 from ssdbench.stats.checks import LITTLE_TOLERANCE

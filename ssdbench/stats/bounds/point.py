@@ -6,9 +6,8 @@ the horizon, from all that is known of the workload (`ssdbench.stats.bounds.sust
 
 from collections.abc import Mapping, Sequence
 
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
-from ssdbench.model.point import Basis
+from ssdbench.model.point import Basis, Estimate
 from ssdbench.model.result import PointResult, Repeat, Verdict
 from ssdbench.model.workload import Point
 from ssdbench.stats.bounds.measured import Context, Measured, WindowRates, window_rates

@@ -5,7 +5,6 @@ from itertools import chain
 
 import numpy as np
 
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.drive import (
     BelowMappingUnit,
@@ -32,6 +31,7 @@ from ssdbench.model.findings.repeats import (
     WindowsHiddenByBuffer,
 )
 from ssdbench.model.findings.steadiness import HastyRule, RepeatsNotSettled
+from ssdbench.model.point import Estimate
 from ssdbench.model.result import Repeat
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stats import checks

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ssdbench.model.estimate import Estimate
-from ssdbench.model.point import StreamResult
+from ssdbench.model.point import Estimate, StreamResult
 from ssdbench.model.workload import Stream, Workload
 from ssdbench.stats.bounds.measured import Measured, StreamSeen
 from ssdbench.stats.checks import held_back, slowest_of

@@ -11,14 +11,12 @@ told apart from outside. Where the kernel takes a cache for write-through it sen
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ssdbench.model.finding import Finding
+from ssdbench.model.finding import Finding, FindingKind
 from ssdbench.model.findings.drive import CacheContradiction, VolatileCache
-from ssdbench.model.findings.kind import FindingKind
 from ssdbench.model.found import AnyFound
-from ssdbench.model.inside import BlockSizeFound, ProbeFound, ProbeNumbers
+from ssdbench.model.inside import BlockSizeFound, CacheKind, ProbeFound, ProbeNumbers, WriteCache
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.writecache import CacheKind, WriteCache
 from ssdbench.stats.inside.probing import BUFFERED_NS, Flush
 from ssdbench.units import format_ns, format_size
 

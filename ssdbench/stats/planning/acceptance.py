@@ -8,8 +8,8 @@ could hold is too little. Where nothing was measured, or too little, the answer 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ssdbench.model.accept import Accepted, Datasheet, Outcome, Target, Which, direction_of
-from ssdbench.model.asked.rates import OfferedLoad
+from ssdbench.model.profile.accept import Accepted, Datasheet, Outcome, Target, Which, direction_of
+from ssdbench.model.profile.rates import OfferedLoad
 from ssdbench.model.result import RunResult
 from ssdbench.stats.planning.acceptvalues import Number, Subject, loaded, subjects
 from ssdbench.units import NS_PER_S, format_count, format_ns

@@ -7,10 +7,10 @@ that a pessimist uses (a bound, an upper limit) and the one in the middle.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ssdbench.model.accept import WHOLE_PERCENT, Which
-from ssdbench.model.asked.rates import OfferedLoad
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.point import Estimate
+from ssdbench.model.profile.accept import WHOLE_PERCENT, Which
+from ssdbench.model.profile.rates import OfferedLoad
 from ssdbench.model.pts import Pts, PtsMetric, PtsWindow
 from ssdbench.model.rates import LoadFound
 from ssdbench.model.replay import ReplayFound

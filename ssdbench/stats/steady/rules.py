@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from ssdbench.errors import UsageError
-from ssdbench.model.finding import Finding
-from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.finding import Finding, FindingKind
 from ssdbench.model.findings.steadiness import (
     HastyRule,
     NotJudged,

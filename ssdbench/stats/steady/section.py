@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
-from ssdbench.model.steadyverdict import SteadyVerdict
+from ssdbench.model.point import SteadyVerdict
 from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.steady.settle import Settle
 from ssdbench.stats.steady.watch import Watch

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ssdbench.model.steadyverdict import SteadyVerdict, criterion_value, criterion_words
+from ssdbench.model.point import SteadyVerdict, criterion_value, criterion_words
 from ssdbench.stats.series import Floats, History, Series
 
 

@@ -16,8 +16,8 @@ from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.resumeconsent import Agreement
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import SsdbenchError, UsageError
-from ssdbench.model.budget import Budget
-from ssdbench.model.consent import Consent
+from ssdbench.model.result import Budget
+from ssdbench.model.target import Consent
 from tests.support.builders import StoredRunBuilder, a_target
 
 

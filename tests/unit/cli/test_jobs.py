@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli.main import run
-from ssdbench.model.estimate import Estimate
-from ssdbench.model.point import PointResult, StreamResult
+from ssdbench.model.point import Estimate, PointResult, StreamResult
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.stats.planning.runplan import candidates

@@ -32,7 +32,7 @@ def fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def broken() -> None:
         raise error
 
-    monkeypatch.setattr("ssdbench.model.editorschema.profile_schema", broken)
+    monkeypatch.setattr("ssdbench.model.loading.profile_schema", broken)
 
 
 def test_help_lists_every_command_and_the_exit_codes() -> None:

@@ -21,7 +21,7 @@ from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.foreign import write_whole
 from ssdbench.host import command, packed
 from ssdbench.host.files import write_atomic
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.sim.virtualtime import VirtualClock
 
 PROFILE = """

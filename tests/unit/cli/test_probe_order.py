@@ -1,5 +1,5 @@
 from ssdbench.cli.probe import PROBES
-from ssdbench.model.asked.probe import ProbeName
+from ssdbench.model.profile.inside import ProbeName
 from ssdbench.stages.probe.catalogue import PROBES as CATALOGUE
 
 

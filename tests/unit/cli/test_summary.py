@@ -6,12 +6,11 @@ import pytest
 
 from ssdbench.cli.conduct import Ended
 from ssdbench.cli.summary import run_lines, target_row
-from ssdbench.model.accept import Accepted
-from ssdbench.model.compared import Comparison, Median
 from ssdbench.model.finding import Code
-from ssdbench.model.found import Found
+from ssdbench.model.found import Comparison, Found, Median
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import StageKind
+from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import RunResult, StageResult
 from tests.support.builders import a_finding, a_full_run, a_small_run, with_found

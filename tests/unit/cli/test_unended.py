@@ -13,9 +13,9 @@ from ssdbench.engine.journal import Journal, Kind, is_unended
 from ssdbench.engine.manifest import manifest
 from ssdbench.engine.stage import AnyStage, Limits
 from ssdbench.generator.base import Second
-from ssdbench.model.consent import Consent
 from ssdbench.model.finding import Code
 from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT
+from ssdbench.model.target import Consent
 from ssdbench.suite import unended
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.killpoints import killed_at

@@ -11,8 +11,7 @@ from ssdbench.engine.resumeconsent import Agreement, AsLeft, consent_to_go_on
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host.files import make_private_directory
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import guard
 from ssdbench.target.objection import DATA, OVERWRITE, Objection
 

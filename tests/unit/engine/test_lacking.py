@@ -8,9 +8,8 @@ import pytest
 from ssdbench.engine.preflight import WaysIn, lacking, require_engines, require_zones
 from ssdbench.errors import HostLacks
 from ssdbench.model.fitting import misfits
-from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.loading import load_profile
-from ssdbench.model.target import USED_UP, TargetInfo, TargetKind
+from ssdbench.model.target import USED_UP, LbaFormat, TargetInfo, TargetKind
 from ssdbench.model.workload import IoEngine
 from ssdbench.units import KIB
 from tests.support.builders import a_target

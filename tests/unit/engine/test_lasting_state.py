@@ -22,8 +22,8 @@ from ssdbench.model import records
 from ssdbench.model.finding import Code
 from ssdbench.model.found import PurgeDone
 from ssdbench.model.kind import StageKind
+from ssdbench.model.point import UnitRecord
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.unitrecord import UnitRecord
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.runs import ARun, result_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from ssdbench.engine import lbaformats
 from ssdbench.errors import HostLacks
-from ssdbench.model.lbaformat import LbaFormat
+from ssdbench.model.target import LbaFormat
 
 FIRST, SECOND, THIRD = LbaFormat(data=512), LbaFormat(data=4096), LbaFormat(data=512, metadata=8)
 

@@ -6,8 +6,7 @@ import pytest
 from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import load
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import Consent, TargetInfo, TargetKind
 
 
 def a_manifest(generator: str) -> Manifest:

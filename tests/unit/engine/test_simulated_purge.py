@@ -9,8 +9,8 @@ from ssdbench.engine.session import TargetSession
 from ssdbench.engine.simulatedsession import SimulatedSession
 from ssdbench.engine.targets import claimed
 from ssdbench.errors import TargetRefused
-from ssdbench.model.consent import Consent
 from ssdbench.model.profile import Purge
+from ssdbench.model.target import Consent
 from ssdbench.sim.simulation import fill
 from ssdbench.target.inspect import inspect
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli.main import run
-from ssdbench.model import asked
-from ssdbench.model.acceptfit import loads
+from ssdbench.model.fitting import loads
 from ssdbench.model.loading import load_profile
+from ssdbench.model.profile import spec
 
 PROFILE = """
 target: sim:x25m-g2-160,capacity=1GiB
@@ -112,7 +112,7 @@ def test_a_job_that_reports_call_otherwise_is_refused_with_the_names_that_there_
     assert ("the jobs here are job, pair" in capfd.readouterr().err) == (code == 2)
 
 
-def loads_of(*targets: str, measure: str = "sweep: {block: 4KiB}") -> list[asked.Load]:
+def loads_of(*targets: str, measure: str = "sweep: {block: 4KiB}") -> list[spec.Load]:
     text = f"target: sim:x25m-g2-160\nmeasure: [{{{measure}}}]\naccept:\n"
     return loads(load_profile(text + "".join(f"  - {{{one}}}\n" for one in targets), "p.yaml"))
 

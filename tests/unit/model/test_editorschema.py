@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
-from ssdbench.model.editorschema import profile_schema
+from ssdbench.model.loading import profile_schema
 from ssdbench.model.profile import Profile
 
 PROFILES = Path(__file__).parents[3] / "profiles"

@@ -12,7 +12,7 @@ import pytest
 
 import ssdbench
 from ssdbench.model import findings
-from ssdbench.model.finding import Code, Finding, Number, Severity
+from ssdbench.model.finding import Code, Finding, FindingKind, Number, Severity
 from ssdbench.model.findings.course import (
     CutShort,
     MeasuredAgain,
@@ -21,7 +21,6 @@ from ssdbench.model.findings.course import (
     RunCutShort,
 )
 from ssdbench.model.findings.drive import BelowMappingUnit, IoErrors, LinkErrors
-from ssdbench.model.findings.kind import FindingKind
 from ssdbench.model.findings.repeats import TooFewRepeats, WideInterval
 from ssdbench.model.findings.steadiness import NotJudged, NotSteady, RepeatsNotSettled
 
@@ -119,7 +118,7 @@ def makers() -> set[str]:
 
 
 def test_findings_are_made_by_their_declarations_only() -> None:
-    assert makers() == {"model/findings/kind.py"}
+    assert makers() == {"model/finding.py"}
 
 
 def test_every_kind_is_raised_somewhere() -> None:

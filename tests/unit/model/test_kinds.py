@@ -8,10 +8,10 @@ from typing import get_args
 
 import pytest
 
-from ssdbench.model import asked
-from ssdbench.model.asked import MeasuredStage
 from ssdbench.model.found import AnyFound
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.profile import spec
+from ssdbench.model.profile.spec import MeasuredStage
 
 ROOT = Path(__file__).parents[3]
 PREPARING = {StageKind.PURGE, StageKind.PRECONDITION, StageKind.STEADY}
@@ -35,9 +35,7 @@ def test_every_kind_that_measures_can_be_asked_for_in_a_profile() -> None:
     wanted = {stage.kind for stage in get_args(MeasuredStage)}
 
     assert wanted == set(StageKind) - PREPARING
-    assert all(
-        issubclass(stage, asked.HostTrial) or stage.kind for stage in get_args(MeasuredStage)
-    )
+    assert all(issubclass(stage, spec.HostTrial) or stage.kind for stage in get_args(MeasuredStage))
 
 
 @pytest.mark.parametrize("kind", sorted(set(StageKind) - PREPARING))

@@ -4,9 +4,8 @@ import pytest
 
 from ssdbench.errors import ProfileError, UsageError
 from ssdbench.model.fitting import misfits
-from ssdbench.model.lbaformat import LbaFormat, asked_format
 from ssdbench.model.loading import load_profile
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import LbaFormat, TargetInfo, TargetKind, asked_format
 
 OFFERED = ("512+0", "512+8", "4096+0")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import ProfileError
-from ssdbench.model.asked import SpanSweep, Sweep
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Purge, RuleName
+from ssdbench.model.profile.spec import SpanSweep, Sweep
 from ssdbench.model.workload import Content
 from ssdbench.model.yamltext import MOST_MISTAKES
 from ssdbench.stats.steady.rules import RULES

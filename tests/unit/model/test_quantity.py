@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdbench.model.editorschema import profile_schema
+from ssdbench.model.loading import profile_schema
 from ssdbench.model.quantity import Extent
 from ssdbench.units import parse_size
 

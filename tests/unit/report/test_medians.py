@@ -1,6 +1,6 @@
 """Medians of an experiment over the host: each start's range and disturbance stay visible."""
 
-from ssdbench.model.compared import Median, ThreadsMedian
+from ssdbench.model.found import Median, ThreadsMedian
 from ssdbench.report.view.medians import BY_THREADS, table
 
 MEDIAN = Median(

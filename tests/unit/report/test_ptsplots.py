@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ssdbench.model.asked.standard import PtsForm, PtsTest
+from ssdbench.model.profile.standard import PtsForm, PtsTest
 from ssdbench.model.pts import (
     Pts,
     PtsAbsent,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ssdbench.model.asked.standard import PtsTest
+from ssdbench.model.profile.standard import PtsTest
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult
 from ssdbench.report import render

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ssdbench.model.compared import Comparison, FileSystemComparison
+from ssdbench.model.found import Comparison, FileSystemComparison
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult
 from ssdbench.report.read import StoredRun

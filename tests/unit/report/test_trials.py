@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from ssdbench.model.compared import ComparedKind, Comparison, Median
+from ssdbench.model.found import ComparedKind, Comparison, Median
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import DotsFigure, LinesFigure

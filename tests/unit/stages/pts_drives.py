@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ssdbench.engine.stage import RateHint
 from ssdbench.generator.base import Job, Running
-from ssdbench.model.asked.standard import PtsForm, PtsTest
 from ssdbench.model.finding import Code
 from ssdbench.model.profile import Purge
+from ssdbench.model.profile.standard import PtsForm, PtsTest
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import StageResult
 from ssdbench.stages.pts.rounds import Rounds

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdbench.model import asked
+from ssdbench.model.profile import spec
 from ssdbench.stages.files.work import (
     fitting,
     surface_files,
@@ -40,7 +40,7 @@ def test_a_writer_pauses_after_its_share_of_writes() -> None:
 
 
 def test_every_writer_finds_a_file_that_was_written_before() -> None:
-    wanted = asked.FileWriters(processes=(1, 8), file=64 * MIB)
+    wanted = spec.FileWriters(processes=(1, 8), file=64 * MIB)
 
     chosen = _chosen(wanted, room_bytes=80 * MIB)
 
@@ -51,7 +51,7 @@ def test_every_writer_finds_a_file_that_was_written_before() -> None:
 
 @pytest.mark.parametrize("percent", [0, 30, 100])
 def test_mixes_read_the_share_that_was_asked_for(percent: int) -> None:
-    (workload,) = _chosen(asked.FileMix(read=(percent,)), 256 * MIB).workloads
+    (workload,) = _chosen(spec.FileMix(read=(percent,)), 256 * MIB).workloads
 
     (section,) = workload.sections
     assert section["rw"] == {0: "randwrite", 100: "randread"}.get(percent, "randrw")

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.model.asked.sweeps import AccessOrder
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import FillDone
 from ssdbench.model.profile import Fill
+from ssdbench.model.profile.sweeps import AccessOrder
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.model.workload import Content

@@ -6,10 +6,10 @@ import pytest
 from ssdbench.engine.journal import Kind
 from ssdbench.engine.stage import Lasting
 from ssdbench.errors import UsageError
-from ssdbench.model.asked.standard import PtsForm, PtsTest
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Purge
+from ssdbench.model.profile.standard import PtsForm, PtsTest
 from ssdbench.model.pts import PtsBins, PtsCell, PtsLatency, PtsRound, PtsSample
 from ssdbench.stages.pts.rounds import Rounds, _means
 from ssdbench.stages.pts.stage import cache_finding

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import UsageError
-from ssdbench.model.asked.standard import PtsTest, Saturation
 from ssdbench.model.finding import Code
+from ssdbench.model.profile.standard import PtsTest, Saturation
 from ssdbench.stages.pts.tests import saturation
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun

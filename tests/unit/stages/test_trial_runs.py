@@ -13,8 +13,8 @@ from ssdbench.generator.base import Direction, JobOutcome
 from ssdbench.generator.fio.sections import Together, run_together
 from ssdbench.host.command import Process
 from ssdbench.host.counters import DiskStat
-from ssdbench.model.compared import Comparison
 from ssdbench.model.finding import Code
+from ssdbench.model.found import Comparison
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.stages.host import trial

@@ -7,11 +7,10 @@ import pytest
 
 from ssdbench.cli import conduct
 from ssdbench.cli.summary import run_lines
-from ssdbench.model.accept import Accepted, Target
-from ssdbench.model.asked.standard import PtsForm, PtsTest
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding
-from ssdbench.model.point import StreamResult
+from ssdbench.model.point import Estimate, StreamResult
+from ssdbench.model.profile.accept import Accepted, Target
+from ssdbench.model.profile.standard import PtsForm, PtsTest
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsRound, PtsWindow
 from ssdbench.model.rates import LoadFound
 from ssdbench.model.result import FlashWritten, RunResult, StageResult

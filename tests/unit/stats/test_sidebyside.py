@@ -17,7 +17,7 @@ from ssdbench.cli import conduct
 from ssdbench.engine.stage import Limits, RateHint
 from ssdbench.errors import Interrupted
 from ssdbench.generator.base import Second
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stats.interference import Loss, loss, says
 from ssdbench.suite import sidebyside

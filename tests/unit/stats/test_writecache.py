@@ -3,9 +3,9 @@
 import pytest
 
 from ssdbench.model.finding import Code
+from ssdbench.model.inside import CacheKind
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.model.writecache import CacheKind
 from ssdbench.stats.inside.writecache import buffer_bytes, cache_findings, write_cache
 from tests.support.builders import stage_result
 

@@ -11,8 +11,7 @@ import pytest
 from ssdbench.errors import DeviceError
 from ssdbench.host import scsi as bus
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetKind
+from ssdbench.model.target import Consent, TargetKind
 from ssdbench.target import ata, consent, content, nvme, pages, surroundings
 from ssdbench.target.evidence import BRIDGED, Function
 from ssdbench.target.identity import BRIDGES, Names, filler, identity, not_used, same_drive

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import TargetRefused
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import consent
 from ssdbench.target.identity import NOT_USED
 from ssdbench.target.objection import refuse

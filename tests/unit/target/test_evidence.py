@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.verdict import about_target
-from ssdbench.model.consent import Consent
 from ssdbench.model.finding import Severity
 from ssdbench.model.loading import load_profile
-from ssdbench.model.target import LACKS, TAKEN, TargetKind
+from ssdbench.model.target import LACKS, TAKEN, Consent, TargetKind
 from ssdbench.suite import plan as suite_plan
 from ssdbench.suite.asked import Asked
 from ssdbench.target import ata, nvme, scsi

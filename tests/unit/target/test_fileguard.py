@@ -11,7 +11,7 @@ import pytest
 from ssdbench.errors import DeviceLost, TargetRefused
 from ssdbench.host import ownmark, regular
 from ssdbench.host.procfs import Mount, Procfs
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.target import fileguard, guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.consent import lacking

@@ -9,8 +9,7 @@ import pytest
 
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host.procfs import Mount, Opener
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import guard
 from ssdbench.target.objection import Objection, refuse
 

@@ -7,8 +7,7 @@ import pytest
 
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import consent
 from ssdbench.target.evidence import Evidence
 from ssdbench.target.inspect import identities, inspect

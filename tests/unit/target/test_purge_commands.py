@@ -9,9 +9,8 @@ import pytest
 
 from ssdbench.errors import DeviceError
 from ssdbench.host import atasecurity, nvme, scsi
-from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Purge
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import LbaFormat, TargetInfo, TargetKind
 from ssdbench.target import ata, pages, purge
 from ssdbench.target import nvme as nvme_pages
 from ssdbench.target import scsi as scsi_pages

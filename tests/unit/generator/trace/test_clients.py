@@ -9,7 +9,7 @@ import pytest
 from ssdbench.generator.trace.clients import START_MS, Prepared, Sending, looked, prepared
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.generator.trace.source import TraceError
-from ssdbench.model.asked.replay import Placing
+from ssdbench.model.profile.replay import Placing
 from tests.unit.generator.trace import traces
 
 MIB = 1 << 20

@@ -13,7 +13,7 @@ from ssdbench.generator.trace import source
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.generator.trace.source import Chunk, TraceError
 from ssdbench.generator.trace.summary import summarised
-from ssdbench.model.asked.replay import Columns
+from ssdbench.model.profile.replay import Columns
 from ssdbench.report.view.replays import trace_facts
 from tests.unit.generator.trace import traces
 

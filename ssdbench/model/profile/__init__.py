@@ -3,7 +3,7 @@
 Every setting has a default, and every default is the pessimist's: a full drive, incompressible
 data, small random writes, no TRIM, and a host that is left as it is. Consent to destroy a drive is
 never part of a profile. `ssdbench.model.loading` reads one from text; a new kind of stage is
-added in `ssdbench.model.asked`.
+added in `ssdbench.model.profile.spec`.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,10 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ssdbench.model.accept import Target
-from ssdbench.model.asked import AccessOrder, Measure, Settle, SpanSweep, Sweep
-from ssdbench.model.asked.mistakes import Mistake, refuse
-from ssdbench.model.base import Model
+from ssdbench.model.base import Mistake, Model, refuse
 from ssdbench.model.kind import KINDS
-from ssdbench.model.lbaformat import AskedLbaFormat
+from ssdbench.model.profile.accept import Target
+from ssdbench.model.profile.spec import AccessOrder, Measure, Settle, SpanSweep, Sweep
 from ssdbench.model.quantity import (
     Count,
     CpuNumber,
@@ -32,6 +30,7 @@ from ssdbench.model.quantity import (
     Share,
     SizeBytes,
 )
+from ssdbench.model.target import AskedLbaFormat
 from ssdbench.model.workload import Content
 from ssdbench.units import KIB, MIB, format_size
 

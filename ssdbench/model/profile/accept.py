@@ -8,11 +8,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.asked.mistakes import Mistake, refuse
-from ssdbench.model.asked.rates import OfferedLoad
-from ssdbench.model.asked.standard import PtsTest
-from ssdbench.model.asked.sweeps import AccessOrder
-from ssdbench.model.base import Model
+from ssdbench.model.base import Mistake, Model, refuse
+from ssdbench.model.profile.rates import OfferedLoad
+from ssdbench.model.profile.standard import PtsTest
+from ssdbench.model.profile.sweeps import AccessOrder
 from ssdbench.model.quantity import (
     Jobs,
     Positive,

@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.asked.mistakes import refuse
-from ssdbench.model.base import Model
+from ssdbench.model.base import Model, refuse
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import Jobs, Positive, Repeats, SizeBytes
 

@@ -4,10 +4,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.asked.mistakes import refuse
-from ssdbench.model.asked.sweeps import ALL_READS, AccessOrder
-from ssdbench.model.base import Model
+from ssdbench.model.base import Model, refuse
 from ssdbench.model.kind import StageKind
+from ssdbench.model.profile.sweeps import ALL_READS, AccessOrder
 from ssdbench.model.quantity import (
     Jobs,
     Positive,

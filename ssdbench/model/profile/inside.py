@@ -1,14 +1,52 @@
-"""The search for the block size."""
+"""Probes of a drive's inner structure.
 
-from typing import ClassVar, Literal, Self
+The search for the block size.
+"""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.asked.mistakes import refuse, repeated
-from ssdbench.model.base import Model
+from ssdbench.model.base import Model, refuse, repeated
 from ssdbench.model.kind import StageKind
-from ssdbench.model.quantity import Count, SizeBytes
+from ssdbench.model.quantity import Count, OneOrMany, SizeBytes
 from ssdbench.units import KIB, format_size
+
+
+class ProbeName(StrEnum):
+    """What can be asked, in the order in which it is best asked."""
+
+    SLC_CACHE = "slc-cache"
+    STRIPE = "stripe"
+    PARALLELISM = "parallelism"
+    READ_CHUNK = "read-chunk"
+    REMAP_UNIT = "remap-unit"
+    MAPPING = "mapping"
+    FLUSH = "flush"
+    WRITE_BUFFER = "write-buffer"
+    SPARE = "spare"
+    TRIM = "trim"
+
+
+class Probes(Model):
+    """Look into the drive: remap unit, buffers, flushes, parallelism, over-provisioning, TRIM."""
+
+    kind: ClassVar[StageKind] = StageKind.PROBE
+
+    of: Annotated[tuple[ProbeName, ...], OneOrMany()] = Field(
+        default=tuple(ProbeName), min_length=1, description="Which probes, in order."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*repeated("of", self.of)])
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether a point that is judged reads."""
+        return False
 
 
 class BlockSize(Model):

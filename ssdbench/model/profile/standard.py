@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.asked.mistakes import refuse, repeated
-from ssdbench.model.base import Model
+from ssdbench.model.base import Model, refuse, repeated
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
     Count,

@@ -9,18 +9,23 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ssdbench.model.asked.blocksize import BlockSize
-from ssdbench.model.asked.jobs import FioJobs, JobBody, JobFile
-from ssdbench.model.asked.mistakes import refuse
-from ssdbench.model.asked.mix import Locality, Mix, MixStream, Priority
-from ssdbench.model.asked.probe import ProbeName, Probes
-from ssdbench.model.asked.processes import Processes
-from ssdbench.model.asked.rates import Load, Offered, OfferedLoad, RateSweep
-from ssdbench.model.asked.repeated import Extendable, ExtraRepeats, Repeated, Settle
-from ssdbench.model.asked.replay import Replay
-from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
-from ssdbench.model.asked.sweeps import AccessOrder, Rest, SpanSweep, Sweep
-from ssdbench.model.asked.trials import (
+from ssdbench.model.base import Model, refuse
+from ssdbench.model.profile.inside import BlockSize, ProbeName, Probes
+from ssdbench.model.profile.rates import Load, Offered, OfferedLoad, RateSweep
+from ssdbench.model.profile.repeated import Extendable, ExtraRepeats, Repeated, Settle
+from ssdbench.model.profile.replay import Replay
+from ssdbench.model.profile.standard import Pts, PtsForm, PtsTest
+from ssdbench.model.profile.streams import (
+    FioJobs,
+    JobBody,
+    JobFile,
+    Locality,
+    Mix,
+    MixStream,
+    Priority,
+)
+from ssdbench.model.profile.sweeps import AccessOrder, Processes, Rest, SpanSweep, Sweep
+from ssdbench.model.profile.trials import (
     Applications,
     CpuCost,
     Depth,
@@ -40,7 +45,6 @@ from ssdbench.model.asked.trials import (
     Schedulers,
     Surface,
 )
-from ssdbench.model.base import Model
 
 __all__ = [
     "AccessOrder",

@@ -1,4 +1,7 @@
-"""Sweeps over points and over spans of the drive."""
+"""Sweeps over points and over spans of the drive.
+
+Several writers at once, and writers that pause (Dunn 2009, figures 11 to 13).
+"""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -6,9 +9,9 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.asked.mistakes import Mistake, refuse, repeated
-from ssdbench.model.asked.repeated import Extendable, ExtraRepeats
+from ssdbench.model.base import Mistake, refuse, repeated
 from ssdbench.model.kind import StageKind
+from ssdbench.model.profile.repeated import Extendable, ExtraRepeats, Repeated, Settle
 from ssdbench.model.quantity import (
     WHOLE,
     Extent,
@@ -16,6 +19,8 @@ from ssdbench.model.quantity import (
     OneOrMany,
     QueueDepth,
     ReadPercent,
+    Seconds,
+    Share,
     SizeBytes,
     Span,
 )
@@ -170,3 +175,48 @@ class SpanSweep(Extendable):
     def reads(self) -> bool:
         """Whether it reads."""
         return self.read_percent > 0
+
+
+class Processes(Repeated):
+    """Sequential writers, each in a part of its own; some of them pause now and then."""
+
+    kind: ClassVar[StageKind] = StageKind.PROCESSES
+
+    pattern: AccessOrder = Field(default=AccessOrder.SEQUENTIAL, description="Order of offsets.")
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
+    processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
+        default=(1, 2, 4, 8), min_length=1, description="Writers at the same time."
+    )
+    delays_s: Annotated[tuple[Seconds, ...], OneOrMany()] = Field(
+        default=(0.001, 0.01, 0.1), alias="delays", description="Lengths of a pause."
+    )
+    delayed_percent: Annotated[tuple[Share, ...], OneOrMany()] = Field(
+        default=(10.0, 50.0),
+        alias="delayed",
+        description="Share of writes after which a writer pauses; every n-th, not at random.",
+    )
+    delayed_processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
+        default=(1, 8), description="Numbers of writers that are also measured with pauses."
+    )
+    settle: Settle = Field(
+        default=Settle.model_validate({"window": "60s", "spare": "0%", "max_time": "5m"}),
+        description="A writer that pauses may take days to write the spare area once, so points "
+        "settle in time and not in bytes.",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse(
+            [
+                *repeated("processes", self.processes),
+                *repeated("delays", self.delays_s),
+                *repeated("delayed", self.delayed_percent),
+                *repeated("delayed_processes", self.delayed_processes),
+            ]
+        )
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads."""
+        return False
