@@ -15,9 +15,8 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim.core import Drive
 from ssdbench.sim.library import Params
 from ssdbench.sim.loop import Job, Order, RunResult
-from ssdbench.stages.blockanswer import Asked, absorbed, buffered
-from ssdbench.stages.stridetrace import Trace
-from ssdbench.stages.strideways import DEEP, Way, heard
+from ssdbench.stages.blockverdict import Asked, absorbed, buffered
+from ssdbench.stages.strides import DEEP, Trace, Way, heard
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.blocksize import BlockVerdict
 from ssdbench.stats.inside.strides import SCALES, StridePlan, plan

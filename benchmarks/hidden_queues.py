@@ -18,7 +18,7 @@ from benchmarks.synthetic import Rng
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
-from ssdbench.stages.rateanswer import about, answer
+from ssdbench.stages.ratefound import about, answer
 from ssdbench.stages.ratesearch import OfferedRate, next_rate, searched
 from ssdbench.stats.openloop import Requests
 from ssdbench.stats.percentiles import QUANTILES

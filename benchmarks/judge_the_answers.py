@@ -29,8 +29,7 @@ from benchmarks.judge_published import by_core
 from ssdbench.engine.events import Event, Progress, StageFinished, StageStarted
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
-from ssdbench.stages.probe.remap import RemapUnit
-from ssdbench.stages.probe.spare import Spare
+from ssdbench.stages.probe.spare import RemapUnit, Spare
 from ssdbench.stats.inside.blockjudge import FREQUENCIES
 from ssdbench.stats.inside.writebuffer import Held
 from ssdbench.units import KIB

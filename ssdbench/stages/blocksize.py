@@ -4,7 +4,7 @@ The regions are written once from end to end, so that every block holds data; th
 generator walks over them at all strides, one write at a time. Only when no block up to 8 MiB is
 found are larger strides used. Cost: 0.97 GiB of strided writes, 1.2 GiB with the large strides, and
 the conditioning of 1 GiB, then 4 GiB. A drive that answers from its buffer is asked in two further
-ways (`ssdbench.stages.strideways`), each of which costs as much again. What was measured
+ways (`ssdbench.stages.strides`), each of which costs as much again. What was measured
 before an interruption is judged and kept.
 
 Source: Dunn 2009, chapter III; the judgement is that of `ssdbench.stats.inside.blockjudge`.
@@ -34,10 +34,17 @@ from ssdbench.model.inside import BlockSizeFound, StoredFigure
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.point import UnitRecord
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages import blockanswer
-from ssdbench.stages.blockanswer import Asked
-from ssdbench.stages.stridetrace import Trace
-from ssdbench.stages.strideways import BUFFER_BYTES, Way, bytes_written, fills, heard, job
+from ssdbench.stages import blockverdict
+from ssdbench.stages.blockverdict import Asked
+from ssdbench.stages.strides import (
+    BUFFER_BYTES,
+    Trace,
+    Way,
+    bytes_written,
+    fills,
+    heard,
+    stride_job,
+)
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.strides import SCALES, Pass, Scale, StridePlan, own_scale, plan
 from ssdbench.units import KIB, format_capacity, format_size
@@ -160,7 +167,7 @@ class BlockSize(PlainStage):
                 yield self._unit(StrideStart(number, plans, Way.WRITES))
                 for way in FURTHER_WAYS:
                     asked = self._asked(context, done)
-                    if _found(asked) or not blockanswer.absorbed(asked, context.target):
+                    if _found(asked) or not blockverdict.absorbed(asked, context.target):
                         break
                     yield self._unit(StrideStart(number, plans, way))
             if _found(self._asked(context, done)):
@@ -170,7 +177,7 @@ class BlockSize(PlainStage):
         """One start; a drive that fails half-way leaves what it said until then."""
         start = unit.work
         jobs = self._jobs(context, start)
-        planned = sum(job.total_bytes or 0 for job in jobs)
+        planned = sum(stride_job.total_bytes or 0 for stride_job in jobs)
         trace = Trace()
         with FioRun(context, jobs, phase="strides", step_s=STEP_S) as run:
             context.reporter.doing(
@@ -196,7 +203,7 @@ class BlockSize(PlainStage):
         """Everything that was found, with the figures of Dunn's chapter III."""
         records = [*done, *([ended.partial] if ended.partial is not None else [])]
         asked = self._asked(context, records)
-        said = blockanswer.answer(
+        said = blockverdict.answer(
             asked, target=context.target, block_bytes=self.block_bytes, seed=context.seed
         )
         found = said.found.model_copy(update={"figures": self._figures(context, asked, said)})
@@ -224,7 +231,7 @@ class BlockSize(PlainStage):
                 most_bytes=largest.conditioning_bytes,
             )
         jobs = [
-            job(
+            stride_job(
                 f"pass-{index:03d}-stride-{one.stride_bytes}",
                 start.way,
                 one,
@@ -257,7 +264,7 @@ class BlockSize(PlainStage):
         return self._judged[key]
 
     def _figures(
-        self, context: Context, asked: Mapping[Way, Asked], said: blockanswer.Answer
+        self, context: Context, asked: Mapping[Way, Asked], said: blockverdict.Answer
     ) -> tuple[StoredFigure, ...]:
         """Latency against offset per stride with the peaks marked; throughput against stride."""
         if said.way is None:

@@ -34,7 +34,7 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HISTOGRAMS, RATES
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.rate import GROWS, MOST_GROWTHS, Rate
-from ssdbench.stages.rateanswer import LEAST_SEARCHES, coarse, csv_text
+from ssdbench.stages.ratefound import LEAST_SEARCHES, coarse, csv_text
 from ssdbench.stages.ratesearch import (
     BUSY_OF_TAIL,
     LASTS_S,

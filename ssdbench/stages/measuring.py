@@ -33,7 +33,7 @@ from ssdbench.model.findings.host import ForeignRequests, LogDisagrees
 from ssdbench.model.point import Repeat, SteadyVerdict
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.workload import IoEngine, Point, Workload
-from ssdbench.stages.fillproof import log_tolerance_bytes, written_between
+from ssdbench.stages.precondition import log_tolerance_bytes, log_written_between
 from ssdbench.stats.bounds.evidence import HORIZON_S, Role, Stretch
 from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.bounds.point import Measured, window_rates
@@ -164,7 +164,9 @@ def measure(
         to_s=run.length_s,
     )
     write_measured(context.directory() / HISTOGRAMS, measured)
-    told = written_between(told_before, context.session.health_written_bytes() if past else None)
+    told = log_written_between(
+        told_before, context.session.health_written_bytes() if past else None
+    )
     apart = passed_by(run.bytes_written, told, directory=context.directory() if past else None)
     rates = window_rates(measured)
     return Repeat(

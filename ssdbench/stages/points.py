@@ -43,7 +43,6 @@ from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import IoEngine, Pattern, Point, Workload
-from ssdbench.stages.aroundpoints import returned, warmed
 from ssdbench.stages.extra import Extra, next_pass, told
 from ssdbench.stages.measuring import (
     UNKNOWN_SPARE_SHARE,
@@ -54,6 +53,7 @@ from ssdbench.stages.measuring import (
 )
 from ssdbench.stages.unbroken import LONG, is_heaviest
 from ssdbench.stages.unbroken import planned as planned_repeat
+from ssdbench.stages.warmups import returned, warmed
 from ssdbench.stats.blocklayer import block_layer_costs
 from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.bounds.measured import Measured

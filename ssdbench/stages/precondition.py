@@ -1,4 +1,11 @@
-"""Workload-independent preconditioning: the drive is filled before anything is measured.
+"""Fill the drive before anything is measured (SNIA PTS: workload-independent preconditioning).
+
+Two witnesses that know nothing of each other. The kernel counts what it handed to the drive; an
+NVMe drive counts "data units written" itself (NVM Express base specification, SMART log, bytes 48
+to 63: thousands of 512 bytes, rounded up). Pure.
+
+Limits: a health log covers the whole controller, so that writes to other namespaces count in it,
+and some drives write it with a delay; within `TELLS_FROM_UNITS` rounding hides a difference.
 
 A drive that was never written answers from its mapping table and has all its flash as spare area;
 such numbers are of no use to a planner (Seppanen et al. 2010, III.A.2). All fills run in one start
@@ -16,6 +23,7 @@ from itertools import groupby
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
+from ssdbench.engine.session import Counters
 from ssdbench.engine.stage import (
     Concluded,
     Context,
@@ -30,15 +38,61 @@ from ssdbench.engine.stage import (
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job
 from ssdbench.model.finding import Finding
-from ssdbench.model.findings.preparation import FilledWithZeros, PartialFill
+from ssdbench.model.findings.preparation import (
+    FilledWithZeros,
+    FillMissingInLog,
+    FillNotCounted,
+    OthersWrote,
+    PartialFill,
+)
 from ssdbench.model.found import FillDone
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.point import UnitRecord
 from ssdbench.model.profile import Fill
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
-from ssdbench.stages.fillproof import proof, written_between
 from ssdbench.units import format_capacity, format_size
+
+PROOF_TOLERANCE = 1e-3  # of the planned bytes: samples at the very end may come too late
+AGREES_WITHIN = 0.01  # of what the kernel counted
+UNIT_BYTES = 512_000
+TELLS_FROM_UNITS = 2  # each of two readings is rounded up to a unit
+
+
+def log_written_between(before: int | None, after: int | None) -> int | None:
+    """What the health log counted between two readings; None where it does not tell."""
+    return None if before is None or after is None else after - before
+
+
+def fill_proof(
+    planned: int, seen: int, before: Counters, after: Counters, told: int | None = None
+) -> Sequence[Finding]:
+    """What keeps a fill that ran to its end from being proven.
+
+    `planned`: bytes asked for; `seen`: in the samples; `told`: by the health log.
+    """
+    comparable = bool(after.epoch) and after.epoch == before.epoch
+    counted = after.written_bytes - before.written_bytes if comparable else seen
+    if min(counted, seen) < planned * (1 - PROOF_TOLERANCE):
+        source = after.source if comparable else "samples"
+        return [FillNotCounted(planned, min(counted, seen), source).finding()]
+    return [] if told is None else _second_witness(counted, told)
+
+
+def log_tolerance_bytes(counted: int) -> float:
+    """How far the drive's health log may be from what was counted, and agree with it."""
+    return max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES)
+
+
+def _second_witness(counted: int, told: int) -> Sequence[Finding]:
+    """A finding when the drive's own count is not the kernel's."""
+    apart = told - counted
+    if abs(apart) <= log_tolerance_bytes(counted):
+        return []
+    if apart < 0:
+        return [FillMissingInLog(kernel_bytes=counted, log_bytes=told).finding()]
+    return [OthersWrote(kernel_bytes=counted, log_bytes=told).finding()]
+
 
 END = 0.2  # of a fill: what a drive does at its end says more of what comes
 SEEN = 0.5  # of a fill: so much is done before its rate is told
@@ -138,7 +192,7 @@ class Precondition(PlainStage):
         ordered, random = (
             ends.get(pattern, (None, 0)) for pattern in (Pattern.SEQUENTIAL, Pattern.RANDOM)
         )
-        told = written_between(told_before, session.health_written_bytes())
+        told = log_written_between(told_before, session.health_written_bytes())
         cut_short = bool(context.unit.cut_short)
         return FillRecord(
             done=FillDone(
@@ -154,7 +208,7 @@ class Precondition(PlainStage):
                 random_bytes_per_s=random[0],
                 random_block_bytes=random[1],
             ),
-            findings=() if cut_short else tuple(proof(planned, written, before, after, told)),
+            findings=() if cut_short else tuple(fill_proof(planned, written, before, after, told)),
         )
 
     def conclude(

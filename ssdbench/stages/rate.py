@@ -41,7 +41,7 @@ from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, RATES
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
-from ssdbench.stages.rateanswer import about, answer, coarse, csv_text, hidden
+from ssdbench.stages.ratefound import about, answer, coarse, csv_text, hidden
 from ssdbench.stages.ratesearch import (
     FIRST_CLIENTS,
     LONGEST_WINDOW_S,

@@ -1,4 +1,8 @@
-"""Workload-dependent preconditioning: the test workload runs until it is proven steady.
+"""Precondition with the test workload until it is steady (SNIA PTS: workload-dependent).
+
+Small random writes make a drive slow, not hot. A plan whose other points move more bytes would heat
+it up while they are measured, and throttling would come after the verdict. Drives without a sensor
+are not heated: nobody could tell when to stop.
 
 One long job, so that no idle second lets the drive recover; the judge sits outside the generator
 and sees the target's own one-second samples. There is no limit in time unless the profile sets
@@ -41,11 +45,53 @@ from ssdbench.model.point import SteadyVerdict, UnitRecord
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
-from ssdbench.stages.heating import heat_up
 from ssdbench.stages.measuring import latency_parts
 from ssdbench.stats.histogram import arrays_of
 from ssdbench.stats.steady.rules import Series, Watch, findings, other_opinions, rule
 from ssdbench.units import format_duration, format_rate
+
+HEAT_PART = "heating"
+HEAT_LOOK_S = 60.0
+HEAT_LOOKS = 5  # means of so many readings are compared
+HEAT_FLAT_C = 1.0  # between one mean and the next
+HEAT_LONGEST_S = 3600.0
+
+
+def heat_up(context: Context, workload: Workload, name: str) -> Heated | None:
+    """Run it until two means of five minutes agree within 1 °C, or for an hour."""
+    first = context.heat(context.target)
+    if first is None:
+        return None
+    readings = [first.temperature_c]
+    job = Job(name=HEAT_PART, workload=workload, seed=derived_seed(context.seed, name, HEAT_PART))
+    next_s = HEAT_LOOK_S
+    with FioRun(context, [job], phase=HEAT_PART, part=HEAT_PART, step_s=int(HEAT_LOOK_S)) as run:
+        for second in run:
+            if second.t_s < next_s:
+                continue
+            next_s += HEAT_LOOK_S
+            now = context.heat(context.target)
+            if now is not None:
+                readings.append(now.temperature_c)
+            if now is None or is_flat(readings) or second.t_s >= HEAT_LONGEST_S:
+                run.stop()
+        run.outcome()
+    return Heated(
+        label=workload.label(),
+        seconds=run.length_s,
+        from_c=readings[0],
+        to_c=readings[-1],
+        flat=is_flat(readings),
+    )
+
+
+def is_flat(readings: Sequence[float]) -> bool:
+    """Whether the newest five readings are no more than 1 °C above the five before them."""
+    if len(readings) < 2 * HEAT_LOOKS:
+        return False
+    newest, before = readings[-HEAT_LOOKS:], readings[-2 * HEAT_LOOKS : -HEAT_LOOKS]
+    return (sum(newest) - sum(before)) / HEAT_LOOKS <= HEAT_FLAT_C
+
 
 UNIT = "warm-up"
 MAX_FILLS = 6.0  # what the rules were tried with (docs/steady-state.md)

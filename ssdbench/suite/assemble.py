@@ -15,11 +15,11 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.stages.blocksize import BlockSize
 from ssdbench.stages.files.applications import Placed
-from ssdbench.stages.host.trials import host_trial
+from ssdbench.stages.host.builders import host_trial
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition
+from ssdbench.stages.probe import PROBES
 from ssdbench.stages.probe.bench import ProbeStage
-from ssdbench.stages.probe.catalogue import PROBES
 from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.pts.stage import wanted_cache
 from ssdbench.stages.purge import Purge as PurgeStage

@@ -10,7 +10,7 @@ from ssdbench.model.found import ComparedKind
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.profile import Profile, spec
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.files import work
+from ssdbench.stages.files import variants
 from ssdbench.stages.files.mount import Place
 from ssdbench.stages.files.trial import NO_HINT, Files, FileTrial
 from ssdbench.stages.host.trial import TrialWorkload, Variant
@@ -37,7 +37,7 @@ def stages(
     kernel = filesystems.required_device(target)
     name = wanted.type or spec.FileSystemName.EXT4
     system = filesystems.required(name, target)
-    chosen = _chosen(wanted, work.room_on(target.size_bytes))
+    chosen = _chosen(wanted, variants.room_on(target.size_bytes))
     planned = list(filesystems.prepared(before + 1, system, 100.0, profile))
     planned.append(
         FileTrial(
@@ -75,7 +75,7 @@ def _chosen(wanted: spec.OnFiles, room_bytes: int) -> _Chosen:
 
 
 def _surface(wanted: spec.Surface, room_bytes: int) -> _Chosen:
-    sizes = work.fitting(wanted.files_bytes, room_bytes)
+    sizes = variants.fitting(wanted.files_bytes, room_bytes)
     if not sizes or min(sizes) < max(wanted.records_bytes):
         raise UsageError(
             "a surface needs files that the file system has room for, and records no larger than "
@@ -86,8 +86,8 @@ def _surface(wanted: spec.Surface, room_bytes: int) -> _Chosen:
     return _Chosen(
         StageKind.SURFACE,
         surface_variants(wanted.records_bytes, buffered=wanted.buffered),
-        work.surface_on_files(sizes),
-        work.surface_files(sizes),
+        variants.surface_on_files(sizes),
+        variants.surface_files(sizes),
         tuple(f"there is no room for a file of {format_size(size)}" for size in left),
     )
 
@@ -98,15 +98,15 @@ def _writers(wanted: spec.FileWriters, room_bytes: int) -> _Chosen:
     _require_room(size, most)
     return _Chosen(
         StageKind.FILE_WRITERS,
-        work.writer_variants(wanted.processes),
-        work.writer_workloads(
+        variants.writer_variants(wanted.processes),
+        variants.writer_workloads(
             wanted.block_bytes,
             wanted.delays_s,
             wanted.delayed_percent,
             window_s=_window_s(wanted),
             buffered=wanted.buffered,
         ),
-        work.writer_files(wanted.processes, size),
+        variants.writer_files(wanted.processes, size),
     )
 
 
@@ -115,11 +115,11 @@ def _mix(wanted: spec.FileMix, room_bytes: int) -> _Chosen:
     _require_room(size, 1)
     return _Chosen(
         StageKind.FILE_MIX,
-        work.mix_variants(wanted.threads),
-        work.mix_workloads(
+        variants.mix_variants(wanted.threads),
+        variants.mix_workloads(
             wanted.read_percents, wanted.block_bytes, size, buffered=wanted.buffered
         ),
-        work.mix_files(size),
+        variants.mix_files(size),
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ssdbench.target.inspect import kernel_name
 from ssdbench.host.topology import topology
 from ssdbench.stages.host.blocktrace import block_trace
-from ssdbench.stages.host.interrupts import interrupt_variants
+from ssdbench.stages.host.variants import interrupt_variants
 from ssdbench.target.inspect import inspect
 
 said = {}

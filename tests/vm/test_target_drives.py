@@ -30,7 +30,7 @@ from pathlib import Path
 from ssdbench.engine.drivelogs import store_pages
 from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.errors import SsdbenchError
-from ssdbench.stages.fillproof import proof
+from ssdbench.stages.precondition import proof
 from ssdbench.target.nvme import CONTROLLER, SMART, controller, data_written_bytes
 from ssdbench.model.profile import Purge
 from ssdbench.model.consent import Consent

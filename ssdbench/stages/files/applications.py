@@ -30,9 +30,8 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files.mount import REACHABLE, Place, where
 from ssdbench.stages.files.programs import COMMANDS, SERVER, Program, Scale
 from ssdbench.stages.files.trial import FileTrial
-from ssdbench.stages.host.cells import Cell
-from ssdbench.stages.host.load import LoadWatch
-from ssdbench.stages.host.trial import GRACE_S, RAMP_S, TrialWorkload, Turn, Variant
+from ssdbench.stages.host.cost import LoadWatch
+from ssdbench.stages.host.trial import GRACE_S, RAMP_S, Cell, TrialWorkload, Turn, Variant
 from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting

@@ -21,10 +21,8 @@ from ssdbench.model.found import FileSystemComparison, Median, ThreadsMedian
 from ssdbench.model.kind import StageKind
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files.mount import Place, lay, where
-from ssdbench.stages.files.onfiles import OnFiles
-from ssdbench.stages.files.trial import NO_HINT
-from ssdbench.stages.host.cells import Step
-from ssdbench.stages.host.trial import TrialWorkload, Variant, Work
+from ssdbench.stages.files.trial import NO_HINT, OnFiles
+from ssdbench.stages.host.trial import Step, TrialWorkload, Variant, Work
 from ssdbench.units import KIB, MIB
 
 AGE_FILES = 2000  # of one round of aging, at most

@@ -1,6 +1,9 @@
-"""Over-provisioning and write amplification, from how the rate grows with room that is given.
+"""Probes that write at random: remap unit, spare area, and TRIM.
 
 Source: trimmed space serves as spare area (Frankie, Hughes and Kreutz-Delgado, ACMSE 2012).
+
+Source: trimmed space serves as spare area (Frankie, Hughes and Kreutz-Delgado, ACMSE 2012: the
+effective over-provisioning grows by what is trimmed), so writes are amplified less.
 """
 
 import numpy as np
@@ -8,18 +11,91 @@ import numpy as np
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
-from ssdbench.stages.probe.buffer import WRITTEN_BYTES, agreed, bursts
-from ssdbench.stages.probe.remap import buffered
-from ssdbench.stats.inside.probing import falls_at_once, step_down
+from ssdbench.stages.probe.buffers import BURSTS_BYTES, agreed_bytes, bursts
+from ssdbench.stats.inside.probing import (
+    BUFFERED_NS,
+    CLIFF,
+    Trimmed,
+    falls_at_once,
+    remap_unit,
+    step_down,
+    trim_effect,
+)
 from ssdbench.stats.inside.spare import SPANS, Measured, Unknown, spare
-from ssdbench.units import KIB
+from ssdbench.units import GIB, KIB, MIB, format_size
 
-BLOCK_BYTES = 64 * KIB  # no smaller than usual remap units
-DEPTH = 32
-SETTLE, PARTS, MEASURE = 2.0, 4, 0.25  # times the span
-FIRST = 128  # parts of the drive, of which the first are measured one by one
-MOST_FIRST = FIRST // 2
-SLOWED, AFTER = 2.0, 10  # times the usual time per byte, and parts that are still looked at
+REMAP_BLOCKS = (4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB)
+REMAP_EACH_BYTES = 192 * MIB  # several times what a buffer holds
+REMAP_SPAN_BYTES = 4 * GIB
+REMAP_DEPTH = 32
+REMAP_SINGLE = 64  # writes one at a time, after a rest
+REMAP_CHANGED = 0.25  # of the rate of the largest writes, before and after the others
+REMAP_SHARE = 8  # of the drive at most: the spare area is large beside it, so nothing is amplified
+
+
+class RemapUnit:
+    """Bytes/s of random writes of several sizes: below the unit they fall with the size."""
+
+    name = "remap-unit"
+    title = "Remap unit from the cost of small random writes"
+
+    def writes(self, size_bytes: int) -> int:
+        """One fill of the span and the random writes."""
+        return (
+            part(size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
+            + (len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
+        )
+
+    def ask(self, bench: Bench) -> Said:
+        """Largest writes first, so that wear on the mapping does not favour the small ones."""
+        span = part(bench.size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
+        bench.discard(0, bench.size_bytes)  # room, where the drive takes it: nothing is collected
+        bench.fill(span)
+        # Without a buffer every write programs a page: then what shows may be that page.
+        behind = buffered(bench, span)
+        rates: dict[int, float] = {}
+        for block in sorted(REMAP_BLOCKS, reverse=True):
+            rates[block] = _remap_rate(bench, block, span)
+        again = _remap_rate(bench, max(REMAP_BLOCKS), span)
+        unit = remap_unit(rates)
+        table = tuple(
+            {"block_bytes": block, "mb_per_s": round(rates[block] / 1e6, 2)}
+            for block in REMAP_BLOCKS
+        )
+        if abs(again / rates[max(REMAP_BLOCKS)] - 1) > REMAP_CHANGED:
+            return Said(
+                "cannot tell: the rate changed meanwhile: a cache, or collection", table=table
+            )
+        if unit is None:
+            return Said("cannot tell: small writes are limited by something else", table=table)
+        least = unit == min(REMAP_BLOCKS) or not behind
+        text = f"{format_size(unit)} or less" if least else format_size(unit)
+        return Said(f"remap unit {text}", ProbeNumbers(remap_unit_bytes=unit, at_most=least), table)
+
+
+def buffered(bench: Bench, span: int) -> bool:
+    """Whether single writes after a rest are answered before flash could be programmed."""
+    return any(
+        float(np.median(bench.latencies(block, 1, span, REMAP_SINGLE))) < BUFFERED_NS
+        for block in (4 * KIB, 16 * KIB, 64 * KIB)
+    )
+
+
+def _remap_rate(bench: Bench, block_bytes: int, span_bytes: int) -> float:
+    """Bytes/s of random writes of one size."""
+    done = bench.rate(Pattern.RANDOM, block_bytes, 0, REMAP_DEPTH, span_bytes, REMAP_EACH_BYTES)
+    return max(done.bytes, 1) / max(done.runtime_s, 1e-9)
+
+
+SPARE_BLOCK_BYTES = 64 * KIB  # no smaller than usual remap units
+SPARE_DEPTH = 32
+SPARE_SETTLE, SPARE_PARTS, SPARE_MEASURE = 2.0, 4, 0.25  # times the span
+SPARE_FIRST = 128  # parts of the drive, of which the first are measured one by one
+SPARE_MOST_FIRST = SPARE_FIRST // 2
+SPARE_SLOWED, SPARE_AFTER = (
+    2.0,
+    10,
+)  # times the usual time per byte, and parts that are still looked at
 
 
 class Spare:
@@ -33,8 +109,12 @@ class Spare:
 
     def writes(self, size_bytes: int) -> int:
         """A fill in order, half of one in parts, three for each span, and bursts."""
-        fills = 1 + MOST_FIRST / FIRST + sum(SPANS) * (SETTLE + PARTS * MEASURE)
-        return round(size_bytes * fills) + WRITTEN_BYTES
+        fills = (
+            1
+            + SPARE_MOST_FIRST / SPARE_FIRST
+            + sum(SPANS) * (SPARE_SETTLE + SPARE_PARTS * SPARE_MEASURE)
+        )
+        return round(size_bytes * fills) + BURSTS_BYTES
 
     def ask(self, bench: Bench) -> Said:
         """Time per byte in steady state at every span."""
@@ -44,15 +124,17 @@ class Spare:
         ordered = bench.fill(size)
         if falls_at_once(list(ordered)) or step_down(list(ordered)):
             return Said("cannot tell: writes in order slow down by themselves")
-        part_bytes = max(1, size // FIRST // BLOCK_BYTES) * BLOCK_BYTES
+        part_bytes = max(1, size // SPARE_FIRST // SPARE_BLOCK_BYTES) * SPARE_BLOCK_BYTES
         first = _first(bench, size, part_bytes)
         seconds: list[tuple[float, ...]] = []
         before = size
         for span in (part(round(share * size), size) for share in SPANS):
             if span < before:
                 bench.discard(span, before - span)
-            bench.write(Pattern.RANDOM, BLOCK_BYTES, DEPTH, span, round(SETTLE * span))
-            seconds.append(tuple(_seconds_per_byte(bench, span) for _ in range(PARTS)))
+            bench.write(
+                Pattern.RANDOM, SPARE_BLOCK_BYTES, SPARE_DEPTH, span, round(SPARE_SETTLE * span)
+            )
+            seconds.append(tuple(_seconds_per_byte(bench, span) for _ in range(SPARE_PARTS)))
             before = span
         found = spare(
             Measured(
@@ -68,7 +150,7 @@ class Spare:
             for share, written, took in (
                 *((1.0, round((n + 1) * part_bytes / size, 4), one) for n, one in enumerate(first)),
                 *(
-                    (share, SETTLE + 1, float(np.mean(one)))
+                    (share, SPARE_SETTLE + 1, float(np.mean(one)))
                     for share, one in zip(SPANS, seconds, strict=True)
                 ),
             )
@@ -93,17 +175,17 @@ class Spare:
 def _first(bench: Bench, size: int, part_bytes: int) -> tuple[float, ...]:
     """The first random writes to a drive that was filled in order, part by part."""
     taken: list[float] = []
-    while len(taken) < MOST_FIRST:
+    while len(taken) < SPARE_MOST_FIRST:
         taken.append(_seconds_per_byte(bench, size, part_bytes))
         usual = float(np.median(taken[: len(taken) // 2 + 1]))
-        if sum(one > SLOWED * usual for one in taken) >= AFTER:
+        if sum(one > SPARE_SLOWED * usual for one in taken) >= SPARE_AFTER:
             break
     return tuple(taken)
 
 
 def _buffer(bench: Bench, span: int, size: int) -> float | None:
     """What a buffer takes while the drive collects, as a share of the drive."""
-    taken = agreed(bursts(bench, span))
+    taken = agreed_bytes(bursts(bench, span))
     if taken is not None:
         return taken / size
     return None if buffered(bench, span) else 0.0
@@ -111,6 +193,68 @@ def _buffer(bench: Bench, span: int, size: int) -> float | None:
 
 def _seconds_per_byte(bench: Bench, span: int, total: int | None = None) -> float:
     """Of random writes of so many bytes to the span, or of a part of it."""
-    total = total or max(BLOCK_BYTES, round(MEASURE * span))
-    done = bench.rate(Pattern.RANDOM, BLOCK_BYTES, 0, DEPTH, span, total)
+    total = total or max(SPARE_BLOCK_BYTES, round(SPARE_MEASURE * span))
+    done = bench.rate(Pattern.RANDOM, SPARE_BLOCK_BYTES, 0, SPARE_DEPTH, span, total)
     return done.runtime_s / max(done.bytes, 1)
+
+
+TRIM_BLOCK_BYTES = 32 * KIB  # as the probe of the spare area
+TRIM_DEPTH = 32
+TRIM_KEPT = 0.75  # of the drive is written to; the rest is trimmed
+TRIM_FRESH = 0.02  # of what is kept: before collection begins
+TRIM_SETTLE, TRIM_MEASURE = 1.5, 0.25  # times what is kept
+
+
+class Trim:
+    """Random writes to three quarters of a full drive, before and after the rest is trimmed."""
+
+    name = "trim"
+    title = "Random writes before and after a TRIM of a quarter"
+
+    def writes(self, size_bytes: int) -> int:
+        """A fill in order, and the random writes."""
+        return round(
+            size_bytes * (1 + TRIM_KEPT * (TRIM_FRESH + 2 * TRIM_SETTLE + 3 * TRIM_MEASURE))
+        )
+
+    def ask(self, bench: Bench) -> Said:
+        """The rate before must hold still, and collection must have slowed it."""
+        size = bench.size_bytes
+        kept = part(round(size * TRIM_KEPT), size)
+        bench.fill(size)
+        fresh = _trim_rate(bench, kept, TRIM_FRESH)
+        _trim_rate(bench, kept, TRIM_SETTLE)
+        before = _trim_rate(bench, kept, TRIM_MEASURE), _trim_rate(bench, kept, TRIM_MEASURE)
+        if not bench.discard(kept, size - kept):
+            return Said("cannot tell: the target takes no TRIM")
+        _trim_rate(bench, kept, TRIM_SETTLE)
+        after = _trim_rate(bench, kept, TRIM_MEASURE)
+        table: tuple[dict[str, Scalar], ...] = tuple(
+            {"when": when, "mb_per_s": round(rate / 1e6, 2)}
+            for when, rate in zip(
+                ("fresh", "before TRIM", "just before TRIM", "after TRIM"),
+                (fresh, *before, after),
+                strict=True,
+            )
+        )
+        effect, gain = trim_effect(fresh, before, after)
+        numbers = ProbeNumbers(trim_effect=effect, rate_after_over_before=gain)
+        return Said(_trim_sentence(effect, gain, fresh, before[1]), numbers, table)
+
+
+def _trim_rate(bench: Bench, kept: int, share: float) -> float:
+    """Bytes/s of random writes of so much of what is kept."""
+    total = max(TRIM_BLOCK_BYTES, round(kept * share))
+    done = bench.rate(Pattern.RANDOM, TRIM_BLOCK_BYTES, 0, TRIM_DEPTH, kept, total)
+    return done.bytes / max(done.runtime_s, 1e-9)
+
+
+def _trim_sentence(effect: Trimmed | None, gain: float, fresh: float, before: float) -> str:
+    match effect:
+        case Trimmed.FASTER:
+            return f"TRIM gives room: with a quarter trimmed, random writes go {gain:.1f} x as fast"
+        case Trimmed.SAME:
+            return f"TRIM of a quarter does nothing for random writes ({gain:.2f} x the rate)"
+    if before >= CLIFF * fresh:
+        return "cannot tell: collection does not slow random writes, so room cannot help them"
+    return f"cannot tell: the rate was still moving, or moved too little ({gain:.2f} x)"

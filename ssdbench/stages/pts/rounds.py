@@ -25,7 +25,6 @@ from ssdbench.model.pts import (
     PtsRate,
     PtsRound,
 )
-from ssdbench.stages.pts.parts import MAX_ROUNDS, Cell, Length, Phase, Tracking
 from ssdbench.stages.pts.stage import (
     PtsStage,
     header,
@@ -36,8 +35,13 @@ from ssdbench.stages.pts.stage import (
 from ssdbench.stages.pts.work import (
     FIVE_NINES,
     LEVEL_BEYOND,
+    MAX_ROUNDS,
+    Cell,
+    Length,
     Measure,
+    Phase,
     PtsRecord,
+    Tracking,
     histogram_of,
     in_steady_state,
     measured_cell,

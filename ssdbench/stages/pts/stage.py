@@ -1,13 +1,17 @@
-"""What PTS-style tests of rounds and those of phases have in common.
+"""The stage that PTS-style tests of rounds and of phases share, and its preparation of the drive.
+
+Both are part of the test that they prepare, so that a test that must begin again is purged and
+filled again, and one that is finished never is.
 
 A test is its preparation, then rounds or phases, then what is measured once at their end. It
 publishes means and no bounds: a rule that is optimistic in a third of cases
 (`nox -s judge-the-judges`) validates nothing.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ssdbench.engine.stage import (
@@ -16,23 +20,89 @@ from ssdbench.engine.stage import (
     Context,
     Ended,
     PlainStage,
+    R,
     RateHint,
+    Stage,
     StagePlan,
+    U,
     Unit,
+    W,
 )
 from ssdbench.engine.units import own_findings
-from ssdbench.model.finding import Finding
-from ssdbench.model.findings.preparation import WriteCacheOfForm
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.findings.preparation import NotPurged, WriteCacheOfForm
 from ssdbench.model.findings.pts import PtsAverages, PtsNotSteady, PtsScaled
+from ssdbench.model.found import PurgeDone
 from ssdbench.model.kind import StageKind
+from ssdbench.model.profile import Fill
+from ssdbench.model.profile import Purge as Method
 from ssdbench.model.profile.standard import PtsForm, PtsTest
-from ssdbench.model.pts import Pts, PtsCell, PtsMeasured, PtsMetric, PtsPhase, PtsWindow
+from ssdbench.model.pts import Pts, PtsCell, PtsMeasured, PtsMetric, PtsPhase, PtsStep, PtsWindow
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.pts.parts import Cell, Length, Phase
-from ssdbench.stages.pts.preparation import Preparation
-from ssdbench.stages.pts.work import Measure, PtsRecord, in_steady_state
+from ssdbench.stages.precondition import Precondition
+from ssdbench.stages.pts.work import Cell, Length, Measure, Phase, PtsRecord, in_steady_state
+from ssdbench.stages.purge import Purge
 from ssdbench.stats.inside.writecache import cache_enabled
 from ssdbench.stats.steady.ptsrounds import RoundWindow
+
+CAPACITIES = 2  # of the user, written in 128 KiB from end to end of the active range
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """A purge by the profile's method, and the fill where the test has one."""
+
+    purge: Method = Method.NONE
+    fills: bool = True
+    active_percent: float = 100.0
+    from_fresh: bool = False  # the test itself is about a drive that was just purged
+
+    def steps(self) -> Iterator[tuple[Purge | Precondition, Measure]]:
+        """Its steps, each named as what it does, and how each is done as a unit of the test."""
+        if self.purge is not Method.NONE:
+            purge = Purge("purge", self.purge)
+            yield purge, partial(prepared, purge)
+        if self.fills:
+            passes = math.ceil(CAPACITIES * 100 / self.active_percent)
+            fill = Precondition("fill", (Fill(fill=passes),), self.active_percent)
+            yield fill, partial(prepared, fill)
+
+    def plans(self, target: TargetInfo, hint: RateHint) -> list[StagePlan]:
+        """What it would do, step by step."""
+        return [step.plan(target, hint) for step, _ in self.steps()]
+
+    def labels(self) -> list[Finding]:
+        """That the drive is not purged, where it is not."""
+        if self.purge is not Method.NONE:
+            return []
+        return [NotPurged(needs_fresh=self.from_fresh).finding()]
+
+
+def prepared(step: Stage[W, U, R], context: Context) -> PtsRecord:
+    """One step, as a unit of the test; its findings are the test's own."""
+    before = replace(context.meter)
+    (unit,) = step.units(context, ())
+    record = step.measure(context, unit)
+    done = () if record is None else (record,)
+    concluded = step.conclude(context, done, Ended(context.unit.cut_short))
+    found = concluded.found
+    jobs = step.plan(context.target, context.hint).jobs
+    own = PtsStep(
+        step=step.name,
+        done=found.done if isinstance(found, PurgeDone) else "; ".join(jobs),
+        took_s=context.meter.seconds - before.seconds,
+        written_bytes=context.meter.bytes_written - before.bytes_written,
+    )
+    return PtsRecord(
+        measured=PtsMeasured(preparation=(own,)), findings=tuple(map(_own, concluded.findings))
+    )
+
+
+def _own(finding: Finding) -> Finding:
+    """That a part of the drive was filled is what the client form asks for."""
+    partial = finding.code is Code.PARTIAL_FILL
+    return finding.model_copy(update={"severity": Severity.WARNS}) if partial else finding
+
 
 PLANNED_BLOCK_BYTES = 4096  # plans take every write for one of 4 KiB
 

@@ -12,10 +12,10 @@ from ssdbench.model.profile.standard import PtsForm, PtsTest, Saturation
 from ssdbench.model.pts import PtsAbsent, PtsMetric
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
-from ssdbench.stages.pts.parts import MAX_ROUNDS, Cell, Phase, Tracking, warm_up_s
-from ssdbench.stages.pts.preparation import Preparation
 from ssdbench.stages.pts.rounds import Rounds
+from ssdbench.stages.pts.stage import Preparation
 from ssdbench.stages.pts.timed import Timed
+from ssdbench.stages.pts.work import MAX_ROUNDS, Cell, Phase, Tracking, warm_up_s
 from ssdbench.stats.bounds.pointfindings import below_remap_unit
 from ssdbench.stats.inside.probing import known_remap_unit
 from ssdbench.units import KIB, format_minutes, format_size

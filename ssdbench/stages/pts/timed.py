@@ -16,9 +16,17 @@ from ssdbench.engine.stage import Context, Lasting, Unit
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.pts import PausesBusy, PtsQueueFull
 from ssdbench.model.pts import Pts, PtsMeasured, PtsMetric, PtsPhase, PtsSample, PtsWaited
-from ssdbench.stages.pts.parts import MINUTE_S, SPACING_S, Length, Phase
 from ssdbench.stages.pts.stage import PtsStage, header, recorded, unit
-from ssdbench.stages.pts.work import Measure, PtsRecord, measured_phase, window_of
+from ssdbench.stages.pts.work import (
+    MINUTE_S,
+    SPACING_S,
+    Length,
+    Measure,
+    Phase,
+    PtsRecord,
+    measured_phase,
+    window_of,
+)
 from ssdbench.stats.steady.ptsrounds import recovery
 from ssdbench.units import format_minutes
 

@@ -1,6 +1,8 @@
-"""The parts of a PTS-style test at work: a cell, or a phase in samples. One start of fio each."""
+"""Measure one part of a PTS-style test: a cell of a minute, or a long phase in samples."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.stage import LEAST_AHEAD_BYTES, Context, derived_seed
@@ -11,18 +13,86 @@ from ssdbench.model.pts import (
     PtsCell,
     PtsLatency,
     PtsMeasured,
+    PtsMetric,
     PtsRate,
     PtsSample,
     PtsWaited,
 )
 from ssdbench.model.rundirectory import MEASURE
 from ssdbench.model.workload import Workload
-from ssdbench.stages.pts.parts import SPACING, Cell, Phase
 from ssdbench.stats.checks import LITTLE_TOLERANCE
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.steady.ptsrounds import RoundWindow, round_window
 from ssdbench.stats.steady.standardrules import ROUNDS
+
+MINUTE_S = 60.0
+MAX_ROUNDS = 25
+SPACING = 31  # one-minute samples from one round of a long phase to the next ...
+SPACING_S = 30 * MINUTE_S  # ... and what is in between
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One minute of a round, or a longer measurement of its own."""
+
+    name: str  # "0/100 4 KiB"
+    workload: Workload
+    seconds: float = MINUTE_S
+    pre_write: bool = False  # only prepares the cells after it
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """What must be steady: one metric of one cell."""
+
+    cell: str
+    metric: PtsMetric = PtsMetric.IOPS
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One workload without a break, in samples of a minute."""
+
+    name: str
+    workload: Workload
+    seconds: float  # at most
+    fills: float | None = None  # ends after as many drive fills of writes
+    until_steady: bool = False  # ends when five samples, 30 min apart, are alike
+    sample_s: float = MINUTE_S
+
+    def active_s(self, from_s: float, to_s: float) -> float:
+        """The time between two times in which requests flow by plan.
+
+        The first burst of fio lasts a whole cycle (3.33: its clock of pauses starts with one).
+        """
+        burst = self.workload.burst_us
+        cycle = burst + self.workload.thinktime_us
+        if not burst:
+            return to_s - from_s
+        first = min(to_s, cycle / 1e6) - min(from_s, cycle / 1e6)
+        return first + (to_s - from_s - first) * burst / cycle
+
+    def idle_s(self) -> float:
+        """Planned seconds without a request, at full length."""
+        burst, pause = self.workload.burst_us, self.workload.thinktime_us
+        return self.seconds * pause / (burst + pause) if burst else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long a workload may run in all, unscaled, for a plan."""
+
+    workload: Workload
+    least_s: float
+    most_s: float
+    fills: float = math.inf  # ends it before
+
+
+def warm_up_s() -> float:
+    """How long a phase lasts that gives up after 25 samples, 30 min apart."""
+    return ((MAX_ROUNDS - 1) * SPACING + 1) * MINUTE_S
+
 
 FIVE_NINES = "p99.999"
 LEVEL_BEYOND = 10  # I/Os that lie beyond a level of the standard's histogram

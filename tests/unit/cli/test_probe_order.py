@@ -1,6 +1,6 @@
 from ssdbench.cli.probe import PROBES
 from ssdbench.model.profile.inside import ProbeName
-from ssdbench.stages.probe.catalogue import PROBES as CATALOGUE
+from ssdbench.stages.probe import PROBES as CATALOGUE
 
 
 def test_the_command_asks_in_the_order_in_which_answers_do_not_spoil_one_another() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ssdbench.model.profile import spec
-from ssdbench.stages.files.work import (
+from ssdbench.stages.files.variants import (
     fitting,
     surface_files,
     surface_on_files,

@@ -9,8 +9,7 @@ from ssdbench.engine.stage import Context
 from ssdbench.host.heat import Heat
 from ssdbench.model.found import WarmUp
 from ssdbench.model.profile import Profile
-from ssdbench.stages.heating import is_flat
-from ssdbench.stages.steady import Steady
+from ssdbench.stages.steady import Steady, is_flat
 from ssdbench.suite.points import hottest
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_workload

@@ -6,7 +6,7 @@ import pytest
 
 from ssdbench.host.activity import Activity
 from ssdbench.host.counters import DiskStat
-from ssdbench.stages.host.load import load
+from ssdbench.stages.host.cost import load
 
 BEFORE = Activity(
     at_s=10.0,

@@ -1,7 +1,7 @@
 """Placements of interrupts on hosts of several shapes."""
 
 from ssdbench.host.topology import Interrupt, Topology
-from ssdbench.stages.host.interrupts import depth_variants, interrupt_variants
+from ssdbench.stages.host.variants import depth_variants, interrupt_variants
 
 ALL = (0, 1, 2, 3)
 CACHES = {0: frozenset({0, 1}), 1: frozenset({0, 1}), 2: frozenset({2, 3}), 3: frozenset({2, 3})}

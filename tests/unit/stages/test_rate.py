@@ -15,7 +15,7 @@ from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
-from ssdbench.stages.rateanswer import about, answer, coarse, hidden
+from ssdbench.stages.ratefound import about, answer, coarse, hidden
 from ssdbench.stages.ratesearch import (
     AGAIN,
     LONGEST_WINDOW_S,

@@ -7,10 +7,9 @@ import numpy as np
 from ssdbench.generator.base import LoggedIo
 from ssdbench.model.finding import Code
 from ssdbench.model.target import TargetKind
-from ssdbench.stages import blockanswer
-from ssdbench.stages.blockanswer import Asked
-from ssdbench.stages.stridetrace import Trace
-from ssdbench.stages.strideways import DEEP, Heard, Way, heard, job
+from ssdbench.stages import blockverdict
+from ssdbench.stages.blockverdict import Asked
+from ssdbench.stages.strides import DEEP, Heard, Trace, Way, heard, stride_job
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.strides import Pass
 from ssdbench.units import KIB
@@ -73,7 +72,7 @@ def test_completions_that_overtake_are_put_in_order() -> None:
 
 def test_every_way_writes_as_much_as_the_pass_says() -> None:
     for way in (Way.WRITES, Way.READS_BETWEEN, Way.SATURATED):
-        one = job("p", way, ONE, block_bytes=4096, seed=1)
+        one = stride_job("p", way, ONE, block_bytes=4096, seed=1)
         written = (one.total_bytes or 0) * (100 - one.workload.read_percent) // 100
 
         assert written == ONE.writes * 4096
@@ -96,7 +95,7 @@ def without_peaks(log_ns: float, *, every: int = 0) -> Asked:
 def test_a_drive_without_peaks_is_said_to_have_no_boundary_and_what_would_have_shown() -> None:
     found = {Way.WRITES: without_peaks(12)}
 
-    said = blockanswer.answer(found, target=a_target(TargetKind.DRIVE), block_bytes=4096, seed=1)
+    said = blockverdict.answer(found, target=a_target(TargetKind.DRIVE), block_bytes=4096, seed=1)
 
     assert said.found.block_bytes is None
     (told,) = said.findings
@@ -108,7 +107,7 @@ def test_a_drive_without_peaks_is_said_to_have_no_boundary_and_what_would_have_s
 def test_what_a_buffer_hides_is_not_said_to_have_been_looked_for() -> None:
     found = {Way.WRITES: without_peaks(10), Way.SATURATED: without_peaks(12)}
 
-    said = blockanswer.answer(found, target=a_target(TargetKind.DRIVE), block_bytes=4096, seed=1)
+    said = blockverdict.answer(found, target=a_target(TargetKind.DRIVE), block_bytes=4096, seed=1)
 
     assert said.found.answer == "hidden by the buffer"
     assert said.found.buffer.endswith("it never showed that it was full")
@@ -121,18 +120,18 @@ def test_what_a_buffer_hides_is_not_said_to_have_been_looked_for() -> None:
 def test_quick_writes_are_absorbed_only_where_flash_may_be_behind() -> None:
     quick = {Way.WRITES: asked(20_000)}
 
-    assert blockanswer.absorbed(quick, a_target(TargetKind.DRIVE))
-    assert not blockanswer.absorbed(quick, a_target(TargetKind.LOOP))
-    assert not blockanswer.absorbed({Way.WRITES: asked(90_000)}, a_target(TargetKind.DRIVE))
+    assert blockverdict.absorbed(quick, a_target(TargetKind.DRIVE))
+    assert not blockverdict.absorbed(quick, a_target(TargetKind.LOOP))
+    assert not blockverdict.absorbed({Way.WRITES: asked(90_000)}, a_target(TargetKind.DRIVE))
 
 
 def test_writes_that_wait_at_depth_were_not_absorbed() -> None:
-    assert blockanswer.saturated({Way.WRITES: asked(8_000), Way.SATURATED: asked(400_000)})
-    assert not blockanswer.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(30_000)})
+    assert blockverdict.saturated({Way.WRITES: asked(8_000), Way.SATURATED: asked(400_000)})
+    assert not blockverdict.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(30_000)})
 
 
 def test_a_queue_of_absorbed_writes_hides_as_much_as_a_single_one() -> None:
-    assert not blockanswer.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(400_000)})
+    assert not blockverdict.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(400_000)})
 
 
 def test_what_lies_behind_a_loop_device_is_named_and_its_period_is_no_block() -> None:
@@ -141,7 +140,7 @@ def test_what_lies_behind_a_loop_device_is_named_and_its_period_is_no_block() ->
     loop = a_target(TargetKind.LOOP).model_copy(update={"facts": facts})
 
     on_drive, on_loop = (
-        blockanswer.answer(found, target=target, block_bytes=4096, seed=1).found
+        blockverdict.answer(found, target=target, block_bytes=4096, seed=1).found
         for target in (a_target(TargetKind.DRIVE), loop)
     )
 

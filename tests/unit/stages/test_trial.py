@@ -5,8 +5,7 @@ import pytest
 from ssdbench.errors import HostLacks
 from ssdbench.generator.base import Direction, JobOutcome
 from ssdbench.model.kind import StageKind
-from ssdbench.stages.host.cells import Cell, medians
-from ssdbench.stages.host.trial import Trial, TrialWorkload, Turn, Variant, cell_of
+from ssdbench.stages.host.trial import Cell, Trial, TrialWorkload, Turn, Variant, cell_of, medians
 from ssdbench.stages.host.variants import engine_variants, queue_variants, scheduler_variants
 from ssdbench.stats.histogram import Histogram
 

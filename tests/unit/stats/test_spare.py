@@ -6,8 +6,7 @@ from benchmarks.hidden_flash import CoreBench, Flash
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.spec import parse
-from ssdbench.stages.probe.remap import RemapUnit
-from ssdbench.stages.probe.spare import Spare
+from ssdbench.stages.probe.spare import RemapUnit, Spare
 from ssdbench.stats.inside.spare import Found, Measured, Unknown, spare
 from ssdbench.units import KIB
 

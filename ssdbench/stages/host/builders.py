@@ -15,9 +15,9 @@ from ssdbench.model.found import ComparedKind
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.profile import spec
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.host import interrupts, variants
+from ssdbench.stages.host import variants
 from ssdbench.stages.host.blocktrace import block_trace
-from ssdbench.stages.host.load import Probe
+from ssdbench.stages.host.cost import Probe
 from ssdbench.stages.host.trial import Trial, TrialWorkload, Variant
 from ssdbench.target.inspect import kernel_name
 from ssdbench.tuning.setting import Backend
@@ -110,8 +110,8 @@ def _queue(here: _Here) -> _Chosen:
 def _depth(wanted: spec.Depth, here: _Here) -> _Chosen:
     return _Chosen(
         StageKind.DEPTH,
-        interrupts.depth_variants(wanted.depths, sorted(here.host.queue), here.target.here),
-        interrupts.depth_workloads(),
+        variants.depth_variants(wanted.depths, sorted(here.host.queue), here.target.here),
+        variants.depth_workloads(),
     )
 
 
@@ -122,7 +122,7 @@ def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
             f"submitters: there is no CPU {cpu_text(missing)}",
             hint=f"Online: {cpu_text(here.host.cpus)}.",
         )
-    found = interrupts.interrupt_variants(
+    found = variants.interrupt_variants(
         here.host,
         here.target.here,
         submitters=wanted.submitters,
@@ -131,7 +131,7 @@ def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
     return _Chosen(
         StageKind.INTERRUPTS,
         found.variants,
-        interrupts.interrupt_workloads(),
+        variants.interrupt_workloads(),
         notes=found.notes,
     )
 
@@ -142,7 +142,7 @@ def _coalesces(target: TargetInfo) -> bool:
         return False
     backend = host_backends(Sysfs())[Backend.NVME_FEATURE]
     try:
-        backend.read(interrupts.COALESCING, target.here)
+        backend.read(variants.COALESCING, target.here)
     except (HostLacks, OSError):
         return False
     return True

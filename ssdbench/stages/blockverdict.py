@@ -15,8 +15,7 @@ from ssdbench.model.inside import (
     StrideScore,
 )
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.stages.stridetrace import Trace
-from ssdbench.stages.strideways import DEEP, Way
+from ssdbench.stages.strides import DEEP, Trace, Way
 from ssdbench.stats.inside.blocksize import BlockVerdict, Evidence, Form, smallest_effects
 from ssdbench.stats.inside.writebuffer import Held, held, lag, shifted
 from ssdbench.stats.inside.writecount import CountPeriod, count_period

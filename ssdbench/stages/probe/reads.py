@@ -1,0 +1,190 @@
+"""Probes that read: parallelism, stripe width, read chunk, and scattered against ordered data.
+
+Source: stride reads of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
+
+Two reads side by side at a small stride meet on one die; that costs nothing from a stride of half
+the chunk on, since then the second of a pair on one die runs beside the first on the next. Source:
+reads pushed over a chunk's boundary, of Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
+"""
+
+from ssdbench.model.inside import ProbeNumbers, Scalar
+from ssdbench.model.workload import Pattern
+from ssdbench.stages.probe.bench import Bench, Said, part
+from ssdbench.stats.inside.probing import parallelism, read_chunk, stripe
+from ssdbench.units import GIB, KIB, MIB, NS_PER_S, format_size
+
+PARALLEL_DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+PARALLEL_BLOCK_BYTES = 4 * KIB
+PARALLEL_SPAN_BYTES = 2 * GIB
+PARALLEL_IOS_PER_DEPTH = 4000
+
+
+class Parallelism:
+    """Random reads at growing depth: the rate grows until dies, channels or commands are busy."""
+
+    name = "parallelism"
+    title = "Usable parallelism from random reads at growing depth"
+
+    def writes(self, size_bytes: int) -> int:
+        """One fill: what was never written is not read from flash."""
+        return part(size_bytes, PARALLEL_SPAN_BYTES)
+
+    def ask(self, bench: Bench) -> Said:
+        """Every depth long enough for its own steady rate."""
+        span = part(bench.size_bytes, PARALLEL_SPAN_BYTES)
+        bench.fill(span)
+        rates: dict[int, float] = {}
+        alone = 0.0
+        for depth in PARALLEL_DEPTHS:
+            total = PARALLEL_BLOCK_BYTES * PARALLEL_IOS_PER_DEPTH * min(depth, 16)
+            done = bench.rate(Pattern.RANDOM, PARALLEL_BLOCK_BYTES, 100, depth, span, total)
+            rates[depth] = done.ios / max(done.runtime_s, 1e-9)
+            if depth == 1:
+                alone = NS_PER_S / max(done.lat_mean_ns, 1.0)
+        table = tuple({"iodepth": d, "iops": round(rate, 1)} for d, rate in rates.items())
+        # What the generator does between two reads is no time of the drive's (Little's law).
+        found = parallelism({**rates, 1: alone})
+        if found is None:
+            return Said("cannot tell: the rate still grows at the largest depth", table=table)
+        times, knee = found
+        return Said(
+            f"{times:.1f} reads at once; depth {knee} reaches 90 % of that",
+            ProbeNumbers(reads_at_once=round(times, 2), depth_for_90_percent=knee),
+            table,
+        )
+
+
+STRIPE_DEPTH = 8
+STRIPE_BLOCK_BYTES = 4 * KIB
+STRIPE_SPAN_BYTES = 4 * GIB
+STRIPE_IOS = 2500
+STRIPE_ODD = (1, 3, 5, 7)
+STRIPE_LEAST_BYTES, STRIPE_MOST_BYTES = 16 * KIB, 32 * MIB
+STRIPE_STRIDES = tuple(
+    sorted(
+        {
+            odd * STRIPE_LEAST_BYTES << shift
+            for odd in STRIPE_ODD
+            for shift in range(12)
+            if odd * STRIPE_LEAST_BYTES << shift <= STRIPE_MOST_BYTES
+        }
+    )
+)
+
+
+class StripeWidth:
+    """Parallel reads at a fixed stride: slow where the stride is a multiple of the stripe."""
+
+    name = "stripe"
+    title = "Stripe width from parallel reads at fixed strides"
+
+    def writes(self, size_bytes: int) -> int:
+        """One fill in order: the mapping of ordered data is what is looked at."""
+        return part(size_bytes, STRIPE_SPAN_BYTES)
+
+    def ask(self, bench: Bench) -> Said:
+        """Strides of 16 KiB x 2^k, and 3, 5 and 7 times that."""
+        span = part(bench.size_bytes, STRIPE_SPAN_BYTES)
+        bench.fill(span)
+        rates: dict[int, float] = {}
+        for stride in STRIPE_STRIDES:
+            if stride * 4 * STRIPE_DEPTH > span:
+                continue
+            done = bench.rate(
+                Pattern.STRIDED, STRIPE_BLOCK_BYTES, 100, STRIPE_DEPTH, span,
+                STRIPE_IOS * STRIPE_BLOCK_BYTES, stride_bytes=stride,
+            )  # fmt: skip
+            rates[stride] = done.ios / max(done.runtime_s, 1e-9)
+        table = tuple({"stride_bytes": s, "iops": round(rate, 1)} for s, rate in rates.items())
+        found = stripe(rates)
+        if found is None:
+            return Said("cannot tell: no stride is slower than the others", table=table)
+        return Said(f"stripe of {format_size(found)}", ProbeNumbers(stripe_bytes=found), table)
+
+
+CHUNK_BLOCK_BYTES = 4 * KIB
+CHUNK_STRIDES = tuple(n * KIB for n in (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256))
+CHUNK_MEET = tuple(
+    n * KIB for n in (640, 768, 896, 1024)
+)  # multiples of most stripes: one die for all
+CHUNK_SPAN_BYTES = 2 * GIB
+CHUNK_IOS = 2500
+CHUNK_WRAPS = 4  # strides that the span must hold at the least
+
+
+class ReadChunk:
+    """Two reads under way at growing stride: as fast as it gets from half the chunk on."""
+
+    name = "read-chunk"
+    title = "Read chunk from two reads side by side at small strides"
+
+    def writes(self, size_bytes: int) -> int:
+        """One fill in order: the mapping of ordered data is what is looked at."""
+        return part(size_bytes, CHUNK_SPAN_BYTES)
+
+    def ask(self, bench: Bench) -> Said:
+        """One read alone, then pairs of them at strides of 8 KiB to 1 MiB."""
+        span = part(bench.size_bytes, CHUNK_SPAN_BYTES)
+        bench.fill(span)
+        alone = _strided_iops(bench, CHUNK_STRIDES[-1], 1, span)
+        rates = {
+            stride: _strided_iops(bench, stride, 2, span)
+            for stride in CHUNK_STRIDES + CHUNK_MEET
+            if stride * CHUNK_WRAPS <= span
+        }
+        table = tuple({"stride_bytes": s, "iops": round(rate, 1)} for s, rate in rates.items())
+        found = read_chunk(rates, alone=alone)
+        if found is None:
+            return Said("cannot tell: two reads at once do not wait for dies", table=table)
+        least = found <= 2 * min(rates)
+        text = f"{format_size(found)} or less" if least else format_size(found)
+        return Said(f"read chunk of {text}", ProbeNumbers(chunk_bytes=found, at_most=least), table)
+
+
+def _strided_iops(bench: Bench, stride_bytes: int, iodepth: int, span_bytes: int) -> float:
+    """Reads per second at a stride."""
+    done = bench.rate(
+        Pattern.STRIDED, CHUNK_BLOCK_BYTES, 100, iodepth, span_bytes, CHUNK_IOS * CHUNK_BLOCK_BYTES,
+        stride_bytes=stride_bytes,
+    )  # fmt: skip
+    return done.ios / max(done.runtime_s, 1e-9)
+
+
+MAPPING_BLOCK_BYTES = 128 * KIB
+MAPPING_DEPTH = 4
+MAPPING_SPAN_BYTES = GIB
+MAPPING_SAME = 0.9
+
+
+class Mapping:
+    """Sequential reads of ordered and of scattered data."""
+
+    name = "mapping"
+    title = "Sequential reads of ordered and of scattered data"
+
+    def writes(self, size_bytes: int) -> int:
+        """A fill in order and one in random order."""
+        return 2 * part(size_bytes, MAPPING_SPAN_BYTES)
+
+    def ask(self, bench: Bench) -> Said:
+        """The same reads before and after the data are rewritten at random."""
+        span = part(bench.size_bytes, MAPPING_SPAN_BYTES)
+        rates = []
+        for pattern in (Pattern.SEQUENTIAL, Pattern.RANDOM):
+            bench.fill(span, pattern=pattern)
+            done = bench.rate(
+                Pattern.SEQUENTIAL, MAPPING_BLOCK_BYTES, 100, MAPPING_DEPTH, span, span
+            )
+            rates.append(done.bytes / max(done.runtime_s, 1e-9))
+        ordered, scattered = rates
+        share = scattered / max(ordered, 1e-9)
+        table: tuple[dict[str, Scalar], ...] = (
+            {"data": "ordered", "mb_per_s": round(ordered / 1e6, 1)},
+            {"data": "scattered", "mb_per_s": round(scattered / 1e6, 1)},
+        )
+        text = (
+            "the order in which data were written does not matter to reads"
+            if share >= MAPPING_SAME
+            else f"scattered data are read at {100 * share:.0f} % of the rate of ordered data"
+        )
+        return Said(text, ProbeNumbers(scattered_over_ordered=share), table)
