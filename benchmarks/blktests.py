@@ -1,15 +1,14 @@
-"""The tables of blktests in docs/kernel-experiments.md: our devices beside null_blk, in the lab.
+"""The table of blktests in docs/kernel-experiments.md: our devices beside null_blk, in the lab.
 
     python -m benchmarks.blktests DIR [--write] [--kernel NAME | --kernel-dir K] [--seconds N]
         [TEST…]
 
 DIR is a clone of blktests (github.com/linux-blktests/blktests), which is no part of this
 repository. Its tests of group `block` that take a device (TEST_DEVS) run on null_blk, the control,
-on ssdb_flash by request queue, by bio, and under each bundled scheduler, and on ssdb_tmerge. In a
-second guest those of groups `block` and `zbd` that take a device in zones run on null_blk and on
-ssdb_flash in zones. Its programs are compiled on this host, in a copy. K is where a kernel was
-built, in place of the lab's. N limits the longer tests (default 10); `--write` puts the tables into
-the document, so it goes with all tests on a kernel of the lab.
+on ssdb_flash by request queue, by bio, and under each bundled scheduler, and on ssdb_tmerge. Its
+programs are compiled on this host, in a copy. K is where a kernel was built, in place of the lab's.
+N limits the longer tests (default 10); `--write` puts the table into the document, so it goes with
+all tests on a kernel of the lab.
 """
 
 import argparse
@@ -31,12 +30,12 @@ from ssdbench.lab.machine import Machine
 from ssdbench.lab.modules import built_modules, load_script
 
 PAGE = Path(__file__).parents[1] / "docs" / "kernel-experiments.md"
-PROGRAMS = ("dio-offsets", "ioctl-lbmd-query", "zbdioctl")  # of those that such tests use
+PROGRAMS = ("dio-offsets", "ioctl-lbmd-query")  # of those that such tests use
 LIMIT_S = 3000
 MEMORY_MIB = 4096  # what is written to the drives is kept there
 CACHE = cache_directory()
 _ENDED = re.compile(
-    r"(?P<test>(?:block|zbd)/\d+)(?: => (?P<device>\S+))? .*\[(?P<status>passed|failed|not run)\]$"
+    r"(?P<test>block/\d+)(?: => (?P<device>\S+))? .*\[(?P<status>passed|failed|not run)\]$"
 )
 _MEASURED = re.compile(r"\S.*\s\.\.\.(\s|$)")  # how long it took, and the like
 BEFORE = r"""
@@ -46,32 +45,12 @@ drive() { F=$C/ssdb_flash/$1; mkdir $F; shift
   for pair in capacity_bytes=1073741824 erase_block_bytes=65536 op_ppm=200000 channels=2 \
     program_unit_bytes=4096 read_unit_bytes=4096 mode=mq "$@" power=1
   do echo "${pair#*=}" > $F/${pair%%=*}; done; }
-"""
-PLAIN = r"""
 modprobe null_blk nr_devices=1 gb=1 memory_backed=1 discard=1
 for name in ssdmq ssdas ssdcfq ssdlow; do drive $name; done; drive ssdbio mode=bio
 mkdir $C/ssdb_tmerge/tm0; echo /dev/ssdlow > $C/ssdb_tmerge/tm0/device
 echo 1 > $C/ssdb_tmerge/tm0/power
 echo bpref-as > /sys/block/ssdas/queue/scheduler
 echo bpref-cfq > /sys/block/ssdcfq/queue/scheduler
-"""
-# 32 zones of 4 MiB; behind dm-linear all but the first two.
-ZONED = r"""
-modprobe null_blk nr_devices=0; modprobe dm_mod; modprobe kyber_iosched; modprobe bfq
-null() { N=$C/nullb/$1; mkdir $N; shift
-  for pair in size=128 memory_backed=1 zoned=1 zone_size=4 "$@" power=1
-  do echo "${pair#*=}" > $N/${pair%%=*}; done; }
-zones() { name=$1; shift; drive $name capacity_bytes=134217728 zoned=1 zone_size=4 "$@"; }
-GAPS="zone_capacity=3 zone_nr_conv=2 zone_max_open=3 zone_max_active=4"
-null nullb0; null nullb1 $GAPS; null nullb2
-for name in ssdz ssdmqd ssdas ssdcfq ssdlow; do zones $name; done; zones ssdgap $GAPS
-echo mq-deadline > /sys/block/ssdmqd/queue/scheduler
-echo bpref-as > /sys/block/ssdas/queue/scheduler
-echo bpref-cfq > /sys/block/ssdcfq/queue/scheduler
-for pair in dmnull=nullb2 dmssd=ssdlow; do
-  DM_DISABLE_UDEV=1 dmsetup create ${pair%=*} --table "0 245760 linear /dev/${pair#*=} 16384"
-  ln -s mapper/${pair%=*} /dev/${pair%=*}
-done
 """
 AFTER = r"""
 cp "$6" /boot/config-$(uname -r)
@@ -86,64 +65,23 @@ echo "TEST_DEVS=($(printf '/dev/%s ' $2))" > config
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """Devices of one kind, which share a table, and how a guest makes them."""
-
-    begin: str  # of the table in the document
-    end: str
-    families: tuple[Mapping[str, str], ...]  # what devices are called; the first is the control
-    script: str
-    zoned: bool = False
-
-    @property
-    def devices(self) -> dict[str, str]:
-        """What all are called, in order."""
-        return {device: name for family in self.families for device, name in family.items()}
-
-    def tests(self, clone: Path) -> Iterator[str]:
-        """Tests of the clone that take such a device."""
-        for group in ("block", "zbd") if self.zoned else ("block",):
-            for test in sorted((clone / "tests" / group).glob("[0-9][0-9][0-9]")):
-                lines = test.read_text(errors="replace").splitlines()
-                if "test_device() {" in lines and (not self.zoned or "CAN_BE_ZONED=1" in lines):
-                    yield f"{group}/{test.name}"
+BEGIN = "<!-- blktests: nox -s blktests -- DIR --write -->"
+END = "<!-- /blktests -->"
+DEVICES = {  # what they are called; the first is the control
+    "nullb0": "null_blk",
+    "ssdmq": "flash, mq",
+    "ssdas": "mq, bpref-as",
+    "ssdcfq": "mq, bpref-cfq",
+    "ssdbio": "flash, bio",
+    "tm0": "tmerge",
+}
 
 
-SUITES = (
-    Suite(
-        begin="<!-- blktests: nox -s blktests -- DIR --write -->",
-        end="<!-- /blktests -->",
-        families=(
-            {
-                "nullb0": "null_blk",
-                "ssdmq": "flash, mq",
-                "ssdas": "mq, bpref-as",
-                "ssdcfq": "mq, bpref-cfq",
-                "ssdbio": "flash, bio",
-                "tm0": "tmerge",
-            },
-        ),
-        script=PLAIN,
-    ),
-    Suite(
-        begin="<!-- blktests in zones: nox -s blktests -- DIR --write -->",
-        end="<!-- /blktests in zones -->",
-        families=(
-            {
-                "nullb0": "null_blk",
-                "ssdz": "flash",
-                "ssdmqd": "flash, mq-deadline",
-                "ssdas": "flash, bpref-as",
-                "ssdcfq": "flash, bpref-cfq",
-            },
-            {"nullb1": "null_blk, gaps", "ssdgap": "flash, gaps"},
-            {"dmnull": "dm-linear on null_blk", "dmssd": "dm-linear on flash"},
-        ),
-        script=ZONED,
-        zoned=True,
-    ),
-)
+def device_tests(clone: Path) -> Iterator[str]:
+    """Tests of the clone that take such a device."""
+    for test in sorted((clone / "tests" / "block").glob("[0-9][0-9][0-9]")):
+        if "test_device() {" in test.read_text(errors="replace").splitlines():
+            yield f"block/{test.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +154,14 @@ def differences(
     return apart
 
 
-def ran(suite: Suite, clone: Path, tests: Sequence[str], lab: Lab, seconds: int) -> str:
+def ran(clone: Path, tests: Sequence[str], lab: Lab, seconds: int) -> str:
     """What the guest printed. Raises SsdbenchError, GuestTrouble where its kernel complained."""
-    script = load_script(built_modules(lab.kernel, CACHE)) + BEFORE + suite.script + AFTER
+    script = load_script(built_modules(lab.kernel, CACHE)) + BEFORE + AFTER
     with TemporaryDirectory(dir=Path.cwd(), prefix=".blktests-") as work:
         copy = Path(work) / "blktests"
         shutil.copytree(clone, copy, ignore=shutil.ignore_patterns(".git"), symlinks=True)
         command.run(["make", "-k", "-C", str(copy / "src"), *PROGRAMS], ok=range(3), timeout_s=300)
-        words = [str(copy), " ".join(suite.devices), str(seconds), " ".join(tests)]
+        words = [str(copy), " ".join(DEVICES), str(seconds), " ".join(tests)]
         answer = lab.run(
             ["bash", "-c", script, "bash", *words, os.environ["PATH"], _config(lab.kernel)],
             machine=replace(Machine.unbooted(), memory_mib=MEMORY_MIB),
@@ -259,7 +197,7 @@ def show(
 
 
 def main(words: Sequence[str]) -> None:
-    """Run the tests, print tables and what differs; end with 1 where one failed on ours only."""
+    """Run the tests, print the table and what differs; end with 1 where one failed on ours only."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("clone", type=Path)
     asked.add_argument("tests", nargs="*")
@@ -272,27 +210,17 @@ def main(words: Sequence[str]) -> None:
         sys.exit(f"{wishes.clone} is no clone of blktests: it has no `check`")
     if wishes.write and (wishes.tests or wishes.kernel_dir):
         sys.exit("the document has all tests on a kernel of the lab: --write goes with no others")
-    every = {test for suite in SUITES for test in suite.tests(wishes.clone)}
-    every |= {test.partition("/")[0] for test in every}
-    if unknown := sorted({*wishes.tests} - every):
-        asked.error(f"{wishes.clone} has no test {unknown[0]} for one drive with or without zones")
+    every = list(device_tests(wishes.clone))
+    if unknown := sorted({*wishes.tests} - {*every}):
+        asked.error(f"{wishes.clone} has no test {unknown[0]} for one drive")
     lab = Lab(Archive(CACHE), wishes.kernel, tree=wishes.kernel_dir)
     told = f"Linux {lab.kernel.series} of the lab, longer tests limited to {wishes.seconds} s each."
-    failed = False
-    for suite in SUITES:
-        tests = [
-            test
-            for test in suite.tests(wishes.clone)
-            if not wishes.tests or {test, test.partition("/")[0]} & set(wishes.tests)
-        ]
-        if not tests:
-            continue
-        found = results(ran(suite, wishes.clone, tests, lab, wishes.seconds), suite.devices)
-        if not found:
-            sys.exit("blktests ran no test; what it said is above")
-        text = "\n".join(table(found, told, suite.devices))
-        between = (suite.begin, suite.end) if wishes.write else None
-        failed |= show(text, differences(found, suite.families), suite.devices, between)
+    found = results(ran(wishes.clone, wishes.tests or every, lab, wishes.seconds), DEVICES)
+    if not found:
+        sys.exit("blktests ran no test; what it said is above")
+    text = "\n".join(table(found, told, DEVICES))
+    between = (BEGIN, END) if wishes.write else None
+    failed = show(text, differences(found, [DEVICES]), DEVICES, between)
     sys.exit(failed)
 
 

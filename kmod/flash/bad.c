@@ -78,28 +78,18 @@ size_t flash_bad_print(struct flash *flash, char *page)
 	return length;
 }
 
-blk_status_t flash_bad_meet(struct flash *flash, struct ssdb_cmd *cmd)
+blk_status_t flash_bad_meet(struct flash *flash, const struct ssdb_cmd *cmd)
 {
 	u64 first = cmd->offset >> SECTOR_SHIFT;
 	u64 end = (cmd->offset + cmd->bytes) >> SECTOR_SHIFT;
 	struct flash_bad *bad = &flash->bad;
-	struct flash_bad_range met;
 	u32 i = 0;
+	bool met;
 
 	spin_lock(&bad->lock);
 	while (i < bad->nr && bad->range[i].end <= first)
 		i++;
-	if (i == bad->nr || bad->range[i].first >= end) {
-		spin_unlock(&bad->lock);
-		return BLK_STS_OK;
-	}
-	met = bad->range[i];
-	if (flash->options.badblocks_once)
-		flash_bad_mark(bad, met.first, met.end, true);
+	met = i < bad->nr && bad->range[i].first < end;
 	spin_unlock(&bad->lock);
-	cmd->bytes = 0;
-	if (flash->options.badblocks_partial_io && met.first > first)
-		cmd->bytes = ALIGN_DOWN(met.first << SECTOR_SHIFT, ssdb_lba_bytes(flash->state)) -
-			     cmd->offset;
-	return BLK_STS_IOERR;
+	return met ? BLK_STS_IOERR : BLK_STS_OK;
 }

@@ -11,10 +11,10 @@ int flash_bad_change(struct flash *flash, const char *text);
 /* Lines of "first count"; their length. */
 size_t flash_bad_print(struct flash *flash, char *page);
 /* As flash_bad_check(), where some sector is bad. */
-blk_status_t flash_bad_meet(struct flash *flash, struct ssdb_cmd *cmd);
+blk_status_t flash_bad_meet(struct flash *flash, const struct ssdb_cmd *cmd);
 
-/* Not BLK_STS_OK: it fails, and of its bytes only those are done that are left to it. */
-static inline blk_status_t flash_bad_check(struct flash *flash, struct ssdb_cmd *cmd)
+/* BLK_STS_IOERR: it meets a bad sector, and nothing of it may be done. */
+static inline blk_status_t flash_bad_check(struct flash *flash, const struct ssdb_cmd *cmd)
 {
 	return likely(!READ_ONCE(flash->bad.nr)) ? BLK_STS_OK : flash_bad_meet(flash, cmd);
 }

@@ -27,13 +27,13 @@ static blk_status_t flash_bio_preflush(struct flash *flash, struct bio *bio, u64
 }
 
 /* Without memory it waits, as a request would in its queue; who must not wait is told so. */
-static blk_status_t flash_bio_move(struct flash *flash, struct bio *bio, u32 bytes)
+static blk_status_t flash_bio_move(struct flash *flash, struct bio *bio)
 {
-	blk_status_t status = flash_bio_data(flash, bio, bytes);
+	blk_status_t status = flash_bio_data(flash, bio);
 
 	while (status == BLK_STS_RESOURCE && !(bio->bi_opf & REQ_NOWAIT)) {
 		usleep_range(100, 1000);
-		status = flash_bio_data(flash, bio, bytes);
+		status = flash_bio_data(flash, bio);
 	}
 	return status == BLK_STS_RESOURCE ? BLK_STS_AGAIN : status;
 }
@@ -41,7 +41,7 @@ static blk_status_t flash_bio_move(struct flash *flash, struct bio *bio, u32 byt
 static void flash_submit_bio(struct bio *bio)
 {
 	struct flash *flash = bio->bi_bdev->bd_disk->private_data;
-	blk_status_t status, bad;
+	blk_status_t status;
 	struct flash_cmd *cmd;
 	struct ssdb_cmd core;
 	u64 due_ns = 0;
@@ -60,20 +60,19 @@ static void flash_submit_bio(struct bio *bio)
 		.offset = bio->bi_iter.bi_sector << SECTOR_SHIFT,
 		.bytes = bio->bi_iter.bi_size,
 	};
-	bad = flash_bad_check(flash, &core);
+	cmd->status = flash_bad_check(flash, &core);
 	status = flash_bio_preflush(flash, bio, &due_ns);
-	if (status == BLK_STS_OK)
-		status = flash_bio_move(flash, bio, core.bytes);
+	if (status == BLK_STS_OK && cmd->status == BLK_STS_OK)
+		status = flash_bio_move(flash, bio);
 	if (status != BLK_STS_OK) {
 		flash_slot_put(cmd);
 		flash_bio_fail(bio, status);
 		return;
 	}
 	cmd->bio = bio;
-	cmd->status = BLK_STS_OK;
 	cmd->start_jiffies = bio_start_io_acct(bio);
-	if (bio->bi_iter.bi_size)
-		due_ns = max(due_ns, flash_core_rest(flash, &core, bad, &cmd->status));
+	if (bio->bi_iter.bi_size && cmd->status == BLK_STS_OK)
+		due_ns = max(due_ns, flash_core_submit(flash, &core, 1, &cmd->status));
 	flash_report(cmd, due_ns ?: ktime_get_ns(), (u32)(cmd - flash->slots));
 }
 

@@ -9,7 +9,6 @@ u32 flash_core_op(enum req_op op)
 	case REQ_OP_READ:
 		return SSDB_READ;
 	case REQ_OP_WRITE:
-	case REQ_OP_ZONE_APPEND:
 		return SSDB_WRITE;
 	case REQ_OP_DISCARD:
 		return SSDB_TRIM;
@@ -76,53 +75,36 @@ u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 coun
 	return flash->epoch_ns + done.done_ns;
 }
 
-u64 flash_core_rest(struct flash *flash, const struct ssdb_cmd *cmd, blk_status_t bad,
-		    blk_status_t *status)
-{
-	u64 due_ns;
-
-	if (likely(bad == BLK_STS_OK))
-		return flash_core_submit(flash, cmd, 1, status);
-	*status = BLK_STS_OK;
-	due_ns = cmd->bytes ? flash_core_submit(flash, cmd, 1, status) : ktime_get_ns();
-	if (*status == BLK_STS_OK)
-		*status = bad;
-	return due_ns;
-}
-
-blk_status_t flash_bio_data(struct flash *flash, struct bio *bio, u32 bytes)
+blk_status_t flash_bio_data(struct flash *flash, struct bio *bio)
 {
 	if (READ_ONCE(flash->cut))
 		return BLK_STS_IOERR;
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
 	case REQ_OP_WRITE:
-	case REQ_OP_ZONE_APPEND:
-		return errno_to_blk_status(flash_store_bio(flash, bio, bytes));
+		return errno_to_blk_status(flash_store_bio(flash, bio));
 	case REQ_OP_DISCARD:
 	case REQ_OP_WRITE_ZEROES:
 		flash_store_discard(flash, bio->bi_iter.bi_sector << SECTOR_SHIFT,
-				    min(bio->bi_iter.bi_size, bytes));
+				    bio->bi_iter.bi_size);
 		return BLK_STS_OK;
 	default:
 		return BLK_STS_OK;
 	}
 }
 
-static blk_status_t flash_request_data(struct flash *flash, struct request *rq, u32 bytes)
+static blk_status_t flash_request_data(struct flash *flash, struct request *rq)
 {
 	blk_status_t status = BLK_STS_OK;
 	struct bio *bio;
 
-	for (bio = rq->bio; bio && status == BLK_STS_OK; bio = bio->bi_next) {
-		status = flash_bio_data(flash, bio, bytes);
-		bytes -= min(bytes, bio->bi_iter.bi_size);
-	}
+	for (bio = rq->bio; bio && status == BLK_STS_OK; bio = bio->bi_next)
+		status = flash_bio_data(flash, bio);
 	return status;
 }
 
 blk_status_t flash_request(struct flash *flash, struct request *rq, u64 *due_ns,
-			   blk_status_t *status, u32 *bytes)
+			   blk_status_t *status)
 {
 	struct ssdb_cmd core = {
 		.op = flash_core_op(req_op(rq)),
@@ -130,14 +112,16 @@ blk_status_t flash_request(struct flash *flash, struct request *rq, u64 *due_ns,
 		.offset = req_op(rq) == REQ_OP_FLUSH ? 0 : (u64)blk_rq_pos(rq) << SECTOR_SHIFT,
 		.bytes = blk_rq_bytes(rq),
 	};
-	blk_status_t bad = flash_bad_check(flash, &core);
-	blk_status_t moved = flash_request_data(flash, rq, core.bytes);
+	blk_status_t moved;
 
-	if (moved != BLK_STS_OK)
-		return moved;
-	*due_ns = flash_core_rest(flash, &core, bad, status);
-	*bytes = *status == bad ? core.bytes : 0;
-	return BLK_STS_OK;
+	*due_ns = ktime_get_ns();
+	*status = flash_bad_check(flash, &core);
+	if (*status != BLK_STS_OK)
+		return BLK_STS_OK;
+	moved = flash_request_data(flash, rq);
+	if (moved == BLK_STS_OK)
+		*due_ns = flash_core_submit(flash, &core, 1, status);
+	return moved;
 }
 
 struct flash *flash_get(struct gendisk *disk)

@@ -57,18 +57,9 @@ struct flash_options {
 	u32 doubling;		/* extra commands to a scratch page per real one */
 	bool store;		/* keep data; without, reads leave the buffer as it is */
 	bool fua;		/* say so, where there is a volatile buffer */
-	bool virt_boundary;	/* data begin and end at the host's pages, but for first and last */
-	bool badblocks_once;	/* bad sectors are good again once a command met them */
-	bool badblocks_partial_io;	/* what is ahead of them is moved */
 	bool cuttable;		/* keep what vectors overwrite, so that power may be cut */
-	bool zoned;		/* written in zones only; what follows as in null_blk */
+	bool zoned;		/* written in zones only, in order */
 	u32 zone_size;		/* MiB, a power of two */
-	u32 zone_capacity;	/* MiB; 0: zone_size */
-	u32 zone_nr_conv;	/* zones that take writes anywhere */
-	u32 zone_max_open;	/* 0: any number */
-	u32 zone_max_active;	/* open or closed, 0: any number */
-	u32 zone_append_max_sectors;	/* 0: none */
-	bool zone_full;		/* all but the conventional ones, when power comes */
 };
 
 /* Faults of the way to the drive, which it does not have itself; mq mode alone. */
@@ -188,10 +179,10 @@ void *flash_table(struct flash *flash, u64 bytes);
 int flash_store_create(struct flash *flash);
 void flash_store_destroy(struct flash *flash);
 /*
- * Move the data of a bio, `bytes` at most; may sleep unless it is REQ_NOWAIT. -ENOMEM when a page
- * cannot be had now, -ENOSPC when the host has none to spare.
+ * Move the data of a bio; may sleep unless it is REQ_NOWAIT. -ENOMEM when a page cannot be had now,
+ * -ENOSPC when the host has none to spare.
  */
-int flash_store_bio(struct flash *flash, struct bio *bio, u32 bytes);
+int flash_store_bio(struct flash *flash, struct bio *bio);
 /* Copy between the store and a buffer; errors as above. */
 int flash_store_copy(struct flash *flash, u64 offset, void *buffer, u64 bytes, bool write);
 void flash_store_discard(struct flash *flash, u64 offset, u64 bytes);
@@ -229,18 +220,11 @@ void flash_complete(struct flash_cmd *cmd);
 struct flash *flash_get(struct gendisk *disk);
 u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 count,
 		      blk_status_t *status);
-/* Ask the core to do what flash_bad_check() (bad.h), which said `bad`, has left of a command. */
-u64 flash_core_rest(struct flash *flash, const struct ssdb_cmd *cmd, blk_status_t bad,
-		    blk_status_t *status);
-/* Of a bio, `bytes` at most. */
-blk_status_t flash_bio_data(struct flash *flash, struct bio *bio, u32 bytes);
+blk_status_t flash_bio_data(struct flash *flash, struct bio *bio);
 u32 flash_core_op(enum req_op op);
-/*
- * Move a request's data and ask the core; `bytes` of it are done. Not BLK_STS_OK: nothing has come
- * of it.
- */
+/* Move a request's data and ask the core. Not BLK_STS_OK: nothing has come of it. */
 blk_status_t flash_request(struct flash *flash, struct request *rq, u64 *due_ns,
-			   blk_status_t *status, u32 *bytes);
+			   blk_status_t *status);
 
 /* zones.c */
 /* What is wrong with the options, or NULL. */
@@ -253,8 +237,6 @@ size_t flash_zones_print(struct flash *flash, char *page, size_t length);
 /* As flash_request(), of a drive in zones; may sleep. */
 blk_status_t flash_zone_request(struct flash *flash, struct request *rq, u64 *due_ns,
 				blk_status_t *status);
-/* Make the zone of a sector read-only or offline, or empty if it was so; -EINVAL: no such zone. */
-int flash_zone_condition(struct flash *flash, u64 sector, u8 cond);
 SSDB_REPORT_ZONES(flash_report_zones);
 
 /* inject.c */

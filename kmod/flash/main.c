@@ -154,18 +154,9 @@ FLASH_OPTION(adaptive_depth, NULL, 1, FLASH_MAX_DEPTH);
 FLASH_OPTION(doubling, NULL, 0, FLASH_MAX_DOUBLING);
 FLASH_OPTION(store, flash_no_yes, 0, 1);
 FLASH_OPTION(fua, flash_no_yes, 0, 1);
-FLASH_OPTION(virt_boundary, flash_no_yes, 0, 1);
-FLASH_OPTION(badblocks_once, flash_no_yes, 0, 1);
-FLASH_OPTION(badblocks_partial_io, flash_no_yes, 0, 1);
 FLASH_OPTION(cuttable, flash_no_yes, 0, 1);
 FLASH_OPTION(zoned, flash_no_yes, 0, 1);
 FLASH_OPTION(zone_size, NULL, 1, U32_MAX >> 11);	/* in sectors it is a u32 */
-FLASH_OPTION(zone_capacity, NULL, 0, U32_MAX >> 11);
-FLASH_OPTION(zone_nr_conv, NULL, 0, U32_MAX);
-FLASH_OPTION(zone_max_open, NULL, 0, U32_MAX);
-FLASH_OPTION(zone_max_active, NULL, 0, U32_MAX);
-FLASH_OPTION(zone_append_max_sectors, NULL, 0, U32_MAX);
-FLASH_OPTION(zone_full, flash_no_yes, 0, 1);
 
 static ssize_t flash_badblocks_show(struct config_item *item, char *page)
 {
@@ -177,33 +168,6 @@ static ssize_t flash_badblocks_store(struct config_item *item, const char *page,
 	return flash_bad_change(to_flash(item), page) ?: count;
 }
 CONFIGFS_ATTR(flash_, badblocks);
-
-/* A sector: its zone becomes so, or empty if it was so. */
-static ssize_t flash_zone_store(struct config_item *item, const char *page, size_t count, u8 cond)
-{
-	struct flash *flash = to_flash(item);
-	u64 sector;
-	int error = kstrtoull(page, 0, &sector);
-
-	if (error)
-		return error;
-	mutex_lock(&flash->lock);
-	error = flash->powered ? flash_zone_condition(flash, sector, cond) : -EINVAL;
-	mutex_unlock(&flash->lock);
-	return error ?: count;
-}
-
-static ssize_t flash_zone_readonly_store(struct config_item *item, const char *page, size_t count)
-{
-	return flash_zone_store(item, page, count, BLK_ZONE_COND_READONLY);
-}
-CONFIGFS_ATTR_WO(flash_, zone_readonly);
-
-static ssize_t flash_zone_offline_store(struct config_item *item, const char *page, size_t count)
-{
-	return flash_zone_store(item, page, count, BLK_ZONE_COND_OFFLINE);
-}
-CONFIGFS_ATTR_WO(flash_, zone_offline);
 
 /* 1: power is gone, in the middle of whatever is in flight; 0: it is back. */
 static ssize_t flash_cut_show(struct config_item *item, char *page)
@@ -300,12 +264,7 @@ static struct configfs_attribute *flash_attributes[] = {
 	&flash_attr_poll_queues, &flash_attr_depth, &flash_attr_irq_cpu, &flash_attr_irq_cpu2,
 	&flash_attr_return_to_origin, &flash_attr_coalesce_count, &flash_attr_coalesce_ns,
 	&flash_attr_defer_ns, &flash_attr_adaptive_depth, &flash_attr_doubling, &flash_attr_store,
-	&flash_attr_fua, &flash_attr_virt_boundary, &flash_attr_badblocks,
-	&flash_attr_badblocks_once, &flash_attr_badblocks_partial_io,
-	&flash_attr_zoned, &flash_attr_zone_size, &flash_attr_zone_capacity,
-	&flash_attr_zone_nr_conv, &flash_attr_zone_max_open, &flash_attr_zone_max_active,
-	&flash_attr_zone_append_max_sectors, &flash_attr_zone_full,
-	&flash_attr_zone_readonly, &flash_attr_zone_offline,
+	&flash_attr_fua, &flash_attr_badblocks, &flash_attr_zoned, &flash_attr_zone_size,
 	&flash_attr_cuttable, &flash_attr_cut, &flash_attr_power, &flash_attr_counters, NULL,
 };
 
@@ -353,7 +312,6 @@ static struct config_group *flash_make(struct config_group *group, const char *n
 		.store = true,
 		.fua = true,
 		.zone_size = 256,
-		.zone_append_max_sectors = INT_MAX,
 	};
 	if (ssdb_group_init(&flash->group, name, &flash_item_type)) {
 		kvfree(flash);

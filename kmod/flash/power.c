@@ -26,7 +26,6 @@ static struct ssdb_limits flash_limits(struct flash *flash)
 				      >> SECTOR_SHIFT,
 		.write_cache = volatile_buffer,
 		.fua = volatile_buffer && flash->options.fua,
-		.virt_boundary = flash->options.virt_boundary,
 		.nowait = true,
 	};
 

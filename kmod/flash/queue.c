@@ -40,7 +40,6 @@ static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx,
 	struct request *rq = data->rq;
 	blk_status_t status;
 	u64 due_ns;
-	u32 bytes;
 
 	cmd->flash = flash;
 	cmd->rq = rq;
@@ -51,7 +50,7 @@ static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx,
 	if (flash_inject(flash, FLASH_REQUEUE))
 		return flash_requeue(flash, rq);
 	status = flash->zones ? flash_zone_request(flash, rq, &due_ns, &cmd->status) :
-				flash_request(flash, rq, &due_ns, &cmd->status, &bytes);
+				flash_request(flash, rq, &due_ns, &cmd->status);
 	if (status != BLK_STS_OK)
 		return status;
 	if (flash_inject(flash, FLASH_LOSE) || blk_should_fake_timeout(rq->q))

@@ -113,9 +113,9 @@ static int flash_store_move(struct flash *flash, u64 offset, struct bio_vec *vec
 	return 0;
 }
 
-int flash_store_bio(struct flash *flash, struct bio *bio, u32 bytes)
+int flash_store_bio(struct flash *flash, struct bio *bio)
 {
-	struct bvec_iter begin = bio->bi_iter, iter;
+	struct bvec_iter iter;
 	u64 offset = bio->bi_iter.bi_sector << SECTOR_SHIFT;
 	gfp_t gfp = bio->bi_opf & REQ_NOWAIT ? GFP_NOWAIT : GFP_NOIO;
 	bool write = op_is_write(bio_op(bio));
@@ -124,8 +124,7 @@ int flash_store_bio(struct flash *flash, struct bio *bio, u32 bytes)
 
 	if (!flash->pages)
 		return 0;
-	begin.bi_size = min(begin.bi_size, bytes);
-	__bio_for_each_segment(vec, bio, iter, begin) {
+	bio_for_each_segment(vec, bio, iter) {
 		error = flash_store_move(flash, offset, &vec, write, gfp);
 		if (error)
 			return error;

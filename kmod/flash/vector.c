@@ -51,21 +51,18 @@ static blk_status_t flash_vector_data(struct flash *flash, struct ssdb_flash_vec
 	u32 i;
 
 	for (i = 0; i < vector->count && status == BLK_STS_OK; i++)
-		status = flash_bio_data(flash, vector->bios[i], vector->bios[i]->bi_iter.bi_size);
+		status = flash_bio_data(flash, vector->bios[i]);
 	return status;
 }
 
-/* Of a vector with a bad sector nothing is moved, whatever the options say. */
+/* Of a vector with a bad sector nothing is moved. */
 static blk_status_t flash_vector_bad(struct flash *flash, const struct ssdb_cmd *table, u32 count)
 {
 	blk_status_t bad = BLK_STS_OK;
 	u32 i;
 
-	for (i = 0; i < count && bad == BLK_STS_OK; i++) {
-		struct ssdb_cmd one = table[i];
-
-		bad = flash_bad_check(flash, &one);
-	}
+	for (i = 0; i < count && bad == BLK_STS_OK; i++)
+		bad = flash_bad_check(flash, &table[i]);
 	return bad;
 }
 

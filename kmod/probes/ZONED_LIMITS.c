@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* That a disk has zones is a feature, and what it can open is among its limits. */
+/* That a disk has zones is a feature, and the size of one is among its limits. */
 #include <linux/blkdev.h>
 
 #ifndef CONFIG_BLK_DEV_ZONED
@@ -8,8 +8,6 @@
 
 struct queue_limits probe = {
 	.features = BLK_FEAT_ZONED,
-	.max_open_zones = 1,
-	.max_active_zones = 1,
 };
 
 typeof(int (*)(struct gendisk *)) revalidate = blk_revalidate_disk_zones;

@@ -10,10 +10,7 @@ int probe(struct gendisk *disk);
 int probe(struct gendisk *disk)
 {
 	disk_set_zoned(disk, BLK_ZONED_HM);
-	disk_set_max_open_zones(disk, 1);
-	disk_set_max_active_zones(disk, 1);
 	blk_queue_flag_set(QUEUE_FLAG_ZONE_RESETALL, disk->queue);
 	blk_queue_required_elevator_features(disk->queue, ELEVATOR_F_ZBD_SEQ_WRITE);
-	blk_queue_max_zone_append_sectors(disk->queue, 1);
 	return blk_revalidate_disk_zones(disk, NULL);
 }

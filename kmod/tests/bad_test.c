@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bad sectors of the flash drive in user space: `bad_test ONCE PARTIAL` does what the lines on
- * its standard input say: `change +FIRST-LAST` or `change -FIRST-LAST`, `meet SECTOR SECTORS`, which
- * answers how many sectors ahead of the first bad one are moved, `show`. Built with the sanitizers
- * by tests/unit/kmod.
+ * The bad sectors of the flash drive in user space: `bad_test` does what the lines on its standard
+ * input say: `change +FIRST-LAST` or `change -FIRST-LAST`, `meet SECTOR SECTORS`, `show`. Built with
+ * the sanitizers by tests/unit/kmod.
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -23,7 +22,6 @@
 #define ENOSPC 28
 #define min(a, b) ({ typeof(a) _a = (a); typeof(b) _b = (b); _a < _b ? _a : _b; })
 #define max(a, b) ({ typeof(a) _a = (a); typeof(b) _b = (b); _a > _b ? _a : _b; })
-#define ALIGN_DOWN(x, to) ((x) / (to) * (to))
 
 typedef uint32_t u32;
 typedef long long s64;
@@ -55,13 +53,7 @@ struct flash_bad {
 	struct flash_bad_range range[FLASH_MAX_BAD];
 };
 struct ssdb_cmd { u32 op; u64 offset, bytes; };
-struct flash_options { bool badblocks_once, badblocks_partial_io; };
-struct flash {
-	struct flash_options options;
-	struct flash_bad bad;
-	void *state;
-};
-#define ssdb_lba_bytes(state) ((void)(state), 4096u)
+struct flash { struct flash_bad bad; };
 
 static int sysfs_emit_at(char *page, int at, const char *format, ...)
 {
@@ -94,14 +86,10 @@ static void check_ranges(const struct flash_bad *bad)
 		abort();
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	char line[80], page[4096];
 
-	if (argc != 3)
-		return 2;
-	drive.options.badblocks_once = atoi(argv[1]);
-	drive.options.badblocks_partial_io = atoi(argv[2]);
 	flash_bad_init(&drive);
 	while (fgets(line, sizeof(line), stdin)) {
 		u64 sector, sectors;
@@ -110,7 +98,7 @@ int main(int argc, char **argv)
 			struct ssdb_cmd cmd = { .offset = sector << 9, .bytes = sectors << 9 };
 			blk_status_t status = flash_bad_check(&drive, &cmd);
 
-			printf("%s %llu\n", status ? status : "ok", cmd.bytes >> 9);
+			printf("%s\n", status ? status : "ok");
 		} else if (!strncmp(line, "change ", 7)) {
 			printf("%d\n", flash_bad_change(&drive, line + 7));
 		} else {

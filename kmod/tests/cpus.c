@@ -269,12 +269,6 @@ static struct reader *next_reader(struct cpu *cpu)
 
 /* command.c's: the drive has the read done in a moment, and is never the limit. */
 
-u64 flash_core_rest(struct flash *flash, const struct ssdb_cmd *cmd, blk_status_t bad,
-		    blk_status_t *status)
-{
-	return flash_core_submit(flash, cmd, 1, status);
-}
-
 u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 count,
 		      blk_status_t *status)
 {
@@ -284,13 +278,13 @@ u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 coun
 	return ktime_get_ns() + (loop ? DEVICE_NS : 0);
 }
 
-blk_status_t flash_bio_data(struct flash *flash, struct bio *bio, u32 bytes)
+blk_status_t flash_bio_data(struct flash *flash, struct bio *bio)
 {
-	(void)bio, (void)bytes;
+	(void)bio;
 	return READ_ONCE(flash->cut) ? BLK_STS_IOERR : BLK_STS_OK;
 }
 
-blk_status_t flash_bad_meet(struct flash *flash, struct ssdb_cmd *cmd)
+blk_status_t flash_bad_meet(struct flash *flash, const struct ssdb_cmd *cmd)
 {
 	fail("a sector is bad");
 	return BLK_STS_IOERR;

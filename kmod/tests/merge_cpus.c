@@ -230,22 +230,16 @@ u64 flash_core_submit(struct flash *self, const struct ssdb_cmd *cmds, u32 count
 	return due_ns;
 }
 
-u64 flash_core_rest(struct flash *self, const struct ssdb_cmd *cmd, blk_status_t bad,
-		    blk_status_t *status)
-{
-	return flash_core_submit(self, cmd, 1, status);
-}
-
-blk_status_t flash_bio_data(struct flash *self, struct bio *bio, u32 bytes)
+blk_status_t flash_bio_data(struct flash *self, struct bio *bio)
 {
 	struct reader *reader = container_of(bio, struct reader, bio);
 
-	(void)self, (void)bytes;
+	(void)self;
 	reader->got = bio->bi_iter.bi_sector;
 	return BLK_STS_OK;
 }
 
-blk_status_t flash_bad_meet(struct flash *self, struct ssdb_cmd *cmd)
+blk_status_t flash_bad_meet(struct flash *self, const struct ssdb_cmd *cmd)
 {
 	fail("a sector is bad");
 	return BLK_STS_IOERR;

@@ -43,15 +43,15 @@ SMALL = {
     "program_unit_bytes": 4096, "read_unit_bytes": 4096, "depth": 4,
 }  # fmt: skip
 BLKDISCARD = 0x1277
-# Orders of linux/blkzoned.h, and the zone that gets them: the first that is no conventional one.
+# Orders of linux/blkzoned.h, and the zone that gets them.
 REPORT_ZONES, RESET_ZONE = 0xC0101282, 0x40101283
-OPEN_ZONE, CLOSE_ZONE, FINISH_ZONE = 0x40101286, 0x40101287, 0x40101288
+FINISH_ZONE = 0x40101288
 ZONE_BYTES = 1 << 20
 ZONE_AT = 8 * ZONE_BYTES
 ORDERS = {
     REPORT_ZONES: struct.pack("<QII64x", ZONE_AT >> 9, 1, 0),
     **dict.fromkeys(
-        (RESET_ZONE, OPEN_ZONE, CLOSE_ZONE, FINISH_ZONE),
+        (RESET_ZONE, FINISH_ZONE),
         struct.pack("<QQ", ZONE_AT >> 9, ZONE_BYTES >> 9),
     ),
 }
@@ -426,7 +426,7 @@ KINDS: dict[str, dict[str, object]] = {
     "flash mq": {"mode": "mq", "queues": 2, "wbuf_volatile": "volatile"},
     "flash bio": {"mode": "bio"},
     "flash polled": {"completion": "polled", "poll_queues": 1, "lines": "percpu"},
-    "flash zones": {"zoned": 1, "zone_size": 1, "zone_nr_conv": 8, "zone_max_open": 3},
+    "flash zones": {"zoned": 1, "zone_size": 1},
 }
 
 
@@ -472,21 +472,16 @@ def in_zones(what: str, disk: Disk) -> None:
         disk.at_pointer()
         disk.write(4096)
 
-    def opened() -> None:
-        disk.at_pointer()
-        disk.order(OPEN_ZONE)
-
     if FILTER.exists():
         with only_within("ssdb_flash"):  # first: a page once written stays allocated
             if not written_at_pointer(f"{what} in ssdb_flash", disk, ()):
                 raise Failed(f"{what}: a page was to be made, and no making of it was failed")
     written_at_pointer(what, disk, ("ENOMEM", "EAGAIN"))
-    for name, order, before, pointer in (
-        ("report", REPORT_ZONES, written, 4096), ("reset", RESET_ZONE, written, 0),
-        ("open", OPEN_ZONE, written, 4096), ("close", CLOSE_ZONE, opened, 0),
-        ("finish", FINISH_ZONE, written, ZONE_BYTES),
+    for name, order, pointer in (
+        ("report", REPORT_ZONES, 4096), ("reset", RESET_ZONE, 0),
+        ("finish", FINISH_ZONE, ZONE_BYTES),
     ):  # fmt: skip
-        walk(f"{what} {name}", partial(disk.ordering, order), before=before,
+        walk(f"{what} {name}", partial(disk.ordering, order), before=written,
              after=partial(told, order, pointer))  # fmt: skip
 
 

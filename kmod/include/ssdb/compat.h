@@ -88,17 +88,13 @@ struct ssdb_limits {
 	u32 max_zeroes_sectors;
 	bool write_cache;
 	bool fua;
-	bool virt_boundary;	/* data begin and end at pages, but for first and last */
 	bool nowait;		/* a disk of bios that honours REQ_NOWAIT; one of requests does */
-	u32 zone_sectors;	/* 0: no zones, and none of the following */
-	u32 zone_append_sectors;	/* 0: none; since Linux 6.10 writes stand for them */
-	u32 max_open_zones;
-	u32 max_active_zones;
+	u32 zone_sectors;	/* 0: no zones */
 };
 
 /*
- * Zones are a disk's model, and each of their limits is set, up to Linux 6.7; since 6.11 they are
- * among its limits. Kernels between, and those without zones, get no zoned disks of ours.
+ * Zones are a disk's model, and their size is set, up to Linux 6.7; since 6.11 they are among its
+ * limits. Kernels between, and those without zones, get no zoned disks of ours.
  */
 #if defined(SSDB_HAVE_ZONED_LIMITS) || defined(SSDB_HAVE_ZONED_MODEL)
 #define SSDB_ZONES 1
@@ -140,19 +136,11 @@ static inline struct queue_limits ssdb_queue_limits(const struct ssdb_limits *l,
 		.max_hw_discard_sectors = l->max_discard_sectors,
 		.discard_granularity = l->physical_bytes,
 		.max_write_zeroes_sectors = l->max_zeroes_sectors,
-		.virt_boundary_mask = l->virt_boundary ? PAGE_SIZE - 1 : 0,
 #ifdef BLK_FEAT_WRITE_CACHE
 		.features = ssdb_features(l, bios),
 #endif
 #ifdef SSDB_HAVE_ZONED_LIMITS
 		.chunk_sectors = l->zone_sectors,
-#ifdef SSDB_HAVE_HW_ZONE_APPEND
-		.max_hw_zone_append_sectors = l->zone_append_sectors,
-#else
-		.max_zone_append_sectors = l->zone_append_sectors,
-#endif
-		.max_open_zones = l->max_open_zones,
-		.max_active_zones = l->max_active_zones,
 #endif
 	};
 }
@@ -190,8 +178,6 @@ static inline void ssdb_set_limits(struct request_queue *q, const struct ssdb_li
 	blk_queue_max_discard_sectors(q, l->max_discard_sectors);
 	q->limits.discard_granularity = l->physical_bytes;
 	blk_queue_max_write_zeroes_sectors(q, l->max_zeroes_sectors);
-	if (l->virt_boundary)
-		blk_queue_virt_boundary(q, PAGE_SIZE - 1);
 	ssdb_set_flags(q, l, bios);
 }
 
@@ -200,10 +186,6 @@ static inline void ssdb_set_zones(struct gendisk *disk, const struct ssdb_limits
 #ifdef SSDB_HAVE_ZONED_MODEL
 	disk_set_zoned(disk, BLK_ZONED_HM);
 	blk_queue_chunk_sectors(disk->queue, l->zone_sectors);
-	if (l->zone_append_sectors)
-		blk_queue_max_zone_append_sectors(disk->queue, l->zone_append_sectors);
-	disk_set_max_open_zones(disk, l->max_open_zones);
-	disk_set_max_active_zones(disk, l->max_active_zones);
 	blk_queue_flag_set(QUEUE_FLAG_ZONE_RESETALL, disk->queue);
 	blk_queue_required_elevator_features(disk->queue, ELEVATOR_F_ZBD_SEQ_WRITE);
 #endif

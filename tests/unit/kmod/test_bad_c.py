@@ -24,9 +24,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return into
 
 
-def answers(program: Path, commands: list[str], once: int = 0, partial: int = 0) -> list[str]:
+def answers(program: Path, commands: list[str]) -> list[str]:
     done = subprocess.run(
-        [program, str(once), str(partial)],
+        [program],
         input="\n".join(commands) + "\n",
         capture_output=True,
         text=True,
@@ -55,11 +55,11 @@ def test_whatever_is_set_and_cleared_exactly_that_is_bad(program: Path) -> None:
             case _:
                 met = bad & set(range(first, last + 1))
                 commands.append(f"meet {first} {last + 1 - first}")
-                expected.append("EIO 0" if met else f"ok {last + 1 - first}")
+                expected.append("EIO" if met else "ok")
 
     said = answers(program, commands)
 
-    assert len(set(expected)) > 30
+    assert set(expected) == {"0", "EIO", "ok"}
     assert said == expected
 
 
@@ -69,33 +69,6 @@ def test_ranges_are_shown_in_order_and_joined_where_they_touch(program: Path) ->
     )
 
     assert said == ["0", "0", "0", "0", "8 9", "40 2", "44 4", "."]
-
-
-def test_what_lies_ahead_of_the_first_bad_sector_is_moved_in_whole_blocks(program: Path) -> None:
-    said = answers(
-        program,
-        [
-            "change +20-20",
-            "change +64-71",
-            "meet 0 64",
-            "meet 16 8",
-            "meet 24 48",
-            "meet 64 8",
-            "change +72-79",
-            "meet 72 8",
-        ],
-        partial=1,
-    )
-
-    assert said[2:] == ["EIO 16", "EIO 0", "EIO 40", "EIO 0", "0", "EIO 0"]
-
-
-def test_a_range_that_was_met_once_is_good_again_and_the_others_are_not(program: Path) -> None:
-    said = answers(
-        program, ["change +8-23", "change +40-47", "meet 16 64", "show", "meet 0 40"], once=1
-    )
-
-    assert said[2:] == ["EIO 0", "40 8", ".", "ok 40"]
 
 
 @pytest.mark.parametrize(
@@ -120,5 +93,5 @@ def test_the_hundred_and_first_range_is_refused_and_nothing_is_lost(program: Pat
         program, [*commands, "change +2000-2000", "change -2-2", "change +5-9", "meet 2 1", "show"]
     )
 
-    assert said[100:104] == [FULL, FULL, "0", "EIO 0"]
+    assert said[100:104] == [FULL, FULL, "0", "EIO"]
     assert said[104:] == ["0 15", *(f"{10 * n} 5" for n in range(2, 100)), "."]

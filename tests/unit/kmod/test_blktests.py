@@ -5,9 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import blktests
-from benchmarks.blktests import SUITES, differences, results, table
-
-PLAIN, ZONED = SUITES
+from benchmarks.blktests import DEVICES, device_tests, differences, results, table
 
 SAID = """\
 block/004 => nullb0 (run lots of flushes)
@@ -26,16 +24,16 @@ block/007 (test classic and hybrid IO polling)               [not run]
 
 
 def test_each_test_ends_on_each_device() -> None:
-    found = results(SAID, PLAIN.devices)
+    found = results(SAID, DEVICES)
 
     assert found["block/004"]["nullb0"].status == "passed"
     assert found["block/004"]["ssdmq"].said[-1] == "something found in dmesg:"
     assert {one.status for one in found["block/007"].values()} == {"not run"}
-    assert set(found["block/007"]) == set(PLAIN.devices)
+    assert set(found["block/007"]) == set(DEVICES)
 
 
 def test_what_ends_otherwise_than_on_the_control_is_told() -> None:
-    told = differences(results(SAID, PLAIN.devices), PLAIN.families)
+    told = differences(results(SAID, DEVICES), [DEVICES])
     apart = [(test, device, one.status) for test, device, one in told]
 
     assert ("block/004", "ssdmq", "failed") in apart
@@ -43,9 +41,9 @@ def test_what_ends_otherwise_than_on_the_control_is_told() -> None:
 
 
 def test_the_table_has_all_devices_and_why_tests_did_not_run() -> None:
-    lines = list(table(results(SAID, PLAIN.devices), "Linux X.", PLAIN.devices))
+    lines = list(table(results(SAID, DEVICES), "Linux X.", DEVICES))
 
-    assert lines[0].count("|") == len(PLAIN.devices) + 2
+    assert lines[0].count("|") == len(DEVICES) + 2
     assert "| block/004 | passed | failed | not run | not run | not run | not run |" in lines
     assert "- block/007 not run: polling is no more" in lines
     lacks = "- block/005 not run: the device does not have sysfs attribute queue/scheduler"
@@ -57,19 +55,6 @@ def test_tests_may_be_named_behind_an_option(tmp_path: Path) -> None:
         blktests.main([str(tmp_path), "--seconds", "5", "block/003"])
 
 
-def test_each_device_in_zones_is_judged_by_a_like_one_of_null_blk() -> None:
-    """dm-linear may not do what a drive does, and gaps are left out by one test."""
-    ends = dict.fromkeys(ZONED.devices, "passed")
-    ends |= {"nullb1": "not run", "ssdgap": "not run", "dmssd": "failed"}
-    said = "".join(
-        f"zbd/004 => {device} (write split across sequential zones)    [{status}]\n"
-        for device, status in ends.items()
-    )
-    (apart,) = differences(results(said, ZONED.devices), ZONED.families)
-
-    assert apart[:2] == ("zbd/004", "dmssd")
-
-
 def test_devices_get_the_tests_that_take_them(tmp_path: Path) -> None:
     for name, text in {
         "block/001": "test() {\n",
@@ -77,14 +62,12 @@ def test_devices_get_the_tests_that_take_them(tmp_path: Path) -> None:
         "block/004": "CAN_BE_ZONED=1\ntest_device() {\n",
         "block/004.out": "test_device() {\n",
         "zbd/001": "CAN_BE_ZONED=1\ntest_device() {\n",
-        "zbd/008": "CAN_BE_ZONED=1\ntest() {\n",
     }.items():
         test = tmp_path / "tests" / name
         test.parent.mkdir(parents=True, exist_ok=True)
         test.write_text(text)
 
-    assert list(PLAIN.tests(tmp_path)) == ["block/003", "block/004"]
-    assert list(ZONED.tests(tmp_path)) == ["block/004", "zbd/001"]
+    assert list(device_tests(tmp_path)) == ["block/003", "block/004"]
 
 
 @pytest.mark.parametrize("other", [["block/036"], ["--kernel-dir", "/k"]])
