@@ -24,7 +24,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from ssdbench.cli.stored import unended_result
+from ssdbench.cli.background import unended_result
 from ssdbench.errors import HostLacks
 from ssdbench.host.command import run, which
 from ssdbench.report.read import StoredRun

@@ -11,11 +11,9 @@ import time
 from functools import partial
 from pathlib import Path
 
+from ssdbench.export.query import ask
+from ssdbench.export.store import SQL_TYPES, TABLES, Origin, Store
 from ssdbench.report.database import connection, quoted
-from ssdbench.store.ask import ask
-from ssdbench.store.parts import Origin, Store
-from ssdbench.store.tables import TABLES
-from ssdbench.store.write import SQL_TYPES
 
 DRIVES, ROWS, MODELS, FIRMWARES = 100_000, 52, 10, 4
 QUERY = """

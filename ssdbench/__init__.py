@@ -4,7 +4,7 @@ TYPE_CHECKING = False  # to import typing takes as long as Python's start, befor
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ssdbench.report.opened import OpenedRun
+    from ssdbench.report.tables import OpenedRun
 
 __version__ = "1.0.0"
 
@@ -16,6 +16,6 @@ def open_run(path: "str | Path") -> "OpenedRun":
     """
     from pathlib import Path
 
-    from ssdbench.report.opened import opened  # pandas costs half a second
+    from ssdbench.report.tables import opened  # pandas costs half a second
 
     return opened(Path(path))

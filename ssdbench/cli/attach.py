@@ -1,12 +1,13 @@
-"""`ssdbench attach`."""
+"""`ssdbench attach` and `ssdbench stop`: follow or end a run in the background."""
 
+import signal
 import sys
 import time
 from pathlib import Path
 
 import click
 
-from ssdbench.cli.options import json_option, run_argument
+from ssdbench.cli.options import Duration, json_option, run_argument
 from ssdbench.cli.output import answer, document, tell
 from ssdbench.cli.signals import interrupted_code
 from ssdbench.model import rundirectory
@@ -17,7 +18,7 @@ EVERY_S = 0.5
 @click.command("attach")
 @run_argument
 @json_option
-def command(directory: Path, as_json: bool) -> int:
+def attach(directory: Path, as_json: bool) -> int:
     """Show the progress of a run until it ends, and exit with its exit code.
 
     Ctrl-C ends the display, not the run. An exit code that is none, or a success that the result
@@ -62,3 +63,39 @@ def _follow(directory: Path, *, moving: bool) -> int:
             if progress := reader.progress():
                 shown.show(progress)
             time.sleep(EVERY_S)
+
+
+@click.command("stop")
+@run_argument
+@click.option(
+    "--wait", type=Duration(), default="2m", show_default=True, metavar="D", help="How long."
+)
+@json_option
+def stop(directory: Path, wait: float, as_json: bool) -> int:
+    """Stop a run cleanly: what was measured is kept, with a partial report."""
+    from ssdbench.cli.background import ended, worker
+    from ssdbench.errors import SsdbenchError, UsageError
+
+    process = worker(directory)
+    if not (process.alive() and process.works_on(directory) and process.send(signal.SIGINT)):
+        raise UsageError(
+            f"no process is at work on {directory}",
+            hint=f"Continue it with: ssdbench resume {directory}",
+        )
+    until = time.monotonic() + wait
+    while process.alive():
+        if time.monotonic() > until:
+            raise SsdbenchError(
+                f"process {process.pid} has not ended yet",
+                hint=f"Wait, or send it a second signal: kill -INT {process.pid}",
+            )
+        time.sleep(0.1)
+    report = directory / rundirectory.REPORT
+    if as_json:
+        from ssdbench.cli.documents.runs import Stopped
+
+        code = ended(directory)
+        document(Stopped(directory=str(directory), pid=process.pid, exit_code=code))
+    else:
+        answer(f"stopped; report: {report}" if report.exists() else "stopped")
+    return 0

@@ -1,4 +1,4 @@
-"""A run that outlives its terminal, and what others can know of one: who does it, how it ended."""
+"""Runs in the background: the fork, who does a run, how it ended, what a killed one holds."""
 
 import json
 import os
@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ssdbench.engine.journal import is_unended
 from ssdbench.errors import UsageError
 from ssdbench.foreign import MOST_STATUS, exit_status, json_object, open_own, read_regular
 from ssdbench.host import command, processes
 from ssdbench.host.files import write_atomic
 from ssdbench.host.processes import ProcessId
+from ssdbench.model.result import RunResult
 
 PROCESS = "process.json"
 ENDED = "ended.json"
@@ -160,3 +162,22 @@ def awake(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator[None]:
         yield
     finally:
         inhibitor.terminate(1.0)
+
+
+def unended_result(directory: Path) -> RunResult | None:
+    """What a run holds that ended in mid-run or is still at work; None for one that ended.
+
+    Raises UsageError when its directory cannot be read.
+    """
+    if not is_unended(directory):
+        return None
+    from ssdbench.suite.unended import KILLED, unended  # most of a second of CPU
+
+    return unended(directory, why="it is still at work" if _at_work(directory) else KILLED)
+
+
+def _at_work(directory: Path) -> bool:
+    try:
+        return worker(directory).alive()
+    except UsageError:  # not known, or damaged: then nothing can be said of it
+        return False

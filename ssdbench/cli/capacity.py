@@ -119,7 +119,7 @@ def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
 
 
 def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, CapacityAnswer]":
-    from ssdbench.cli.stored import unended_result
+    from ssdbench.cli.background import unended_result
     from ssdbench.report.read import StoredRun  # numpy takes a while
     from ssdbench.report.view.capacity import demanded
     from ssdbench.stats.planning.runplan import capacity_answer
@@ -137,7 +137,7 @@ def _of_lot(
     places: tuple[Path, ...], spread: str, options: dict[str, Any], *, as_json: bool
 ) -> int:
     """A plan for drives of one lot, those measured and those that are bought like them."""
-    from ssdbench.cli.documents.lots import LotPlanned
+    from ssdbench.cli.documents.stored import LotPlanned
     from ssdbench.report.view.capacity import demanded
     from ssdbench.stats.planning.lotplan import Spread, lot_answer
     from ssdbench.suite.gather import gathered

@@ -51,8 +51,7 @@ def command(
     """
     from ssdbench.errors import UsageError
     from ssdbench.host.files import write_atomic
-    from ssdbench.report.comparison import render_comparison
-    from ssdbench.report.comparisoncsv import comparison_csv
+    from ssdbench.report.comparison import comparison_csv, render_comparison
     from ssdbench.report.read import StoredRun  # numpy takes a while
     from ssdbench.stats.runcompare import compared
 
@@ -99,14 +98,14 @@ def command(
 
 
 def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
-    from ssdbench.report.difference import (
+    from ssdbench.report.comparison import (
         FASTER,
         FASTER_MEANS,
-        bounds,
-        faster,
-        interval,
-        shift,
-        verdict,
+        bounds_words,
+        faster_words,
+        pair_verdict,
+        shift_interval,
+        shift_words,
     )
 
     for number, result in enumerate(results, start=1):
@@ -117,12 +116,12 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
         (
             pair.label,
             f"{pair.second + 1} against {pair.first + 1}",
-            bounds(pair),
-            shift(pair),
-            interval(pair),
-            faster(pair),
+            bounds_words(pair),
+            shift_words(pair),
+            shift_interval(pair),
+            faster_words(pair),
             f"{pair.p_corrected:.2g}",
-            verdict(pair)[1],
+            pair_verdict(pair)[1],
         )
         for pair in comparison.pairs
     ]
@@ -146,7 +145,7 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
 
 def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Compared":
     from ssdbench.cli.documents.stored import Compared, ComparedPoint, ComparedRun
-    from ssdbench.report.difference import verdict
+    from ssdbench.report.comparison import pair_verdict
 
     return Compared(
         runs=tuple(
@@ -169,7 +168,7 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
                 bounds=pair.bounds,
                 bound_percent=pair.bound_percent,
                 cannot_tell=pair.found.unsure,
-                answer=verdict(pair)[1],
+                answer=pair_verdict(pair)[1],
                 validated=pair.validated,
             )
             for pair in comparison.pairs

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError
 from ssdbench.host.files import write_atomic
-from ssdbench.report.lotpair import LOT_TITLES, pair_row, render_lots
+from ssdbench.report.lot import LOT_TITLES, pair_row, render_lots
 from ssdbench.report.view.lot import ASSUMED
 from ssdbench.stats.lots.population import LEAST_DRIVES, LotPair, lots_compared
 from ssdbench.suite.gather import gathered, require_comparable
 from ssdbench.units import counted
 
 if TYPE_CHECKING:
-    from ssdbench.cli.documents.lots import ComparedLots
+    from ssdbench.cli.documents.stored import ComparedLots
 
 
 def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) -> int:
@@ -64,7 +64,7 @@ def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) ->
 def _document(
     places: Sequence[Path], pairs: Sequence[LotPair], notes: tuple[str, ...]
 ) -> "ComparedLots":
-    from ssdbench.cli.documents.lots import ComparedLotPoint, ComparedLots
+    from ssdbench.cli.documents.stored import ComparedLotPoint, ComparedLots
 
     return ComparedLots(
         lots=(str(places[0]), str(places[1])),

@@ -1,19 +1,22 @@
-"""`ssdbench drives`."""
+"""`ssdbench drives` and `ssdbench retire`: list drives, and purge one that leaves the tests."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.options import json_option
+from ssdbench.cli.options import consent_options, json_option, target_argument
 from ssdbench.cli.output import answer, document, table, tell
+from ssdbench.errors import UsageError
 from ssdbench.units import format_capacity
 
 if TYPE_CHECKING:
     from ssdbench.cli.documents.machine import Device, ListedModel
+    from ssdbench.model.target import Consent
     from ssdbench.sim.spec import ModelCard
     from ssdbench.target.guard import OneLook
+
 
 LINE_EVERY_S = 2.0
 FEW = 50  # devices, which need no line on the way
@@ -22,7 +25,7 @@ MOST_REASONS = 20  # of one device; hundreds of loop devices over one file are h
 
 @click.command("drives")
 @json_option
-def command(as_json: bool) -> None:
+def drives(as_json: bool) -> None:
     """List block devices and simulated models as targets.
 
     Of each block device: its identity for --destroy, and every reason why it may not be written.
@@ -34,7 +37,7 @@ def command(as_json: bool) -> None:
 
     kernels = Sysfs().names("/sys/block")
     look = OneLook(kernels)
-    devices = [found for name in _told(kernels) if (found := _device(name, look))]
+    devices = [found for name in _with_progress(kernels) if (found := _device(name, look))]
     models = catalogue()
     if as_json:
         document(Drives(devices=tuple(devices), models=tuple(_model(card) for card in models)))
@@ -60,7 +63,7 @@ def command(as_json: bool) -> None:
     answer(table(("simulated", "capacity", "published figures", "drive"), rows))
 
 
-def _told(kernels: Sequence[str]) -> Iterator[str]:
+def _with_progress(kernels: Sequence[str]) -> Iterator[str]:
     """The same names, with a line about how far it is when that takes long."""
     told = time.monotonic()
     for done, kernel in enumerate(kernels):
@@ -127,3 +130,84 @@ def _model(card: "ModelCard") -> "ListedModel":
 
 def _figures(card: "ModelCard") -> str:
     return ", ".join(f"{name} {value:,.6g}" for name, value in list(card.figures.items())[:3])
+
+
+HEALTH = frozenset(
+    {
+        "percentage used", "data written", "data read", "power-on hours", "power cycles",
+        "unsafe shutdowns", "media errors", "available spare", "critical warning", "temperature",
+        "OCP flash written", "OCP bad user blocks",
+    }
+)  # fmt: skip
+METHODS = ("format", "sanitize", "ata_erase", "discard")
+
+
+@click.command("retire")
+@target_argument
+@click.option("--method", type=click.Choice(METHODS), required=True, help="Purge method.")
+@click.option(
+    "--lba-format",
+    metavar="SIZES",
+    help="With format: the new LBA format, data or data+metadata bytes: 4096 or 512+8.",
+)
+@click.option(
+    "--protection",
+    type=click.IntRange(0, 3),
+    default=0,
+    help="Protection information type of that LBA format.",
+)
+@consent_options
+@json_option
+def retire(
+    target: str,
+    method: str,
+    lba_format: str | None,
+    protection: int,
+    *,
+    consent: "Consent",
+    as_json: bool,
+) -> None:
+    """Purge a drive that is no longer needed for tests, and show its health and wear."""
+    from ssdbench.cli.documents.machine import Retired
+    from ssdbench.engine.targets import retired
+    from ssdbench.model.profile import Purge
+    from ssdbench.model.target import asked_format
+    from ssdbench.target.inspect import inspect
+
+    if lba_format is not None and method != "format":
+        raise UsageError(
+            "--lba-format needs --method format: no other method changes the LBA format"
+        )
+    info = inspect(target)
+    done = retired(
+        info,
+        Purge(method),
+        consent,
+        lba_format=asked_format(lba_format, protection) if lba_format is not None else None,
+    )
+    final = inspect(target)
+    if as_json:
+        document(
+            Retired(
+                target=final,
+                done=done.said,
+                seconds=done.seconds,
+                before=done.before,
+                after=done.after,
+                health=_health(final.facts) or None,
+            )
+        )
+        return
+    answer(f"{info.name} ({info.id}): {done.said}")
+    for name, value in done.after.items():
+        answer(f"  {name}: {done.before.get(name, 'unknown')} before, {value} after")
+    health = _health(final.facts)
+    for name, value in health.items():
+        answer(f"  {name}: {value}")
+    if not health:
+        answer("  final SMART data: this target has none")
+
+
+def _health(facts: Mapping[str, str]) -> dict[str, str]:
+    """What a drive tells of its health and of the life that it has left; empty when nothing."""
+    return {name: value for name, value in facts.items() if name in HEALTH or name[:6] == "SMART "}

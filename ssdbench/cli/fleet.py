@@ -11,7 +11,7 @@ from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.units import counted
 
 if TYPE_CHECKING:
-    from ssdbench.cli.documents.fleets import FleetDrive
+    from ssdbench.cli.documents.machine import FleetDrive
     from ssdbench.fleet.contract import Job
     from ssdbench.fleet.drive import State
     from ssdbench.fleet.inventory import Fleet
@@ -33,7 +33,7 @@ def fleet() -> None:
 @json_option
 def plan_command(file: Path, as_json: bool) -> None:
     """Ask every host for its drives, and show which would be measured. Changes nothing."""
-    from ssdbench.cli.documents.fleets import FleetPlanned
+    from ssdbench.cli.documents.machine import FleetPlanned
     from ssdbench.fleet.crew import tokens
 
     wanted, made, _ = _planned(file)
@@ -121,7 +121,7 @@ def run_command(
 @json_option
 def status_command(file: Path, page: Path | None, as_json: bool) -> None:
     """Show how each drive stands: stage, rate, time left, findings. Asks no host."""
-    from ssdbench.cli.documents.fleets import FleetStatus
+    from ssdbench.cli.documents.machine import FleetStatus
     from ssdbench.fleet import status
     from ssdbench.foreign import write_whole
 
@@ -143,7 +143,7 @@ def status_command(file: Path, page: Path | None, as_json: bool) -> None:
 @json_option
 def stop_command(file: Path, as_json: bool) -> int:
     """Begin nothing more, and end every run cleanly; the next `fleet run` continues them."""
-    from ssdbench.cli.documents.fleets import FleetStopped
+    from ssdbench.cli.documents.machine import FleetStopped
     from ssdbench.errors import telling
     from ssdbench.fleet import contract
     from ssdbench.fleet.contract import Job
@@ -243,7 +243,7 @@ def _records(file: Path) -> "Records":
 def _run(
     wanted: "Fleet", made: "Plan", reach: "Reach", records: "Records", *, as_json: bool
 ) -> int:
-    from ssdbench.cli.documents.fleets import FleetRan
+    from ssdbench.cli.documents.machine import FleetRan
     from ssdbench.fleet.campaign import campaign
     from ssdbench.fleet.drive import Patience, Stage
 
@@ -287,7 +287,7 @@ def _drive(job: "Job", state: "State | None" = None) -> "FleetDrive":
 def _stored_drive(job: dict[str, object], state: "State | None") -> "FleetDrive":
     from dataclasses import asdict
 
-    from ssdbench.cli.documents.fleets import FleetDrive
+    from ssdbench.cli.documents.machine import FleetDrive
 
     names = ("name", "host", "rack", "target", "identity", "model", "serial")
     about: dict[str, object] = {name: str(job.get(name) or "") for name in names}

@@ -46,7 +46,7 @@ def _built() -> Path:
 def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> None:
     """Build the modules for a kernel: those that can be, with a sentence for each that can't."""
     from ssdbench.cli.documents.machine import Module
-    from ssdbench.cli.labstory import Steps
+    from ssdbench.cli.lab import Steps
     from ssdbench.errors import UsageError
     from ssdbench.host import kmod as modules
     from ssdbench.host.kernel_source import release_of

@@ -1,4 +1,4 @@
-"""The command line's one door: finds sub-commands, prints errors, picks exit codes.
+"""The entry point of the command line: finds sub-commands, prints errors, picks exit codes.
 
 Sub-commands are imported when they are run, so that `ssdbench --help` costs next to nothing.
 """
@@ -11,6 +11,7 @@ import json
 import os
 import select
 import shlex
+import shutil
 import sys
 import traceback
 from collections import Counter
@@ -35,30 +36,30 @@ GARBAGE_AFTER = 50_000  # new objects; after each 700, a seventh of a report's t
 COMMANDS = {
     "run": ("run", "Prepare a target, measure it, and write the report."),
     "plan": ("plan", "Show what `run` would do: stages, hours, bytes. Changes nothing."),
-    "detect-blocksize": ("detect_blocksize", "Find a drive's block size and write buffer."),
-    "probe": ("probe", "Find a drive's inner structure: remap unit, buffers, stripes."),
-    "resume": ("resume", "Continue a run after a crash, a signal or a limit."),
+    "detect-blocksize": ("inside", "Find a drive's block size and write buffer."),
+    "probe": ("inside", "Find a drive's inner structure: remap unit, buffers, stripes."),
+    "resume": ("run", "Continue a run after a crash, a signal or a limit."),
     "report": ("report", "Render a stored run again."),
     "compare": ("compare", "Compare stored runs, with tests of significance."),
     "merge": ("merge", "Say what many drives of one model promise together."),
     "capacity": ("capacity", "Say how many drives a demand needs, from a stored run."),
-    "latencies": ("latencies", "Compute percentiles of fio's latency logs of any length."),
-    "trace": ("trace", "Say what a trace of block I/O is like, before it is replayed."),
-    "donate": ("donate", "Make an anonymous archive of a run on a real drive."),
+    "latencies": ("traces", "Compute percentiles of fio's latency logs of any length."),
+    "trace": ("traces", "Say what a trace of block I/O is like, before it is replayed."),
+    "donate": ("report", "Make an anonymous archive of a run on a real drive."),
     "drives": ("drives", "List block devices and simulated models as targets."),
-    "check": ("check", "Say what is missing or noisy on this host."),
-    "restore": ("restore", "Restore settings that a killed run left changed."),
-    "retire": ("retire", "Purge a drive that is no longer needed; show its wear."),
+    "check": ("hostcheck", "Say what is missing or noisy on this host."),
+    "restore": ("hostcheck", "Restore settings that a killed run left changed."),
+    "retire": ("drives", "Purge a drive that is no longer needed; show its wear."),
     "attach": ("attach", "Show the progress of a detached run until it ends."),
-    "stop": ("stop", "Stop a detached run cleanly, with a partial report."),
+    "stop": ("attach", "Stop a detached run cleanly, with a partial report."),
     "fleet": ("fleet", "Measure many drives on many hosts, over SSH."),
     "store": ("store", "Keep the results of many runs as Parquet, proven by hashes."),
-    "query": ("query", "Ask a store in SQL."),
+    "query": ("store", "Ask a store in SQL."),
     "sim": ("sim", "Create, inspect, snapshot and serve simulated drives."),
     "kmod": ("kmod", "Build, load and unload the bundled kernel modules."),
     "lab": ("lab", "Boot a guest with the kernel modules, and run in it."),
     "schema": ("schema", "Print the JSON Schema of profiles and of answers."),
-    "completion": ("completion", "Print the completion script of a shell."),
+    "completion": ("schema", "Print the completion script of a shell."),
 }
 
 
@@ -82,7 +83,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"ssdbench.cli.{COMMANDS[cmd_name][0]}")
-        named = getattr(module, cmd_name, None)  # a group has the name of its command
+        named = getattr(module, cmd_name.replace("-", "_"), None)
         command: click.Command = named if isinstance(named, click.Command) else module.command
         return _with_debug(command)
 
@@ -291,16 +292,14 @@ def document(error: SsdbenchError, *, command: Sequence[str] = ()) -> dict[str, 
 
 
 def _as_document(fields: dict[str, object]) -> dict[str, object]:
-    """The form of `ssdbench.cli.documents.failed.Failed`, without a second of imports."""
+    """The form of `ssdbench.cli.documents.Failed`, without a second of imports."""
     return {"document": "error", "schema_version": 1, "error": fields}
 
 
 def _failed(error: SsdbenchError, *, as_json: bool, arguments: Sequence[str] = ()) -> int:
     command: list[str] = []
     if isinstance(error, TargetRefused) and error.options and arguments:
-        from ssdbench.cli.again import again
-
-        command = again(arguments, error.options)
+        command = with_options(arguments, error.options)
     if isinstance(error, ProfileError):
         _tell(error.message)  # file:line:column: …, which editors and CI read
     else:
@@ -393,3 +392,36 @@ def _print_document(value: dict[str, object]) -> None:
         sys.stdout.flush()
     except OSError:
         return
+
+
+ENDS_OPTIONS = "--"
+
+
+def with_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The user's own words and the options that were missing."""
+    words = list(arguments)
+    at = words.index(ENDS_OPTIONS) if ENDS_OPTIONS in words else len(words)
+    return [*program_words(), *words[:at], *options, *words[at:]]
+
+
+def program_words() -> list[str]:
+    """How ssdbench was called, in the form that a shell understands."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py" and called.parent.name == "ssdbench":
+        return [sys.executable, "-m", "ssdbench"]
+    if called.name != "ssdbench":
+        return ["ssdbench"]
+    installed = shutil.which("ssdbench")
+    same = installed is not None and os.path.realpath(installed) == os.path.realpath(called)
+    return ["ssdbench"] if same else [str(called)]
+
+
+def as_run(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The `run` of what a `plan` was asked for; what it kept in a file is checked by the run."""
+    words, run = list(arguments), ["run"]
+    for word in words[words.index("plan") + 1 :]:
+        if word == "--json":
+            continue
+        name, equals, value = word.partition("=")
+        run.append(f"--plan{equals}{value}" if name == "--output" else word)
+    return with_options(run, options)

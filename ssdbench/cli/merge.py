@@ -12,7 +12,7 @@ from ssdbench.units import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ssdbench.cli.documents.lots import Merged
+    from ssdbench.cli.documents.stored import Merged
     from ssdbench.stats.lots.population import LotPoint, Member, Questions
     from ssdbench.suite.gather import Gathered
 
@@ -62,8 +62,7 @@ def command(
     """
     from ssdbench.errors import UsageError
     from ssdbench.host.files import write_atomic
-    from ssdbench.report.lot import lot_csv, render_lot
-    from ssdbench.report.members import members
+    from ssdbench.report.lot import lot_csv, members, render_lot
     from ssdbench.stats.lots.population import Questions, population
     from ssdbench.suite.gather import gathered
 
@@ -121,7 +120,7 @@ def _document(
     points: "Sequence[LotPoint]",
     asked: "Questions",
 ) -> "Merged":
-    from ssdbench.cli.documents.lots import Merged, MergedDrive
+    from ssdbench.cli.documents.stored import Merged, MergedDrive
     from ssdbench.model.loading import profile_hash
 
     first = found.results[0]

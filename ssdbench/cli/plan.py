@@ -21,7 +21,7 @@ from ssdbench.cli.output import answer, document, table
 from ssdbench.units import format_capacity, format_duration
 
 if TYPE_CHECKING:
-    from ssdbench.cli.documents.plans import Planned, PlannedStage
+    from ssdbench.cli.documents.runs import Planned, PlannedStage
     from ssdbench.engine.stage import StagePlan
     from ssdbench.model.result import Budget
     from ssdbench.model.target import Consent
@@ -152,7 +152,7 @@ def _host(plan: "HostPlan") -> list[str]:
 
 
 def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> "Planned":
-    from ssdbench.cli.documents.plans import Planned, PlannedWear
+    from ssdbench.cli.documents.runs import Planned, PlannedWear
 
     info, refusals = plan.target, _objections(wishes, plan)
     return Planned(
@@ -197,7 +197,7 @@ def _time(plan: "RunPlan") -> str:
 
 
 def _stage(plan: "StagePlan") -> "PlannedStage":
-    from ssdbench.cli.documents.plans import PlannedStage
+    from ssdbench.cli.documents.runs import PlannedStage
 
     return PlannedStage(
         name=plan.name,
@@ -242,7 +242,7 @@ def _objections(wishes: "Asked", plan: "RunPlan") -> "list[Objection]":
 
 def _command(found: "Sequence[Objection]", arguments: Sequence[str]) -> list[str]:
     """The command that would run what is planned; empty when nothing would let it pass."""
-    from ssdbench.cli.again import as_run
+    from ssdbench.cli.main import as_run
     from ssdbench.target.objection import options_of
 
     options = options_of(found)

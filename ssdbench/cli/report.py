@@ -1,4 +1,4 @@
-"""`ssdbench report`."""
+"""`ssdbench report` and `ssdbench donate`: a stored run as a page, as tables, or as an archive."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ import click
 
 from ssdbench.cli.options import json_option, run_argument
 from ssdbench.cli.output import answer, document, tell
+from ssdbench.errors import UsageError
+from ssdbench.foreign import real
 
 FORMATS = ("openmetrics", "ocptv")
 
@@ -29,7 +31,7 @@ FORMATS = ("openmetrics", "ocptv")
     help="With --format: write to this file, whole or not at all.",
 )
 @json_option
-def command(
+def report(
     directory: Path,
     points: tuple[str, ...],
     form: str | None,
@@ -40,7 +42,7 @@ def command(
 
     A run that was killed is shown as far as its directory holds it.
     """
-    from ssdbench.cli.stored import unended_result
+    from ssdbench.cli.background import unended_result
     from ssdbench.errors import UsageError
     from ssdbench.model.rundirectory import RESULTS_PARQUET
     from ssdbench.report import database, render  # matplotlib costs half a second
@@ -66,10 +68,10 @@ def command(
 
 def _written(directory: Path, form: str, output: Path | None) -> list[Path]:
     """Print the numbers of a run, or write them to a file."""
-    from ssdbench.cli.stored import unended_result
+    from ssdbench.cli.background import unended_result
+    from ssdbench.export.ocptv import ocptv
+    from ssdbench.export.openmetrics import openmetrics
     from ssdbench.host.files import write_atomic
-    from ssdbench.report.ocptv import ocptv
-    from ssdbench.report.openmetrics import openmetrics
     from ssdbench.report.read import StoredRun
 
     result = unended_result(directory) or StoredRun.open(directory).result
@@ -79,3 +81,33 @@ def _written(directory: Path, form: str, output: Path | None) -> list[Path]:
         return []
     write_atomic(output, text)
     return [output]
+
+
+@click.command("donate")
+@click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="Archive to write; RUN-donation.tar.gz."
+)
+@json_option
+def donate(directory: Path, output: Path | None, as_json: bool) -> None:
+    """Make an anonymous archive of a stored run on a real drive.
+
+    It holds the drive's model and firmware, its seconds, points and pages; no serial number, no
+    world-wide name and nothing of the host. Nothing is sent anywhere.
+    """
+    from ssdbench.cli.documents.stored import Donated
+    from ssdbench.export.donation import archive, donation
+    from ssdbench.host.files import write_atomic
+    from ssdbench.report.read import StoredRun  # numpy takes a while
+
+    where = output or Path(f"{real(directory).name}-donation.tar.gz")
+    if where.exists():
+        raise UsageError(f"{where} exists already", hint="Name another file with --output.")
+    files = donation(StoredRun.open(directory))
+    write_atomic(where, archive(files))
+    if as_json:
+        document(Donated(archive=str(where), files=tuple(sorted(files))))
+        return
+    for name in sorted(files):
+        answer(f"{len(files[name]):>12,} B  {name}")
+    answer(f"{where}: look into it before you give it away")

@@ -1,7 +1,7 @@
-"""`ssdbench run`."""
+"""`ssdbench run` and `ssdbench resume`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,15 +9,22 @@ import click
 
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
+    Duration,
+    Size,
     budget_option,
+    consent_options,
     consent_options_of_several,
     json_option,
     limits,
     profile_argument,
+    run_argument,
     targets_option,
     wear_options,
 )
 from ssdbench.cli.output import answer, document, tell
+from ssdbench.errors import UsageError
+from ssdbench.foreign import write_whole
+from ssdbench.host.files import unwritable
 from ssdbench.units import counted, format_capacity
 
 if TYPE_CHECKING:
@@ -74,7 +81,7 @@ if TYPE_CHECKING:
 @limits
 @json_option
 @click.pass_obj
-def command(
+def run(
     place: Place,
     profile: str,
     named: tuple[str, ...],
@@ -132,7 +139,7 @@ def command(
         plan_file=plan_file,
     )
     if export_jobs is not None:
-        return _exported(wishes, export_jobs)
+        return _export_jobs(wishes, export_jobs)
     if len(named) > 1:
         from ssdbench.cli.several import run_each
 
@@ -241,14 +248,13 @@ def _work(wishes: "Asked", directory: Path, place: Place, child: "Child") -> int
         return lost.exit_code
 
 
-def _exported(wishes: "Asked", directory: Path) -> int:
-    from ssdbench.cli.exportjobs import store
+def _export_jobs(wishes: "Asked", directory: Path) -> int:
     from ssdbench.host.files import require_utf8
     from ssdbench.suite.export import exported
 
     require_utf8(Path(wishes.profile_name), "the profile's name")  # the README tells it
     files = exported(wishes)
-    store(files, directory)
+    _store_jobs(files, directory)
     answer(str(directory))
     tell(f"{len(files) - 1} job files; README.md says what is lost without ssdbench")
     return 0
@@ -351,3 +357,63 @@ def _detached(directory: Path | None, exit_code: int, *, as_json: bool) -> int:
     tell(f"follow it: ssdbench attach {directory}")
     tell(f"end it:    ssdbench stop {directory}")
     return 0
+
+
+@click.command("resume")
+@run_argument
+@click.option("--max-time", type=Duration(), metavar="D", help="End after this time in total.")
+@click.option("--max-writes", type=Size(), metavar="SIZE", help="End after this much in total.")
+@consent_options
+@json_option
+@click.pass_obj
+def resume(
+    place: Place,
+    directory: Path,
+    *,
+    max_time: float | None,
+    max_writes: int | None,
+    consent: "Consent",
+    as_json: bool,
+) -> int:
+    """Continue a run after a crash, a signal or a limit; no finished measurement is repeated.
+
+    Of a run that is finished nothing is changed: its result is shown, with its exit code.
+
+    A run that root started on this host needs no consent again, unless something else than the run
+    changed what is on the drive since. Any other one on a drive or a file needs --destroy once more
+    when root continues it: a run directory alone is no consent.
+    """
+    from ssdbench.cli import conduct
+    from ssdbench.cli.background import PROCESS, worker
+    from ssdbench.engine.stage import Limits
+    from ssdbench.errors import UsageError
+
+    if (directory / PROCESS).exists() and worker(directory).alive():
+        raise UsageError(
+            f"process {worker(directory).pid} is still at work on {directory}",
+            hint=f"Follow it: ssdbench attach {directory}",
+        )
+    if (over := conduct.finished(directory)) is not None:
+        tell(f"{directory} is finished: nothing is left to measure, and nothing was changed")
+        return tell_end(over, as_json=as_json)
+    given = max_time is not None or max_writes is not None
+    limits = Limits(max_time, max_writes) if given else None
+    return carry_out(
+        lambda audience: conduct.resume(directory, limits, audience, consent),
+        place=place,
+        as_json=as_json,
+    )
+
+
+def _store_jobs(files: Mapping[str, str], directory: Path) -> None:
+    """Write the files into a directory that is made, or is empty. Raises UsageError, HostLacks."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise UsageError(f"{directory} is not empty", hint="name a new directory")
+        for name, text in files.items():
+            write_whole(directory / name, text.encode())
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UsageError(f"{directory} is no directory", hint="name a new directory") from error
+    except OSError as error:
+        raise unwritable(directory, error) from error

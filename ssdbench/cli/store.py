@@ -40,12 +40,9 @@ def add_command(
     A run that is there already is passed over. With --signers each result.json needs a
     result.json.sig beside it.
     """
-    from ssdbench.cli.documents.stores import StoreAdded
+    from ssdbench.cli.documents.stored import StoreAdded
+    from ssdbench.export.store import Store, add, added, signer
     from ssdbench.model.rundirectory import RESULT
-    from ssdbench.store.parts import Store
-    from ssdbench.store.signed import signer
-    from ssdbench.store.tables import added
-    from ssdbench.store.write import add
     from ssdbench.suite.gather import run_directories, whole_run
 
     now = datetime.now(UTC)
@@ -67,10 +64,9 @@ def add_command(
 @json_option
 def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
     """Compare every file of STORE with its hash, and every row with the run that it names."""
-    from ssdbench.cli.documents.stores import StoreChecked
-    from ssdbench.store.ask import check
-    from ssdbench.store.parts import Store
-    from ssdbench.store.signed import signer
+    from ssdbench.cli.documents.stored import StoreChecked
+    from ssdbench.export.query import check
+    from ssdbench.export.store import Store, signer
 
     opened = Store.open(directory)
     wrong = check(opened, partial(signer, signers=signers) if signers else None)
@@ -93,9 +89,8 @@ def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
 @json_option
 def compact_command(directory: Path, as_json: bool) -> None:
     """Make one part of all that a model has of a month; signatures go with the old parts."""
-    from ssdbench.cli.documents.stores import StoreCompacted
-    from ssdbench.store.parts import Store
-    from ssdbench.store.write import compact
+    from ssdbench.cli.documents.stored import StoreCompacted
+    from ssdbench.export.store import Store, compact
 
     gone = compact(Store.open(directory))
     if as_json:
@@ -113,9 +108,8 @@ def compact_command(directory: Path, as_json: bool) -> None:
 @json_option
 def sign_command(directory: Path, key: Path, as_json: bool) -> None:
     """Sign every part of STORE that has no signature, once it is proven whole."""
-    from ssdbench.cli.documents.stores import StoreSigned
-    from ssdbench.store.parts import PART, SIGNATURE, Store, require_whole
-    from ssdbench.store.signed import sign
+    from ssdbench.cli.documents.stored import StoreSigned
+    from ssdbench.export.store import PART, SIGNATURE, Store, require_whole, sign
 
     signed = []
     for part in Store.open(directory).parts():
@@ -145,8 +139,8 @@ def query(sql: str, directory: Path, method: int | None, as_json: bool) -> None:
 
     ssdbench query --store lot "SELECT model, firmware, min(iops_bound) FROM points GROUP BY ALL"
     """
+    from ssdbench.export.query import MOST_MEMORY_BYTES, TOO_LARGE
     from ssdbench.host.processes import memory_at_most
-    from ssdbench.store.ask import MOST_MEMORY_BYTES, TOO_LARGE
 
     try:
         with memory_at_most(MOST_MEMORY_BYTES):
@@ -156,10 +150,10 @@ def query(sql: str, directory: Path, method: int | None, as_json: bool) -> None:
 
 
 def _ask(sql: str, directory: Path, method: int | None, *, as_json: bool) -> None:
-    from ssdbench.cli.documents.stores import Queried
+    from ssdbench.cli.documents.stored import Queried
     from ssdbench.cli.output import table
-    from ssdbench.store.ask import ask
-    from ssdbench.store.parts import Store
+    from ssdbench.export.query import ask
+    from ssdbench.export.store import Store
 
     found = ask(Store.open(directory), sql, method=method)
     for note in found.notes:

@@ -12,8 +12,8 @@ from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import PointResult, RunResult
-from ssdbench.report.csv import point_findings
 from ssdbench.report.metrics import published_bound
+from ssdbench.report.tables import point_findings
 from ssdbench.report.view import words
 from ssdbench.report.view.acceptance import middle, seen, wanted
 from ssdbench.report.view.headline import headline

@@ -1,14 +1,20 @@
-"""A lot of drives as one page, and as a table with a row for each drive and point."""
+"""A lot of drives: its members from disk, its page and CSV, and the page of two lots compared."""
 
+import re
 from collections.abc import Sequence
+
+import numpy as np
 
 from ssdbench import __version__
 from ssdbench.model.result import RunResult
-from ssdbench.report.csv import Row, Tidy, csv_bytes
+from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, PHASE, TEMPERATURE
 from ssdbench.report.figures import Strip, StripFigure
 from ssdbench.report.html import render_sheet
+from ssdbench.report.read import StoredRun
+from ssdbench.report.tables import Row, Tidy, csv_bytes
 from ssdbench.report.view import lot as view
 from ssdbench.report.view import words
+from ssdbench.report.view.lot import ASSUMED
 from ssdbench.report.view.page import (
     Block,
     Cell,
@@ -20,8 +26,62 @@ from ssdbench.report.view.page import (
     Sheet,
     Table,
 )
-from ssdbench.stats.lots.population import DriveRate, LotPoint, Member, Questions
-from ssdbench.units import counted
+from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.lots.population import DriveRate, LotPair, LotPoint, Member, Questions
+from ssdbench.stats.runcompare import Key, points_of
+from ssdbench.units import counted, format_change, format_count
+
+_LEADING_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+HOST = "host"  # its name, in the facts of a host
+
+
+def members(runs: Sequence[StoredRun]) -> list[Member]:
+    """One for each run, in their order; a bulk file that is missing is noted in its run."""
+    return [_member(run) for run in runs]
+
+
+def _member(run: StoredRun) -> Member:
+    target, facts = run.result.target, run.result.target.facts
+    latencies: dict[Key, dict[str, Histogram]] = {}
+    warmth: list[float] = []
+    for key, point in points_of(run.result).items():
+        parts = [run.histograms(f"{repeat.artifacts}/{HISTOGRAMS}") for repeat in point.repeats]
+        latencies[key] = {
+            name: Histogram.merged(part[name] for part in parts if name in part)
+            for name in ("read", "write")
+        }
+        if not target.simulated:
+            for repeat in point.repeats:
+                warmth += _warmth(run, f"{repeat.artifacts}/{TEMPERATURE}")
+    conditions: dict[str, str | float | None] = {
+        "firmware": target.firmware or None,
+        "slot": facts.get("place") or None,
+        "host": run.result.host.get(HOST) or None,
+        "temperature": float(np.mean(warmth)) if warmth else None,
+        "wear": _number(facts.get("percentage used")),
+    }
+    if target.simulated:  # its host and its clock do nothing to it
+        conditions = dict.fromkeys(conditions)
+    return Member(run.result, conditions, latencies)
+
+
+def _warmth(run: StoredRun, relative: str) -> list[float]:
+    """The temperatures while measuring; none for a drive without a sensor."""
+    path = run.path(relative)
+    if path is None or not path.is_file():
+        return []
+    table = run.table(relative, marked=(PHASE, MEASURE)) or {}
+    if "temperature_c" not in table:
+        return []
+    degrees = table["temperature_c"]
+    counted = table[PHASE] > 0 if PHASE in table else np.ones(len(degrees), dtype=np.bool_)
+    return [float(value) for value in degrees[counted] if np.isfinite(value)]
+
+
+def _number(text: str | None) -> float | None:
+    found = _LEADING_NUMBER.match(text or "")
+    return float(found.group()) if found else None
+
 
 MOST_DRAWN = 8  # points
 MOST_STRIPS = 60  # drives of a figure: the slowest
@@ -253,3 +313,75 @@ def _latencies(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list
     )
     table = Table("Latency", columns, [[Cell(text) for text in row] for row in rows])
     return [Section("latency", "Latency", [Prose(told), table])]
+
+
+LOT_TITLES = (
+    "point", "drives", "failed", "median 1", "median 2", "shift", "95 %", "effect", "p, Holm",
+    "answer",
+)  # fmt: skip
+
+
+def pair_row(pair: LotPair) -> tuple[str, ...]:
+    """One point of two lots, in a row."""
+    found, percent = pair.found, pair.shift_percent
+    interval = (
+        words.NONE
+        if found.shift_low is None or found.shift_high is None
+        else f"{format_count(found.shift_low)} to {format_count(found.shift_high)}"
+    )
+    return (
+        words.times(pair.label),
+        f"{pair.drives[0]} and {pair.drives[1]}",
+        f"{pair.failed[0]} and {pair.failed[1]}",
+        words.count(pair.median_iops[0]),
+        words.count(pair.median_iops[1]),
+        words.NONE if percent is None else format_change(percent),
+        interval,
+        f"{found.effect:.2f}",
+        f"{pair.p_corrected:.2g}",
+        pair.answer,
+    )
+
+
+def render_lots(
+    lots: tuple[Sequence[RunResult], Sequence[RunResult]],
+    pairs: Sequence[LotPair],
+    names: Sequence[str],
+    notes: Sequence[str] = (),
+) -> str:
+    """The whole document."""
+    simulated = lots[0][0].target.simulated
+    drives = [
+        f"{number}: {name}, {counted(len(lot), 'drive')} of {lot[0].target.model or 'no model'}"
+        for number, (name, lot) in enumerate(zip(names, lots, strict=True), start=1)
+    ]
+    columns = [Column(t.capitalize(), number=0 < n < 9) for n, t in enumerate(LOT_TITLES)]
+    table = Table(
+        "IOPS of drives: the second lot against the first",
+        columns,
+        [[Cell(text) for text in pair_row(pair)] for pair in pairs],
+    )
+    told = (
+        "Each drive is one value: the lower end of the 95 % interval of its mean, or 0 where it "
+        "failed. Exact Mann-Whitney tests, corrected by Holm over all points; the shift is the "
+        "median of all differences between drives (Hodges-Lehmann), in percent of the first "
+        "lot's median, with its 95 % interval in IOPS; the effect is the chance that a drive of "
+        "the second lot is the faster one."
+    )
+    page = Sheet(
+        tool="compare --population",
+        kind="Lots",
+        title="Two lots",
+        simulated="SIMULATED" if simulated else "",
+        version=__version__,
+        sections=[
+            Section("lots", "The lots", [Prose(one) for one in drives]),
+            Section("points", "Do they differ?", [Prose(told), table, Prose(ASSUMED)]),
+            *(
+                [Section("notes", "Notes", [Prose(words.sentence(n), tone="warn") for n in notes])]
+                if notes
+                else []
+            ),
+        ],
+    )
+    return render_sheet(page)

@@ -1,16 +1,34 @@
-"""Writes the files of a report; each appears complete or not at all."""
+"""Writes the report of a run: its page and its tables, each complete or not at all."""
 
+from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ssdbench.errors import UsageError
 from ssdbench.foreign import brief, write_whole
 from ssdbench.model import rundirectory
-from ssdbench.model.result import RunResult
-from ssdbench.report import csv, database, parquet
+from ssdbench.model.result import SCHEMA, RunResult
+from ssdbench.report import database, tables
+from ssdbench.report.database import connection, heeding, pattern, quoted
 from ssdbench.report.html import render_page
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view.build import page
+from ssdbench.report.tables import RESULT_TYPES, Tidy
+from ssdbench.report.view import (
+    acceptance,
+    capacity,
+    conditions,
+    findings,
+    stages,
+    steady,
+    words,
+    workloads,
+)
+from ssdbench.report.view.headline import headline
+from ssdbench.report.view.page import Page, Section
+from ssdbench.report.view.stamp import ASKED, COMPARED, IN_PART, beside_plan, stamp
+from ssdbench.report.view.words import simulated_label
 
 MOST_NAMED = 100  # characters of a wrong name that are shown
 
@@ -27,32 +45,134 @@ def write_report(
             f"{run_dir} has no point {brief(unknown[0], MOST_NAMED)}",
             hint="summary.csv lists the points of a run.",
         )
-    table = csv.results_table(result)
+    table = tables.results_table(result)
 
     version = result.ssdbench_version
-    summary = csv.csv_bytes(csv.summary_table(result))
-    artifacts = csv.csv_bytes(csv.artifacts_table(result))
-    tables = [
-        _replaced(run_dir / rundirectory.RESULTS_CSV, csv.csv_bytes(table)),
+    summary = tables.csv_bytes(tables.summary_table(result))
+    artifacts = tables.csv_bytes(tables.artifacts_table(result))
+    written = [
+        _replaced(run_dir / rundirectory.RESULTS_CSV, tables.csv_bytes(table)),
         _replaced(run_dir / rundirectory.SUMMARY_CSV, summary),
         _replaced(run_dir / rundirectory.ARTIFACTS_CSV, artifacts),
     ]
     targets = run_dir / rundirectory.TARGETS_CSV
     if result.accepted:
-        tables.append(_replaced(targets, csv.csv_bytes(csv.targets_table(result))))
+        written.append(_replaced(targets, tables.csv_bytes(tables.targets_table(result))))
     else:
         targets.unlink(missing_ok=True)
     typed = run_dir / rundirectory.RESULTS_PARQUET
     if database.available():
-        data = parquet.parquet_bytes(table, run_id=result.run_id, version=version)
-        tables.append(_replaced(typed, data))
+        data = parquet_bytes(table, run_id=result.run_id, version=version)
+        written.append(_replaced(typed, data))
     else:
         typed.unlink(missing_ok=True)  # of an earlier report: it may say something else
     # The page comes last: it links to the tables, and names only files that are there.
     html = _replaced(run_dir / rundirectory.REPORT, render_page(page(run)).encode())
-    return [html, *tables]
+    return [html, *written]
 
 
 def _replaced(path: Path, data: bytes) -> Path:
     write_whole(path, data)
     return path
+
+
+def page(run: StoredRun) -> Page:
+    """Everything that the report shows, in words and numbers."""
+    result = run.result
+    over = stamp(result)
+    return Page(
+        title=result.title,
+        run_id=result.run_id,
+        when=words.moment(result.started_at),
+        target=result.target.name,
+        version=result.ssdbench_version,
+        verdict=over.word,
+        tone=over.tone,
+        verdict_meaning=over.meaning,
+        reasons=_reasons(result, over.word),
+        proofs=findings.proofs(result),
+        simulated=simulated_label(result.target),
+        headline=headline(result),
+        workloads=workloads.workloads(result),
+        rest=workloads.rest(result),
+        sections=_sections(run),
+    )
+
+
+def _reasons(result: RunResult, word: str) -> list[str]:
+    if word in (ASKED, COMPARED):
+        return []
+    return [beside_plan(result)] if word == IN_PART else findings.reasons(result)
+
+
+def _sections(run: StoredRun) -> list[Section]:
+    result = run.result
+    ordered = [
+        *acceptance.sections(result),
+        findings.section(result),
+        *capacity.sections(result),
+        steady.section(run),
+    ]
+    ordered += stages.sections(run)
+    ordered += [conditions.drive(result), conditions.test(result)]
+    ordered.append(conditions.host(run))
+    ordered.append(conditions.provenance(run))  # last of those that read: it names what was missing
+    return _told_apart([*ordered, conditions.glossary()])
+
+
+def _told_apart(sections: list[Section]) -> list[Section]:
+    """Sections of one title numbered, so that the links to them differ."""
+    titles = Counter(section.title for section in sections)
+    seen: Counter[str] = Counter()
+    found = []
+    for section in sections:
+        seen[section.title] += 1
+        of = titles[section.title]
+        number = f", {seen[section.title]} of {of}" if of > 1 else ""
+        found.append(replace(section, title=section.title + number))
+    return found
+
+
+_SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE"}
+
+
+def parquet_bytes(table: Tidy, *, run_id: str, version: str) -> bytes:
+    """The tidy table as Parquet with its types, its schema version and its origin.
+
+    DuckDB reads and writes by name and follows links, so it does that in a directory of our own.
+    Raises HostLacks where there is no DuckDB.
+    """
+    with TemporaryDirectory(prefix="ssdbench-") as directory:
+        path = Path(directory) / "table.parquet"
+        text = Path(directory) / "table.csv"
+        text.write_text(_quoted_rows(table), encoding="utf-8")
+        _copy_to_parquet(text, path, run_id=run_id, version=version)
+        return path.read_bytes()
+
+
+def _quoted_rows(table: Tidy) -> str:
+    """Every value in quotes, as it was; what has no value stands without any."""
+    columns = []
+    for column in table.columns:
+        words = {v: "" if v is None else _in_quotes(v) for v in set(column)}
+        columns.append([words[value] for value in column])
+    return "".join(",".join(row) + "\n" for row in zip(*columns, strict=True))
+
+
+def _in_quotes(value: str) -> str:
+    return '"' + value.replace('"', '""') + '"'
+
+
+def _copy_to_parquet(text: Path, path: Path, *, run_id: str, version: str) -> None:
+    types = {name: _SQL_TYPES[kind] for name, kind in RESULT_TYPES.items()}
+    columns = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in types.items())
+    origin = {"schema_version": str(SCHEMA), "tool": f"ssdbench {version}", "run_id": run_id}
+    metadata = ", ".join(f"{name}: {quoted(value)}" for name, value in origin.items())
+    order = (
+        f"COPY (SELECT * FROM read_csv({pattern(str(text))}, columns = {{{columns}}}, "
+        "header = false, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
+        f"nullstr = '', allow_quoted_nulls = false)) TO {quoted(str(path))} "
+        f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})"
+    )
+    with connection(threads=1) as database:
+        heeding(database, lambda: database.execute(order))

@@ -61,7 +61,7 @@ def listed(monkeypatch: pytest.MonkeyPatch, root: Path, number: int) -> tuple[An
     with many(root, number) as nodes, monkeypatch.context() as patch:
         patch.setattr(command, "run", counted)
         patch.setattr(sysfs.Sysfs, "read", counted_read)
-        told = CliRunner().invoke(drives.command, ["--json"], catch_exceptions=False)
+        told = CliRunner().invoke(drives.drives, ["--json"], catch_exceptions=False)
         devices = {d["target"]: d for d in json.loads(told.stdout)["devices"]}
         return {node: devices[node] for node in nodes}, len(started), len(asked)
 

@@ -1,11 +1,13 @@
-"""Documents of commands that read stored runs and logs."""
+"""Documents of commands that read stored runs, logs and traces, of one drive or of many."""
 
 from typing import Literal
 
 from ssdbench.cli.documents import Document, Part
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.replay import TraceSummary
+from ssdbench.stats.lots.population import LotPoint, Questions
 from ssdbench.stats.planning.capacity import Plan
+from ssdbench.stats.planning.lotplan import Spread
 from ssdbench.stats.planning.runplan import Change, Depth, Unknown
 
 
@@ -129,3 +131,119 @@ class Donated(Document):
     schema_version: Literal[1] = 1
     archive: str
     files: tuple[str, ...]
+
+
+class MergedDrive(Part):
+    """A drive of the lot."""
+
+    run: str
+    target: str
+    id: str
+    serial: str
+    verdict: str
+    conditions: dict[str, str | float | None]  # firmware, slot, host, temperature (°C), wear (%)
+
+
+class Merged(Document):
+    """What runs of many drives of one model say together."""
+
+    document: Literal["merge"] = "merge"
+    schema_version: Literal[1] = 1
+    model: str
+    size_bytes: int
+    simulated: bool
+    method: int
+    profile_sha256: str  # of the profile as it was run
+    asked: Questions
+    drives: tuple[MergedDrive, ...]
+    points: tuple[LotPoint, ...]  # `rates` are in the order of `drives`
+    notes: tuple[str, ...]
+
+
+class LotPlanned(Document):
+    """How many drives of a lot a demand needs."""
+
+    document: Literal["capacity-lot"] = "capacity-lot"
+    schema_version: Literal[1] = 1
+    spread: Spread
+    runs: tuple[str, ...]
+    rates_iops: tuple[float, ...]  # of each run's drive; 0 for one that counts as a failure
+    planned: CapacityPlanned  # its bound is that of a drive of the set
+
+
+class ComparedLotPoint(Part):
+    """One point of two lots: the second against the first, with drives as the sample."""
+
+    point: str
+    drives: tuple[int, int]
+    failed: tuple[int, int]
+    median_iops: tuple[float, float]
+    shift_percent: float | None
+    shift: float  # Hodges-Lehmann, in IOPS
+    shift_low: float | None  # 95 %
+    shift_high: float | None
+    effect: float  # P(drive of the second > of the first) + P(equal)/2
+    p_mann_whitney: float
+    p_brunner_munzel: float
+    p_holm: float
+    answer: str
+
+
+class ComparedLots(Document):
+    """Two lots of drives, point by point."""
+
+    document: Literal["compare-population"] = "compare-population"
+    schema_version: Literal[1] = 1
+    lots: tuple[str, str]
+    pairs: tuple[ComparedLotPoint, ...]
+    notes: tuple[str, ...]
+
+
+class StoreAdded(Document):
+    """Runs that were added, and those that the store had already."""
+
+    document: Literal["store-add"] = "store-add"
+    schema_version: Literal[1] = 1
+    directory: str
+    added: tuple[str, ...]
+    there: tuple[str, ...]
+
+
+class StoreChecked(Document):
+    """What is wrong with a store, a sentence for each; empty when it is whole."""
+
+    document: Literal["store-check"] = "store-check"
+    schema_version: Literal[1] = 1
+    directory: str
+    parts: int
+    runs: int
+    wrong: tuple[str, ...]
+
+
+class StoreCompacted(Document):
+    """By how many parts a store got smaller."""
+
+    document: Literal["store-compact"] = "store-compact"
+    schema_version: Literal[1] = 1
+    directory: str
+    fewer: int
+
+
+class StoreSigned(Document):
+    """Parts that were signed now."""
+
+    document: Literal["store-sign"] = "store-sign"
+    schema_version: Literal[1] = 1
+    directory: str
+    signed: tuple[str, ...]
+
+
+class Queried(Document):
+    """The rows of a query; what is neither number, text nor truth is text."""
+
+    document: Literal["query"] = "query"
+    schema_version: Literal[1] = 1
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | int | float | bool | None, ...], ...]
+    method: int | None
+    notes: tuple[str, ...]

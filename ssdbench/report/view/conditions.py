@@ -9,10 +9,22 @@ from ssdbench.model.inside import CacheKind, WriteCache
 from ssdbench.model.kind import KINDS
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import Budget, FlashWritten, RunResult, StageResult
-from ssdbench.report.label import simulated_label
+from ssdbench.report.figures import Stretch, TimelineFigure
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import hostseries, timeline, words
-from ssdbench.report.view.page import Block, Cell, Column, Facts, Prose, Section, Table, Verbatim
+from ssdbench.report.view import hostseries, words
+from ssdbench.report.view.page import (
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Plot,
+    Plots,
+    Prose,
+    Section,
+    Table,
+    Verbatim,
+)
+from ssdbench.report.view.words import simulated_label
 from ssdbench.units import (
     MIB,
     counted,
@@ -102,7 +114,7 @@ def test(result: RunResult) -> Section:
     ]  # fmt: skip
     brief = f"{format_duration(length)} on the drive's clock, {_written(result)} written"
     facts = Facts("", [(n, v or words.NONE) for n, v in items])
-    return Section("conditions", "Test conditions", [*timeline.blocks(result), facts], brief)
+    return Section("conditions", "Test conditions", [*timeline_blocks(result), facts], brief)
 
 
 def _budget(budget: Budget) -> str:
@@ -264,3 +276,51 @@ def glossary() -> Section:
     return Section(
         "words", "Words used here", [Facts("", list(words.GLOSSARY))], "lower bound, CV …"
     )
+
+
+MOST = 40  # stages of a figure
+
+
+def timeline_blocks(result: RunResult) -> Iterator[Plots]:
+    """A row for each stage; none for a run of less than two."""
+    stages = result.stages[:MOST]
+    length = sum(stage.duration_s for stage in stages)
+    if len(stages) < 2 or not 0 < length < float("inf"):
+        return
+    axis = words.time_unit(length)
+    written = sum(stage.bytes_written for stage in result.stages)
+    told = (
+        f"{counted(len(stages), 'stage')} in {format_duration(length)}, "
+        f"{format_capacity(written)} written"
+    )
+    yield Plots(
+        [
+            Plot(
+                name="timeline",
+                title="What was done when",
+                caption=f"{told}. Fills are bytes written over the capacity, the least that the "
+                "flash was worn by.",
+                alt=f"{told}.",
+                figure=TimelineFigure(
+                    tuple(_stretches(result, stages, axis.seconds)),
+                    f"{axis.name} on the drive's clock",
+                ),
+            )
+        ],
+        wide=True,
+    )
+
+
+def _stretches(
+    result: RunResult, stages: tuple[StageResult, ...], unit_s: float
+) -> Iterator[Stretch]:
+    begun = 0.0
+    for stage in stages:
+        end = begun + stage.duration_s
+        fills = stage.bytes_written / max(result.target.size_bytes, 1)
+        wrote = (
+            f", {format_capacity(stage.bytes_written)} = {format_figure(fills, 2)} fills written"
+        )
+        words = format_duration(stage.duration_s) + (wrote if stage.bytes_written else "")
+        yield Stretch(stage.title, begun / unit_s, end / unit_s, words)
+        begun = end

@@ -18,15 +18,15 @@ from ssdbench.model.pts import Pts, PtsMetric
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
-from ssdbench.report.csv import variation_percent
 from ssdbench.report.metrics import MOVING, percentile_name, percentiles_of
+from ssdbench.report.tables import variation_percent
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import wanted_plan
 from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
-from ssdbench.report.view.rateline import of_load, of_rate
+from ssdbench.report.view.rates import of_load, of_rate
 from ssdbench.report.view.replays import of_replay
 from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.bounds.point import without_bound

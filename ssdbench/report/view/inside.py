@@ -1,16 +1,23 @@
-"""The head of a run that only looks into a drive: answers instead of a number to plan on."""
+"""The inner structure of a drive on the page: answers of probes and of the block size search."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from ssdbench.model.inside import BlockSizeFound, ProbeFound
-from ssdbench.model.result import RunResult
-from ssdbench.report.view.page import Headline
+import numpy as np
+
+from ssdbench.model.inside import BlockSizeFound, ProbeFound, StoredFigure
+from ssdbench.model.result import RunResult, StageResult
+from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
+from ssdbench.report.read import StoredRun
+from ssdbench.report.view import words
+from ssdbench.report.view.page import Block, Facts, Headline, Plot, Plots, Prose
+from ssdbench.report.view.words import record_table, record_tables
+from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.units import format_capacity, format_size
 
 CANNOT_TELL = "cannot tell"
 Shown = tuple[str, Callable[[float], str], str]  # name of the number, how it reads, of what
 
-FIGURES: dict[str, Shown] = {
+PROBE_NUMBERS: dict[str, Shown] = {
     "slc-cache": ("cache_bytes", lambda v: format_capacity(int(v)), "SLC cache"),
     "read-chunk": ("chunk_bytes", lambda v: format_size(int(v)), "read chunk"),
     "stripe": ("stripe_bytes", lambda v: format_size(int(v)), "stripe"),
@@ -26,7 +33,7 @@ FIGURES: dict[str, Shown] = {
     ),
     "trim": ("trim_effect", str, "after a TRIM"),
 }
-NAMES = {
+PROBE_NAMES = {
     "slc-cache": "SLC cache",
     "read-chunk": "Read chunk",
     "stripe": "Stripe",
@@ -44,7 +51,7 @@ def of_inside(result: RunResult, found: Sequence[BlockSizeFound | ProbeFound]) -
     """One answer in large where it has a figure; of several probes, how many could tell."""
     first = found[0]
     probes = [one for one in found if isinstance(one, ProbeFound)]
-    told = [(NAMES.get(one.probe, one.probe), one.answer) for one in probes]
+    told = [(PROBE_NAMES.get(one.probe, one.probe), one.answer) for one in probes]
     number, unit = _first(found)
     return Headline(
         label="Inside the drive" + (" (simulated)" if result.target.simulated else ""),
@@ -67,7 +74,7 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
     if len(found) > 1:
         told = sum(not one.answer.startswith(CANNOT_TELL) for one in found)
         return f"{told} of {len(found)}", "answered"
-    key, reads, of_what = FIGURES.get(first.probe, ("", str, ""))
+    key, reads, of_what = PROBE_NUMBERS.get(first.probe, ("", str, ""))
     value = getattr(first.numbers, key, None)
     if isinstance(value, str):
         return value, of_what
@@ -87,3 +94,136 @@ def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
     if found.buffer:
         rows.append(("Buffer", found.buffer))
     return rows
+
+
+def probe_blocks(found: ProbeFound) -> Iterator[Block]:
+    """What was measured, then what is said of it."""
+    if found.measured:
+        yield record_table("measured", found.measured)
+    said = {"probe": found.probe, "answer": found.answer, **found.numbers.known()}
+    yield Facts("In numbers", [words.fact(name, value) for name, value in said.items()])
+
+
+MOST_STRIDES = 2  # with a figure each; the CSV of each stride is among the files
+MAX_DOTS = 6000  # of a scatter; peaks are always kept
+LEAD = (
+    "Writes at a fixed stride; where their latency jumps regularly, the drive begins a new block, "
+    "or empties a buffer."
+)
+_FACTS = (
+    "answer", "block_bytes", "phase_bytes", "p_value", "confidence", "strides_agreeing",
+    "buffer", "median_latency_ns", "evidence", "asked",
+)  # fmt: skip
+_WITHOUT_EVIDENCE = ("answer", "block_bytes")
+_TABLES = ("searched", "candidates", "strides", "smallest_effects")
+
+
+def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterator[Block]:
+    """The answer first, then what it stands on."""
+    yield Prose(LEAD)
+    if found.answer:
+        names = _FACTS if found.evidence else _WITHOUT_EVIDENCE
+        told = found.model_copy(update={"buffer": buffer(run.result, found)})
+        yield Facts("The answer", list(_answered(told, names)))
+    yield from record_tables(found.model_dump(include=set(_TABLES)))
+    drawn = [
+        _stored(run, figure, f"figure-{stage.name}-{number}")
+        for number, figure in enumerate(_telling(found))
+    ]
+    if plots := [plot for plot in drawn if plot is not None]:
+        yield Plots(plots, wide=True)
+
+
+def _answered(found: BlockSizeFound, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        if (value := getattr(found, name)) is not None:
+            title, said = words.fact(name, value)
+            yield title, f"{said} or less" if name == "block_bytes" and found.at_most else said
+
+
+def buffer(result: RunResult, found: BlockSizeFound) -> str:
+    """What the search says of the buffer, beside the one that the run knows of."""
+    known, seen = buffer_bytes(result.target, result.stages), found.buffer_bytes
+    if not known or seen == known:
+        return found.buffer
+    size = format_size(known)
+    if seen is None:
+        return f"{found.buffer}; the drive's is {size}, as is known otherwise"
+    return (
+        f"not the write buffer, which is {size}: writes peak after every {format_size(seen)}, as "
+        "at the end of a stripe or of a part of the buffer"
+    )
+
+
+def _telling(found: BlockSizeFound) -> list[StoredFigure]:
+    """The strides that show a boundary best; none where none was found: all look alike."""
+    scatters = [figure for figure in found.figures if figure.kind != "series"]
+    others = [figure for figure in found.figures if figure.kind == "series"]
+    if found.block_bytes is None:
+        return others[:1]
+    return [*scatters[:MOST_STRIDES], *others[:1]]
+
+
+def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
+    """A figure from a CSV that a stage named; x and y are its first columns unless named too."""
+    table = run.table(figure.csv)
+    if table is None or len(table) < 2:
+        return None
+    columns = list(table)
+    x_name, y_name = figure.x or columns[0], figure.y or columns[1]
+    if x_name not in table or y_name not in table:
+        run.missing.append(f"{figure.csv} (has no column {x_name} or {y_name})")
+        return None
+    x, y = table[x_name], table[y_name]
+    sound = np.isfinite(x) & np.isfinite(y)
+    if sound.sum() < 2:
+        return None
+    raised = table.get(figure.peaks)
+    peaks = np.zeros(len(x), dtype=np.bool_) if raised is None else raised > 0
+    x, y, peaks = x[sound], y[sound], peaks[sound]
+    title = figure.title or name
+    x_axis, x_scale = _axis(x_name)
+    y_axis, _ = _axis(y_name)
+    if figure.kind == "series":
+        trace = thinned(x / x_scale, y)
+        drawn: ScatterFigure | SeriesFigure = SeriesFigure(trace, x_axis, y_axis)
+    else:
+        kept = _kept(peaks)
+        drawn = ScatterFigure(
+            x[kept] / x_scale, y[kept], peaks[kept], x_axis, y_axis, latency=y_name.endswith("_ns")
+        )
+    caption = figure.caption
+    if peaks.any():
+        distance = _distance(x[peaks], x_name)
+        caption = f"{caption} {peaks.sum():,} writes stand out{distance}.".strip()
+    return Plot(name, title, caption, f"{title}. {len(x):,} measurements. {caption}", drawn)
+
+
+def _kept(
+    peaks: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]",
+) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
+    """All peaks, and every n-th of the rest, so that a page stays small."""
+    step = max(1, -(-len(peaks) // MAX_DOTS))
+    kept = peaks.copy()
+    kept[::step] = True
+    return kept
+
+
+def _distance(places: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", name: str) -> str:
+    if len(places) < 2:
+        return ""
+    usual = float(np.median(np.diff(np.sort(places))))
+    return f", usually {words.fact(name, int(usual))[1]} apart"
+
+
+def _axis(name: str) -> tuple[str, float]:
+    title = words.fact(name, "")[0].lower()
+    if name == "mb_per_s":
+        return "MB/s", 1.0
+    if name == "stride_bytes":
+        return "stride [KiB]", float(1 << 10)
+    if name.endswith("_bytes"):
+        return f"{title.removesuffix(' bytes')} [MiB]", float(1 << 20)
+    if name.endswith("_ns"):
+        return title.removesuffix(" ns"), 1.0
+    return title, 1.0

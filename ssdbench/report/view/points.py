@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ssdbench.model.finding import Severity
 from ssdbench.model.result import PointResult
 from ssdbench.model.workload import Point, Workload
-from ssdbench.report.csv import point_findings, variation_percent
 from ssdbench.report.metrics import (
     DIRECTIONS,
     direction,
@@ -15,6 +14,7 @@ from ssdbench.report.metrics import (
     percentiles_of,
     published_bound,
 )
+from ssdbench.report.tables import point_findings, variation_percent
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Fold, Places, Prose, Table
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES

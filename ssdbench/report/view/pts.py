@@ -22,7 +22,7 @@ from ssdbench.report.figures import BarsFigure, SeriesFigure
 from ssdbench.report.view import ptsplots, ptstimed, words
 from ssdbench.report.view.conditions import tool
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Prose, Table
-from ssdbench.report.view.records import table
+from ssdbench.report.view.words import record_table
 from ssdbench.stats.inside.writecache import cache_enabled
 from ssdbench.units import format_capacity, format_count, format_size
 
@@ -255,7 +255,7 @@ def measured(found: Pts) -> Iterator[Table]:
         ],
         "samples": [_flat(sample) for sample in found.samples],
     }
-    yield from (table(name, records) for name, records in rows.items() if records)
+    yield from (record_table(name, records) for name, records in rows.items() if records)
 
 
 def _window(window: PtsWindow) -> dict[str, object]:

@@ -18,19 +18,7 @@ from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import StageResult
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import (
-    blocksize,
-    filesystems,
-    fill,
-    pointstage,
-    probe,
-    pts,
-    purge,
-    rates,
-    replays,
-    trials,
-    words,
-)
+from ssdbench.report.view import inside, pointstage, preparation, pts, rates, replays, trials, words
 from ssdbench.report.view.page import Block, Facts, Fold, Prose, Section
 from ssdbench.units import format_capacity, format_duration
 
@@ -67,9 +55,9 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
 def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:  # noqa: C901, PLR0912 - a case for each
     match stage.found:
         case PurgeDone() as found:
-            yield from purge.blocks(found)
+            yield from preparation.purge_blocks(found)
         case FillDone() as found:
-            yield from fill.blocks(run, stage, found)
+            yield from preparation.fill_blocks(run, stage, found)
         case WarmUp():
             pass  # the section on steady state has it
         case Points() as found:
@@ -83,13 +71,13 @@ def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:  # noqa: C901
         case LoadFound() as found:
             yield from rates.load_blocks(stage, found)
         case BlockSizeFound() as found:
-            yield from blocksize.blocks(run, stage, found)
+            yield from inside.block_size_blocks(run, stage, found)
         case ProbeFound() as found:
-            yield from probe.blocks(found)
+            yield from inside.probe_blocks(found)
         case Comparison() as found:
             yield from trials.blocks(stage, found)
         case FileSystemComparison() as found:
-            yield from filesystems.blocks(run.result, stage, found)
+            yield from trials.file_system_blocks(run.result, stage, found)
         case never:  # mypy refuses a kind that was left out above
             assert_never(never)
 

@@ -1,6 +1,6 @@
-"""How steady state was proven: the whole series from zero, the window judged, each criterion."""
+"""Steady state on the page: the whole series, the window that was judged, each criterion."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from ssdbench.model.found import WarmUp
 from ssdbench.model.point import criterion_value, criterion_words
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
-from ssdbench.report.figures import Band, SeriesFigure, Window, WindowFigure, thinned
+from ssdbench.report.figures import Band, Floats, SeriesFigure, Window, WindowFigure, thinned
 from ssdbench.report.read import Seconds, StoredRun
-from ssdbench.report.view import cliff, ruleband, stretch, words
+from ssdbench.report.view import preparation, words
 from ssdbench.report.view.page import (
     Block,
     Cell,
@@ -27,11 +27,102 @@ from ssdbench.report.view.page import (
 from ssdbench.report.view.stages import cost
 from ssdbench.units import format_change, format_duration, format_figure
 
+MINUTE_S = 60.0
+
+
+def worst_minute(
+    seconds: Seconds, unit: str, *, start_s: float, end_s: float
+) -> tuple[float, float, float] | None:
+    """From, to and rate of the slowest 60 s between two times, or None when they are shorter."""
+    inside = (seconds.t_s > start_s) & (seconds.t_s <= end_s)
+    t, dt = seconds.t_s[inside], seconds.duration_s[inside]
+    if not len(t) or t[-1] - (t[0] - dt[0]) < MINUTE_S:
+        return None
+    amount = seconds.ios[inside] if unit == "1/s" else seconds.bytes[inside]
+    ends = np.concatenate(([t[0] - dt[0]], t))
+    total: Floats = np.concatenate(([0.0], np.cumsum(amount)))
+    to = ends[ends >= ends[0] + MINUTE_S]
+    done = np.interp(to, ends, total) - np.interp(to - MINUTE_S, ends, total)
+    slowest = int(np.argmin(done))
+    return float(to[slowest] - MINUTE_S), float(to[slowest]), float(done[slowest] / MINUTE_S)
+
+
+Ends = tuple[float, float]
+
+
+def paired(verdict: SteadyVerdict) -> Floats:
+    """Means of two blocks each, which the rules of the pss family judge; empty for others."""
+    blocks = np.asarray(verdict.window_blocks)
+    if "pairs" not in verdict.criteria or len(blocks) % 2:
+        return np.array([])
+    means: Floats = blocks.reshape(-1, 2).mean(axis=1)
+    return means
+
+
+def band(verdict: SteadyVerdict) -> Band | None:
+    """The limit of a rule on the values of its window; None where it has none."""
+    for name, (limit, ends) in _DRAWN.items():
+        if name in verdict.criteria and verdict.window_blocks:
+            allowed = verdict.criteria[name][1]
+            low, high = ends(verdict, allowed)
+            return Band(f"{verdict.rule}: {limit.format(_percent(allowed))}", low, high)
+    return None
+
+
+def fit_words(verdict: SteadyVerdict) -> str:
+    """The fitted line, with the rule's limit on it where it has one."""
+    if "slope" not in verdict.criteria:
+        return "straight-line fit"
+    return f"straight-line fit ({verdict.rule}: within {_percent(verdict.criteria['slope'][1])})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _apart(values: Sequence[float] | Floats, height: float) -> Ends:
+    middle = (float(min(values)) + float(max(values))) / 2
+    return middle - height / 2, middle + height / 2
+
+
+def _around(middle: float, share: float) -> Ends:
+    return middle * (1 - share), middle * (1 + share)
+
+
+def _pairs(verdict: SteadyVerdict, allowed: float) -> Ends:
+    return _apart(paired(verdict), allowed * verdict.mean)
+
+
+def _rounds(verdict: SteadyVerdict, allowed: float) -> Ends:
+    return _apart(verdict.window_blocks, allowed * verdict.mean)
+
+
+def _sections(verdict: SteadyVerdict, allowed: float) -> Ends:
+    return _around(verdict.window_blocks[0], allowed)
+
+
+def _levels(verdict: SteadyVerdict, allowed: float) -> Ends:
+    return _around(verdict.lower_mode or verdict.mean, allowed)
+
+
+def _deviation(verdict: SteadyVerdict, allowed: float) -> Ends:
+    return _around(verdict.mean, allowed)
+
+
+# By the name of the criterion, the one that is drawn first: what it says of its limit, its ends.
+_DRAWN: dict[str, tuple[str, Callable[[SteadyVerdict, float], Ends]]] = {
+    "pairs": ("pairs of blocks within {}", _pairs),
+    "excursion": ("rounds within {}", _rounds),
+    "difference": ("the second section within {} of the first", _sections),
+    "drift": ("the lower level may drift by {}", _levels),
+    "cv": ("mean and {}, the largest standard deviation", _deviation),
+}
+
 
 def section(run: StoredRun) -> Section:
     """Everything about the steady-state verdicts of the run's stages."""
     blocks: list[Block] = []
-    before = list(cliff.blocks(run))
+    before = list(preparation.cliff_blocks(run))
     for stage, found in run.result.having(WarmUp):
         if found.verdict is not None:
             blocks += _verdict(run, stage, found, found.verdict)
@@ -178,30 +269,28 @@ def _criteria(verdict: SteadyVerdict) -> Table:
     return Table(f"What the rule “{verdict.rule}” asks for", columns, rows)
 
 
-def _window(verdict: SteadyVerdict, clock: stretch.Clock, divisor: float) -> Window:
+def _window(verdict: SteadyVerdict, axis: words.TimeUnit, divisor: float) -> Window:
     length = verdict.window_to_s - verdict.window_from_s
-    found = ruleband.band(verdict)
+    found = band(verdict)
     return Window(
-        start=verdict.window_from_s / clock.seconds,
-        end=verdict.window_to_s / clock.seconds,
+        start=verdict.window_from_s / axis.seconds,
+        end=verdict.window_to_s / axis.seconds,
         mean=verdict.mean / divisor,
         bound=verdict.lower_bound / divisor if verdict.steady else None,
         fit_start=verdict.intercept / divisor,
         fit_end=(verdict.intercept + verdict.slope_per_s * length) / divisor,
-        fit_words=ruleband.fit_words(verdict),
+        fit_words=fit_words(verdict),
         band=found and Band(found.words, found.low / divisor, found.high / divisor),
     )
 
 
 def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> Plot:
-    clock = stretch.clock(float(seconds.t_s[-1]))
-    divisor, label = stretch.scaled(unit)
-    worst = stretch.worst_minute(
-        seconds, unit, start_s=verdict.window_from_s, end_s=verdict.window_to_s
-    )
+    axis = words.time_unit(float(seconds.t_s[-1]))
+    divisor, label = words.scaled(unit)
+    worst = worst_minute(seconds, unit, start_s=verdict.window_from_s, end_s=verdict.window_to_s)
     place = None
     if worst is not None:
-        place = (worst[0] / clock.seconds, worst[1] / clock.seconds, worst[2] / divisor)
+        place = (worst[0] / axis.seconds, worst[1] / axis.seconds, worst[2] / divisor)
     slowest = (
         "" if worst is None else f"; its slowest minute ran at {words.quantity(worst[2], unit)}"
     )
@@ -213,24 +302,24 @@ def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> Pl
         f"the window that was judged, with mean {mean}{slowest}.",
         alt=f"Rate over time; the judged window has a mean of {mean}{slowest}.",
         figure=SeriesFigure(
-            trace=thinned(seconds.t_s / clock.seconds, seconds.rate(unit) / divisor),
-            x_label=f"{clock.name} since the test workload started",
+            trace=thinned(seconds.t_s / axis.seconds, seconds.rate(unit) / divisor),
+            x_label=f"{axis.name} since the test workload started",
             y_label=label,
-            window=_window(verdict, clock, divisor),
+            window=_window(verdict, axis, divisor),
             worst=place,
         ),
     )
 
 
 def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> Plot:
-    clock = stretch.clock(verdict.window_to_s)
-    divisor, label = stretch.scaled(unit)
+    axis = words.time_unit(verdict.window_to_s)
+    divisor, label = words.scaled(unit)
     blocks = verdict.window_blocks
-    ends = verdict.window_from_s / clock.seconds, verdict.window_to_s / clock.seconds
+    ends = verdict.window_from_s / axis.seconds, verdict.window_to_s / axis.seconds
     edges = np.linspace(*ends, len(blocks) + 1)
     middles = (edges[:-1] + edges[1:]) / 2
     low, high = (words.quantity(f(blocks), unit) for f in (min, max))
-    window, pairs = _window(verdict, clock, divisor), ruleband.paired(verdict) / divisor
+    window, pairs = _window(verdict, axis, divisor), paired(verdict) / divisor
     apart = np.linspace(*ends, len(pairs) + 1).tolist()
     shaded = f" Shaded: what a rule allows ({window.band.words})." if window.band else ""
     return Plot(
@@ -242,7 +331,7 @@ def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> Plot:
             x=tuple(float(x) for x in middles),
             blocks=tuple(block / divisor for block in blocks),
             window=window,
-            x_label=f"{clock.name} since the test workload started",
+            x_label=f"{axis.name} since the test workload started",
             y_label=label,
             pairs=tuple(zip(apart[:-1], apart[1:], pairs.tolist(), strict=True)),
         ),

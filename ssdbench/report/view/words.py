@@ -1,16 +1,17 @@
-"""How numbers and names are put into words for somebody who is no statistician."""
+"""Words for numbers, names and records, for readers who are no statisticians."""
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import Estimate
 from ssdbench.model.result import Verdict
-from ssdbench.model.target import TargetKind
+from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Point, Workload
-from ssdbench.report.view.page import Cell
+from ssdbench.report.view.page import Cell, Column, Table
 from ssdbench.units import (
     format_bound,
     format_count,
@@ -130,6 +131,28 @@ def quantity(value: float | None, unit: str) -> str:
             return f"{format_count(value)} {unit}".strip()
 
 
+@dataclass(frozen=True, slots=True)
+class TimeUnit:
+    """A unit for a time axis."""
+
+    seconds: float
+    name: str
+
+
+def time_unit(length_s: float) -> TimeUnit:
+    """The unit in which a length of time has a readable number of ticks."""
+    if length_s > 3 * 3600:
+        return TimeUnit(3600.0, "hours")
+    if length_s > 300:
+        return TimeUnit(60.0, "minutes")
+    return TimeUnit(1.0, "seconds")
+
+
+def scaled(unit: str) -> tuple[float, str]:
+    """The divisor and the axis label of a rate."""
+    return (1e6, "MB/s") if unit == "B/s" else (1.0, "IOPS")
+
+
 def interval(estimate: Estimate) -> str:
     """The two-sided 95 % interval, without its unit."""
     if estimate.ci_low is None or estimate.ci_high is None:
@@ -246,3 +269,43 @@ def moment(iso: str | None) -> str:
         return NONE
     text = iso.replace("T", " ").removesuffix("Z").removesuffix("+00:00")
     return f"{text.split('.')[0]} UTC"
+
+
+def simulated_label(target: TargetInfo) -> str:
+    """`SIMULATED: x25m-g2-160, seed 7`; empty for a target that is real."""
+    if not target.simulated:
+        return ""
+    model = target.sim_model or target.model or target.name
+    seed = "unknown" if target.sim_seed is None else str(target.sim_seed)
+    return f"SIMULATED: {model}, seed {seed}"
+
+
+MAX_ROWS = 500
+FOLDED_FROM = 30  # rows
+
+
+def record_table(name: str, records: Sequence[Mapping[str, object]]) -> Table:
+    """A row for each record, a column for each name in any of them."""
+    keys = list(dict.fromkeys(key for record in records for key in record))
+    columns = [Column(fact(key, 0)[0], number=_all_numbers(key, records)) for key in keys]
+    rows = [_record_row(record, keys) for record in records[:MAX_ROWS]]
+    more = f" (first {MAX_ROWS} of {len(records)})" if len(records) > MAX_ROWS else ""
+    title = fact(name, "")[0] + more
+    return Table(title, columns, rows, fold=title if len(rows) > FOLDED_FROM else "")
+
+
+def record_tables(data: Mapping[str, object]) -> Iterator[Table]:
+    """Every list of records among values, as a table."""
+    for name, value in data.items():
+        if isinstance(value, list | tuple) and value and all(isinstance(v, dict) for v in value):
+            yield record_table(name, value)
+
+
+def _all_numbers(key: str, records: Sequence[Mapping[str, object]]) -> bool:
+    """Whether all that is known of it are numbers, which stand flush right with their units."""
+    known = [record[key] for record in records if record.get(key) is not None]
+    return bool(known) and all(type(value) in (int, float) for value in known)
+
+
+def _record_row(record: Mapping[str, object], keys: Sequence[str]) -> list[Cell]:
+    return [Cell(fact(key, record[key])[1] if key in record else NONE) for key in keys]

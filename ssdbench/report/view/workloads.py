@@ -1,15 +1,14 @@
-"""The first table of a page: every workload that was planned, on the screen of the number."""
+"""The first table of a page, and which points come first or have figures of their own."""
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.result import PointResult, RunResult
-from ssdbench.report.csv import point_findings
 from ssdbench.report.metrics import percentiles_of
+from ssdbench.report.tables import point_findings
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import demanded
-from ssdbench.report.view.chosen import first_points, planned_points
+from ssdbench.report.view.capacity import demanded, wanted_plan
 from ssdbench.report.view.page import Cell, Column, Table
-from ssdbench.report.view.points import bound
-from ssdbench.stats.planning.runplan import capacity_answer
+from ssdbench.report.view.points import bound, worst_first
+from ssdbench.stats.planning.runplan import candidates, capacity_answer
 from ssdbench.units import counted
 
 MOST_ROWS = 12
@@ -86,3 +85,28 @@ def _with_only(result: RunResult, kept: PointResult) -> RunResult:
         if not stage.points or kept in stage.points
     )
     return result.model_copy(update={"stages": tuple(stages)})
+
+
+MOST_DRAWN = 20  # points with figures of their own
+
+
+def first_points(result: RunResult) -> list[PointResult]:
+    """All points, those that decide first: of the plan, then failed ones, then the others."""
+    return [*planned_points(result), *_others(result)]
+
+
+def drawn_points(result: RunResult, asked: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Names of the points with figures: those asked for, those of the plan, and failed ones."""
+    failed = [p for p in _others(result) if p.verdict == "NOT VALIDATED"]
+    names = [p.point.id for p in [*planned_points(result), *failed] if p.repeats]
+    return asked | frozenset(names[: max(MOST_DRAWN - len(asked), 0)])
+
+
+def planned_points(result: RunResult) -> list[PointResult]:
+    """The points that the plan stands on, the lowest bound first."""
+    return worst_first(candidates(result, wanted_plan(result)))
+
+
+def _others(result: RunResult) -> list[PointResult]:
+    planned = {p.point.id for p in planned_points(result)}
+    return worst_first([p for p in result.points if p.point.id not in planned])

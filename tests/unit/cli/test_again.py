@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from ssdbench.cli.again import again, as_run
-from ssdbench.cli.main import document
+from ssdbench.cli.main import as_run, document, with_options
 from ssdbench.errors import TargetRefused
 
 OPTIONS = ("--destroy", "loop:/srv/my disk.img:4096")
@@ -18,7 +17,7 @@ def called_as_ssdbench(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_users_own_words_come_back_with_what_was_missing() -> None:
-    words = again(["run", "quick", "--target", "/dev/my disk"], OPTIONS)
+    words = with_options(["run", "quick", "--target", "/dev/my disk"], OPTIONS)
 
     assert shlex.join(words).endswith(
         "run quick --target '/dev/my disk' --destroy 'loop:/srv/my disk.img:4096'"
@@ -27,7 +26,7 @@ def test_the_users_own_words_come_back_with_what_was_missing() -> None:
 
 
 def test_options_go_before_the_end_of_options() -> None:
-    words = again(["retire", "--method", "discard", "--", "-odd-"], OPTIONS)
+    words = with_options(["retire", "--method", "discard", "--", "-odd-"], OPTIONS)
 
     assert words[-4:] == [*OPTIONS, "--", "-odd-"]
 
@@ -42,7 +41,7 @@ def test_a_plan_becomes_the_run_that_checks_it() -> None:
 def test_a_module_that_was_called_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/opt/x/ssdbench/__main__.py"])
 
-    assert again(["drives"], ())[:3] == [sys.executable, "-m", "ssdbench"]
+    assert with_options(["drives"], ())[:3] == [sys.executable, "-m", "ssdbench"]
 
 
 def test_the_json_of_a_refusal_holds_the_command() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from ssdbench.cli import main
 from ssdbench.model.target import TargetKind
-from ssdbench.report.difference import verdict
+from ssdbench.report.comparison import pair_verdict
 from ssdbench.report.read import StoredRun
 from ssdbench.stats.compare import compare
 from ssdbench.stats.runcompare import Pair
@@ -55,7 +55,7 @@ def test_repeats_that_are_wholly_apart_but_few_are_not_called_equal(tmp_path: Pa
 
     def answer(first: list[float], second: list[float]) -> str:
         found = compare(first, second)
-        return verdict(Pair("p", 0, 1, (point, point), found, found.p_mann_whitney))[1]
+        return pair_verdict(Pair("p", 0, 1, (point, point), found, found.p_mann_whitney))[1]
 
     assert answer([100, 101, 102], [800, 801, 802]) == "too few repeats to tell"
     assert answer([100, 101, 102], [99, 101.5, 103]) == "no difference shown"

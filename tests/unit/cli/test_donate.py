@@ -11,9 +11,9 @@ import pytest
 from benchmarks import real_series
 from ssdbench.cli import main
 from ssdbench.engine.drivelogs import INDEX
+from ssdbench.export.donation import donation
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.target import TargetKind
-from ssdbench.report.donation import donation
 from ssdbench.report.read import StoredRun
 from ssdbench.target import ata, nvme, scsi
 from ssdbench.target.anonymous import blanked
@@ -202,7 +202,7 @@ def test_an_archive_that_would_hold_a_name_is_not_written(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last look finds what blanking missed."""
-    monkeypatch.setattr("ssdbench.report.donation.blanked", lambda name, page: page)
+    monkeypatch.setattr("ssdbench.export.donation.blanked", lambda name, page: page)
     out = tmp_path / "given.tar.gz"
 
     assert main.run(["donate", str(run), "--output", str(out)]) == 2

@@ -194,11 +194,11 @@ IN_A_QUERY = """
 import sys
 from pathlib import Path
 from ssdbench.cli import main
-from ssdbench.store import ask, parts
+from ssdbench.export import query, store
 def asked(*_):
-    made = ask._views
-    ask._views = lambda *words: print("begun", flush=True) or made(*words)
-    ask.ask(parts.Store(Path(sys.argv[1])), "SELECT count(*) FROM range(1000000000000) "
+    made = query._views
+    query._views = lambda *words: print("begun", flush=True) or made(*words)
+    query.ask(store.Store(Path(sys.argv[1])), "SELECT count(*) FROM range(1000000000000) "
             "WHERE range % 7 = 3")
 main._invoke = asked
 main.main(["none"])

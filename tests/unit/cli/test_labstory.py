@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.cli import labstory
-from ssdbench.cli.labstory import Steps, Words
+from ssdbench.cli import lab
+from ssdbench.cli.lab import GuestOutput, Steps
 from ssdbench.lab.kept import KeptRun
 
 
 def test_a_long_step_says_that_it_goes_on_until_the_command_speaks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(labstory, "LINE_EVERY_S", 0.02)
+    monkeypatch.setattr(lab, "LINE_EVERY_S", 0.02)
     shared = tmp_path / "share" / "job"
     (shared / "1").mkdir(parents=True)
     (tmp_path / "console").write_bytes(b"booted\n")
@@ -24,7 +24,7 @@ def test_a_long_step_says_that_it_goes_on_until_the_command_speaks(
     monkeypatch.setattr(sys, "stdout", TextIOWrapper(out))
 
     with Steps("lab") as steps, KeptRun(tmp_path) as run:
-        words = Words(steps, run, kept)
+        words = GuestOutput(steps, run, kept)
         logging.getLogger("ssdbench.lab.archive").info("downloading %s", "a kernel")
         said, deadline = "", time.monotonic() + 30
         while said.count("a kernel … ") < 2 and time.monotonic() < deadline:
@@ -59,7 +59,7 @@ def test_words_for_a_stream_that_is_closed_go_nowhere(
         (tmp_path / "share/job/1" / name).write_bytes(b"said\n")
 
     with Steps("lab") as steps, KeptRun(tmp_path) as run:
-        Words(steps, run, None).look(tmp_path / "share/job")
+        GuestOutput(steps, run, None).look(tmp_path / "share/job")
 
     (open_one,) = out.keys() - {closed}
     assert out[open_one].getvalue().endswith(b"said\n")
@@ -71,7 +71,7 @@ def test_the_console_of_a_second_boot_follows_that_of_the_first(
 ) -> None:
     shared, console, kept = tmp_path / "share" / "job", tmp_path / "console", BytesIO()
     with Steps("lab") as steps, KeptRun(tmp_path) as run:
-        words = Words(steps, run, kept)
+        words = GuestOutput(steps, run, kept)
         for said in (b"a boot that failed\n", b"", b"the second\n"):
             console.write_bytes(said)
             words.look(shared)
@@ -83,11 +83,11 @@ def test_the_first_line_is_said_before_what_does_the_work_is_imported(tmp_path: 
     """Which takes seconds on a busy host."""
     program = (
         "import sys\n"
-        "from ssdbench.cli import labstory\n"
+        "from ssdbench.cli import lab\n"
         "from ssdbench.cli.main import run\n"
         "def tell(text):\n"
         "    print(text, 'ssdbench.lab.session' in sys.modules, 'numpy' in sys.modules)\n"
-        "labstory.tell = tell\n"
+        "lab.tell = tell\n"
         "run(['lab', 'run', '--', 'true'])\n"
     )
     (tmp_path / "file").touch()
@@ -115,7 +115,7 @@ def test_a_pipe_or_link_in_place_of_the_output_is_told_and_hangs_nothing(
         (said / "stdout").symlink_to("/etc/passwd")
 
     with Steps("lab") as steps, KeptRun(tmp_path) as run:
-        words = Words(steps, run, None)
+        words = GuestOutput(steps, run, None)
         for _ in range(2):
             words.look(said.parent)
 
@@ -127,14 +127,14 @@ def test_a_pipe_or_link_in_place_of_the_output_is_told_and_hangs_nothing(
 def test_output_without_end_is_cut_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(labstory, "MOST_BYTES", 3 << 20)
+    monkeypatch.setattr(lab, "MOST_BYTES", 3 << 20)
     said = tmp_path / "share" / "job" / "1"
     said.mkdir(parents=True)
     with (said / "stdout").open("wb") as file:
         file.truncate(1 << 40)
 
     with Steps("lab") as steps, KeptRun(tmp_path) as run:
-        words = Words(steps, run, None, shown=False)
+        words = GuestOutput(steps, run, None, shown=False)
         words.look(said.parent)
         words.look(said.parent)
         kept = run.path / "stdout"

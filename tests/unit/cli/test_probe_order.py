@@ -1,4 +1,4 @@
-from ssdbench.cli.probe import PROBES
+from ssdbench.cli.inside import PROBES
 from ssdbench.model.profile.inside import ProbeName
 from ssdbench.stages.probe import PROBES as CATALOGUE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from ssdbench.cli.run import command
+from ssdbench.cli.run import run
 from ssdbench.fleet.inventory import read_fleet
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -44,7 +44,7 @@ def test_a_name_that_a_drive_chose_is_one_word_for_the_far_shell(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["ssh.sh", "slurm.sh", "ansible.yaml", "kubernetes.yaml"])
 def test_an_example_gives_options_of_run(name: str) -> None:
-    known = {option for parameter in command.params for option in parameter.opts}
+    known = {option for parameter in run.params for option in parameter.opts}
     text = re.sub(r"#.*", "", (EXAMPLES / name).read_text())
     given = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ssdbench.model.inside import BlockSizeFound
-from ssdbench.report.view.blocksize import buffer
+from ssdbench.report.view.inside import buffer
 from ssdbench.units import KIB
 from tests.support.builders import a_small_run, a_target
 

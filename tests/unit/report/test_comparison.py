@@ -5,8 +5,8 @@ from pathlib import Path
 
 from ssdbench.model.finding import Code
 from ssdbench.model.result import RunResult
+from ssdbench.report.comparison import _side_by_side
 from ssdbench.report.figures import LinesFigure
-from ssdbench.report.sidebyside import sections
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Plots, Section, Table
 from ssdbench.stats.runcompare import compared
@@ -18,7 +18,7 @@ STARTED = "2026-01-0{}T00:00:00+00:00"
 def a_series(directory: Path, moving: Sequence[int]) -> dict[str, Section]:
     """The sections of three runs of one drive; the first points of some were still moving."""
     results = [a_run(directory, number, moving) for number in range(3)]
-    return {section.id: section for section in sections(results, compared(results))}
+    return {section.id: section for section in _side_by_side(results, compared(results))}
 
 
 def a_run(directory: Path, number: int, moving: Sequence[int]) -> RunResult:

@@ -17,7 +17,7 @@ from ssdbench.report.figures import (
 from ssdbench.report.plots import points
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.read import Seconds
-from ssdbench.report.view.stretch import worst_minute
+from ssdbench.report.view.steady import worst_minute
 
 TICKS = ((1.0, "one"), (2.0, "two"))
 LINES = LinesFigure((Line("a <b> & $c$", (1.0, 2.0), (3.0, 4.0)),), "x", "IOPS", TICKS)

@@ -14,8 +14,8 @@ import pytest
 
 from ssdbench.cli.main import run
 from ssdbench.report import render
-from ssdbench.report.csv import csv_bytes, summary_table
 from ssdbench.report.read import StoredRun
+from ssdbench.report.tables import csv_bytes, summary_table
 from tests.support.builders import StoredRunBuilder, a_full_run, a_small_run, a_target
 from tests.support.pages import without_script
 

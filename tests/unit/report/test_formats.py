@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ssdbench.cli import main
-from ssdbench.report.ocptv import ocptv
-from ssdbench.report.openmetrics import openmetrics
+from ssdbench.export.ocptv import ocptv
+from ssdbench.export.openmetrics import openmetrics
 from tests.support.builders import StoredRunBuilder, a_full_run, a_target
 from tests.support.documents import checked
 

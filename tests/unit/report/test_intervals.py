@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssdbench.report import intervals
 from ssdbench.report.read import Seconds, StoredRun
+from ssdbench.report.view import pointlatency
 from ssdbench.stats.histogram import BINS, bin_of
 from tests.support.builders import StoredRunBuilder
 
@@ -51,7 +51,7 @@ def test_a_slow_second_is_seen_in_its_part_and_settling_is_left_out(run: StoredR
     put(run, "00-measure_clat_hist.1.log.gz", a_log(1, {2: SLOW_NS, 7: SLOW_NS}))
     put(run, "00-measure_clat_hist.2.log", a_log(1, {}))
 
-    parts = intervals.within(run, REPEAT, ("write", "read"), most=3)
+    parts = pointlatency.latencies_within(run, REPEAT, ("write", "read"), most=3)
 
     assert [end for end, _ in parts["write"]] == [2, 4, 6]
     assert [part.n for _, part in parts["write"]] == [4 * PER_SECOND] * 3  # two threads
@@ -64,7 +64,7 @@ def test_a_packed_log_beside_its_plain_one_is_not_counted_again(run: StoredRun) 
     put(run, "00-measure_clat_hist.1.log", a_log(0, {}))
     put(run, "00-measure_clat_hist.1.log.gz", a_log(0, {}))
 
-    parts = intervals.within(run, REPEAT, ("read",), most=1)
+    parts = pointlatency.latencies_within(run, REPEAT, ("read",), most=1)
 
     assert [part.n for _, part in parts["read"]] == [COUNTED_S * PER_SECOND]
 
@@ -83,18 +83,18 @@ def test_a_damaged_log_gives_no_figure_of_half_of_the_threads(run: StoredRun, da
         }[damage]
     )
 
-    assert intervals.within(run, REPEAT, ("write",), most=3) == {}
+    assert pointlatency.latencies_within(run, REPEAT, ("write",), most=3) == {}
     assert run.missing == [f"{REPEAT}/fio (a histogram log is damaged or too long)"]
 
 
 def test_what_unpacks_without_end_is_not_read(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intervals, "MOST_BYTES", 1000)
+    monkeypatch.setattr(pointlatency, "MOST_BYTES", 1000)
     put(run, "00-measure_clat_hist.1.log.gz", "0" * 1001)
 
-    assert intervals.within(run, REPEAT, ("write",), most=3) == {}
+    assert pointlatency.latencies_within(run, REPEAT, ("write",), most=3) == {}
 
 
 def test_a_repeat_without_logs_has_no_parts(run: StoredRun) -> None:
-    assert intervals.within(run, REPEAT, ("write",), most=3) == {"write": []}
+    assert pointlatency.latencies_within(run, REPEAT, ("write",), most=3) == {"write": []}

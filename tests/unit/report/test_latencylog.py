@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ssdbench.cli.latencies import command
+from ssdbench.cli.traces import latencies as command
 from ssdbench.errors import UsageError
 from ssdbench.report.latencylog import latencies
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram

@@ -1,7 +1,7 @@
 """Medians of an experiment over the host: each start's range and disturbance stay visible."""
 
 from ssdbench.model.found import Median, ThreadsMedian
-from ssdbench.report.view.medians import BY_THREADS, table
+from ssdbench.report.view.trials import BY_THREADS, median_table
 
 MEDIAN = Median(
     workload="random write",
@@ -20,7 +20,7 @@ def changed(**changes: object) -> Median:
 
 
 def test_a_median_stands_beside_the_least_and_the_most_of_its_starts() -> None:
-    (made,) = table([MEDIAN])
+    (made,) = median_table([MEDIAN])
 
     assert made.caption == "Medians of 3 starts, with the least and the most rate"
     assert [column.title for column in made.columns] == [
@@ -33,39 +33,39 @@ def test_a_median_stands_beside_the_least_and_the_most_of_its_starts() -> None:
 
 
 def test_disturbed_starts_are_counted_where_there_are_any_and_in_every_row() -> None:
-    (made,) = table([changed(disturbed=2), changed(variant="none")])
+    (made,) = median_table([changed(disturbed=2), changed(variant="none")])
 
     assert made.columns[-1].title == "Disturbed"
     assert [row[-1].text for row in made.rows] == ["2 of 3", "0 of 3"]
 
 
 def test_starts_that_differ_in_number_have_a_column() -> None:
-    (made,) = table([MEDIAN, changed(repeats=2)])
+    (made,) = median_table([MEDIAN, changed(repeats=2)])
 
     assert made.columns[2].title == "Starts"
     assert [row[2].text for row in made.rows] == ["3", "2"]
 
 
 def test_a_single_start_has_no_range_and_is_no_median() -> None:
-    (made,) = table([changed(repeats=1)])
+    (made,) = median_table([changed(repeats=1)])
 
     assert made.caption == "One start each"
     assert "Least – most" not in [column.title for column in made.columns]
 
 
 def test_what_only_some_rows_have_is_a_dash_in_the_others() -> None:
-    (made,) = table([MEDIAN, changed(lat_p50_ns=None, variant="none", iops_per_watt=12.0)])
+    (made,) = median_table([MEDIAN, changed(lat_p50_ns=None, variant="none", iops_per_watt=12.0)])
 
     shown = {c.title: cell.text for c, cell in zip(made.columns, made.rows[1], strict=True)}
     assert (shown["p50"], shown["I/Os per joule"]) == ("–", "12")
 
 
 def test_a_stage_that_compares_nothing_has_no_such_table() -> None:
-    assert list(table([])) == []
+    assert list(median_table([])) == []
 
 
 def test_what_a_probe_told_has_columns_by_its_own_names() -> None:
-    (made,) = table([changed(more={"device_ns": 8_000.0, "requests": 1200.0})])
+    (made,) = median_table([changed(more={"device_ns": 8_000.0, "requests": 1200.0})])
 
     shown = {c.title: cell.text for c, cell in zip(made.columns, made.rows[0], strict=True)}
     assert (shown["Device"], shown["Requests"]) == ("8 us", "1,200")
@@ -75,7 +75,7 @@ def test_threads_on_a_file_system_have_columns_of_their_own() -> None:
     own = {"file_system": "ext4", "state": "aged", "threads": 16, "direction": "read"}
     median = ThreadsMedian.model_validate(MEDIAN.model_dump() | own)
 
-    (made,) = table([median], BY_THREADS)
+    (made,) = median_table([median], BY_THREADS)
 
     titles = [column.title for column in made.columns]
     assert titles[-4:] == ["File system", "State", "Threads", "Direction"]

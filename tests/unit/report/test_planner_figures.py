@@ -14,7 +14,7 @@ from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import RunResult, SteadyVerdict
 from ssdbench.report.figures import LinesFigure
 from ssdbench.report.plots import canvas
-from ssdbench.report.view import rates, ruleband
+from ssdbench.report.view import rates, steady
 from ssdbench.report.view.pointlatency import _bars
 from ssdbench.stats.histogram import Histogram
 from tests.support.builders import StoredRunBuilder
@@ -161,15 +161,15 @@ def test_a_window_shows_the_band_of_its_own_rule(
     verdict: SteadyVerdict, words: str, ends: tuple[float, float]
 ) -> None:
     """Values that are apart by just what a rule allows lie on the ends of its band."""
-    found = ruleband.band(verdict)
+    found = steady.band(verdict)
 
     assert found is not None
     assert (found.words, found.low, found.high) == (words, *map(pytest.approx, ends))
 
 
 def test_a_rule_without_a_limit_on_values_has_no_band() -> None:
-    assert ruleband.band(judged("fio-iops-slope", (1.0, 2.0), slope_percent_per_sample=0.3)) is None
-    assert ruleband.band(judged("pss", (), pairs=0.1)) is None
+    assert steady.band(judged("fio-iops-slope", (1.0, 2.0), slope_percent_per_sample=0.3)) is None
+    assert steady.band(judged("pss", (), pairs=0.1)) is None
 
 
 def test_the_window_on_the_page_names_the_rule_on_band_and_fit(full_run: Full) -> None:

@@ -9,8 +9,8 @@ import pytest
 from ssdbench.model.finding import Code
 from ssdbench.model.point import StreamResult
 from ssdbench.report import render
-from ssdbench.report.comparisoncsv import COMPARISON_TYPES
-from ssdbench.report.csv import (
+from ssdbench.report.comparison import COMPARISON_TYPES
+from ssdbench.report.tables import (
     ARTIFACT_TYPES,
     RESULT_TYPES,
     SHARED_TYPES,

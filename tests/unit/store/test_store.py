@@ -12,10 +12,10 @@ import pytest
 
 from ssdbench.cli.main import run
 from ssdbench.errors import UsageError
+from ssdbench.export import query
+from ssdbench.export import store as store_module
+from ssdbench.export.store import Store, added
 from ssdbench.report.read import StoredRun
-from ssdbench.store import ask, parts, write
-from ssdbench.store.parts import Store
-from ssdbench.store.tables import added
 from tests.support.documents import checked
 from tests.support.lots import PLANTED_IOPS, a_lot
 
@@ -50,7 +50,7 @@ def store(kept: Path, tmp_path: Path) -> Path:
 
 
 def one(store: Path, sql: str) -> tuple[object, ...]:
-    return ask.ask(Store.open(store), sql).rows[0]
+    return query.ask(Store.open(store), sql).rows[0]
 
 
 def test_what_was_added_is_answered_also_after_compaction(
@@ -118,12 +118,12 @@ def test_what_a_writer_left_half_counts_for_nothing_and_goes(store: Path, lot: l
     part = Store.open(store).parts()[0].path
     shutil.copytree(part, part.with_name(".0123456789abcdef.draft"))
 
-    answer = ask.ask(Store.open(store), "SELECT count(*) FROM drives")
+    answer = query.ask(Store.open(store), "SELECT count(*) FROM drives")
     assert answer.rows == ((3,),)
     assert "was never finished" in answer.notes[0]
-    assert ask.check(Store.open(store)) != []
+    assert query.check(Store.open(store)) != []
     assert run(["store", "add", str(store), str(lot[0])]) == 0
-    assert ask.check(Store.open(store)) == []
+    assert query.check(Store.open(store)) == []
 
 
 def test_a_writer_that_is_interrupted_leaves_nothing_half(
@@ -132,11 +132,11 @@ def test_a_writer_that_is_interrupted_leaves_nothing_half(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(write, "_copy", stop)
+    monkeypatch.setattr(store_module, "_copy", stop)
     with pytest.raises(KeyboardInterrupt):
-        write.compact(Store.open(store))
+        store_module.compact(Store.open(store))
 
-    assert ask.check(Store.open(store)) == []
+    assert query.check(Store.open(store)) == []
 
 
 def test_a_compaction_that_was_cut_before_it_removed_the_old_counts_once(
@@ -144,11 +144,11 @@ def test_a_compaction_that_was_cut_before_it_removed_the_old_counts_once(
 ) -> None:
     with monkeypatch.context() as cut:
         cut.setattr("shutil.rmtree", lambda path: None)
-        write.compact(Store.open(store))
+        store_module.compact(Store.open(store))
 
     assert len(list(store.rglob("part.json"))) == 3
     assert one(store, "SELECT count(*) FROM drives") == (3,)
-    write.compact(Store.open(store))
+    store_module.compact(Store.open(store))
     assert len(list(store.rglob("part.json"))) == 1
 
 
@@ -158,8 +158,8 @@ def test_a_store_below_any_name_is_read_and_no_neighbour_of_it(store: Path, tmp_
     store.rename(odd)
 
     assert one(odd, "SELECT count(*) FROM drives") == (3,)
-    assert ask.check(Store.open(odd)) == []
-    assert write.compact(Store.open(odd)) == 1
+    assert query.check(Store.open(odd)) == []
+    assert store_module.compact(Store.open(odd)) == 1
     assert one(odd, "SELECT count(*) FROM drives") == (3,)
 
 
@@ -170,7 +170,7 @@ def test_a_directory_that_no_store_makes_is_told(name: str, store: Path, tmp_pat
     (month.parent / name).symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(UsageError, match="no directory that a store makes"):
-        ask.ask(Store.open(store), "SELECT 1")
+        query.ask(Store.open(store), "SELECT 1")
 
 
 def test_no_part_goes_where_a_link_leads_or_a_damaged_time_says(
@@ -185,11 +185,11 @@ def test_no_part_goes_where_a_link_leads_or_a_damaged_time_says(
     (new.directory / slug).symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(UsageError, match="no directory that a store makes"):
-        write.add(new, [one_more])
+        store_module.add(new, [one_more])
     (new.directory / slug).unlink()
     run_of_lot.result = run_of_lot.result.model_copy(update={"started_at": "/../../x"})
     with pytest.raises(UsageError, match="is no month"):
-        write.add(new, [one_more])
+        store_module.add(new, [one_more])
     assert not list((tmp_path / "elsewhere").iterdir())
     assert [path.name for path in new.directory.iterdir() if path.name[0] != "."] == ["store.json"]
 
@@ -200,7 +200,7 @@ def test_a_table_that_is_none_is_a_sentence_though_its_hash_is_right(
     part = Store.open(store).parts()[0].path
     (part / "points.parquet").write_bytes(b"no table")
     about = json.loads((part / "part.json").read_text())
-    about["files"]["points.parquet"] = parts._hash(part / "points.parquet")
+    about["files"]["points.parquet"] = store_module._hash(part / "points.parquet")
     (part / "part.json").write_text(json.dumps(about))
 
     assert run(["store", "check", str(store)]) == 1
@@ -218,7 +218,7 @@ def test_rows_of_a_run_that_nothing_proves_are_told_though_all_hashes_are_right(
     runs["runs"][0]["run_id"] = "another"
     (part / "runs.json").write_text(json.dumps(runs))
     about = json.loads((part / "part.json").read_text())
-    about["files"]["runs.json"] = parts._hash(part / "runs.json")
+    about["files"]["runs.json"] = store_module._hash(part / "runs.json")
     (part / "part.json").write_text(json.dumps(about))
 
     assert run(["store", "check", str(store)]) == 1
@@ -245,14 +245,14 @@ def test_rows_of_a_run_that_nothing_proves_are_told_though_all_hashes_are_right(
 )
 def test_a_query_reaches_the_tables_and_nothing_else(kept: Path, sql: str) -> None:
     with pytest.raises(UsageError, match=r"cannot be answered|one SELECT"):
-        ask.ask(Store.open(kept), sql)
+        query.ask(Store.open(kept), sql)
 
 
 def test_nothing_that_a_query_is_confined_by_can_be_set_again(kept: Path) -> None:
     names = ("enable_external_access", "lock_configuration", "memory_limit")
     shown = ", ".join(f"current_setting('{name}')" for name in names)
 
-    (row,) = ask.ask(Store.open(kept), f"SELECT {shown}").rows
+    (row,) = query.ask(Store.open(kept), f"SELECT {shown}").rows
 
     assert row[:2] == (False, True) and row[2] == "476.8 MiB"  # 900 MB
 
@@ -290,14 +290,14 @@ def test_runs_of_another_method_are_left_out_and_said_so(store: Path, tmp_path: 
     (result,) = whole(a_lot(tmp_path / "new", [1.0], method=7))
     other = StoredRun.open(result)
     other.result = other.result.model_copy(update={"run_id": "newer", "method": 7})
-    write.add(Store.open(store), [added(other)])
+    store_module.add(Store.open(store), [added(other)])
 
-    answer = ask.ask(Store.open(store), "SELECT count(*) FROM drives")
+    answer = query.ask(Store.open(store), "SELECT count(*) FROM drives")
     assert (answer.rows, answer.method) == (((1,),), 7)
     assert answer.notes == ("left out: 3 runs of method 1; --method asks for them",)
-    assert ask.ask(Store.open(store), "SELECT count(*) FROM drives", method=1).rows == ((3,),)
+    assert query.ask(Store.open(store), "SELECT count(*) FROM drives", method=1).rows == ((3,),)
     with pytest.raises(UsageError, match="no run of method 3"):
-        ask.ask(Store.open(store), "SELECT 1", method=3)
+        query.ask(Store.open(store), "SELECT 1", method=3)
 
 
 def test_a_store_of_an_older_version_lacks_a_column_and_is_still_read(store: Path) -> None:
@@ -313,12 +313,12 @@ def test_a_store_of_an_older_version_lacks_a_column_and_is_still_read(store: Pat
         )
     Path(f"{path}.new").replace(path)
     about = json.loads((part.path / "part.json").read_text())
-    about["files"]["repeats.parquet"] = parts._hash(path)
+    about["files"]["repeats.parquet"] = store_module._hash(path)
     (part.path / "part.json").write_text(json.dumps(about))
 
     total, named = one(store, "SELECT count(*), count(identity) FROM repeats")
     assert 0 < named < total  # type: ignore[operator]
-    write.compact(Store.open(store))
+    store_module.compact(Store.open(store))
     assert one(store, "SELECT count(*), count(identity) FROM repeats") == (total, named)
 
 
@@ -328,7 +328,7 @@ def test_another_result_under_a_known_name_is_refused(store: Path, lot: list[Pat
     changed = type(one_more)(forged, "0" * 64, one_more.manifest_sha256)
 
     with pytest.raises(UsageError, match="with another result"):
-        write.add(Store.open(store), [changed])
+        store_module.add(Store.open(store), [changed])
     assert len(Store.open(store).parts()) == 2
 
 

@@ -1,4 +1,4 @@
-"""The write cliff: what writing does to the rate, from the first second to steady state."""
+"""Purge and preconditioning on the page: what the drive reported, the rate over bytes written."""
 
 from collections.abc import Iterator
 from itertools import takewhile
@@ -7,17 +7,69 @@ import numpy as np
 
 from ssdbench.model.found import FillDone, PurgeDone, WarmUp
 from ssdbench.model.result import RunResult, StageResult
-from ssdbench.report.figures import CliffFigure, Floats, Trace, thinned
+from ssdbench.report.figures import CliffFigure, Floats, SeriesFigure, Trace, thinned
 from ssdbench.report.read import Seconds, StoredRun
-from ssdbench.report.view.page import Plot, Plots
+from ssdbench.report.view import words
+from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose
 from ssdbench.units import format_figure, format_rate
+
+
+def purge_blocks(found: PurgeDone) -> Iterator[Block]:
+    """What was done, and what the drive said before and after."""
+    items = [("done", found.done)] if found.done else []
+    items += [(f"before: {name}", value) for name, value in found.before.items()]
+    items += [(f"after: {name}", value) for name, value in found.after.items()]
+    if items:
+        yield Facts("In numbers", [words.fact(name, value) for name, value in items])
+
+
+LEAD = (
+    "Before anything is measured, the whole drive is written, so that no fresh flash makes it look "
+    "faster than it will be."
+)
+
+
+def fill_blocks(run: StoredRun, stage: StageResult, found: FillDone) -> Iterator[Block]:
+    """Lead, figure, and the counts."""
+    yield Prose(LEAD)
+    shown = any(stage is one for one in covered(run.result))
+    if not shown and (plot := _fill_plot(run, stage, found)) is not None:
+        yield Plots([plot], wide=True)
+    counts = found.model_dump(exclude={"kind", "seconds_csv"}, exclude_none=True)
+    if found.planned_bytes:
+        yield Facts("In numbers", [words.fact(name, value) for name, value in counts.items()])
+
+
+def _fill_plot(run: StoredRun, stage: StageResult, found: FillDone) -> Plot | None:
+    seconds = run.seconds(found.seconds_csv[0]) if found.seconds_csv else None
+    if seconds is None or len(seconds.t_s) < 2:
+        return None
+    size = max(run.result.target.size_bytes, 1)
+    fills = np.cumsum(seconds.write_bytes) / size
+    rate = seconds.rate("B/s")
+    low, last = float(rate.min()), float(np.median(rate[-max(len(rate) // 20, 1) :]))
+    whole = [float(n) for n in range(1, int(fills[-1] * 1.0001) + 1)]
+    return Plot(
+        name=f"fill-{stage.name}",
+        title="Throughput while filling",
+        caption=f"Over {fills[-1]:.2f} drive fills; each bin from its slowest to its fastest "
+        f"second. Slowest second {format_rate(low)}, towards the end {format_rate(last)}.",
+        alt=f"Write throughput over {fills[-1]:.2f} drive fills, at the end {format_rate(last)}.",
+        figure=SeriesFigure(
+            trace=thinned(fills, rate / 1e6),
+            x_label="drive fills written",
+            y_label="MB/s",
+            marks=tuple((n, f"fill {n:.0f}") for n in whole if n < fills[-1] * 0.995),
+        ),
+    )
+
 
 LEAST_FILLS = 1e-4  # where the log axis begins at the latest
 FIRST_S = 20  # seconds that tell where the rate began
 LAST_PART = 20  # the last twentieth tells where it ended
 
 
-def blocks(run: StoredRun) -> Iterator[Plots]:
+def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
     """One figure over all that was written before the drive was judged; none without such."""
     parts = list(_parts(run))
     if not parts:
@@ -28,7 +80,7 @@ def blocks(run: StoredRun) -> Iterator[Plots]:
     if len(fills) < 2 or not 0 < fills[-1] < np.inf:
         return
     first, last = _median(rate[:FIRST_S]), _median(rate[-max(len(rate) // LAST_PART, 1) :])
-    yield Plots([_plot(parts, fills, rate, first, last)], wide=True)
+    yield Plots([_cliff_plot(parts, fills, rate, first, last)], wide=True)
 
 
 def _parts(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
@@ -62,7 +114,7 @@ def _median(rate: Floats) -> float:
     return float(np.median(rate))
 
 
-def _plot(
+def _cliff_plot(
     parts: list[tuple[str, Seconds]], fills: Floats, rate: Floats, first: float, last: float
 ) -> Plot:
     marks: list[tuple[float, str]] = []

@@ -1,6 +1,6 @@
-"""A stored run as tidy tables: one row per point, repeat and metric, and one row per point.
+"""A stored run as tables: one row per point, repeat and metric, and one row per point.
 
-Both tables say in every row whether the target was simulated, and why a number is not validated.
+Every row says whether the target was simulated, and why a number is not validated.
 """
 
 import csv
@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ssdbench.foreign import cell
@@ -21,15 +22,17 @@ from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, Repeat, RunResult, StageResult, SteadyVerdict
 from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
-from ssdbench.report.label import simulated_label
 from ssdbench.report.metrics import MOVING, direction, percentiles_of, published_bound, whole
+from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import demanded
+from ssdbench.report.view.words import simulated_label
 from ssdbench.stats.bounds.point import without_bound
 from ssdbench.stats.planning.runplan import capacity_answer
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 # Both tables begin with these, under one name and one type; docs/tables.md says what each means.
 SHARED_TYPES = {
@@ -516,3 +519,31 @@ def _slow_changes(point: PointResult) -> Row:
         "unseen_drift_per_fill_percent": None if fill is None else 100 * fill,
         "unseen_drift_per_day_percent": None if day is None else 100 * day,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRun:
+    """What a run holds; docs/tables.md describes the columns of its tables."""
+
+    directory: Path
+    result: RunResult
+
+    @property
+    def results(self) -> "pd.DataFrame":
+        """One row per point, repeat and metric, as in results.csv."""
+        return results_table(self.result).frame()
+
+    @property
+    def summary(self) -> "pd.DataFrame":
+        """One row per point, as in summary.csv."""
+        return summary_table(self.result).frame()
+
+    @property
+    def artifacts(self) -> "pd.DataFrame":
+        """The files behind each number, as in artifacts.csv."""
+        return artifacts_table(self.result).frame()
+
+
+def opened(path: Path) -> OpenedRun:
+    """Open a run directory. Raises UsageError when it has no result that this version reads."""
+    return OpenedRun(path, StoredRun.open(path).result)

@@ -12,8 +12,8 @@ from typing import Any
 from ssdbench.model.finding import Severity
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult, StageResult, Verdict
-from ssdbench.report.csv import reasons
 from ssdbench.report.metrics import published_bound
+from ssdbench.report.tables import reasons
 from ssdbench.units import parse_moment
 
 DRIVE = "drive"  # the identity of the only piece of hardware

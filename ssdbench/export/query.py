@@ -7,10 +7,17 @@ from sys import getsizeof
 from typing import Any
 
 from ssdbench.errors import UsageError
+from ssdbench.export.store import (
+    SQL_TYPES,
+    TABLES,
+    Origin,
+    Part,
+    Store,
+    readable,
+    require_whole,
+    selected,
+)
 from ssdbench.report.database import connection, fetched, heeding, pattern, quoted
-from ssdbench.store.parts import Origin, Part, Store, require_whole
-from ssdbench.store.tables import TABLES
-from ssdbench.store.write import SQL_TYPES, readable, selected
 from ssdbench.units import counted, format_size
 
 # A query takes at most 900 MB: this of private memory, some 70 MB of DuckDB's and Python's pages.

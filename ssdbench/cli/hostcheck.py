@@ -1,4 +1,4 @@
-"""`ssdbench check`."""
+"""`ssdbench check` and `ssdbench restore`: what this host lacks, and what a run left changed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +10,11 @@ from ssdbench.cli.options import json_option, targets
 from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:
-    from ssdbench.cli.documents.machine import Checked
+    from ssdbench.cli.documents.machine import Checked, SettingChange
     from ssdbench.engine.preflight import HostState, Requirement
     from ssdbench.model.target import TargetInfo
+    from ssdbench.tuning.journal import Change
+
 
 PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 
@@ -20,7 +22,7 @@ PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 @click.command("check")
 @click.argument("target", required=False, shell_complete=targets)
 @json_option
-def command(target: str | None, as_json: bool) -> int:
+def check(target: str | None, as_json: bool) -> int:
     """Say what is missing or noisy on this host, for TARGET or for any.
 
     Without a TARGET also which programs each command lacks, and what installs them.
@@ -42,7 +44,7 @@ def command(target: str | None, as_json: bool) -> int:
             answer(_line(requirement))
         if info:
             answer("")
-            for name, value in _told(info).items():
+            for name, value in _target_facts(info).items():
                 answer(f"{name}: {value}")
         else:
             answer("")
@@ -52,7 +54,7 @@ def command(target: str | None, as_json: bool) -> int:
     return 4 if missing else 0
 
 
-def _told(info: "TargetInfo") -> dict[str, str]:
+def _target_facts(info: "TargetInfo") -> dict[str, str]:
     """What a target is, for people; empty values are left out."""
     from ssdbench.units import format_capacity
 
@@ -142,3 +144,64 @@ def _fio() -> tuple[str | None, frozenset[str], str]:
     text = ".".join(str(number) for number in version)
     fault = f"fio {text} is too old" if version < OLDEST else ""
     return text, engines, fault
+
+
+NOTHING = "nothing"
+
+
+@click.command("restore")
+@click.option(
+    "--forget",
+    metavar="ID",
+    help="First forget the changed settings of a drive that is gone for good.",
+)
+@json_option
+def restore(forget: str | None, as_json: bool) -> None:
+    """Restore host and drive settings that a killed run left changed.
+
+    After a reboot only settings that survive a reboot are restored. Settings of a run that is still
+    at work are not touched. A drive that an ATA erase left with its password is unlocked. What
+    --forget drops is written, with the old value, to forgotten.log beside the journals. If a run
+    changed the LBA format of a drive, the command that changes it back is shown: it erases the
+    drive.
+    """
+    from ssdbench.cli.documents.machine import Restored
+    from ssdbench.engine.hostsettings import give_up, restore
+    from ssdbench.engine.lbaformats import changed
+
+    given_up = give_up(forget) if forget is not None else []
+    if not as_json:  # told even when something else cannot be put back
+        for change in given_up:
+            was = change.was or NOTHING
+            answer(f"{change.drive} {change.attribute}: forgotten (it was {was})")
+    changes, lasting = restore(), changed()
+    if as_json:
+        document(
+            Restored(
+                restored=tuple(_setting_change(change) for change in changes),
+                forgotten=tuple(_setting_change(change) for change in given_up),
+                lasting=tuple(drive.sentence for drive in lasting),
+            )
+        )
+        return
+    for change in changes:
+        where = f"{change.drive} " if change.drive else ""
+        was, wanted = change.was or NOTHING, change.wanted or NOTHING
+        answer(f"{where}{change.attribute}: restored to {was} (was {wanted})")
+    for drive in lasting:
+        answer(drive.sentence)
+    if not changes and not given_up and not lasting:
+        answer("there is nothing to restore: no run left a setting changed")
+
+
+def _setting_change(change: "Change") -> "SettingChange":
+    from ssdbench.cli.documents.machine import SettingChange
+
+    return SettingChange(
+        backend=str(change.backend),
+        attribute=change.attribute,
+        drive=change.drive,
+        was=change.was,
+        wanted=change.wanted,
+        reason=change.reason,
+    )

@@ -1,5 +1,0 @@
-"""`ssdbench query`."""
-
-from ssdbench.cli.store import query as command
-
-__all__ = ["command"]

@@ -1,0 +1,625 @@
+"""A store of results: a directory of Parquet files that runs are added to (docs/store.md).
+
+    store.json                              the version of the store's format
+    model=PM9A3/month=2026-11/PART/         what one `store add` added for one model and month
+        drives.parquet points.parquet repeats.parquet findings.parquet
+        runs.json                           its runs, with the hashes of their files
+        part.json                           the hashes of all these; part.json.sig signs them
+
+A part is written under a name that begins with a dot and then renamed, so it is there as a whole or
+not at all, and it is never changed afterwards. Compaction writes one part in place of several;
+until the old ones are removed, the new one names them.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from ssdbench.errors import CommandFailed, UsageError
+from ssdbench.foreign import json_object, plain, read_regular
+from ssdbench.host import command
+from ssdbench.host.files import make_directory, sync_directory, write_atomic
+from ssdbench.host.lock import waiting
+from ssdbench.model.result import RunResult
+from ssdbench.model.rundirectory import MANIFEST, RESULT
+from ssdbench.report.database import connection, fetched, heeding, pattern, quoted
+from ssdbench.report.read import StoredRun
+from ssdbench.report.tables import (
+    RESULT_TYPES,
+    SUMMARY_TYPES,
+    Row,
+    Tidy,
+    point_findings,
+    results_table,
+    summary_table,
+)
+
+FORM = 1
+STORE, PART, RUNS, SIGNATURE = "store.json", "part.json", "runs.json", "part.json.sig"
+_DRAFT = re.compile(r"\.[0-9a-f]{16}\.draft")
+# Names as `Store.write` gives them.
+_MODEL = re.compile(r"model=[A-Za-z0-9._-]+")
+_MONTH = re.compile(r"month=[0-9]{4}-[0-9]{2}")
+_PART = re.compile(rf"[0-9a-f]{{16}}|{_DRAFT.pattern}")
+MOST_PARTS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A run in a part: its files' hashes, and who signed it."""
+
+    run_id: str
+    result_sha256: str
+    manifest_sha256: str
+    method: int
+    signed_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part as its part.json has it."""
+
+    path: Path
+    model: str
+    month: str
+    methods: dict[int, int]  # how many runs of each
+    files: dict[str, str]  # SHA-256 of each
+    replaces: tuple[str, ...]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of its tables' files."""
+        return tuple(name for name in self.files if name != RUNS)
+
+    @property
+    def count(self) -> int:
+        """How many runs it has."""
+        return sum(self.methods.values())
+
+    def runs(self) -> tuple[Origin, ...]:
+        """Its runs; many, so that only who needs them reads them. Raises UsageError."""
+        path = self.path / RUNS
+        try:
+            return tuple(
+                Origin(**{field: one[field] for field in Origin.__slots__})
+                for one in json_object(read_regular(path))["runs"]
+            )
+        except OSError as error:
+            raise _damaged(path, error.strerror or "it cannot be read") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise _damaged(path, str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The directory."""
+
+    directory: Path
+
+    @classmethod
+    def open(cls, directory: Path) -> "Store":
+        """A store that is there. Raises UsageError."""
+        path = directory / STORE
+        try:
+            form = json_object(read_regular(path)).get("store")
+        except OSError as error:
+            raise UsageError(
+                f"{directory} is no store: it has no {STORE}",
+                hint="`ssdbench store add STORE RUN` makes one.",
+            ) from error
+        except ValueError as error:
+            raise UsageError(f"{path} is damaged: {error}") from error
+        if not isinstance(form, int) or not 1 <= form <= FORM:
+            raise UsageError(
+                f"{directory} is a store of form {form}; this version reads up to {FORM}",
+                hint="Use the version of ssdbench that wrote it, or a newer one.",
+            )
+        return cls(directory)
+
+    @classmethod
+    def made(cls, directory: Path) -> "Store":
+        """A store, made where there is nothing. Raises UsageError, HostLacks."""
+        if not (directory / STORE).exists():
+            if directory.exists() and any(directory.iterdir()):
+                raise UsageError(
+                    f"{directory} is no store, and not empty", hint="Name an empty directory."
+                )
+            make_directory(directory)
+            write_atomic(directory / STORE, json.dumps({"store": FORM}) + "\n")
+        return cls.open(directory)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only one that writes; what this one or an earlier leaves half is removed."""
+        with waiting(self.directory / ".lock"):
+            self._remove_drafts()
+            known = list(self._all())
+            replaced = {name for part in known for name in part.replaces}
+            for part in known:
+                if part.path.name in replaced:
+                    shutil.rmtree(part.path)
+            try:
+                yield
+            except BaseException:
+                self._remove_drafts()
+                raise
+
+    def _remove_drafts(self) -> None:
+        for path in self.drafts():
+            shutil.rmtree(path)
+
+    def drafts(self) -> list[Path]:
+        """Parts that were never finished: half-written, and no part of any answer."""
+        return [path for path in self._directories() if _DRAFT.fullmatch(path.name)]
+
+    def parts(self) -> list[Part]:
+        """Every part that counts. Raises UsageError for one that is damaged."""
+        known = list(self._all())
+        replaced = {name for part in known for name in part.replaces}
+        return [part for part in known if part.path.name not in replaced]
+
+    def _all(self) -> Iterator[Part]:
+        for number, path in enumerate(self._directories()):
+            if number > MOST_PARTS:
+                raise UsageError(f"{self.directory} has more than {MOST_PARTS:,} parts")
+            if not _DRAFT.fullmatch(path.name):
+                yield _read(path)
+
+    def _directories(self) -> Iterator[Path]:
+        """Directories two levels down, by name. Raises UsageError for one that no store makes."""
+        for model in _inside(self.directory, _MODEL):
+            for month in _inside(model, _MONTH):
+                yield from _inside(month, _PART)
+
+    def write(
+        self,
+        model: str,
+        month: str,
+        runs: Sequence[Origin],
+        tables: Callable[[Path], None],
+        *,
+        replaces: Sequence[str] = (),
+    ) -> Part:
+        """Add a part; `tables` writes its files into a directory. Raises HostLacks."""
+        slug = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("._") or "unknown"
+        partition = self.directory / f"model={slug[:80]}" / f"month={month}"
+        list(self._directories())  # nobody has put a link in its way
+        if not _MONTH.fullmatch(partition.name):
+            raise UsageError(f"{month!r} is no month: the time of a run is damaged")
+        make_directory(partition)
+        name = token_hex(8)
+        draft = partition / f".{name}.draft"
+        draft.mkdir()
+        tables(draft)
+        told = {"runs": [asdict(one) for one in runs]}
+        (draft / RUNS).write_text(json.dumps(told, indent=0) + "\n")
+        files = {path.name: _hash(path) for path in sorted(draft.iterdir())}
+        for file in files:
+            _sync(draft / file)
+        about = {
+            "part": FORM,
+            "model": model,
+            "month": month,
+            "methods": Counter(str(one.method) for one in runs),
+            "files": files,
+            "replaces": list(replaces),
+        }
+        write_atomic(draft / PART, json.dumps(about, indent=1) + "\n")
+        draft.rename(partition / name)
+        sync_directory(partition)
+        return _read(partition / name)
+
+
+def require_whole(part: Part) -> None:
+    """Raise UsageError when a file is not what was written."""
+    for name, known in part.files.items():
+        path = part.path / name
+        try:
+            found = _hash(path)
+        except OSError as error:
+            raise _damaged(path, error.strerror or "it cannot be read") from error
+        if found != known:
+            raise _damaged(path, f"its SHA-256 is not the one in {PART}")
+
+
+def _read(path: Path) -> Part:
+    about = path / PART
+    try:
+        told = json_object(read_regular(about))
+        if told["part"] != FORM:
+            raise UsageError(f"{about} is of form {told['part']}; this version reads {FORM}")
+        files = {
+            str(name): str(known)
+            for name, known in told["files"].items()
+            if re.fullmatch(r"[a-z]+\.parquet|runs\.json", name)
+        }
+        if RUNS not in files:
+            raise UsageError(f"{about} names no {RUNS}, so nothing proves its rows")
+        return Part(
+            path=path,
+            model=str(told["model"]),
+            month=str(told["month"]),
+            methods={int(method): int(count) for method, count in told["methods"].items()},
+            files=files,
+            replaces=tuple(str(name) for name in told.get("replaces", ())),
+        )
+    except OSError as error:
+        raise UsageError(
+            f"{path} is half a part: {PART} cannot be read: {error.strerror}",
+            hint="Restore it from a copy, or move that directory away and add its runs again.",
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(about, str(error)) from error
+
+
+def _damaged(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{path} is damaged or was altered: {why}",
+        hint="Restore it from a copy, or move its part away and add the runs again.",
+    )
+
+
+def _inside(directory: Path, names: re.Pattern[str]) -> Iterator[Path]:
+    try:
+        found = sorted(os.scandir(directory), key=lambda entry: entry.name)
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be read: {error.strerror}") from error
+    for entry in found:
+        if not entry.is_dir():
+            continue
+        if entry.is_symlink() or not names.fullmatch(entry.name):
+            raise UsageError(
+                f"{entry.path} is no directory that a store makes",
+                hint="Move it away; parts are added with `ssdbench store add`.",
+            )
+        yield Path(entry.path)
+
+
+def _hash(path: Path) -> str:
+    return sha256(read_regular(path)).hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+NAMESPACE = "ssdbench"
+
+
+def sign(path: Path, key: Path) -> None:
+    """Sign a file. Raises UsageError, HostLacks."""
+    path.with_name(f"{path.name}.sig").unlink(missing_ok=True)
+    try:
+        command.run(["ssh-keygen", "-Y", "sign", "-n", NAMESPACE, "-f", str(key), "--", str(path)])
+    except CommandFailed as error:
+        raise UsageError(
+            f"{path} cannot be signed: {error.message}",
+            hint="A key with a passphrase signs by the agent: `ssh-add KEY`, then give KEY.pub.",
+        ) from error
+
+
+def signer(path: Path, signers: Path) -> str:
+    """Who signed a file. Raises UsageError when nobody did whom `signers` name, HostLacks."""
+    signature = path.with_name(f"{path.name}.sig")
+    try:
+        data = read_regular(path)
+        read_regular(signature)
+    except OSError as error:
+        raise UsageError(
+            f"{path} is not signed: {error.strerror}",
+            hint=f"On the host that measured it: ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE",
+        ) from error
+    common = ["-s", str(signature), "-f", str(signers)]
+    found = command.run(
+        ["ssh-keygen", "-Y", "find-principals", *common], ok=range(256), timeout_s=60
+    )
+    name = found.stdout.strip().partition("\n")[0].partition(",")[0]
+    if found.status or not re.fullmatch(r"[^\s\0]{1,200}", name):
+        raise UsageError(f"{path} is signed by a key that {signers} does not name")
+    argv = ["ssh-keygen", "-Y", "verify", "-n", NAMESPACE, "-I", name, *common]
+    if command.run(argv, ok=range(256), input=data, timeout_s=60).status:
+        raise UsageError(
+            f"{path} is not what {plain(name, 100)} signed", hint="Copy it again from its origin."
+        )
+    return name
+
+
+# Every row of every table: from which result it came, and what it may be grouped by.
+ORIGIN_TYPES = {
+    "run_id": "str",
+    "result_sha256": "str",
+    "method": "Int64",
+    "model": "str",
+    "serial": "str",
+    "firmware": "str",
+    "identity": "str",
+    "is_simulated": "boolean",
+}
+DRIVE_TYPES = ORIGIN_TYPES | {
+    "size_bytes": "Int64",
+    "kind": "str",
+    "title": "str",
+    "started_at": "str",
+    "finished_at": "str",
+    "profile_sha256": "str",
+    "seed": "Int64",
+    "ssdbench_version": "str",
+    "verdict": "str",
+    "bytes_written": "Int64",
+    "endurance_tb": "Float64",
+    "signed_by": "str",
+}
+FINDING_TYPES = ORIGIN_TYPES | {
+    "code": "str",
+    "severity": "str",
+    "message": "str",
+    "advice": "str",
+    "stage": "str",
+    "point": "str",
+    "repeat_number": "Int64",
+}
+POINT_TYPES = ORIGIN_TYPES | {k: v for k, v in SUMMARY_TYPES.items() if k != "run_id"}
+REPEAT_TYPES = ORIGIN_TYPES | {k: v for k, v in RESULT_TYPES.items() if k != "run_id"}
+TABLES = {
+    "drives": DRIVE_TYPES,
+    "points": POINT_TYPES,
+    "repeats": REPEAT_TYPES,
+    "findings": FINDING_TYPES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A run as it goes into a store."""
+
+    run: StoredRun
+    result_sha256: str
+    manifest_sha256: str
+    signed_by: str = ""
+
+    @property
+    def model(self) -> str:
+        """The drive's."""
+        target = self.run.result.target
+        return target.model or target.sim_model or target.kind.value
+
+    @property
+    def month(self) -> str:
+        """When it was measured: 2026-11."""
+        return self.run.result.started_at[:7]
+
+
+def added(run: StoredRun, *, signed_by: str = "") -> Added:
+    """A run with the hashes of its files. Raises UsageError when one is missing."""
+    try:
+        files = [read_regular(run.directory / name) for name in (RESULT, MANIFEST)]
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename} cannot be read: {error.strerror}",
+            hint="Copy the whole directory of the run.",
+        ) from error
+    hashes = [sha256(data).hexdigest() for data in files]
+    return Added(run, hashes[0], hashes[1], signed_by)
+
+
+def rows_of(one: Added) -> dict[str, list[Row]]:
+    """The rows of a run in each table."""
+    result, origin = one.run.result, _origin_row(one)
+    repeats = [row for row in results_table(result).rows if row.get("repeat_number") is not None]
+    return {
+        "drives": [_drive_row(one)],
+        "points": [row | origin for row in summary_table(result).rows],
+        "repeats": [row | origin for row in repeats],
+        "findings": _finding_rows(one),
+    }
+
+
+def _origin_row(one: Added) -> Row:
+    target = one.run.result.target
+    return {
+        "run_id": one.run.result.run_id,
+        "result_sha256": one.result_sha256,
+        "method": one.run.result.method,
+        "model": one.model,
+        "serial": target.serial,
+        "firmware": target.firmware,
+        "identity": target.id,
+        "is_simulated": target.simulated,
+    }
+
+
+def _drive_row(one: Added) -> Row:
+    result: RunResult = one.run.result
+    return _origin_row(one) | {
+        "size_bytes": result.target.size_bytes,
+        "kind": result.target.kind.value,
+        "title": result.title,
+        "started_at": result.started_at,
+        "finished_at": result.finished_at,
+        "profile_sha256": sha256(result.profile_text.encode()).hexdigest(),
+        "seed": result.seed,
+        "ssdbench_version": result.ssdbench_version,
+        "verdict": str(result.verdict),
+        "bytes_written": result.bytes_written,
+        "endurance_tb": result.endurance_tb,
+        "signed_by": one.signed_by or None,
+    }
+
+
+def _finding_rows(one: Added) -> list[Row]:
+    result = one.run.result
+    found = [
+        *((finding, finding.stage) for finding in result.findings),
+        *((finding, stage.name) for stage in result.stages for finding in stage.findings),
+        *(
+            (finding, stage.name)
+            for stage in result.stages
+            for point in stage.points
+            for finding in point_findings(point)
+        ),
+    ]
+    return [
+        _origin_row(one)
+        | {
+            "code": str(finding.code),
+            "severity": str(finding.severity),
+            "message": finding.message,
+            "advice": finding.advice,
+            "stage": stage,
+            "point": finding.point,
+            "repeat_number": finding.repeat,
+        }
+        for finding, stage in dict.fromkeys(found)
+    ]
+
+
+SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE", "boolean": "BOOLEAN"}
+
+
+@dataclass(frozen=True, slots=True)
+class AddedTo:
+    """What became of the runs that were given."""
+
+    added: tuple[str, ...]
+    there: tuple[str, ...]  # that the store had already, with the same result
+
+
+def add(store: Store, runs: Sequence[Added]) -> AddedTo:
+    """Add runs, a part for each model and month.
+
+    Raises UsageError for a run that the store has with another result, HostLacks.
+    """
+    given: dict[str, Added] = {}
+    for one in runs:
+        name = one.run.result.run_id
+        if name in given and given[name].result_sha256 != one.result_sha256:
+            raise _other_result(name, str(one.run.directory))
+        given[name] = one
+    with store.writing():
+        known = {
+            origin.run_id: origin.result_sha256 for part in store.parts() for origin in part.runs()
+        }
+        for name, one in given.items():
+            if known.get(name, one.result_sha256) != one.result_sha256:
+                raise _other_result(name, str(one.run.directory))
+        new = [one for name, one in given.items() if name not in known]
+        by_place: dict[tuple[str, str], list[Added]] = defaultdict(list)
+        for one in new:
+            by_place[one.model, one.month].append(one)
+        for (model, month), some in by_place.items():
+            store.write(
+                model,
+                month,
+                [_origin(one) for one in some],
+                partial(_tables, some),
+            )
+    names = tuple(one.run.result.run_id for one in new)
+    return AddedTo(names, tuple(name for name in given if name not in names))
+
+
+def compact(store: Store) -> int:
+    """Make one part of all that a model has of a month; returns how many parts went."""
+    gone = 0
+    with store.writing():
+        by_place: dict[tuple[str, str], list[Part]] = defaultdict(list)
+        for part in store.parts():
+            by_place[part.model, part.month].append(part)
+        for (model, month), parts in by_place.items():
+            if len(parts) < 2:
+                continue
+            for part in parts:
+                require_whole(part)
+            runs = [origin for part in parts for origin in part.runs()]
+            store.write(
+                model, month, runs, partial(_joined, parts),
+                replaces=[part.path.name for part in parts],
+            )  # fmt: skip
+            gone += len(parts) - 1
+    with store.writing():  # removes what was replaced
+        return gone
+
+
+def _origin(one: Added) -> Origin:
+    return Origin(
+        run_id=one.run.result.run_id,
+        result_sha256=one.result_sha256,
+        manifest_sha256=one.manifest_sha256,
+        method=one.run.result.method,
+        signed_by=one.signed_by,
+    )
+
+
+def _tables(runs: Sequence[Added], path: Path) -> None:
+    rows = [rows_of(one) for one in runs]
+    with connection(threads=1) as database:
+        for name, types in TABLES.items():
+            made = Tidy([row for one in rows for row in one[name]], types).frame()
+            database.execute(f"CREATE TABLE {name} ({_sql_columns(types)})")
+            database.register("frame", made)
+            database.execute(f"INSERT INTO {name} SELECT * FROM frame")
+            _copy(database, f"SELECT * FROM {name}", path / f"{name}.parquet")
+
+
+@contextmanager
+def readable(*parts: Part) -> Iterator[None]:
+    """Raise UsageError for tables of parts that are none, whose hashes are right all the same."""
+    from duckdb import Error
+
+    try:
+        yield
+    except Error as error:
+        places = ", ".join(str(part.path) for part in parts[:3])
+        raise UsageError(
+            f"{places}: a table cannot be read: {str(error).splitlines()[0]}",
+            hint="Move the part away and add its runs again.",
+        ) from error
+
+
+def _joined(parts: Sequence[Part], path: Path) -> None:
+    with connection(threads=1) as database, readable(*parts):
+        for name in TABLES:
+            file = f"{name}.parquet"
+            files = [str(part.path / file) for part in parts if file in part.tables]
+            _copy(database, selected(database, name, files), path / file)
+
+
+def selected(database: Any, name: str, files: Sequence[str]) -> str:
+    """A SELECT of a table from some files; a column that they lack is empty, others are left."""
+    listed = ", ".join(map(pattern, files))
+    reader = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
+    there = {row[0] for row in fetched(database, f"DESCRIBE SELECT * FROM {reader}")}
+    shown = ", ".join(
+        f'"{column}"' if column in there else f'CAST(NULL AS {SQL_TYPES[kind]}) AS "{column}"'
+        for column, kind in TABLES[name].items()
+    )
+    return f"SELECT {shown} FROM {reader}"
+
+
+def _copy(database: Any, query: str, path: Path) -> None:
+    order = f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)"
+    heeding(database, lambda: database.execute(order))
+
+
+def _sql_columns(types: dict[str, str]) -> str:
+    return ", ".join(f'"{name}" {SQL_TYPES[kind]}' for name, kind in types.items())
+
+
+def _other_result(name: str, place: str) -> UsageError:
+    return UsageError(
+        f"{place}: the store has a run {name} with another result",
+        hint="One of the two was altered, or two hosts gave the same name; look at both manifests.",
+    )
