@@ -30,7 +30,7 @@ from ssdbench.report import render
 from ssdbench.report.read import StoredRun
 from ssdbench.stats.planning.acceptance import whole
 from ssdbench.suite import run as runs
-from ssdbench.suite.asked import Asked
+from ssdbench.suite.request import RunRequest
 from ssdbench.target.guard import NO_CONSENT
 from ssdbench.target.planned import Planned
 
@@ -69,10 +69,10 @@ def asked(
     endurance_tb: float | None = None,
     plan_file: Path | None = None,
     budget_s: float | None = None,
-) -> Asked:
+) -> RunRequest:
     """What a command line asks for. Raises UsageError, ProfileError."""
     profile, text = read_profile(profile_name)
-    return Asked(
+    return RunRequest(
         profile=profile,
         profile_name=profile_name,
         profile_text=text,
@@ -102,7 +102,7 @@ def _dashed(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
 
 
-def run(wishes: Asked, output: Path, audience: Audience) -> Ended:
+def run(wishes: RunRequest, output: Path, audience: Audience) -> Ended:
     """The main job into a new directory, ending with its report. Raises SsdbenchError."""
     output = output.absolute()
     return _conducted(output, audience, lambda world: runs.run(wishes, output, world))

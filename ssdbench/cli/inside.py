@@ -52,12 +52,12 @@ def run_inside(
     from ssdbench.cli.progress import story
     from ssdbench.errors import ProfileError, UsageError
     from ssdbench.model.loading import load_profile
-    from ssdbench.suite.asked import Asked
     from ssdbench.suite.plan import plan
+    from ssdbench.suite.request import RunRequest
     from ssdbench.units import format_capacity
 
     try:
-        wishes = Asked(
+        wishes = RunRequest(
             profile=load_profile(profile_text, name),
             profile_name=name,
             profile_text=profile_text,

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ssdbench.engine.stage import StagePlan
     from ssdbench.model.result import Budget
     from ssdbench.model.target import Consent
-    from ssdbench.suite.asked import Asked
     from ssdbench.suite.plan import RunPlan
+    from ssdbench.suite.request import RunRequest
     from ssdbench.target.objection import Objection
     from ssdbench.tuning.plan import HostPlan
 
@@ -86,7 +86,7 @@ def command(
         answer(line)
 
 
-def _lines(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> list[str]:
+def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> list[str]:
     info = plan.target
     lines = [
         wishes.profile.title or wishes.profile_name,
@@ -151,7 +151,7 @@ def _host(plan: "HostPlan") -> list[str]:
     return [f"host settings{preset}:", *(f"  {change}" for change in changes), *notes]
 
 
-def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> "Planned":
+def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> "Planned":
     from ssdbench.cli.documents.runs import Planned, PlannedWear
 
     info, refusals = plan.target, _objections(wishes, plan)
@@ -233,7 +233,7 @@ def _fills(fills: tuple[float, float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _objections(wishes: "Asked", plan: "RunPlan") -> "list[Objection]":
+def _objections(wishes: "RunRequest", plan: "RunPlan") -> "list[Objection]":
     """Why `run` would refuse the target now with what is agreed to on this command line."""
     from ssdbench.target.consent import lacking
 
@@ -249,7 +249,7 @@ def _command(found: "Sequence[Objection]", arguments: Sequence[str]) -> list[str
     return as_run(arguments, options) if options or not found else []
 
 
-def _keep(wishes: "Asked", plan: "RunPlan", output: Path) -> None:
+def _keep(wishes: "RunRequest", plan: "RunPlan", output: Path) -> None:
     from ssdbench.host.files import write_atomic
     from ssdbench.target.planned import planned
 

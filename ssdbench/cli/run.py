@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ssdbench.cli.background import Child, Parent
     from ssdbench.cli.conduct import Audience, Ended
     from ssdbench.model.target import Consent
-    from ssdbench.suite.asked import Asked
+    from ssdbench.suite.request import RunRequest
 
 
 @click.command("run")
@@ -207,7 +207,7 @@ def _other_side(output: Path | None, *, as_worker: bool, detach: bool) -> "Paren
     return background.Child() if as_worker else call(output.absolute(), wait=not detach)
 
 
-def _work(wishes: "Asked", directory: Path, place: Place, child: "Child") -> int:
+def _work(wishes: "RunRequest", directory: Path, place: Place, child: "Child") -> int:
     """Do what the run in a directory still needs, unless somebody else is doing it."""
     from ssdbench.cli import attachorstart, conduct
     from ssdbench.engine.stage import Limits
@@ -248,7 +248,7 @@ def _work(wishes: "Asked", directory: Path, place: Place, child: "Child") -> int
         return lost.exit_code
 
 
-def _export_jobs(wishes: "Asked", directory: Path) -> int:
+def _export_jobs(wishes: "RunRequest", directory: Path) -> int:
     from ssdbench.host.files import require_utf8
     from ssdbench.suite.export import exported
 
@@ -260,7 +260,7 @@ def _export_jobs(wishes: "Asked", directory: Path) -> int:
     return 0
 
 
-def _typed_consent(wishes: "Asked") -> "Asked":
+def _typed_consent(wishes: "RunRequest") -> "RunRequest":
     """On a terminal the identity may be typed, once all that it would cost is shown.
 
     Only consent may be typed: what an option must override is refused before anybody is asked.

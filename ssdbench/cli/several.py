@@ -31,15 +31,15 @@ from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import host_lock
 from ssdbench.host.processes import shielded
 from ssdbench.model.target import Consent
-from ssdbench.suite import sidebyside
+from ssdbench.suite import interference
+from ssdbench.suite.interference import Tried
 from ssdbench.suite.plan import RunPlan, plan
-from ssdbench.suite.sidebyside import Tried
 from ssdbench.target.consent import lacking
 from ssdbench.target.objection import Objection, options_of, way_out
 from ssdbench.units import counted, format_duration
 
 if TYPE_CHECKING:
-    from ssdbench.suite.asked import Asked
+    from ssdbench.suite.request import RunRequest
 
 INTERRUPTED = 128  # exit codes from here on are those of signals
 TRIAL = "side-by-side"  # below --output: the evidence of the trial, and what its runs say
@@ -59,7 +59,7 @@ class OneOf:
 
 
 def run_each(
-    wishes: "Asked",
+    wishes: "RunRequest",
     targets: Sequence[str],
     identities: Sequence[str],
     output: Path | None,
@@ -94,17 +94,17 @@ def run_each(
     return max(one.exit_code for one in done)
 
 
-def _tried(each: "Sequence[Asked]", planned: Sequence[RunPlan], output: Path) -> Tried:
+def _tried(each: "Sequence[RunRequest]", planned: Sequence[RunPlan], output: Path) -> Tried:
     """Whether they may be side by side, by a trial where one is needed; stored with every rate."""
-    if why := sidebyside.objection(planned):
+    if why := interference.objection(planned):
         return Tried(side_by_side=False, says=f"one after another: {why}")
     if planned[0].target.simulated:
-        return Tried(side_by_side=True, says=sidebyside.SHARE_NOTHING)
-    length = format_duration(sidebyside.seconds(len(each)))
+        return Tried(side_by_side=True, says=interference.SHARE_NOTHING)
+    length = format_duration(interference.seconds(len(each)))
     tell(f"do they disturb each other? reads only, at most {length}")
     with Signals() as signals:
-        tried = sidebyside.trial(each, planned, output / TRIAL, interrupted=signals.pending)
-    sidebyside.store(tried, _evidence(output))
+        tried = interference.trial(each, planned, output / TRIAL, interrupted=signals.pending)
+    interference.store(tried, _evidence(output))
     return tried
 
 
@@ -112,7 +112,9 @@ def _evidence(output: Path) -> Path:
     return output / TRIAL / "trial.json"
 
 
-def _in_turn(each: "Sequence[Asked]", output: Path, place: Place, *, moving: bool) -> list[OneOf]:
+def _in_turn(
+    each: "Sequence[RunRequest]", output: Path, place: Place, *, moving: bool
+) -> list[OneOf]:
     done: list[OneOf] = []
     for number, one in enumerate(each, start=1):
         tell(f"drive {number} of {len(each)}: {one.target}")
@@ -124,14 +126,14 @@ def _in_turn(each: "Sequence[Asked]", output: Path, place: Place, *, moving: boo
     return done
 
 
-def _directory(output: Path, number: int, one: "Asked") -> Path:
+def _directory(output: Path, number: int, one: "RunRequest") -> Path:
     return output / f"{number:02d}-{conduct.slug(one.target)}"
 
 
-def _at_once(each: "Sequence[Asked]", output: Path) -> list[OneOf]:
+def _at_once(each: "Sequence[RunRequest]", output: Path) -> list[OneOf]:
     """A process for each, which dies with us; a signal that we get ends them cleanly."""
     make_directory(output / TRIAL)
-    begun: list[tuple[Asked, Path, Path, command.Process]] = []
+    begun: list[tuple[RunRequest, Path, Path, command.Process]] = []
     with Signals() as signals:
         for number, one in enumerate(each, start=1):
             directory, words = _directory(output, number, one), output / TRIAL / f"{number:02d}"
@@ -176,7 +178,7 @@ def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
         raise
 
 
-def _one_of(one: "Asked", directory: Path, said: Path, status: int) -> OneOf:
+def _one_of(one: "RunRequest", directory: Path, said: Path, status: int) -> OneOf:
     """What became of a drive, from what its process said."""
     code = status if status >= 0 else INTERRUPTED - status
     text = read_regular(said)
@@ -192,7 +194,7 @@ def _one_of(one: "Asked", directory: Path, said: Path, status: int) -> OneOf:
     return OneOf(one.target, directory, code, error=error)
 
 
-def _order(one: "Asked") -> dict[str, object]:
+def _order(one: "RunRequest") -> dict[str, object]:
     """What a process needs besides the profile and its target."""
     return {
         "consent": one.consent.model_dump(),
@@ -205,7 +207,7 @@ def _order(one: "Asked") -> dict[str, object]:
     }
 
 
-def ordered(profile: str, target: str, order: Path) -> "Asked":
+def ordered(profile: str, target: str, order: Path) -> "RunRequest":
     """What the process that leads this one asks of it. Raises UsageError where there is none."""
     if beside.leader() is None:
         raise UsageError("--beside is for the processes of `run --side-by-side` only")
@@ -223,10 +225,10 @@ def ordered(profile: str, target: str, order: Path) -> "Asked":
 
 
 def _allowed(
-    each: "Sequence[Asked]", identities: Sequence[str]
-) -> "tuple[list[Asked], list[RunPlan]]":
+    each: "Sequence[RunRequest]", identities: Sequence[str]
+) -> "tuple[list[RunRequest], list[RunPlan]]":
     """Each with the consent for its own drive. Raises what speaks against any of them."""
-    allowed: list[Asked] = []
+    allowed: list[RunRequest] = []
     every: list[RunPlan] = []
     seen: dict[str, str] = {}
     found: list[tuple[str, Objection]] = []
@@ -262,7 +264,7 @@ def _allowed(
     return allowed, every
 
 
-def _run(one: "Asked", directory: Path, place: Place, *, moving: bool) -> OneOf:
+def _run(one: "RunRequest", directory: Path, place: Place, *, moving: bool) -> OneOf:
     def started(begun: Path) -> None:
         place.run_directory = begun
 

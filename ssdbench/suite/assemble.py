@@ -1,7 +1,11 @@
-"""From a profile to its stages, in order."""
+"""From a profile to its stages, in order.
+
+From a profile to the replay of a trace.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import assert_never
 
 from ssdbench.engine.hostsettings import planned_host
@@ -9,7 +13,7 @@ from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.fio.dryruns import POLICY
 from ssdbench.model.fitting import loads
-from ssdbench.model.profile import Fill, Host, Profile, Purge, Switch, spec
+from ssdbench.model.profile import Applies, Fill, Host, Profile, Purge, Switch, spec
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
@@ -23,14 +27,59 @@ from ssdbench.stages.probe.bench import ProbeStage
 from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.pts.stage import wanted_cache
 from ssdbench.stages.purge import Purge as PurgeStage
+from ssdbench.stages.replay import Replay
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.inside.writecache import cache_enabled
-from ssdbench.suite import applications, files, filesystems
-from ssdbench.suite.jobphases import phases
-from ssdbench.suite.jobs import fio_jobs, together
-from ssdbench.suite.points import hottest, load, names_warm_up, rate, span, steady_workload, sweep
-from ssdbench.suite.replays import replay
-from ssdbench.suite.writers import processes
+from ssdbench.suite.filesystems import application_trials, file_system_trials, file_trials
+from ssdbench.suite.jobfiles import phases
+from ssdbench.suite.points import (
+    fio_jobs,
+    hottest,
+    load,
+    names_warm_up,
+    processes,
+    rate,
+    span,
+    steady_workload,
+    sweep,
+    together,
+)
+
+
+def replay(
+    name: str, wanted: spec.Replay, profile: Profile, target: TargetInfo, level_bytes: int
+) -> Replay:
+    """The replay that a profile asks for.
+
+    Raises UsageError where this target cannot have one, or for a trace that cannot be sent.
+    """
+    if target.kind is TargetKind.FILE:
+        raise UsageError(
+            "a trace cannot be replayed on a regular file: the kernel does not count its requests",
+            hint="Use a drive, a simulated drive, or a loop device.",
+        )
+    if profile.generator is not Applies.FIO:
+        raise UsageError("only fio replays traces", hint="Set `generator: fio`.")
+    stage = Replay(
+        name=name,
+        called=wanted.called,
+        path=Path(wanted.file),
+        form=wanted.form,
+        columns=wanted.columns,
+        names=wanted.processes,
+        files=wanted.files,
+        speed=wanted.speed,
+        placing=wanted.placing,
+        traced_bytes=wanted.traced_bytes or 0,
+        range_bytes=level_bytes,
+        block_bytes=target.logical_block_bytes,
+        clients=wanted.clients,
+        passes=wanted.passes,
+        repeats=wanted.repeats,
+        content=profile.content,
+    )
+    stage.require()
+    return stage
 
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
@@ -155,15 +204,15 @@ def _over_host(
     """An experiment over the host, which may need stages of its own before it."""
     match wanted:
         case spec.FileSystems():
-            return filesystems.stages(before, wanted, profile, target)
+            return file_system_trials(before, wanted, profile, target)
         case spec.Applications():
             planned = planned_host(host_wishes(profile, target), target)
             placed = Placed(planned.fio_cpus, planned.fio_options.get(POLICY, ""))
-            return applications.stages(before, wanted, profile, target, placed)
+            return application_trials(before, wanted, profile, target, placed)
         case spec.FileWriters() | spec.FileMix():
-            return files.stages(before, wanted, profile, target)
+            return file_trials(before, wanted, profile, target)
         case spec.Surface() if wanted.type is not None:
-            return files.stages(before, wanted, profile, target)
+            return file_trials(before, wanted, profile, target)
         case (
             spec.Schedulers()
             | spec.QueueSettings()

@@ -22,8 +22,8 @@ from ssdbench.stats.bounds.measured import Context as Judged
 from ssdbench.stats.risk import HASTY, SHORT, WHOLE, risk
 from ssdbench.stats.steady.rules import rule
 from ssdbench.stats.steady.settle import UNBROKEN_S
-from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import stages
+from ssdbench.suite.request import RunRequest
 from ssdbench.units import format_count, format_duration, format_rate, format_size
 
 SHORT_SETTLE_S = 120.0
@@ -43,8 +43,8 @@ class Cut:
 
 
 def within(
-    wishes: Asked, info: TargetInfo, hint: RateHint, budget_s: float
-) -> tuple[Asked, Budget]:
+    wishes: RunRequest, info: TargetInfo, hint: RateHint, budget_s: float
+) -> tuple[RunRequest, Budget]:
     """The wishes cut down to the time. Raises UsageError where not even the fills fit into it."""
     fit = _Fit(wishes, info, hint, budget_s)
     cuts = fit.cuts()
@@ -74,7 +74,7 @@ def within(
 
 @dataclass(frozen=True)
 class _Fit:
-    wishes: Asked
+    wishes: RunRequest
     info: TargetInfo
     hint: RateHint
     budget_s: float

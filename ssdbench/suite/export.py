@@ -17,9 +17,9 @@ from ssdbench.model.workload import IoEngine, Workload
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition, starts
 from ssdbench.stages.steady import UNIT, Steady
-from ssdbench.suite.asked import Asked
-from ssdbench.suite.assemble import stages as stages
+from ssdbench.suite.assemble import stages
 from ssdbench.suite.plan import fitted, require_fit, target_of
+from ssdbench.suite.request import RunRequest
 
 NOWHERE = "the-drive-under-test"  # no file of this name is made, so that nothing is hit by mistake
 
@@ -63,7 +63,7 @@ the name of a real drive in place of `{NOWHERE}` to run them elsewhere.
 """
 
 
-def exported(wishes: Asked) -> Mapping[str, str]:
+def exported(wishes: RunRequest) -> Mapping[str, str]:
     """Each file by its name, in the order of the run, and README.md.
 
     Looks at the target and changes nothing. Raises what `plan` raises, and UsageError where no

@@ -1,22 +1,39 @@
-"""File systems that a profile asks for: each after a fill of its own that is proven again."""
+"""File systems that a profile asks for: each after a fill of its own that is proven again.
 
-from collections.abc import Iterator
+Trials on files of a file system that a profile asks for, after a fill that is proven again.
+
+Application programs that a profile asks for, after a fill of their own that is proven again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import assert_never
 
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import HostLacks, UsageError
+from ssdbench.host import command, database
 from ssdbench.host.filesystems import FILE_SYSTEMS, FileSystem
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.topology import topology
+from ssdbench.model.found import ComparedKind
+from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.profile import Fill, Profile, Purge, spec
 from ssdbench.model.target import TargetInfo
+from ssdbench.stages.files import variants
+from ssdbench.stages.files.applications import ApplicationTrial, Placed
 from ssdbench.stages.files.filesystem import FileSystemTrial
 from ssdbench.stages.files.mount import Place
+from ssdbench.stages.files.programs import PROGRAMS, Program, Scale
+from ssdbench.stages.files.trial import NO_HINT, Files, FileTrial
+from ssdbench.stages.host.trial import TrialWorkload, Variant
+from ssdbench.stages.host.variants import path_variants, surface_variants
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.target.inspect import kernel_name
-from ssdbench.units import format_capacity
+from ssdbench.units import KIB, MIB, format_capacity, format_size
 
 
-def stages(
+def file_system_trials(
     before: int,
     wanted: spec.FileSystems,
     profile: Profile,
@@ -107,3 +124,201 @@ def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> 
     name = f"{number:02d}-precondition"
     once = (Fill(fill=1),)
     yield Precondition(name, once, part, profile.content, title, for_experiment=True, again=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    kind: ComparedKind
+    variants: Sequence[Variant]
+    workloads: tuple[TrialWorkload, ...]
+    files: tuple[Files, ...]
+    notes: tuple[str, ...] = ()
+
+
+def file_trials(
+    before: int, wanted: spec.OnFiles, profile: Profile, target: TargetInfo
+) -> list[AnyStage]:
+    """A fill and the trial. Raises HostLacks for a file system that is lacking, UsageError for a
+    target that is no block device or has no room.
+    """
+    kernel = required_device(target)
+    name = wanted.type or spec.FileSystemName.EXT4
+    system = required(name, target)
+    chosen = _chosen_trial(wanted, variants.room_on(target.size_bytes))
+    planned = list(prepared(before + 1, system, 100.0, profile))
+    planned.append(
+        FileTrial(
+            name=f"{before + len(planned) + 1:02d}-{chosen.kind}",
+            kind=chosen.kind,
+            title=f"{KINDS[chosen.kind].title} on {system.name}",
+            variants=tuple(chosen.variants),
+            workloads=chosen.workloads,
+            span_bytes=max(files.size_bytes for files in chosen.files),
+            repeats=wanted.repeats,
+            window_s=_window_s(wanted),
+            notes=chosen.notes,
+            options=NO_HINT,
+            place=Place(system, kernel),
+            files=chosen.files,
+        )
+    )
+    return planned
+
+
+def _window_s(wanted: spec.OnFiles) -> int:
+    return max(1, round(wanted.window_s))
+
+
+def _chosen_trial(wanted: spec.OnFiles, room_bytes: int) -> _Chosen:
+    match wanted:
+        case spec.Surface():
+            return _surface(wanted, room_bytes)
+        case spec.FileWriters():
+            return _writers(wanted, room_bytes)
+        case spec.FileMix():
+            return _mix(wanted, room_bytes)
+        case unknown:  # mypy refuses a trial that was left out above
+            assert_never(unknown)
+
+
+def _surface(wanted: spec.Surface, room_bytes: int) -> _Chosen:
+    sizes = variants.fitting(wanted.files_bytes, room_bytes)
+    if not sizes or min(sizes) < max(wanted.records_bytes):
+        raise UsageError(
+            "a surface needs files that the file system has room for, and records no larger than "
+            "files",
+            hint=f"Set `files` and `records` to fit into {format_size(room_bytes // MIB * MIB)}.",
+        )
+    left = [size for size in wanted.files_bytes if size not in sizes]
+    return _Chosen(
+        StageKind.SURFACE,
+        surface_variants(wanted.records_bytes, buffered=wanted.buffered),
+        variants.surface_on_files(sizes),
+        variants.surface_files(sizes),
+        tuple(f"there is no room for a file of {format_size(size)}" for size in left),
+    )
+
+
+def _writers(wanted: spec.FileWriters, room_bytes: int) -> _Chosen:
+    most = max(wanted.processes)
+    size = min(wanted.file_bytes, room_bytes // most // MIB * MIB)
+    _require_room(size, most)
+    return _Chosen(
+        StageKind.FILE_WRITERS,
+        variants.writer_variants(wanted.processes),
+        variants.writer_workloads(
+            wanted.block_bytes,
+            wanted.delays_s,
+            wanted.delayed_percent,
+            window_s=_window_s(wanted),
+            buffered=wanted.buffered,
+        ),
+        variants.writer_files(wanted.processes, size),
+    )
+
+
+def _mix(wanted: spec.FileMix, room_bytes: int) -> _Chosen:
+    size = min(wanted.file_bytes, room_bytes // MIB * MIB)
+    _require_room(size, 1)
+    return _Chosen(
+        StageKind.FILE_MIX,
+        variants.mix_variants(wanted.threads),
+        variants.mix_workloads(
+            wanted.read_percents, wanted.block_bytes, size, buffered=wanted.buffered
+        ),
+        variants.mix_files(size),
+    )
+
+
+def _require_room(size_bytes: int, files: int) -> None:
+    if size_bytes < MIB:
+        raise UsageError(
+            f"a file system on this drive has no room for {files} file{'s' if files > 1 else ''} "
+            "of 1 MiB",
+            hint="Choose a larger drive, or fewer processes.",
+        )
+
+
+_PER_CLIENT = 64 * 1024 * KIB  # that a client of dbench takes, with room for the journal
+_SERVER = 112 * MIB  # of an empty cluster of PostgreSQL and its least log
+_MEAN_FILE = 8 * KIB  # that Postmark's files take, in whole blocks
+
+
+def application_trials(
+    before: int,
+    wanted: spec.Applications,
+    profile: Profile,
+    target: TargetInfo,
+    placed: Placed,
+) -> list[AnyStage]:
+    """A fill and the trial. Raises HostLacks for a program or file system that is lacking,
+    UsageError for a target that is no block device or too small.
+    """
+    kernel = required_device(target)
+    system = required(wanted.type, target)
+    programs, notes = chosen_programs(wanted)
+    _require_program_room(wanted, programs, target)
+    offered = topology(kernel).schedulers
+    planned = list(prepared(before + 1, system, 100.0, profile))
+    planned.append(
+        ApplicationTrial.of(
+            f"{before + len(planned) + 1:02d}-applications",
+            Place(system, kernel),
+            programs,
+            tuple(path_variants(wanted.schedulers, offered, target.here)),
+            Scale(
+                threads=wanted.threads,
+                window_s=max(1, round(wanted.window_s)),
+                files=wanted.files,
+                transactions=wanted.transactions,
+                data_bytes=wanted.data_bytes,
+            ),
+            repeats=wanted.repeats,
+            placed=placed,
+            notes=notes,
+        )
+    )
+    return planned
+
+
+def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
+    """Those that are asked for, or else all that are there with a sentence for each other.
+
+    Raises HostLacks with a sentence for each that is lacking.
+    """
+    names = wanted.programs or tuple(spec.ProgramName)
+    programs = tuple(PROGRAMS[name.value] for name in names)
+    lacking = {program.name: said for program in programs if (said := _program_lacking(program))}
+    here = tuple(program for program in programs if program.name not in lacking)
+    if lacking and (wanted.programs or not here):
+        raise HostLacks(
+            "; ".join(lacking.values()),
+            hint="Install what is missing, or leave it out of `programs`.",
+        )
+    return here, tuple(lacking.values())
+
+
+def _program_lacking(program: Program) -> str:
+    """What a program needs and this host has not, in a sentence; empty when all is there."""
+    if command.which(program.program) is None:
+        return f"{program.program} is not installed (package {program.package})"
+    if program.is_served and database.programs() is None:
+        return (
+            f"{program.name} needs PostgreSQL, which is not installed (package {database.PACKAGE})"
+        )
+    return ""
+
+
+def _require_program_room(
+    wanted: spec.Applications, programs: Sequence[Program], target: TargetInfo
+) -> None:
+    most = max(wanted.data_bytes, wanted.threads * _PER_CLIENT, wanted.files * _MEAN_FILE)
+    if any(program.is_served for program in programs):
+        most = max(most, wanted.data_bytes + _SERVER)
+    needed = most * 5 // 4  # with what the file system itself takes
+    if needed > target.size_bytes:
+        raise UsageError(
+            f"the applications need {format_capacity(needed)}, and {target.name} has "
+            f"{format_capacity(target.size_bytes)}",
+            hint="Set fewer `threads`, `files` or less `data`.",
+        )

@@ -15,10 +15,9 @@ from ssdbench.model.loading import misfit_error
 from ssdbench.model.profile import Profile
 from ssdbench.model.result import Budget
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.suite.asked import Asked
-from ssdbench.suite.assemble import host_wishes
-from ssdbench.suite.assemble import stages as stages
+from ssdbench.suite.assemble import host_wishes, stages
 from ssdbench.suite.budget import within
+from ssdbench.suite.request import RunRequest
 from ssdbench.target.inspect import inspect
 from ssdbench.target.kind import taken_for_a_drive
 from ssdbench.target.objection import ELSEWHERE
@@ -48,7 +47,7 @@ class RunPlan:
         return destroys(self.stages)
 
 
-def plan(asked_for: Asked) -> RunPlan:
+def plan(asked_for: RunRequest) -> RunPlan:
     """Look at the target and say what `run` would do.
 
     Raises UsageError, TargetRefused, and HostLacks for what this host does not offer.
@@ -82,7 +81,7 @@ def plan(asked_for: Asked) -> RunPlan:
     )
 
 
-def fitted(asked_for: Asked, there: TargetInfo) -> tuple[Asked, Budget | None]:
+def fitted(asked_for: RunRequest, there: TargetInfo) -> tuple[RunRequest, Budget | None]:
     """What is asked for, cut down to the time where one is given. Raises UsageError."""
     if asked_for.budget_s is None:
         return asked_for, None
@@ -99,13 +98,13 @@ def _lasting_sentence(profile: Profile, info: TargetInfo) -> str:
     )
 
 
-def require_fit(asked_for: Asked, info: TargetInfo) -> None:
+def require_fit(asked_for: RunRequest, info: TargetInfo) -> None:
     mistakes = misfits(asked_for.profile, info)
     if mistakes:
         raise misfit_error(asked_for.profile_text, asked_for.profile_name, mistakes)
 
 
-def target_of(asked_for: Asked) -> TargetInfo:
+def target_of(asked_for: RunRequest) -> TargetInfo:
     """What is asked for. Raises TargetRefused for an empty reader or an unused loop device."""
     with asked_for.blamed_on_target():
         info = _roomy(inspect(asked_for.target_name))
@@ -121,7 +120,7 @@ def _roomy(info: TargetInfo) -> TargetInfo:
     raise TargetRefused(info.name, ["it has no medium: its size is 0"], hint=ELSEWHERE)
 
 
-def wear_of(asked_for: Asked, plans: Sequence[StagePlan]) -> Wear:
+def wear_of(asked_for: RunRequest, plans: Sequence[StagePlan]) -> Wear:
     """The most that a run may write to its target, within its limits."""
     most = sum(plan.bytes_written[1] for plan in plans)
     limit = asked_for.all_limits.max_writes_bytes

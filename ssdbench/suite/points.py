@@ -1,11 +1,17 @@
-"""The points of sweeps and span sweeps, and what cannot be measured on a target."""
+"""The points of sweeps and span sweeps, and what cannot be measured on a target.
+
+The points of several writers at once, with and without pauses.
+
+The points of the user's own fio job files, and of mixes, which are job files in other words.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TypeVar
 
 from ssdbench.errors import UsageError
+from ssdbench.generator.fio.userworkloads import MeasuredJobs
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.fitting import obstacle
@@ -22,7 +28,7 @@ from ssdbench.stages.points import Judging, PointStage, ascending, by_layout
 from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratesearch import FIRST_CLIENTS
 from ssdbench.stats.steady.settle import UNBROKEN_S
-from ssdbench.suite import jobphases
+from ssdbench.suite import jobfiles
 from ssdbench.units import KIB, format_size
 
 T = TypeVar("T")
@@ -97,7 +103,7 @@ def steady_workload(profile: Profile, target: TargetInfo, level_bytes: int) -> W
     A plan whose only writers are the user's jobs is warmed up under the first of those.
     """
     if not names_warm_up(profile) and _heaviest(profile, level_bytes) is None:
-        job = jobphases.warm_up(profile, target, level_bytes)
+        job = jobfiles.warm_up(profile, target, level_bytes)
         if job is not None:
             return job
     return _plain_warm_up(profile, level_bytes)
@@ -336,3 +342,118 @@ def not_applicable(point: str, why: str, stage: str) -> Finding:
 
 def short(size_bytes: int) -> str:
     return format_size(size_bytes).replace(" ", "")
+
+
+US_PER_S = 1_000_000
+
+
+def processes(
+    name: str, wanted: spec.Processes, profile: Profile, target: TargetInfo, level_bytes: int
+) -> PointStage:
+    """Every number of writers without pauses, some of them with every kind of pause."""
+    points: list[Point] = []
+    skipped: list[Finding] = []
+    block = wanted.block_bytes
+    free = [(writers, 0.0, 100.0) for writers in wanted.processes]
+    paused = list(product(wanted.delayed_processes, wanted.delays_s, wanted.delayed_percent))
+    for writers, delay_s, percent in [*free, *paused]:
+        every = max(1, round(100 / percent))
+        pause = f"-{delay_s * 1000:g}ms-every-{every}" if delay_s else ""
+        point_id = f"{name}-{wanted.pattern}-{short(block)}-x{writers}{pause}"
+        if hindrance := obstacle(block, level_bytes // writers, target):
+            skipped.append(not_applicable(point_id, hindrance, name))
+            continue
+        workload = Workload(
+            pattern=wanted.pattern.pattern,
+            block_bytes=block,
+            read_percent=0,
+            iodepth=1,
+            numjobs=writers,
+            range=point_range(level_bytes, block),
+            content=profile.content,
+            thinktime_us=round(delay_s * US_PER_S),
+            thinktime_blocks=every if delay_s else 1,
+        )
+        points.append(Point(id=point_id, sweep=name, workload=workload))
+    return PointStage(
+        name=name,
+        kind=StageKind.PROCESSES,
+        groups=(tuple(points),),
+        repeats=wanted.repeats or profile.repeats,
+        how=how(profile, wanted),
+        judging=Judging(rule=profile.steady.rule.value, unbroken_s=UNBROKEN_S),
+        skipped=tuple(skipped),
+        returns_to=returns_to(profile, target, level_bytes, points),
+    )
+
+
+def together(found: MeasuredJobs) -> tuple[tuple[int, ...], ...]:
+    """The numbers of the phases that one stage may measure in passes, which mix their order.
+
+    One that trims leaves a drive with holes: it comes after the others, and alone.
+    """
+    numbered = list(enumerate((phase.workload for phase in found.phases), 1))
+    full = tuple(number for number, workload in numbered if not workload.trims)
+    holes = [(number,) for number, workload in numbered if workload.trims]
+    return tuple(filter(None, (full, *holes)))
+
+
+def fio_jobs(
+    name: str,
+    wanted: spec.FioJobs | spec.Mix,
+    found: MeasuredJobs,
+    numbers: Sequence[int],
+    profile: Profile,
+    target: TargetInfo,
+    level_bytes: int,
+) -> PointStage:
+    """Some phases of a job file, or a mix, each as a point."""
+    points = [
+        Point(
+            id=f"{name}-phase-{number}",
+            sweep=name,
+            workload=phase.workload,
+            span_percent=_share(phase.workload, target, level_bytes),
+        )
+        for number, phase in enumerate(found.phases, 1)
+        if number in numbers
+    ]
+    full = not any(point.workload.trims for point in points)
+    repeats = wanted.repeats or profile.repeats
+    return PointStage(
+        name=name,
+        kind=wanted.kind,
+        groups=(tuple(points),),
+        repeats=repeats,
+        how=how(profile, wanted),
+        judging=judging(profile, repeats, wanted.extra),
+        extra=extra(wanted.extra),
+        returns_to=returns_to(profile, target, level_bytes, points) if full else None,
+        told=(*_told(points), *found.changes),
+    )
+
+
+def _share(workload: Workload, target: TargetInfo, level_bytes: int) -> float | None:
+    """Of the drive, where the jobs do not use all that is filled but for an odd end."""
+    unused = level_bytes - workload.range.length_bytes
+    if unused < max(workload.block_sizes):
+        return None
+    return round(100 * workload.range.length_bytes / target.size_bytes, 2)
+
+
+def _told(points: list[Point]) -> Iterator[str]:
+    """What each stream of each point does, in fio's words."""
+    for point in points:
+        for stream in point.workload.streams:
+            options = " ".join(f"{name}={value}" for name, value in stream.options)
+            yield f"{point.workload.title} [{stream.name}]: {options}"
+        if point.workload.trims:
+            yield (
+                f"{point.workload.title}: trims are a direction of their own, with rates and "
+                "latencies apart, and no I/O to plan on; the drive does not stay full under them"
+            )
+        if point.workload.paced:
+            yield (
+                f"{point.workload.title}: the job sets the pace, so it is judged on latency and on "
+                "the share of its rate that it gets, and gives no bound to plan on"
+            )

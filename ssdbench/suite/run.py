@@ -30,10 +30,9 @@ from ssdbench.model.profile import Applies, CapacityPlan, Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import MANIFEST
 from ssdbench.model.target import CONTENT, TAKEN, Consent, TargetInfo
-from ssdbench.suite.asked import Asked
-from ssdbench.suite.assemble import host_wishes
-from ssdbench.suite.assemble import stages as stages
+from ssdbench.suite.assemble import host_wishes, stages
 from ssdbench.suite.plan import destroys, fitted, require_fit, target_of, wear_of
+from ssdbench.suite.request import RunRequest
 from ssdbench.target.consent import require_consent
 from ssdbench.target.content import Look
 from ssdbench.target.guard import NO_CONSENT
@@ -43,7 +42,7 @@ from ssdbench.target.purge import awaited
 from ssdbench.tuning.plan import HostPlan
 
 
-def run(asked_for: Asked, output: Path, world: World) -> RunResult:
+def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     """The main job, into a new run directory; result.json and all bulk files are there after it.
 
     Nothing is created or changed when the target is refused. Raises SsdbenchError; what was
@@ -102,7 +101,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         return Runner(order, chosen, session, store, world).run()
 
 
-def is_target(asked_for: Asked, name: str, identity: str) -> bool:
+def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
     """Whether what is asked for is the target of that name and identity.
 
     Consent names it; else the target itself does; one that is gone has its name only.

@@ -38,8 +38,8 @@ from ssdbench.report.figures import AnyFigure
 from ssdbench.report.plots.canvas import Drawn
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.read import StoredRun
-from ssdbench.suite.asked import Asked
 from ssdbench.suite.plan import plan
+from ssdbench.suite.request import RunRequest
 from ssdbench.tuning.journal import Change
 from ssdbench.tuning.journal import parse as settings_of
 from tests.fuzz.mutation import dumped, mutated_bytes, mutated_json, mutated_text
@@ -81,7 +81,7 @@ def profiles(count: int, seed: int = 1) -> int:
             profile = load_profile(text, "p.yaml")
             right += 1
             if right % PLANNED == 0:
-                plan(Asked(profile, "p.yaml", text, target="sim:x25m-g2-160"))
+                plan(RunRequest(profile, "p.yaml", text, target="sim:x25m-g2-160"))
         _tell("profiles", number + 1, count)
     return right
 

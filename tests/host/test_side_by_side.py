@@ -6,7 +6,7 @@ import pytest
 
 from ssdbench.cli import conduct
 from ssdbench.model.target import Consent
-from ssdbench.suite import sidebyside
+from ssdbench.suite import interference
 from ssdbench.suite.plan import plan
 from tests.support.devices import LoopDevice
 
@@ -17,9 +17,9 @@ ROUNDS = 2
 def test_two_drives_are_read_alone_and_together_and_stay_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sidebyside, "ROUNDS", ROUNDS)
-    monkeypatch.setattr(sidebyside, "WINDOW_S", 1.0)
-    monkeypatch.setattr(sidebyside, "RAMP_S", 1.0)
+    monkeypatch.setattr(interference, "ROUNDS", ROUNDS)
+    monkeypatch.setattr(interference, "WINDOW_S", 1.0)
+    monkeypatch.setattr(interference, "RAMP_S", 1.0)
     (tmp_path / "p.yaml").write_text(PROFILE)
     profile = str(tmp_path / "p.yaml")
     with LoopDevice.several(tmp_path) as make:
@@ -28,7 +28,7 @@ def test_two_drives_are_read_alone_and_together_and_stay_as_they_are(
         names = [str(disk.node) for disk in disks]
         each = [conduct.asked(profile, target=name, consent=Consent()) for name in names]
 
-        tried = sidebyside.trial(each, [plan(one) for one in each], tmp_path / "out")
+        tried = interference.trial(each, [plan(one) for one in each], tmp_path / "out")
 
         assert [disk.backing.read_bytes() for disk in disks] == before
     small = [one for one in tried.turns if one.workload == "4 KiB random reads"]

@@ -5,7 +5,7 @@ import pytest
 from ssdbench.errors import HostLacks
 from ssdbench.host import command, database
 from ssdbench.model.profile import spec
-from ssdbench.suite.applications import chosen
+from ssdbench.suite.filesystems import chosen_programs
 
 
 @pytest.fixture(autouse=True)
@@ -17,13 +17,13 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_named_database_without_a_server_is_a_sentence_with_its_package() -> None:
     with pytest.raises(HostLacks, match=r"needs PostgreSQL, .*package postgresql") as refused:
-        chosen(spec.Applications(programs=(spec.ProgramName.OLTP,)))
+        chosen_programs(spec.Applications(programs=(spec.ProgramName.OLTP,)))
 
     assert "leave it out of `programs`" in refused.value.hint
 
 
 def test_without_names_all_that_are_there_run_and_the_others_are_told() -> None:
-    programs, notes = chosen(spec.Applications())
+    programs, notes = chosen_programs(spec.Applications())
 
     assert [program.name for program in programs] == ["postmark", "dbench", "sysbench"]
     assert notes == ("oltp needs PostgreSQL, which is not installed (package postgresql)",)
@@ -33,4 +33,4 @@ def test_a_host_without_any_of_them_cannot_compare_them(monkeypatch: pytest.Monk
     monkeypatch.setattr(command, "which", lambda program: None)
 
     with pytest.raises(HostLacks, match=r"postmark is not installed"):
-        chosen(spec.Applications())
+        chosen_programs(spec.Applications())

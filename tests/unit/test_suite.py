@@ -12,9 +12,9 @@ from ssdbench.model.target import TargetKind
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.steady import Steady
-from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import stages
 from ssdbench.suite.plan import plan
+from ssdbench.suite.request import RunRequest
 from tests.support.builders import a_target
 
 SWEEP = """
@@ -29,8 +29,8 @@ def stages_of(text: str, **target: Any) -> tuple[AnyStage, ...]:
     return stages(load_profile(text, "p.yaml"), a_target(**target))
 
 
-def asked(text: str, *, max_writes_bytes: int | None = None) -> Asked:
-    return Asked(
+def asked(text: str, *, max_writes_bytes: int | None = None) -> RunRequest:
+    return RunRequest(
         load_profile(text, "p.yaml"),
         "p.yaml",
         text,

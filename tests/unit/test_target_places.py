@@ -4,12 +4,12 @@ import pytest
 
 from ssdbench.errors import ProfileError, SsdbenchError, UsageError
 from ssdbench.model.loading import load_profile
-from ssdbench.suite.asked import Asked
 from ssdbench.suite.plan import plan
+from ssdbench.suite.request import RunRequest
 
 
 def planned(text: str, target: str = "") -> None:
-    plan(Asked(load_profile(text, "p.yaml"), "p.yaml", text, target=target))
+    plan(RunRequest(load_profile(text, "p.yaml"), "p.yaml", text, target=target))
 
 
 @pytest.mark.parametrize(

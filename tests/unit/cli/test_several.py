@@ -19,10 +19,10 @@ from ssdbench.engine.stage import Limits, RateHint
 from ssdbench.errors import Interrupted
 from ssdbench.host import command
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.suite import sidebyside
-from ssdbench.suite.asked import Asked
+from ssdbench.suite import interference
+from ssdbench.suite.interference import SHARE_NOTHING, Tried, Turn
 from ssdbench.suite.plan import RunPlan
-from ssdbench.suite.sidebyside import SHARE_NOTHING, Tried, Turn
+from ssdbench.suite.request import RunRequest
 from ssdbench.target.consent import objections
 from ssdbench.target.wear import Wear
 from ssdbench.tuning.plan import HostPlan
@@ -109,14 +109,14 @@ def test_drives_that_do_not_share_their_time_are_measured_as_the_trial_says(
 ) -> None:
     begun: list[str] = []
 
-    def one_of(one: Asked, directory: Path, *_: object, **__: object) -> several.OneOf:
+    def one_of(one: RunRequest, directory: Path, *_: object, **__: object) -> several.OneOf:
         begun.append(one.beside)
         return several.OneOf(one.target, directory, 3, error="not here")
 
     def tried(*_: object) -> Tried:
         return Tried(side_by_side=runs_beside, says="as the trial says", turns=(Turn("r", 1, {}),))
 
-    def at_once(each: list[Asked], output: Path) -> list[several.OneOf]:
+    def at_once(each: list[RunRequest], output: Path) -> list[several.OneOf]:
         return [one_of(one, output) for one in each]
 
     monkeypatch.setattr(several, "_tried", tried)
@@ -153,13 +153,13 @@ def test_what_a_trial_could_not_allow_is_not_tried(
 ) -> None:
     settings = tuple(Setting(Backend.SYSFS, name, "1", "so") for name in host)
     own = Setting(Backend.BLOCK, "queue/scheduler", "none", "so", "eui.1")
-    found = sidebyside.objection([_planned(a_target(kind), own, *settings) for kind in kinds])
+    found = interference.objection([_planned(a_target(kind), own, *settings) for kind in kinds])
     assert why in found and bool(why) is bool(found)
 
 
 def test_drives_in_zones_are_not_tried_for_they_may_hold_nothing_to_read() -> None:
     drives = [a_target(TargetKind.DRIVE, zone_bytes=zone_bytes) for zone_bytes in (0, 1 << 20)]
-    found = sidebyside.objection([_planned(drive) for drive in drives])
+    found = interference.objection([_planned(drive) for drive in drives])
     assert "in zones" in found
 
 
@@ -199,7 +199,7 @@ def test_consent_is_needed_for_each_drive_and_asked_for_all_at_once(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def planned(asked: Asked) -> SimpleNamespace:
+    def planned(asked: RunRequest) -> SimpleNamespace:
         info = a_target(TargetKind.DRIVE, id=f"eui.{asked.target[-1]}", name=asked.target)
         return SimpleNamespace(target=info, wear=Wear(0), destroys=True)
 

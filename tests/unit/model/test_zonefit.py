@@ -5,7 +5,7 @@ import pytest
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import load_profile
 from ssdbench.suite import export
-from ssdbench.suite.asked import Asked
+from ssdbench.suite.request import RunRequest
 from tests.support.builders import a_target
 
 ZONED = a_target(zone_bytes=1 << 20)
@@ -122,7 +122,7 @@ def test_zones_that_hold_less_than_their_length_count_by_what_they_hold(
     profile = load_profile(text, "p.yaml")
     monkeypatch.setattr(export, "target_of", lambda wishes: target)
 
-    found = export.exported(Asked(profile, "p.yaml", text))
+    found = export.exported(RunRequest(profile, "p.yaml", text))
 
     assert target.end_bytes == 64 << 20
     assert list(misfits(profile, target)) == []
@@ -135,7 +135,7 @@ def test_exported_jobs_keep_to_the_zones(monkeypatch: pytest.MonkeyPatch) -> Non
     text = FILL + WARM + ORDERED
     monkeypatch.setattr(export, "target_of", lambda wishes: ZONED)
 
-    found = export.exported(Asked(load_profile(text, "p.yaml"), "p.yaml", text))
+    found = export.exported(RunRequest(load_profile(text, "p.yaml"), "p.yaml", text))
 
     jobs = [job for name, job in found.items() if name.endswith(".fio")]
     assert len(jobs) >= 3

@@ -10,7 +10,7 @@ from ssdbench.stages.files.variants import (
     writer_variants,
     writer_workloads,
 )
-from ssdbench.suite.files import _chosen
+from ssdbench.suite.filesystems import _chosen_trial
 from ssdbench.units import KIB, MIB
 
 
@@ -42,7 +42,7 @@ def test_a_writer_pauses_after_its_share_of_writes() -> None:
 def test_every_writer_finds_a_file_that_was_written_before() -> None:
     wanted = spec.FileWriters(processes=(1, 8), file=64 * MIB)
 
-    chosen = _chosen(wanted, room_bytes=80 * MIB)
+    chosen = _chosen_trial(wanted, room_bytes=80 * MIB)
 
     (made,) = chosen.files
     assert (made.count, made.size_bytes) == (8, 10 * MIB)
@@ -51,7 +51,7 @@ def test_every_writer_finds_a_file_that_was_written_before() -> None:
 
 @pytest.mark.parametrize("percent", [0, 30, 100])
 def test_mixes_read_the_share_that_was_asked_for(percent: int) -> None:
-    (workload,) = _chosen(spec.FileMix(read=(percent,)), 256 * MIB).workloads
+    (workload,) = _chosen_trial(spec.FileMix(read=(percent,)), 256 * MIB).workloads
 
     (section,) = workload.sections
     assert section["rw"] == {0: "randwrite", 100: "randread"}.get(percent, "randrw")

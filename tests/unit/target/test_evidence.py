@@ -11,7 +11,7 @@ from ssdbench.model.finding import Severity
 from ssdbench.model.loading import load_profile
 from ssdbench.model.target import LACKS, TAKEN, Consent, TargetKind
 from ssdbench.suite import plan as suite_plan
-from ssdbench.suite.asked import Asked
+from ssdbench.suite.request import RunRequest
 from ssdbench.target import ata, nvme, scsi
 from ssdbench.target.evidence import BRIDGED, Evidence, Function, Place, evidence, models
 from ssdbench.target.kind import kind_of, taken_for_a_drive, unplannable
@@ -309,7 +309,7 @@ def test_the_word_on_the_command_line_is_what_a_run_is_planned_with(
     info = a_target(TargetKind.UNPROVEN, facts={LACKS: "it has no health log"})
     monkeypatch.setattr(suite_plan, "inspect", lambda _: info)
     text = "title: t\n"
-    asked = Asked(load_profile(text, "p.yaml"), "p.yaml", text, target=info.name)
+    asked = RunRequest(load_profile(text, "p.yaml"), "p.yaml", text, target=info.name)
 
     assert suite_plan.target_of(asked) == info
     taken = suite_plan.target_of(replace(asked, consent=Consent(unproven=True)))

@@ -24,9 +24,9 @@ from ssdbench.model.kind import KINDS, About
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stages.points import PointStage
 from ssdbench.stats.interference import Loss, loss, says
-from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import stages
 from ssdbench.suite.plan import RunPlan
+from ssdbench.suite.request import RunRequest
 
 ROUNDS = 10
 SURE_AFTER = 5  # rounds: a loss that is shown to be too large by then needs no more of them
@@ -72,7 +72,7 @@ def objection(planned: Sequence[RunPlan]) -> str:
 
 
 def trial(
-    each: Sequence[Asked],
+    each: Sequence[RunRequest],
     planned: Sequence[RunPlan],
     directory: Path,
     *,
@@ -161,7 +161,9 @@ def seconds(drives: int) -> float:
     return 2 * ROUNDS * (drives + 1) * (WINDOW_S + RAMP_S + 1)
 
 
-def _workloads(each: Sequence[Asked], planned: Sequence[RunPlan]) -> dict[str, dict[str, Workload]]:
+def _workloads(
+    each: Sequence[RunRequest], planned: Sequence[RunPlan]
+) -> dict[str, dict[str, Workload]]:
     found: dict[str, dict[str, Workload]] = defaultdict(dict)
     for one, plan in zip(each, planned, strict=True):
         info = plan.target

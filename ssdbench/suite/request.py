@@ -9,12 +9,11 @@ from ssdbench.errors import Misplaced, ProfileError, SsdbenchError, UsageError
 from ssdbench.model.loading import ANOTHER, misfit_error
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import Consent
-from ssdbench.suite.assemble import stages as stages
 from ssdbench.target.planned import Planned
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """What a user asks for, besides the profile."""
 
     profile: Profile

@@ -20,7 +20,7 @@ from ssdbench.generator.base import Second
 from ssdbench.model.target import Consent
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stats.interference import Loss, loss, says
-from ssdbench.suite import sidebyside
+from ssdbench.suite import interference
 from ssdbench.suite.plan import RunPlan
 from tests.support.fakes import WearyDrive
 
@@ -100,7 +100,7 @@ class Hardware:
 
 @pytest.mark.parametrize(
     ("share", "rounds", "workloads", "side_by_side"),
-    [(1.0, 10, 2, True), (0.9, sidebyside.SURE_AFTER, 1, False)],
+    [(1.0, 10, 2, True), (0.9, interference.SURE_AFTER, 1, False)],
 )
 def test_a_trial_has_each_drive_alone_and_all_together_in_every_round(
     tmp_path: Path,
@@ -118,10 +118,10 @@ def test_a_trial_has_each_drive_alone_and_all_together_in_every_round(
             hardware.meeting = Barrier(len(turn))
             return super().map(work, turn)
 
-    monkeypatch.setattr(sidebyside, "ThreadPoolExecutor", Threads)
+    monkeypatch.setattr(interference, "ThreadPoolExecutor", Threads)
     wanted = {name: {"a": READS, "bb": READS} for name in ("small", "large")}
 
-    tried = sidebyside.rounds(["a", "bb"], wanted, tmp_path, hardware.rate)
+    tried = interference.rounds(["a", "bb"], wanted, tmp_path, hardware.rate)
 
     assert tried.side_by_side is side_by_side
     each = rounds * workloads
@@ -156,11 +156,11 @@ def test_a_signal_ends_a_trial_within_a_second_of_its_drives(
         for drive in drives.values()
     ]  # fmt: skip
     claims = iter(drives.values())
-    monkeypatch.setattr(sidebyside, "require_able", lambda _info: "")
-    monkeypatch.setattr(sidebyside, "claimed", lambda *_, **__: nullcontext(next(claims)))
+    monkeypatch.setattr(interference, "require_able", lambda _info: "")
+    monkeypatch.setattr(interference, "claimed", lambda *_, **__: nullcontext(next(claims)))
 
     with pytest.raises(Interrupted):
-        sidebyside.trial(
+        interference.trial(
             each, planned, tmp_path / "out", interrupted=lambda: seen[0] if seen else None
         )
 
