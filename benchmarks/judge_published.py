@@ -196,6 +196,9 @@ def judged(
             if made.drift:  # what it will do depends on what it has done
                 for key, load in loads.items():
                     truths[key] = true.truth_to_come(made, load, drive.core, seed)
+        if not made.drift:
+            for key, odd in _odd(result, made.capacity_bytes).items():
+                truths[key] = true.truth(made, loads[key], seed, odd=odd)
     found = _against(made, seed, result, loads, truths, written, ended_s)
     held = [
         *_held(found, list(loads), result, wanted, truths),
@@ -247,6 +250,18 @@ def _asked(target: str, text: str) -> tuple[dict[str, Workload], list[Rate]]:
     points = [point for stage in planned if isinstance(stage, PointStage) for point in stage.points]
     searches = [stage for stage in planned if isinstance(stage, Rate)]
     return {point.id: point.workload for point in points}, searches
+
+
+def _odd(result: RunResult, capacity_bytes: int) -> dict[str, int]:
+    """Of points that began when the drive had been written no whole blocks of theirs: the rest."""
+    begun = {
+        p.point.id: true.odd_bytes(
+            p.point.workload, round(p.repeats[0].at_fills * capacity_bytes)
+        )
+        for p in result.points
+        if p.repeats
+    }
+    return {key: odd for key, odd in begun.items() if odd}
 
 
 @dataclass(frozen=True, slots=True)

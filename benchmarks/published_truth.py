@@ -32,6 +32,8 @@ LEAST_HORIZONS = 40
 MOST_IOS = 12_000_000  # of one truth: a second or so of CPU
 MOST_OF_WAVES = 40_000_000  # where it is a matter of whole waves
 MOST_OFFERED = 200_000  # of one truth of an offered rate, request by request; of PARTS equal ones
+LAYOUTS = 4  # that the truth of reads is over
+BETWEEN_LAYOUTS_FILLS = 0.5  # of the warm-up's load
 PARTS = 10  # of the long run, for how far its percentiles are sure
 BATCHES = 20
 MINUTE_S = 60.0
@@ -71,7 +73,16 @@ class _Long:
     parts: Sequence[tuple[Histogram, Histogram]]
     before: Drive
     job: Job
+    layouts: int = 1  # of equal shares of the time
     waits: tuple[Floats, Floats] | None = None  # of reads and writes, where they are known singly
+
+    @property
+    def unsure(self) -> float:
+        """The relative standard error that the layouts bring; 0 of a single one."""
+        means = [part.mean() for part in np.array_split(self.rates, self.layouts)]
+        if len(means) < 2:
+            return 0.0
+        return float(np.std(means, ddof=1) / math.sqrt(len(means)) / np.mean(means))
 
     @property
     def latency(self) -> dict[tuple[str, str], Latency]:
@@ -109,14 +120,22 @@ class _Long:
         return np.asarray(again.per_io["latency_ns"][again.per_io["op"] == side], dtype=float)
 
 
-def truth(made: Creature, load: Workload, seed: int) -> Truth:
-    """The long-run mean, the low end of means over a horizon, and percentiles."""
+def odd_bytes(load: Workload, written_bytes: int) -> int:
+    """What of the bytes that came before a load is no whole block of it; 0 where it only reads."""
+    return written_bytes % load.block_bytes if load.writes else 0
+
+
+def truth(made: Creature, load: Workload, seed: int, *, odd: int = 0) -> Truth:
+    """The long-run mean, the low end of means over a horizon, and percentiles.
+
+    `odd`: bytes that the drive had been written besides whole blocks, before the load.
+    """
     rng = np.random.default_rng([0x7207, seed])
     job = loop_job(load)
     period_s = made.trouble.get("stall_period_ns", 0) / 1e9
     horizon_s = max(HORIZON_S, period_s) if made.single else HORIZON_S
     values = made.params if made.simulated else made.body
-    long = _long_run(made, job, seed, horizon_s, values | made.lower)
+    long = _long_run(made, job, seed, horizon_s, values | made.lower, odd)
     rates = long.rates
     batches = _batches(rates, made.regular)
     mean = float(rates.mean()) * made.leaves
@@ -132,7 +151,7 @@ def truth(made: Creature, load: Workload, seed: int) -> Truth:
     return Truth(
         mean=float(mean),
         both=both,
-        error=float(batches.std(ddof=1) / math.sqrt(BATCHES) / batches.mean()),
+        error=max(float(batches.std(ddof=1) / math.sqrt(BATCHES) / batches.mean()), long.unsure),
         levels=bool(made.lower) or hot is not None,
         low=float(np.quantile(means, 0.05)),
         horizon_s=horizon_s,
@@ -174,7 +193,7 @@ def latency_at(
         (Histogram.of(wait[read]), Histogram.of(wait[~read]))
         for wait, read in zip(np.split(waits, PARTS), np.split(reads, PARTS), strict=True)
     ]
-    return _Long(waits, parts, drive, job, (waits[reads], waits[~reads])).latency
+    return _Long(waits, parts, drive, job, waits=(waits[reads], waits[~reads])).latency
 
 
 def _of_one(long: _Long, horizon_s: float) -> Truth:
@@ -220,10 +239,12 @@ def _prepared(made: Creature, seed: int, values: Values) -> Drive:
     return drive
 
 
-def _settled(made: Creature, job: Job, seed: int, values: Values | None = None) -> Drive:
+def _settled(
+    made: Creature, job: Job, seed: int, values: Values | None = None, *, odd: int = 0
+) -> Drive:
     """The drive once the load has been at work for long."""
     drive = _prepared(made, seed, values or made.params)
-    drive.run(Job(seed=seed + 8, stop_bytes=round(WARM_FILLS * made.capacity_bytes)))
+    drive.run(Job(seed=seed + 8, stop_bytes=round(WARM_FILLS * made.capacity_bytes) + odd))
     if job.read_percent < 100:
         share = 1 - job.read_percent / 100
         stop = round(SETTLE_FILLS * made.capacity_bytes / share)
@@ -246,9 +267,11 @@ def _measured(drive: Drive, job: Job, length_s: float) -> _Long:
     return _Long(np.concatenate(rates), parts, before, replace(job, stop_s=float(part_s)))
 
 
-def _long_run(made: Creature, job: Job, seed: int, horizon_s: float, values: Values) -> _Long:
+def _long_run(
+    made: Creature, job: Job, seed: int, horizon_s: float, values: Values, odd: int = 0
+) -> _Long:
     """I/Os of each second, long after everything has settled."""
-    drive = _settled(made, job, seed, values)
+    drive = _settled(made, job, seed, values, odd=odd)
     # Heat comes and goes within a tenth to a half of its time constant.
     horizons_s = LEAST_HORIZONS * (horizon_s if made.simulated else HORIZON_S)
     length_s = made.truth_s or max(TRUTH_FILLS * made.fill_s, horizons_s, 1.5 * made.settle_s)
@@ -256,7 +279,22 @@ def _long_run(made: Creature, job: Job, seed: int, horizon_s: float, values: Val
     length_s = min(length_s, (MOST_OF_WAVES if made.wave_s else MOST_IOS) / rate)
     if made.wave_s:
         length_s = max(1, int(length_s / made.wave_s)) * made.wave_s
-    return _measured(drive, replace(job, seed=seed + 11), length_s)
+    job = replace(job, seed=seed + 11)
+    if job.read_percent < 100 or made.settle_s or made.wave_s or made.drift:
+        return _measured(drive, job, length_s)
+    found = []
+    for layout in range(LAYOUTS):
+        own = replace(job, seed=job.seed + PARTS * layout)
+        found.append(_measured(drive.copied(), own, length_s / LAYOUTS))
+        between = round(BETWEEN_LAYOUTS_FILLS * made.capacity_bytes)
+        drive.run(Job(seed=seed + 40 + layout, stop_bytes=between))
+        drive.run(replace(own, stop_s=SETTLE_READS_S))
+    return replace(
+        found[0],
+        rates=np.concatenate([one.rates for one in found]),
+        parts=[part for one in found for part in one.parts],
+        layouts=LAYOUTS,
+    )
 
 
 def _while_hot(made: Creature, seed: int, seconds: Floats) -> Floats | None:

@@ -180,12 +180,16 @@ def _numbers(
 
 
 def _slower(both: Sequence[Estimate]) -> Number:
-    known = [one.bound for one in both if one.status == "published"]
+    published = [one.status == "published" for one in both]
+    known = [
+        one.bound if firm else one.limit_for_targets
+        for one, firm in zip(both, published, strict=True)
+    ]
     uppers = [upper for upper in known if upper is not None]
     return Number(
         max(uppers) if len(uppers) == len(both) else None,
         max(one.value for one in both),
-        firm=len(uppers) == len(both),
+        firm=all(published),
         at_least=any(one.at_least for one in both),
     )
 
