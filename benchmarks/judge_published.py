@@ -255,9 +255,7 @@ def _asked(target: str, text: str) -> tuple[dict[str, Workload], list[Rate]]:
 def _odd(result: RunResult, capacity_bytes: int) -> dict[str, int]:
     """Of points that began when the drive had been written no whole blocks of theirs: the rest."""
     begun = {
-        p.point.id: true.odd_bytes(
-            p.point.workload, round(p.repeats[0].at_fills * capacity_bytes)
-        )
+        p.point.id: true.odd_bytes(p.point.workload, round(p.repeats[0].at_fills * capacity_bytes))
         for p in result.points
         if p.repeats
     }

@@ -73,8 +73,8 @@ from ssdbench.units import format_duration, format_size
 # kinds of collection, 28 tries); after one some are still 15 % off.
 REORDERING_FILLS = 1.5
 # Written to convert a layout. In order each block is written once; at random a share of e**-4 (2 %)
-# is still as it was after four fills, and the rate within 2 % of its end (simulated drives; after
-# three fills some were 4 % off).
+# is still as it was after four fills, and the rate within about 2 % of its end (simulated drives;
+# after three fills some were 4 % off).
 CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 4.0}
 CONVERTING_BUDGET = 2.0  # times that
 WHOLE_PERCENT = 100

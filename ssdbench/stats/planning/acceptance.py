@@ -153,11 +153,9 @@ def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Ou
         return "cannot tell", "it has no bound: something else than the drive set its rate"
     if number.at_least and not limit.kept_by(number.middle):
         return "fail", f"it lies above {format_ns(number.middle)}, however far, and misses it"
-    if number.pessimistic is None:
-        return "cannot tell", "too few slow requests for an upper limit; measure for longer"
-    if limit.kept_by(number.pessimistic):
+    if number.pessimistic is not None and limit.kept_by(number.pessimistic):
         return "pass", f"its {side} keeps it"
-    if not number.firm:
+    if number.pessimistic is None or not number.firm:
         return "cannot tell", "too few slow requests to call it a miss; measure for longer"
     if limit.kept_by(number.middle):
         return "fail", f"its {side} misses it, although {_middle(limit)} does not"

@@ -163,6 +163,31 @@ def test_a_latency_at_drive_writes_per_day_is_judged_by_what_was_measured_at_tha
         assert (row.seen, row.load) == (4.9e6, "at 2 drive writes per day, 904.2 IOPS")
 
 
+@pytest.mark.parametrize(
+    ("limit", "outcome", "why"),
+    [
+        ("5ms", "pass", "its upper 95 % limit keeps it"),
+        ("4.8ms", "cannot tell", "too few slow requests to call it a miss; measure for longer"),
+    ],
+)
+def test_a_percentile_without_a_figure_may_keep_a_target_and_misses_none(
+    stored: tuple[Path, RunResult], limit: str, outcome: str, why: str
+) -> None:
+    few = Estimate(
+        metric="lat_p99.9_ns", unit="ns", value=4.5e6, bound=4.7e6, direction="write",
+        status="suppressed", limit_for_targets=4.9e6,
+    )  # fmt: skip
+
+    row = one(
+        at_load(stored[1], estimates=(few,)),
+        of=WRITES,
+        at={"drive_writes_per_day": 2},
+        latency={"p99.9": limit},
+    )
+
+    assert (row.outcome, row.why, row.seen) == (outcome, why, 4.9e6)
+
+
 def test_a_load_is_told_as_not_validated_with_the_reason(
     stored: tuple[Path, RunResult],
 ) -> None:

@@ -15,7 +15,7 @@ from benchmarks import judge_published as judge
 from benchmarks import published_score as scores
 from benchmarks import published_truth as true
 from benchmarks import published_zoo as zoo
-from benchmarks.core_generator import CoreGenerator
+from benchmarks.core_generator import CoreGenerator, loop_job
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Outcome
 from ssdbench.generator.fio.driver import Fio
@@ -26,7 +26,7 @@ from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.library import parameters
 from ssdbench.sim.spec import parse
 from ssdbench.stats.distributions import binomial_upper_limit
-from ssdbench.units import MIB
+from ssdbench.units import KIB, MIB
 
 SPEC = "sim:x25m-g2-160,capacity=512MiB,t_prog=20ms,t_erase=20ms,seed=3"
 SEED = 3_000_000  # apart from the published table's
@@ -171,11 +171,15 @@ def test_every_drive_of_a_profile_is_one_that_the_core_and_the_loader_take(
         assert 128 * MIB <= made.capacity_bytes <= 512 * MIB
 
 
+def a_load(made: zoo.Creature, **changes: object) -> Workload:
+    """The warm-up's write, or a workload that differs from it."""
+    whole = ActiveRange(offset_bytes=0, length_bytes=made.span_percent * made.capacity_bytes // 100)
+    return job().workload.model_copy(update={"iodepth": 32, "range": whole, **changes})
+
+
 def long_run(made: zoo.Creature, seed: int = SEED, **changes: object) -> true.Truth:
     """Of the warm-up's write, or of a workload that differs from it."""
-    whole = ActiveRange(offset_bytes=0, length_bytes=made.span_percent * made.capacity_bytes // 100)
-    work = job().workload.model_copy(update={"iodepth": 32, "range": whole, **changes})
-    return true.truth(made, work, seed)
+    return true.truth(made, a_load(made, **changes), seed)
 
 
 def test_the_truth_of_rare_stalls_is_that_of_a_long_simulation() -> None:
@@ -236,6 +240,32 @@ def test_how_long_a_load_takes_to_heat_the_drive_follows_from_its_time_constant(
     assert reads.hot_after_s == pytest.approx(-tau_s * math.log(1 - share), rel=0.2)
     assert writes.hot_after_s is None
     assert cold.hot_after_s is None
+
+
+def test_the_truth_of_large_blocks_is_of_a_drive_that_was_written_as_much_as_the_run_did() -> None:
+    """A block that begins within a program unit lies across two of them for good."""
+    made = zoo.creature(61_000_009, among=zoo.SETS["profiles"])
+    unit_bytes = made.body["program_unit_bytes"]
+    blocks = a_load(made, block_bytes=unit_bytes)
+
+    odd = true.odd_bytes(blocks, 5 * made.capacity_bytes + 4096)
+    whole, across = (true.truth(made, blocks, 1, odd=more) for more in (0, odd))
+
+    assert odd == 4096
+    assert true.odd_bytes(a_load(made, block_bytes=unit_bytes, read_percent=100), 4096) == 0
+    assert across.mean / whole.mean == pytest.approx(0.97, abs=0.015)
+
+
+def test_the_truth_of_reads_is_as_unsure_as_layouts_differ() -> None:
+    made = zoo.creature(61_000_010, among=zoo.SETS["profiles"])
+    reads = a_load(made, block_bytes=128 * KIB, read_percent=100, iodepth=16)
+    long = true._long_run(made, loop_job(reads), 1, 600.0, made.body)
+    by_layout = [part.mean() for part in np.array_split(long.rates, true.LAYOUTS)]
+    within = [part.std(ddof=1) / math.sqrt(len(part)) for part in np.split(long.rates, 4)]
+
+    assert np.std(by_layout, ddof=1) > 1.5 * max(within)
+    assert long.unsure == pytest.approx(np.std(by_layout, ddof=1) / 2 / np.mean(by_layout))
+    assert true.truth(made, reads, 1).error >= long.unsure
 
 
 def test_the_truth_of_a_wave_is_the_mean_over_whole_periods() -> None:

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -167,6 +169,28 @@ def test_ios_in_the_open_bin_come_in_clusters_as_others_do() -> None:
     sections = [section(400 if number in (2, 7) else 0) for number in range(10)]
 
     assert design_effect(sections, OPEN_NS) > 100
+
+
+def test_a_target_may_be_held_against_a_limit_from_few_independent_ios() -> None:
+    """Of writes with what a drive's other states may add, and against no rare percentile."""
+    rng = np.random.default_rng(8)
+    swinging = [Histogram.of(clustered(rng, 10_000) * (1 + 0.1 * (n % 5))) for n in range(15)]
+    found = lasting_percentile(swinging, 0.99)
+
+    reads, writes = (
+        {e.metric: e for e in latency_estimates(swinging, side, lasting=True, rarest=0.999)}
+        for side in ("read", "write")
+    )
+
+    assert found is not None
+    assert found.upper_ns is not None
+    assert reads["lat_p99_ns"].status != "published"
+    assert reads["lat_p99_ns"].limit_for_targets == found.upper_ns
+    raised = (writes["lat_p99_ns"].limit_for_targets or 0.0) / found.upper_ns
+    assert raised == pytest.approx(math.exp(1.645 * 0.115), rel=1e-3)
+    assert writes["lat_p50_ns"].limit_for_targets == writes["lat_p50_ns"].bound
+    assert writes["lat_p99.99_ns"].limit_for_targets is None
+    assert latency_estimates(swinging, "read")[2].limit_for_targets is None
 
 
 def test_rare_percentiles_of_a_load_that_writes_are_left_out() -> None:

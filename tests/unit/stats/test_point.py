@@ -13,7 +13,7 @@ from ssdbench.stats.bounds.point import Context, Measured, judge_point, window_r
 from ssdbench.stats.bounds.streams import with_held_back
 from ssdbench.stats.bounds.sustained import Around
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.series import Floats
+from ssdbench.stats.series import Floats, Series
 
 SECONDS = 120
 PLANNABLE = Context(plannable=True)
@@ -97,6 +97,24 @@ def test_ten_repeats_that_agree_are_validated() -> None:
     assert iops.bound <= min(r.worst_minute_iops for r in result.repeats)
     assert iops.n == 10
     assert len(iops.artifacts) == 10
+
+
+@pytest.mark.parametrize("before_iops", [29_700.0, 30_300.0])
+def test_an_interval_reaches_what_a_long_stretch_of_the_load_says(before_iops: float) -> None:
+    """Ten windows agree on what the load before left behind; the unbroken hour does not have it."""
+    windows = steady_windows()
+    hour = Series(np.arange(1.0, 3601.0), np.full(3600, before_iops), unit="1/s")
+    alone, beside = judged(windows), judged([replace(windows[0], before=hour), *windows[1:]])
+
+    for metric, bytes_per_io in (("iops", 1), ("bw_bytes_per_s", 4096)):
+        one, other = alone.estimate(metric), beside.estimate(metric)
+        assert one is not None
+        assert other is not None
+        true = bytes_per_io * before_iops
+        assert not (one.ci_low or 0.0) <= true <= (one.ci_high or 0.0)
+        assert (other.ci_low or 0.0) <= true <= (other.ci_high or 0.0)
+        assert other.value == one.value
+        assert (one.ci_high == other.ci_high) is (before_iops < 30_000)
 
 
 def test_percentiles_come_from_all_repeats_with_an_upper_bound() -> None:
