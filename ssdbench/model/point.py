@@ -84,6 +84,8 @@ class Estimate(Model):
     method: str = ""  # "t on 10 repeats", "merged histograms, n_eff 12 345", …
     direction: str = "total"  # read | write | flush | trim | total
     status: str = "published"  # published | indicative | suppressed
+    # Of a percentile without a figure of its own (not published), where there is one.
+    limit_for_targets: float | None = None
     at_least: bool = False  # a latency in fio's last bin, of which no end is known: or longer
     artifacts: tuple[str, ...] = ()  # paths below the run directory
 
