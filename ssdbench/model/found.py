@@ -129,7 +129,7 @@ class WarmUp(Model):
     """Whether the drive became steady under one workload, by one rule, and what others say."""
 
     kind: Literal[StageKind.STEADY] = StageKind.STEADY
-    workload: Workload | None = None  # None in results of schema 1 that do not hold it
+    workload: Workload | None = None
     label: str = ""  # of the workload
     verdict: SteadyVerdict | None = None  # None where it ended before a rate was seen
     says: str = ""

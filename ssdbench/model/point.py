@@ -113,7 +113,7 @@ class HostDuring(Model):
 class Repeat(UnitRecord):
     """One measured start of one point."""
 
-    point: str = ""  # Point.id; empty in results of schema 1
+    point: str = ""  # Point.id
     repeat: int
     pass_order: int  # position in its shuffled pass
     sequence: int  # position over all sections of the stage, for the trend test

@@ -2,15 +2,14 @@
 
 Schema history, newest first:
 2  what a stage found has a type of its own for each kind, below `found`; findings have `numbers`
-1  the first: every stage with `summary`, `steady`, `points`, `figures` and `data`
-
-What a run does within a time that the user gave, and what it can prove in it.
+1  the first: every stage with `summary`, `steady`, `points`, `figures` and `data`; refused
 """
 
 from typing import Any, TypeVar
 
 from pydantic import model_validator
 
+from ssdbench.errors import UsageError
 from ssdbench.model.base import Model
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import Found, Points, WarmUp
@@ -20,7 +19,6 @@ from ssdbench.model.point import PointResult, Repeat, SteadyVerdict, Verdict
 from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.upgrade import upgraded_run, upgraded_stage
 
 
 class Budget(Model):
@@ -59,6 +57,7 @@ __all__ = [
 ]
 
 SCHEMA = 2
+READ_BY = {1: "1.0.0"}  # of each older schema: the last version of ssdbench that reads it
 # Raised when the same drive would get another number: then results of the two must not be mixed.
 METHOD = 1
 
@@ -78,11 +77,6 @@ class StageResult(Model):
     findings: tuple[Finding, ...] = ()
     complete: bool = True
     found: Found
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_schema_1(cls, value: Any) -> Any:
-        return upgraded_stage(value) if isinstance(value, dict) and "found" not in value else value
 
     @property
     def kind(self) -> StageKind:
@@ -162,8 +156,16 @@ class RunResult(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_schema_1(cls, value: Any) -> Any:
-        return upgraded_run(value, SCHEMA) if isinstance(value, dict) else value
+    def _of_this_schema(cls, value: Any) -> Any:
+        """Refuse a run of an older schema. Raises UsageError with the version that reads it."""
+        schema = value.get("schema_version") if isinstance(value, dict) else None
+        if schema in READ_BY:
+            raise UsageError(
+                f"the run has schema {schema}, and this ssdbench reads schema {SCHEMA} only",
+                hint=f"Use ssdbench {READ_BY[schema]} for it: `pip install "
+                f"ssdbench=={READ_BY[schema]}`.",
+            )
+        return value
 
     @property
     def points(self) -> tuple[PointResult, ...]:

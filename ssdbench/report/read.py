@@ -77,6 +77,8 @@ class StoredRun:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the document"
             raise _unread(path, f"{where}: {first['msg']}") from error
+        except UsageError as error:  # of an older schema
+            raise UsageError(f"{path}: {error.message}", hint=error.hint) from error
         if holds_huge_number(text):
             raise _unread(path, "it has a number beyond all measure")
         for where, told in _nonsense(result):

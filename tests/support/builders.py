@@ -60,9 +60,17 @@ def a_workload(**changes: Any) -> Workload:
     return Workload(**values | changes)
 
 
-def stage_result(**values: Any) -> StageResult:
-    """A stage in the form of schema 1, upgraded as it is when a stored run is read."""
-    return StageResult.model_validate(values)
+def stage_result(kind: str, found: dict[str, Any] | None = None, **head: Any) -> StageResult:
+    """A stage that found something, with a head that no test looks at where it is not given."""
+    values: dict[str, Any] = {
+        "name": f"03-{kind}",
+        "title": "",
+        "started_at": "2026-11-21T02:30:00+00:00",
+        "duration_s": 1.0,
+        "wall_s": 1.0,
+        "found": {"kind": kind, **(found or {})},
+    }
+    return StageResult.model_validate(values | head)
 
 
 def with_found(stage: StageResult, **changes: Any) -> StageResult:
@@ -145,8 +153,8 @@ class StoredRunBuilder:
         return self._stage(
             "precondition",
             "Fill the whole drive",
+            {"seconds_csv": (f"stages/{self._name('precondition')}/seconds.csv",)},
             bytes_written=3 * CAPACITY_BYTES,
-            summary={"fills_sequential": 2, "fills_random": 1, "content": "random"},
         )
 
     def steady(self, *, steady: bool = True, seconds: int = 7200) -> "StoredRunBuilder":
@@ -159,9 +167,11 @@ class StoredRunBuilder:
         return self._stage(
             "steady",
             "Warm up to steady state",
-            steady=(a_verdict(steady=steady),),
-            data={"unit": "B/s"},
-            summary={"rule": "pss", "workload": a_workload().label()},
+            {
+                "label": a_workload().label(),
+                "verdict": a_verdict(steady=steady),
+                "seconds_csv": f"stages/{self._name('steady')}/seconds.csv",
+            },
         )
 
     def sweep(
@@ -182,7 +192,7 @@ class StoredRunBuilder:
                     identity = f"b{block}-r{read}-qd{depth}"
                     point = Point(id=identity, sweep=name, workload=workload)
                     points.append(self._point(name, point, noisy=identity in noisy))
-        return self._stage("sweep", "Block size, read share and queue depth", points=tuple(points))
+        return self._stage("sweep", "Block size, read share and queue depth", {"points": points})
 
     def span(self, spans: tuple[float, ...] = (5, 25, 50, 100)) -> "StoredRunBuilder":
         """4 KiB random writes to a growing part of the drive."""
@@ -193,7 +203,7 @@ class StoredRunBuilder:
             workload = a_workload(range=ActiveRange(offset_bytes=0, length_bytes=length))
             point = Point(id=f"span{span:g}", sweep=name, workload=workload, span_percent=span)
             points.append(self._point(name, point))
-        return self._stage("span", "LBA span", points=tuple(points))
+        return self._stage("span", "LBA span", {"points": points})
 
     def blocksize(self) -> "StoredRunBuilder":
         """Strided writes with a latency peak at every 1024 KiB."""
@@ -213,21 +223,19 @@ class StoredRunBuilder:
             "y": "latency_ns",
             "peaks": "peak",
         }
-        summary = {"block_bytes": 1048576, "p_value": 0.0025, "answer": "1 MiB block"}
-        return self._stage("blocksize", "Block size", figures=(figure,), summary=summary)
+        found = {"block_bytes": 1048576, "p_value": 0.0025, "answer": "1 MiB block"}
+        return self._stage("blocksize", "Block size", {**found, "figures": (figure,)})
 
-    def probe(self, name: str, answer: str, **found: Any) -> "StoredRunBuilder":
+    def probe(self, name: str, answer: str, **numbers: Any) -> "StoredRunBuilder":
         """One question to the drive, and what it answered."""
-        return self._stage("probe", name, summary={"probe": name, "answer": answer, **found})
+        return self._stage("probe", name, {"probe": name, "answer": answer, "numbers": numbers})
 
     def rate(self, rate_iops: float | None = 8_000.0, **changes: Any) -> "StoredRunBuilder":
         """Five searches for a rate within 10 ms at p99."""
-        slo = {"percentile": "p99", "limit_ns": 1e7, "block_bytes": 4096, "read_percent": 70,
-               "rate_at_slo_iops": rate_iops, "searches": 5, "confidence": 0.969}  # fmt: skip
-        summary = {"workload": "4 KiB random 70/30 read/write", "limit": "p99 of at most 10 ms"}
-        return self._stage(
-            "rate", "Rate within a limit", **{"data": {"slo": slo}, "summary": summary} | changes
-        )
+        found = {"percentile": "p99", "limit_ns": 1e7, "block_bytes": 4096, "read_percent": 70,
+                 "rate_iops": rate_iops, "searches": 5, "confidence": 0.969,
+                 "workload": "4 KiB random 70/30 read/write"}  # fmt: skip
+        return self._stage("rate", "Rate within a limit", found, **changes)
 
     def write(self, *, verdict: Verdict = "VALIDATED", **changes: Any) -> RunResult:
         """Store result.json and return what it holds."""
@@ -257,16 +265,11 @@ class StoredRunBuilder:
     def _name(self, kind: str) -> str:
         return f"{len(self.stages) + 1:02d}-{kind}"
 
-    def _stage(self, kind: str, title: str, **changes: Any) -> "StoredRunBuilder":
-        values: dict[str, Any] = {
-            "name": self._name(kind),
-            "kind": kind,
-            "title": title,
-            "started_at": "2026-11-21T02:30:00+00:00",
-            "duration_s": 7200.0,
-            "wall_s": 12.0,
-        }
-        self.stages.append(stage_result(**values | changes))
+    def _stage(
+        self, kind: str, title: str, found: dict[str, Any], **changes: Any
+    ) -> "StoredRunBuilder":
+        head = {"name": self._name(kind), "title": title, "duration_s": 7200.0, "wall_s": 12.0}
+        self.stages.append(stage_result(kind, found, **head | changes))
         return self
 
     def _point(self, stage: str, point: Point, *, noisy: bool = False) -> PointResult:

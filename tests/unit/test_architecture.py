@@ -13,9 +13,6 @@ from ssdbench.model.profile.spec import Measure
 
 ROOT = Path(__file__).parents[2]
 MAP = (ROOT / "docs" / "architecture.md").read_text()
-ELSEWHERE = {  # files that know an example, and that a new one need not touch
-    "A kind of stage": {"ssdbench/model/upgrade.py"},  # results of older versions
-}
 # Heading of a list, and how its example is called in code and documents.
 EXAMPLES = {
     "A kind of stage": r"StageKind\.PROCESSES\b|PROCESSES = |spec\.Processes\b|class Processes\b"
@@ -84,7 +81,7 @@ def test_the_list_has_every_file_of_the_package_that_knows_the_example(heading: 
     if heading == "A finding":
         knowing = {name for name in knowing if not name.startswith(raised)}
 
-    assert sorted(knowing - set(listed(heading)) - ELSEWHERE.get(heading, set())) == []
+    assert sorted(knowing - set(listed(heading))) == []
 
 
 def test_every_kind_of_stage_has_one_row_that_names_its_result() -> None:

@@ -18,10 +18,7 @@ HEADER = (
 
 
 def trial(name: str) -> StageResult:
-    return stage_result(
-        name=name, kind="engines", title="Compare", started_at="2026-01-01T00:00:00Z",
-        duration_s=30, wall_s=30,
-    )  # fmt: skip
+    return stage_result("engines", name=name, title="Compare", duration_s=30, wall_s=30)
 
 
 def drawn(directory: Path, series: str, cpus: int) -> HostFigure:

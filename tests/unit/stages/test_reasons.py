@@ -56,10 +56,7 @@ class After:
         return getattr(self.sweep, name)
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:
-        found = stage_result(
-            name="00", kind="blocksize", title="", started_at="", duration_s=0, wall_s=0,
-            summary={"buffer_bytes": self.buffer_bytes},
-        )  # fmt: skip
+        found = stage_result("blocksize", {"buffer_bytes": self.buffer_bytes})
         return nullcontext(
             replace(context, results=(*context.results, found), heat=lambda info: self.heat)
         )

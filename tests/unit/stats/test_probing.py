@@ -20,7 +20,7 @@ from ssdbench.stats.inside.probing import (
     stripe,
     trim_effect,
 )
-from tests.support.builders import a_target
+from tests.support.builders import a_target, stage_result
 
 KIB = 1024
 
@@ -35,9 +35,8 @@ def test_rates_that_grow_with_every_size_tell_no_unit() -> None:
     assert remap_unit({4 * KIB: 1.0, 8 * KIB: 2.0, 16 * KIB: 4.0}) is None
 
 
-def a_probe(**summary: object) -> StageResult:
-    values = {"name": "1", "kind": "probe", "title": "", "started_at": "", "duration_s": 0}
-    return StageResult.model_validate({**values, "wall_s": 0, "summary": summary})
+def a_probe(**numbers: object) -> StageResult:
+    return stage_result("probe", {"numbers": numbers})
 
 
 def test_the_largest_remap_unit_that_is_known_counts() -> None:

@@ -55,13 +55,15 @@ def test_the_lower_of_the_bound_and_the_rate_at_the_limit_of_latency_is_planned_
     closed = capacity_answer(result, CapacityPlan(demand_iops=1.0))
     assert closed.bound_iops is not None and closed.point is not None
     rate = stage_result(
-        name="03-rate", kind="rate", title="", started_at="", duration_s=1, wall_s=1,
-        data={"slo": {
-            "percentile": "p99", "limit_ns": 10e6, "read_percent": 0,
+        "rate",
+        {
+            "percentile": "p99",
+            "limit_ns": 10e6,
+            "read_percent": 0,
             "block_bytes": closed.point.point.workload.block_bytes,
-            "rate_at_slo_iops": share * closed.bound_iops,
-        }},
-    )  # fmt: skip
+            "rate_iops": share * closed.bound_iops,
+        },
+    )
     rated = result.model_copy(update={"stages": (*result.stages, rate)})
 
     answer = capacity_answer(
