@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ssdbench import __version__
 from ssdbench.model.result import PointResult, RunResult
-from ssdbench.report.figures import IntervalsFigure, Line, LinesFigure, Span
 from ssdbench.report.html import render_sheet
 from ssdbench.report.metrics import percentiles_of, published_bound
+from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Span
 from ssdbench.report.tables import SUMMARY_PERCENTILES, Row, Tidy, csv_bytes
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Plot, Plots, Prose, Section, Sheet, Table

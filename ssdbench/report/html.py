@@ -12,8 +12,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from ssdbench import foreign
-from ssdbench.report.figuredata import figure_data
-from ssdbench.report.plots.draw import draw
+from ssdbench.report.plots.canvas import to_svg
 from ssdbench.report.view.page import Page, Plot, Sheet
 
 _TYPED = re.compile(r"`([^`\n]+)`|(?<![\w-])(--[a-z][a-z-]*[a-z])")  # in text that is escaped
@@ -97,8 +96,8 @@ class PlacedPlot:
 
 
 def _plot(plot: Plot, target: str) -> PlacedPlot:
-    drawn, data = draw(plot.figure, plot.name), figure_data(plot.figure)
-    places = {"axes": drawn.axes, "data": data.places()}
-    axes = json.dumps(places, separators=(",", ":"), allow_nan=False) if drawn.axes else ""
+    svg, data = to_svg(plot.figure, plot.name), plot.figure.rows()
+    places = {"axes": svg.axes, "data": data.places()}
+    axes = json.dumps(places, separators=(",", ":"), allow_nan=False) if svg.axes else ""
     # matplotlib escapes the words it draws; the rest of the SVG is its own
-    return PlacedPlot(Markup(drawn.svg), data.csv(target), axes)
+    return PlacedPlot(Markup(svg.svg), data.csv(target), axes)

@@ -8,8 +8,8 @@ import numpy as np
 from ssdbench import __version__
 from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, PHASE, TEMPERATURE
-from ssdbench.report.figures import Strip, StripFigure
 from ssdbench.report.html import render_sheet
+from ssdbench.report.plots.points import Strip, StripFigure
 from ssdbench.report.read import StoredRun
 from ssdbench.report.tables import Row, Tidy, csv_bytes
 from ssdbench.report.view import lot as view

@@ -34,9 +34,8 @@ from ssdbench.host import processes
 from ssdbench.model.loading import load_profile, profile_schema
 from ssdbench.model.rundirectory import JOURNAL
 from ssdbench.report import render
-from ssdbench.report.figures import AnyFigure
-from ssdbench.report.plots.canvas import Drawn
-from ssdbench.report.plots.draw import draw
+from ssdbench.report.figure import ReportFigure
+from ssdbench.report.plots.canvas import Drawn, to_svg
 from ssdbench.report.read import StoredRun
 from ssdbench.suite.plan import plan
 from ssdbench.suite.request import RunRequest
@@ -221,10 +220,10 @@ def _each_figure_drawn_once() -> Iterator[None]:
     """Most figures of a damaged run are those of the whole one, and drawing takes the most time."""
     drawn: dict[bytes, Drawn] = {}
 
-    def once(view: AnyFigure, name: str) -> Drawn:
+    def once(view: ReportFigure, name: str) -> Drawn:
         key = pickle.dumps((view, name))
         if key not in drawn:
-            drawn[key] = draw(view, name)
+            drawn[key] = to_svg(view, name)
         return drawn[key]
 
     with mock.patch("ssdbench.report.html.draw", once):

@@ -24,6 +24,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
+from ssdbench.report.figure import ReportFigure
 from ssdbench.report.plots.scale import LETTER, SIZE, Box, scales
 from ssdbench.units import format_ns
 
@@ -213,12 +214,13 @@ class Drawn:
     axes: tuple[dict[str, Any], ...]
 
 
-def drawn(draw: Callable[[], Figure], name: str) -> Drawn:
-    """Draw a figure for a page; `name` keeps its ids apart from others'."""
+def to_svg(view: ReportFigure, name: str) -> Drawn:
+    """Draw a figure as inline SVG; `name` keeps its ids apart from those of other figures."""
     name = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"_{ord(found.group()):x}_", name)
     stream = io.StringIO()
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
-        figure = draw()
+        figure = view.draw()
+        _name_log_axes(figure)
         _arrange(figure)
         flat = _flat(figure)
         size = tuple(inches * _POINTS for inches in figure.get_size_inches())
@@ -234,6 +236,14 @@ def drawn(draw: Callable[[], Figure], name: str) -> Drawn:
     first, *panels = _inline(stream.getvalue(), name).split(_PANEL)
     with_scales = zip(panels, own or [""] * len(panels), strict=True)
     return Drawn(first + "".join(_PANEL + scale + panel for panel, scale in with_scales), placed)
+
+
+def _name_log_axes(figure: Figure) -> None:
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            label = axis.get_label_text()
+            if axis.get_scale() == "log" and label:
+                axis.set_label_text(f"{label} (log)")
 
 
 def _flat(figure: Figure) -> list[Axes]:

@@ -1,59 +1,358 @@
-"""Points against each other: block sizes, queues, spans, latencies and single repeats."""
+"""Figures of points: block sizes, queues, spans, latencies, single repeats, compared runs."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ssdbench.report.figures import (
-    CurvesFigure,
-    DotsFigure,
-    Floats,
-    IntervalsFigure,
-    LinesFigure,
-    ScatterFigure,
-    StripFigure,
-)
+from ssdbench.report.figure import FigureData, Floats, ReportFigure, Row, over_x
 from ssdbench.report.plots import canvas
 
 MANY = 40  # points of a line, above which single ones are not marked
 CHARACTERS = 62  # of ticks, that stand side by side below a figure of half the width
 
 
-def lines(view: LinesFigure) -> Figure:
-    """Means with 95 % intervals; a dash below each marks the pessimistic bound."""
-    figure = canvas.sheet(canvas.HALF)
-    axes = figure.subplots()
-    for index, line in enumerate(view.lines):
-        if line.failed:
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of measured values with intervals and pessimistic bounds, where there are any."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    bound: tuple[float, ...] = ()
+    each: tuple[tuple[float, float], ...] = ()  # single repeats behind the means
+    failed: bool = False  # places that did not hold, without a line between them
+
+
+@dataclass(frozen=True, slots=True)
+class LinesFigure(ReportFigure):
+    """Lines over an axis; `ticks` are its places and words, `marks` what stands out on it."""
+
+    lines: tuple[Line, ...]
+    x_label: str
+    y_label: str
+    ticks: tuple[tuple[float, str], ...]
+    log_x: bool = False
+    log_y: bool = False
+    latency: bool = False  # y in nanoseconds
+    marks: tuple[tuple[float, str], ...] = ()
+
+    def draw(self) -> Figure:
+        """Draw means with 95 % intervals; a dash below each marks the pessimistic bound."""
+        figure = canvas.sheet(canvas.HALF)
+        axes = figure.subplots()
+        for index, line in enumerate(self.lines):
+            if line.failed:
+                axes.plot(
+                    line.x, line.y, "X", ms=7, mew=0, color=canvas.BAD, label=line.label, zorder=3
+                )
+                continue
+            turn, style = divmod(index, len(canvas.SERIES))  # a colour's second line is dashed anew
+            colour = canvas.SERIES[style]
             axes.plot(
-                line.x, line.y, "X", ms=7, mew=0, color=canvas.BAD, label=line.label, zorder=3
+                line.x, line.y, color=colour, lw=1.4, ms=0 if len(line.x) > MANY else 4.5,
+                ls=canvas.DASHES[(style + turn) % len(canvas.DASHES)],
+                marker=canvas.MARKERS[(style + turn) % len(canvas.MARKERS)], label=line.label,
+            )  # fmt: skip
+            if line.each:
+                across, up = zip(*line.each, strict=True)
+                axes.plot(across, up, "o", ms=3, mew=0, alpha=0.35, color=colour)
+            if line.low:
+                axes.vlines(line.x, line.low, line.high, color=colour, lw=2.4)
+            if line.bound:
+                axes.plot(line.x, line.bound, "_", color=colour, ms=10, mew=1.6)
+        _scales(axes, self)
+        canvas.marks(axes, self.marks)
+        axes.set(xlabel=self.x_label, ylabel=self.y_label)
+        if len(self.lines) > 1 or self.lines[0].label:
+            columns = 2 if max(len(line.label) for line in self.lines) > 16 else 4
+            canvas.legend(figure, columns)
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        words = dict(self.ticks)
+        extras: list[tuple[str, Callable[[int, int], str | float | None]]] = []
+        lines = self.lines
+        if any(line.low for line in lines):
+            extras.append(("95 % from", lambda n, i: lines[n].low[i] if lines[n].low else None))
+            extras.append(("95 % to", lambda n, i: lines[n].high[i] if lines[n].high else None))
+        if any(line.bound for line in lines):
+            extras.append(
+                ("lower bound", lambda n, i: lines[n].bound[i] if lines[n].bound else None)
             )
-            continue
-        turn, style = divmod(index, len(canvas.SERIES))  # a colour's second line is dashed anew
-        colour = canvas.SERIES[style]
-        axes.plot(
-            line.x, line.y, color=colour, lw=1.4, ms=0 if len(line.x) > MANY else 4.5,
-            ls=canvas.DASHES[(style + turn) % len(canvas.DASHES)],
-            marker=canvas.MARKERS[(style + turn) % len(canvas.MARKERS)], label=line.label,
-        )  # fmt: skip
-        if line.each:
-            across, up = zip(*line.each, strict=True)
-            axes.plot(across, up, "o", ms=3, mew=0, alpha=0.35, color=colour)
-        if line.low:
-            axes.vlines(line.x, line.low, line.high, color=colour, lw=2.4)
-        if line.bound:
-            axes.plot(line.x, line.bound, "_", color=colour, ms=10, mew=1.6)
-    _scales(axes, view)
-    canvas.marks(axes, view.marks)
-    axes.set(xlabel=view.x_label, ylabel=view.y_label)
-    if len(view.lines) > 1 or view.lines[0].label:
-        columns = 2 if max(len(line.label) for line in view.lines) > 16 else 4
+        if not all(word.replace(".", "", 1).isdigit() for word in words.values()):
+            extras.append(("place", lambda n, i: words.get(lines[n].x[i], "")))
+        table: list[Row] = [
+            (line.label or self.y_label, x, y, *(of(n, i) for _, of in extras))
+            for n, line in enumerate(lines)
+            for i, (x, y) in enumerate(zip(line.x, line.y, strict=True))
+        ]
+        none = (None,) * len(extras)
+        table += [
+            (f"{line.label or self.y_label}, a repeat", x, y, *none)
+            for line in lines
+            for x, y in line.each
+        ]
+        table += [(words, x, None, *none) for x, words in self.marks]
+        unit = " [ns]" if self.latency else ""
+        columns = ("line", self.x_label, self.y_label + unit, *(name for name, _ in extras))
+        return over_x(columns, table, 1 + sum(name != "place" for name, _ in extras))
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Every repeat of one point, in percent of their mean."""
+
+    label: str
+    values: tuple[float, ...]
+    bound: float | None
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StripFigure(ReportFigure):
+    """Repeats of all points side by side, or other deviations from a middle, in percent."""
+
+    strips: tuple[Strip, ...]
+    x_label: str = "difference from the point's mean [%]   (| = lower bound, shaded = ± 4 %)"
+    shaded: float = 4.0  # to both sides: Heger's limit for the variation of repeats
+    names: tuple[str, str] = ("point", "repeat")  # of a row and of a value, where they are data
+
+    def draw(self) -> Figure:
+        """Draw every deviation of every row, in percent; none is left out."""
+        figure = canvas.sheet((10.4, 1.0 + 0.22 * len(self.strips)))
+        axes = figure.subplots()
+        axes.axvspan(-self.shaded, self.shaded, color=canvas.SHADE, lw=0)
+        for row, strip in enumerate(self.strips):
+            colour = canvas.BAD if strip.bad else canvas.SERIES[0]
+            marker = "X" if strip.bad else "o"
+            axes.plot(
+                strip.values,
+                [row] * len(strip.values),
+                marker,
+                ms=4.5,
+                mew=0,
+                alpha=0.75,
+                color=colour,
+            )
+            if strip.bound is not None:
+                axes.plot([strip.bound], [row], "|", color=canvas.INK, ms=9, mew=1.8)
+        axes.axvline(0, color=canvas.MUTED, lw=0.8)
+        axes.set_yticks(range(len(self.strips)), [strip.label for strip in self.strips])
+        axes.set_ylim(len(self.strips) - 0.4, -0.6)
+        axes.set_xlabel(self.x_label)
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        table: list[Row] = []
+        for strip in self.strips:
+            table += [(strip.label, str(n), v) for n, v in enumerate(strip.values, start=1)]
+            table.append((strip.label, "lower bound", strip.bound))
+        columns = (*self.names, self.x_label.partition("   (")[0])
+        return FigureData(columns, table, (2,), (), upright=tuple(s.label for s in self.strips))
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """One point's latencies: name of the percentile and nanoseconds; or other named values."""
+
+    label: str
+    values: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DotsFigure(ReportFigure):
+    """Latency percentiles of points, or other values of one kind, one row each."""
+
+    points: tuple[Dots, ...]
+    x_label: str = "latency"
+    latency: bool = True  # in nanoseconds
+
+    def draw(self) -> Figure:
+        """Draw named values of each row on a log axis."""
+        figure = canvas.sheet((10.4, 1.2 + 0.22 * len(self.points)))
+        axes = figure.subplots()
+        names = list(dict.fromkeys(name for row in self.points for name, _ in row.values))
+        for index, row in enumerate(self.points):
+            ends = [value for _, value in row.values]
+            axes.hlines(index, min(ends), max(ends), color=canvas.GRID, lw=2.5)
+        for place, name in enumerate(names):
+            values = [
+                (v, i) for i, row in enumerate(self.points) for n, v in row.values if n == name
+            ]
+            style = place % len(canvas.SERIES)
+            axes.plot(
+                [value for value, _ in values], [index for _, index in values],
+                canvas.MARKERS[style], ms=5, mew=0, color=canvas.SERIES[style], label=name,
+            )  # fmt: skip
+        canvas.log(axes, "x")
+        (canvas.latencies if self.latency else canvas.counts)(axes.xaxis)
+        axes.set_yticks(range(len(self.points)), [row.label for row in self.points])
+        axes.set_ylim(len(self.points) - 0.4, -0.6)
+        axes.set_xlabel(self.x_label)
+        columns = 6 if max(len(name) for name in names) <= 16 else 3
         canvas.legend(figure, columns)
-    return figure
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        table: list[Row] = [
+            (row.label, name, value) for row in self.points for name, value in row.values
+        ]
+        columns = ("point", "value", self.x_label + (" [ns]" if self.latency else ""))
+        return FigureData(columns, table, (2,), (), upright=tuple(row.label for row in self.points))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """Share of I/Os that took a latency or longer."""
+
+    label: str
+    latency_ns: Floats
+    share: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class CurvesFigure(ReportFigure):
+    """Exceedance curves on two log axes."""
+
+    curves: tuple[Curve, ...]
+
+    def draw(self) -> Figure:
+        """Draw how large a share of the I/Os took a given time or longer."""
+        figure = canvas.sheet(canvas.WIDE)
+        axes = figure.subplots()
+        for index, curve in enumerate(self.curves):
+            style = index % len(canvas.SERIES)
+            axes.step(
+                curve.latency_ns, curve.share * 100, where="post", lw=1.5,
+                color=canvas.SERIES[style], ls=canvas.DASHES[style], label=curve.label,
+            )  # fmt: skip
+        canvas.log(axes, "x")
+        canvas.log(axes, "y")
+        canvas.latencies(axes.xaxis)
+        canvas.percents(axes.yaxis)
+        axes.set(xlabel="latency", ylabel="share of I/Os, this time or longer")
+        canvas.legend(figure, 3)
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        table: list[Row] = [
+            (curve.label, x, y)
+            for curve in self.curves
+            for x, y in zip(curve.latency_ns.tolist(), (curve.share * 100).tolist(), strict=True)
+        ]
+        return over_x(("line", "latency [ns]", "share of I/Os, this time or longer [%]"), table, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScatterFigure(ReportFigure):
+    """Single measurements over an axis; `peaks` marks those that stand out."""
+
+    x: Floats
+    y: Floats
+    peaks: npt.NDArray[np.bool_]
+    x_label: str
+    y_label: str
+    latency: bool = False
+
+    def draw(self) -> Figure:
+        """Draw each measurement as a point; shape and colour mark those that stand out."""
+        figure = canvas.sheet(canvas.WIDE)
+        axes = figure.subplots()
+        plain = ~self.peaks
+        _specks(axes, self.x[plain], self.y[plain])
+        axes.plot([], [], "o", ms=3, mew=0, color=canvas.SERIES[0], label="others")
+        if self.peaks.any():
+            axes.plot(
+                self.x[self.peaks],
+                self.y[self.peaks],
+                "^",
+                ms=5,
+                mew=0,
+                color=canvas.BAD,
+                label="peaks",
+            )
+            canvas.legend(figure, 2)
+        axes.set(xlabel=self.x_label, ylabel=self.y_label)
+        canvas.from_zero(axes)
+        canvas.counts(axes.xaxis)
+        (canvas.latencies if self.latency else canvas.counts)(axes.yaxis)
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        names = ["peak" if peak else "other" for peak in self.peaks.tolist()]
+        table: list[Row] = list(zip(names, self.x.tolist(), self.y.tolist(), strict=True))
+        unit = " [ns]" if self.latency else ""
+        return over_x(("line", self.x_label, self.y_label + unit), table, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A mean with its 95 % interval and its bound, on one scale; None where one is not known."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalsFigure(ReportFigure):
+    """The same points of several runs above each other, one row of spans each."""
+
+    points: tuple[tuple[str, tuple[Span | None, ...]], ...]
+    runs: tuple[str, ...]
+    x_label: str
+
+    def draw(self) -> Figure:
+        """Draw means with 95 % intervals of each run, a dash at each bound; from zero."""
+        figure = canvas.sheet((10.4, 1.2 + len(self.points) * (0.12 + 0.16 * len(self.runs))))
+        axes = figure.subplots()
+        step = 0.8 / len(self.runs)
+        for run, name in enumerate(self.runs):
+            style = run % len(canvas.SERIES)
+            colour, marker = canvas.SERIES[style], canvas.MARKERS[style]
+            axes.plot([], [], marker, ms=5, mew=0, color=colour, label=name)
+            for row, (_, spans) in enumerate(self.points):
+                span, y = spans[run], row - 0.4 + step * (run + 0.5)
+                if span is None:
+                    continue
+                axes.plot([span.mean], [y], marker, ms=5, mew=0, color=colour)
+                if span.low is not None and span.high is not None:
+                    axes.hlines(y, span.low, span.high, color=colour, lw=2)
+                if span.bound is not None:
+                    axes.plot([span.bound], [y], "|", color=canvas.INK, ms=8, mew=1.8)
+        axes.set_yticks(range(len(self.points)), [label for label, _ in self.points])
+        axes.set_ylim(len(self.points) - 0.4, -0.6)
+        axes.set_xlim(left=0)
+        axes.set_xlabel(self.x_label)
+        canvas.legend(figure, 3)
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        table: list[Row] = [
+            (label, run, span.mean, span.low, span.high, span.bound)
+            for label, spans in self.points
+            for run, span in zip(self.runs, spans, strict=True)
+            if span is not None
+        ]
+        columns = ("point", "run", "mean", "95 % from", "95 % to", "lower bound")
+        return FigureData(
+            columns, table, (2, 3, 4, 5), (), upright=tuple(name for name, _ in self.points)
+        )
 
 
 def _scales(axes: Axes, view: LinesFigure) -> None:
@@ -85,121 +384,6 @@ def _apart(ticks: Sequence[tuple[float, float, str]], ends: Iterable[float]) -> 
         kept[value] = said if middle + half <= free else ""
         free = middle - half if kept[value] else free
     return kept
-
-
-def strips(view: StripFigure) -> Figure:
-    """Every deviation of every row, in percent; none is left out."""
-    figure = canvas.sheet((10.4, 1.0 + 0.22 * len(view.strips)))
-    axes = figure.subplots()
-    axes.axvspan(-view.shaded, view.shaded, color=canvas.SHADE, lw=0)
-    for row, strip in enumerate(view.strips):
-        colour = canvas.BAD if strip.bad else canvas.SERIES[0]
-        marker = "X" if strip.bad else "o"
-        axes.plot(
-            strip.values, [row] * len(strip.values), marker, ms=4.5, mew=0, alpha=0.75, color=colour
-        )
-        if strip.bound is not None:
-            axes.plot([strip.bound], [row], "|", color=canvas.INK, ms=9, mew=1.8)
-    axes.axvline(0, color=canvas.MUTED, lw=0.8)
-    axes.set_yticks(range(len(view.strips)), [strip.label for strip in view.strips])
-    axes.set_ylim(len(view.strips) - 0.4, -0.6)
-    axes.set_xlabel(view.x_label)
-    return figure
-
-
-def dots(view: DotsFigure) -> Figure:
-    """Named values of each row on a log axis."""
-    figure = canvas.sheet((10.4, 1.2 + 0.22 * len(view.rows)))
-    axes = figure.subplots()
-    names = list(dict.fromkeys(name for row in view.rows for name, _ in row.values))
-    for index, row in enumerate(view.rows):
-        ends = [value for _, value in row.values]
-        axes.hlines(index, min(ends), max(ends), color=canvas.GRID, lw=2.5)
-    for place, name in enumerate(names):
-        values = [(v, i) for i, row in enumerate(view.rows) for n, v in row.values if n == name]
-        style = place % len(canvas.SERIES)
-        axes.plot(
-            [value for value, _ in values], [index for _, index in values],
-            canvas.MARKERS[style], ms=5, mew=0, color=canvas.SERIES[style], label=name,
-        )  # fmt: skip
-    canvas.log(axes, "x")
-    (canvas.latencies if view.latency else canvas.counts)(axes.xaxis)
-    axes.set_yticks(range(len(view.rows)), [row.label for row in view.rows])
-    axes.set_ylim(len(view.rows) - 0.4, -0.6)
-    axes.set_xlabel(view.x_label)
-    columns = 6 if max(len(name) for name in names) <= 16 else 3
-    canvas.legend(figure, columns)
-    return figure
-
-
-def intervals(view: IntervalsFigure) -> Figure:
-    """Means with 95 % intervals of each run, a dash at each bound; from zero."""
-    figure = canvas.sheet((10.4, 1.2 + len(view.rows) * (0.12 + 0.16 * len(view.runs))))
-    axes = figure.subplots()
-    step = 0.8 / len(view.runs)
-    for run, name in enumerate(view.runs):
-        style = run % len(canvas.SERIES)
-        colour, marker = canvas.SERIES[style], canvas.MARKERS[style]
-        axes.plot([], [], marker, ms=5, mew=0, color=colour, label=name)
-        for row, (_, spans) in enumerate(view.rows):
-            span, y = spans[run], row - 0.4 + step * (run + 0.5)
-            if span is None:
-                continue
-            axes.plot([span.mean], [y], marker, ms=5, mew=0, color=colour)
-            if span.low is not None and span.high is not None:
-                axes.hlines(y, span.low, span.high, color=colour, lw=2)
-            if span.bound is not None:
-                axes.plot([span.bound], [y], "|", color=canvas.INK, ms=8, mew=1.8)
-    axes.set_yticks(range(len(view.rows)), [label for label, _ in view.rows])
-    axes.set_ylim(len(view.rows) - 0.4, -0.6)
-    axes.set_xlim(left=0)
-    axes.set_xlabel(view.x_label)
-    canvas.legend(figure, 3)
-    return figure
-
-
-def curves(view: CurvesFigure) -> Figure:
-    """How large a share of the I/Os took a given time or longer."""
-    figure = canvas.sheet(canvas.WIDE)
-    axes = figure.subplots()
-    for index, curve in enumerate(view.curves):
-        style = index % len(canvas.SERIES)
-        axes.step(
-            curve.latency_ns, curve.share * 100, where="post", lw=1.5,
-            color=canvas.SERIES[style], ls=canvas.DASHES[style], label=curve.label,
-        )  # fmt: skip
-    canvas.log(axes, "x")
-    canvas.log(axes, "y")
-    canvas.latencies(axes.xaxis)
-    canvas.percents(axes.yaxis)
-    axes.set(xlabel="latency", ylabel="share of I/Os, this time or longer")
-    canvas.legend(figure, 3)
-    return figure
-
-
-def scatter(view: ScatterFigure) -> Figure:
-    """Each single measurement as a point; what stands out is marked by shape and colour."""
-    figure = canvas.sheet(canvas.WIDE)
-    axes = figure.subplots()
-    plain = ~view.peaks
-    _specks(axes, view.x[plain], view.y[plain])
-    axes.plot([], [], "o", ms=3, mew=0, color=canvas.SERIES[0], label="others")
-    if view.peaks.any():
-        axes.plot(
-            view.x[view.peaks],
-            view.y[view.peaks],
-            "^",
-            ms=5,
-            mew=0,
-            color=canvas.BAD,
-            label="peaks",
-        )
-        canvas.legend(figure, 2)
-    axes.set(xlabel=view.x_label, ylabel=view.y_label)
-    canvas.from_zero(axes)
-    canvas.counts(axes.xaxis)
-    (canvas.latencies if view.latency else canvas.counts)(axes.yaxis)
-    return figure
 
 
 def _specks(axes: Axes, x: Floats, y: Floats) -> None:

@@ -1,139 +1,304 @@
-"""Rates over time: whole length, from zero, nothing averaged away."""
+"""Figures of rates over time: the whole length, from zero, nothing averaged away."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ssdbench.report.figures import (
-    CLIFF_PARTS,
-    CliffFigure,
-    PanelsFigure,
-    SeriesFigure,
-    SettleFigure,
-    SettlePanel,
+from ssdbench.report.figure import (
+    HIGHEST,
+    LOWEST,
+    FigureData,
+    ReportFigure,
+    Row,
     Trace,
-    Window,
-    WindowFigure,
+    over_x,
+    traced,
 )
 from ssdbench.report.plots import canvas
+from ssdbench.report.plots.points import Line
 
 NONE_ON_LOG, LEAST_ON_LOG = 0.5, 0.8  # a bin of none lies just below the axis, one of 1 above it
 
-
-def series(view: SeriesFigure) -> Figure:
-    """A rate over a whole section; in it the judged window, its fit and the worst minute."""
-    figure = canvas.sheet(canvas.WIDE)
-    axes = figure.subplots()
-    if view.window:
-        axes.axvspan(
-            view.window.start, view.window.end, color=canvas.SHADE, lw=0, label="window judged"
-        )
-    _trace(axes, view.trace, color=canvas.SERIES[0], label="every second, as a range")
-    if view.window:
-        _window(axes, view.window)
-    if view.worst:
-        start, end, rate = view.worst
-        axes.plot(
-            [start, end],
-            [rate, rate],
-            color=canvas.BAD,
-            lw=4,
-            solid_capstyle="butt",
-            label="worst minute",
-        )
-    axes.set(xlabel=view.x_label, ylabel=view.y_label)
-    axes.set_xlim(0, float(view.trace.x[-1]))
-    canvas.from_zero(axes)
-    canvas.marks(axes, view.marks)
-    canvas.counts(axes.yaxis)
-    _legend_above(figure, axes)
-    return figure
+CLIFF_PARTS = ("From the start to the end", "The same on a log axis")
 
 
-def window(view: WindowFigure) -> Figure:
-    """Block means of the judged window with the rule's own band, and the best fit."""
-    figure = canvas.sheet(canvas.HALF)
-    axes = figure.subplots()
-    label = "each round" if view.rounds else "mean of each block"
-    axes.plot(view.x, view.blocks, "o", color=canvas.SERIES[0], label=label, zorder=3)
-    for number, (start, end, value) in enumerate(view.pairs):
-        name = "" if number else "mean of each pair"
-        axes.plot([start, end], [value] * 2, color=canvas.SERIES[0], lw=1.2, label=name)
-    if band := view.window.band:
-        ends = [view.window.start, view.window.end]
-        axes.fill_between(ends, band.low, band.high, color=canvas.SHADE, lw=0, label=band.words)
-    _window(axes, view.window)
-    axes.set(xlabel=view.x_label, ylabel=view.y_label)
-    beside = 0.25 if view.rounds else 0.0  # the values of the outer rounds lie on the ends
-    axes.set_xlim(view.window.start - beside, view.window.end + beside)
-    if view.rounds:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    canvas.from_zero(axes, headroom=1.12)
-    canvas.counts(axes.yaxis)
-    _legend_above(figure, axes)
-    return figure
+@dataclass(frozen=True, slots=True)
+class Band:
+    """What a rule lets the values of its window lie between, in its own words."""
+
+    words: str
+    low: float
+    high: float
 
 
-def cliff(view: CliffFigure) -> Figure:
-    """The same rate twice: the long end on a linear axis, the first moments on a log one."""
-    figure = canvas.sheet((canvas.WIDE[0], 4.6))
-    grid = figure.subplots(2, 1)
-    for axes, trace, name in zip(grid, (view.linear, view.log), CLIFF_PARTS, strict=True):
-        _trace(axes, trace, color=canvas.SERIES[0])
-        first, last = float(trace.x[0]), float(trace.x[-1])
-        axes.set(ylabel=view.y_label)
-        if trace is view.log:
-            canvas.log(axes, "x")
-            canvas.counts(axes.xaxis)
-        axes.set_xlim(first if trace is view.log else 0, last)
-        canvas.marks(axes, [(x, words) for x, words in view.marks if first <= x < last])
-        axes.set_title(name, loc="left", fontsize=8.5)
-        canvas.from_zero(axes, headroom=1.2)
-        canvas.counts(axes.yaxis)
-    grid[-1].set_xlabel(view.x_label)
-    return figure
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A judged window on a series, with the straight line that was fitted to it."""
+
+    start: float
+    end: float
+    mean: float
+    bound: float | None
+    fit_start: float
+    fit_end: float
+    fit_words: str = "straight-line fit"
+    band: Band | None = None
 
 
-def settle(view: SettleFigure) -> Figure:
-    """Each repeat from its start: settling in grey is not counted, the coloured part is."""
-    figure, grid = _small(len(view.panels), view.x_label, "IOPS")
-    for axes, panel in zip(grid, view.panels, strict=True):
-        _panel(axes, panel)
-    return figure
+@dataclass(frozen=True, slots=True)
+class SeriesFigure(ReportFigure):
+    """A rate over the whole length of a section, from zero."""
 
+    trace: Trace
+    x_label: str
+    y_label: str
+    window: Window | None = None
+    worst: tuple[float, float, float] | None = None  # worst minute: from, to, rate
+    marks: tuple[tuple[float, str], ...] = ()  # x and words
 
-def panels(view: PanelsFigure) -> Figure:
-    """A panel for each point, all on the same axes, so that they can be compared."""
-    across = f"{view.x_label} (log)" if view.latency_x else view.x_label
-    figure, grid = _small(len(view.panels), across, f"{view.y_label} (log)", shared=True)
-    style = "steps-post" if view.steps else "default"
-    names: list[str] = []
-    for axes, panel in zip(grid, view.panels, strict=True):
-        for line in panel.lines:
-            names += [line.label] if line.label not in names else []
-            place = names.index(line.label)
-            y = np.maximum(line.y, NONE_ON_LOG) if view.steps else line.y
+    def draw(self) -> Figure:
+        """Draw a rate over a whole section, with its judged window, fit and worst minute."""
+        figure = canvas.sheet(canvas.WIDE)
+        axes = figure.subplots()
+        if self.window:
+            axes.axvspan(
+                self.window.start, self.window.end, color=canvas.SHADE, lw=0, label="window judged"
+            )
+        _trace(axes, self.trace, color=canvas.SERIES[0], label="every second, as a range")
+        if self.window:
+            _window(axes, self.window)
+        if self.worst:
+            start, end, rate = self.worst
             axes.plot(
-                line.x, y, color=canvas.SERIES[place], lw=1, drawstyle=style,
-                ms=0 if view.steps else 2.5, marker=canvas.MARKERS[place], mew=0,
-            )  # fmt: skip
-        axes.set_title(panel.label, fontsize=8.5, loc="left")
-        axes.tick_params(labelsize=8)
-    first = grid[0]  # the others share its scales
-    first.locator_params(axis="x", nbins=3)
-    if view.latency_x:
-        canvas.decades(first, "x")
-        canvas.latencies(first.xaxis)
-    canvas.decades(first, "y")
-    (canvas.latencies if view.latency_y else canvas.counts)(first.yaxis)
-    if view.steps:
-        first.set_ylim(bottom=LEAST_ON_LOG)
-    if any(names):
-        handles = first.get_lines()
-        most = max((axes.get_lines() for axes in grid), key=len)
-        canvas.legend(figure, 6, list(most) or list(handles), names[: len(most)])
-    return figure
+                [start, end],
+                [rate, rate],
+                color=canvas.BAD,
+                lw=4,
+                solid_capstyle="butt",
+                label="worst minute",
+            )
+        axes.set(xlabel=self.x_label, ylabel=self.y_label)
+        axes.set_xlim(0, float(self.trace.x[-1]))
+        canvas.from_zero(axes)
+        canvas.marks(axes, self.marks)
+        canvas.counts(axes.yaxis)
+        _legend_above(figure, axes)
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        table: list[Row] = [*traced("measured", self.trace)]
+        if self.window:
+            table += [(name, x, y, y) for name, x, y in _window_rows(self.window)]
+        if self.worst:
+            start, end, rate = self.worst
+            table += [("worst minute", start, rate, rate), ("worst minute", end, rate, rate)]
+        value = self.y_label
+        columns = ("line", self.x_label, f"{value}, {LOWEST}", f"{value}, {HIGHEST}")
+        return over_x(columns, table, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFigure(ReportFigure):
+    """The measurement window alone: block means, the rule's band and its fit, as PTS draws it.
+
+    `pairs` are means from one place to another, where the rule judges these.
+    """
+
+    x: tuple[float, ...]
+    blocks: tuple[float, ...]
+    window: Window
+    x_label: str
+    y_label: str
+    rounds: bool = False  # x counts rounds, and each has one value
+    pairs: tuple[tuple[float, float, float], ...] = ()  # from, to, value
+
+    def draw(self) -> Figure:
+        """Draw block means of the judged window with the rule's own band, and the best fit."""
+        figure = canvas.sheet(canvas.HALF)
+        axes = figure.subplots()
+        label = "each round" if self.rounds else "mean of each block"
+        axes.plot(self.x, self.blocks, "o", color=canvas.SERIES[0], label=label, zorder=3)
+        for number, (start, end, value) in enumerate(self.pairs):
+            name = "" if number else "mean of each pair"
+            axes.plot([start, end], [value] * 2, color=canvas.SERIES[0], lw=1.2, label=name)
+        if band := self.window.band:
+            ends = [self.window.start, self.window.end]
+            axes.fill_between(ends, band.low, band.high, color=canvas.SHADE, lw=0, label=band.words)
+        _window(axes, self.window)
+        axes.set(xlabel=self.x_label, ylabel=self.y_label)
+        beside = 0.25 if self.rounds else 0.0  # the values of the outer rounds lie on the ends
+        axes.set_xlim(self.window.start - beside, self.window.end + beside)
+        if self.rounds:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        canvas.from_zero(axes, headroom=1.12)
+        canvas.counts(axes.yaxis)
+        _legend_above(figure, axes)
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        name = "each round" if self.rounds else "mean of each block"
+        table: list[Row] = [(name, x, y) for x, y in zip(self.x, self.blocks, strict=True)]
+        for start, end, y in self.pairs:
+            table += [("mean of each pair", start, y), ("mean of each pair", end, y)]
+        return over_x(("line", self.x_label, self.y_label), [*table, *_window_rows(self.window)], 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CliffFigure(ReportFigure):
+    """A rate over what was written, on a linear and on a log axis; `marks` on both."""
+
+    linear: Trace
+    log: Trace
+    marks: tuple[tuple[float, str], ...]
+    x_label: str
+    y_label: str
+
+    def draw(self) -> Figure:
+        """Draw the same rate twice: on a linear axis, and on a log axis for the first moments."""
+        figure = canvas.sheet((canvas.WIDE[0], 4.6))
+        grid = figure.subplots(2, 1)
+        for axes, trace, name in zip(grid, (self.linear, self.log), CLIFF_PARTS, strict=True):
+            _trace(axes, trace, color=canvas.SERIES[0])
+            first, last = float(trace.x[0]), float(trace.x[-1])
+            axes.set(ylabel=self.y_label)
+            if trace is self.log:
+                canvas.log(axes, "x")
+                canvas.counts(axes.xaxis)
+            axes.set_xlim(first if trace is self.log else 0, last)
+            canvas.marks(axes, [(x, words) for x, words in self.marks if first <= x < last])
+            axes.set_title(name, loc="left", fontsize=8.5)
+            canvas.from_zero(axes, headroom=1.2)
+            canvas.counts(axes.yaxis)
+        grid[-1].set_xlabel(self.x_label)
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        table: list[Row] = [
+            (part, "measured", x, low, high)
+            for part, trace in zip(CLIFF_PARTS, (self.linear, self.log), strict=True)
+            for _, x, low, high in traced("", trace)
+        ]
+        value = self.y_label
+        columns = ("axis", "line", self.x_label, f"{value}, {LOWEST}", f"{value}, {HIGHEST}")
+        return FigureData(columns, table, (2,), (3, 4), line=1, parts=CLIFF_PARTS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RepeatTraces:
+    """One repeat: what was left out as settling, then what counts."""
+
+    settle: Trace
+    measure: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class SettlePanel:
+    """All repeats of one point over each other."""
+
+    name: str  # of the point, without its words
+    label: str
+    sections: tuple[RepeatTraces, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettleFigure(ReportFigure):
+    """Small panels, one per point."""
+
+    panels: tuple[SettlePanel, ...]
+    x_label: str
+
+    def draw(self) -> Figure:
+        """Draw each repeat from its start: grey is settling, the coloured part is counted."""
+        figure, grid = _small(len(self.panels), self.x_label, "IOPS")
+        for axes, panel in zip(grid, self.panels, strict=True):
+            _panel(axes, panel)
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        table: list[Row] = [
+            (panel.name, f"{number} {name}", x, low, high)
+            for panel in self.panels
+            for number, section in enumerate(panel.sections, start=1)
+            for name, trace in (("settling", section.settle), ("counted", section.measure))
+            for _, x, low, high in traced("", trace)
+        ]
+        columns = ("point", "repeat", self.x_label, f"IOPS, {LOWEST}", f"IOPS, {HIGHEST}")
+        names = tuple(panel.name for panel in self.panels)
+        return FigureData(columns, table, (2,), (3, 4), line=1, parts=names)
+
+
+@dataclass(frozen=True, slots=True)
+class LinesPanel:
+    """A few lines of one point."""
+
+    name: str  # of the point, without its words
+    label: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelsFigure(ReportFigure):
+    """Small panels on the same axes, one per point; upright always a log axis."""
+
+    panels: tuple[LinesPanel, ...]
+    x_label: str
+    y_label: str
+    latency_x: bool = False  # x in nanoseconds, on a log axis
+    latency_y: bool = False  # y in nanoseconds
+    steps: bool = False
+
+    def draw(self) -> Figure:
+        """Draw a panel for each point, all on the same axes, so that they can be compared."""
+        across = f"{self.x_label} (log)" if self.latency_x else self.x_label
+        figure, grid = _small(len(self.panels), across, f"{self.y_label} (log)", shared=True)
+        style = "steps-post" if self.steps else "default"
+        names: list[str] = []
+        for axes, panel in zip(grid, self.panels, strict=True):
+            for line in panel.lines:
+                names += [line.label] if line.label not in names else []
+                place = names.index(line.label)
+                y = np.maximum(line.y, NONE_ON_LOG) if self.steps else line.y
+                axes.plot(
+                    line.x, y, color=canvas.SERIES[place], lw=1, drawstyle=style,
+                    ms=0 if self.steps else 2.5, marker=canvas.MARKERS[place], mew=0,
+                )  # fmt: skip
+            axes.set_title(panel.label, fontsize=8.5, loc="left")
+            axes.tick_params(labelsize=8)
+        first = grid[0]  # the others share its scales
+        first.locator_params(axis="x", nbins=3)
+        if self.latency_x:
+            canvas.decades(first, "x")
+            canvas.latencies(first.xaxis)
+        canvas.decades(first, "y")
+        (canvas.latencies if self.latency_y else canvas.counts)(first.yaxis)
+        if self.steps:
+            first.set_ylim(bottom=LEAST_ON_LOG)
+        if any(names):
+            handles = first.get_lines()
+            most = max((axes.get_lines() for axes in grid), key=len)
+            canvas.legend(figure, 6, list(most) or list(handles), names[: len(most)])
+        return figure
+
+    def rows(self) -> FigureData:
+        """Return what is drawn, in rows."""
+        table: list[Row] = [
+            (panel.name, line.label or self.y_label, x, y)
+            for panel in self.panels
+            for line in panel.lines
+            for x, y in zip(line.x, line.y, strict=True)
+        ]
+        units = (" [ns]" if self.latency_x else "", " [ns]" if self.latency_y else "")
+        columns = ("point", "line", self.x_label + units[0], self.y_label + units[1])
+        names = tuple(panel.name for panel in self.panels)
+        return FigureData(columns, table, (2,), (3,), line=1, parts=names)
 
 
 def _small(
@@ -190,3 +355,17 @@ def _legend_above(figure: Figure, axes: Axes) -> None:
     if len(handles) > 1:
         columns = 5 if figure.get_figwidth() > 8 else 2
         canvas.legend(figure, columns, handles, labels)
+
+
+def _window_rows(window: Window) -> Iterator[tuple[str, float, float]]:
+    """The straight lines over a window, by their two ends."""
+    ends = [("mean of the window", window.mean, window.mean)]
+    ends.append((window.fit_words, window.fit_start, window.fit_end))
+    if band := window.band:
+        ends.append((f"{band.words}, {LOWEST}", band.low, band.low))
+        ends.append((f"{band.words}, {HIGHEST}", band.high, band.high))
+    if window.bound is not None:
+        ends.append(("lower bound", window.bound, window.bound))
+    for name, first, last in ends:
+        yield name, window.start, first
+        yield name, window.end, last

@@ -9,7 +9,7 @@ from ssdbench.model.inside import CacheKind, WriteCache
 from ssdbench.model.kind import KINDS
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import Budget, FlashWritten, RunResult, StageResult
-from ssdbench.report.figures import Stretch, TimelineFigure
+from ssdbench.report.plots.columns import Stretch, TimelineFigure
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import hostseries, words
 from ssdbench.report.view.page import (

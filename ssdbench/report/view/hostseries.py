@@ -11,7 +11,8 @@ import numpy as np
 
 from ssdbench.model.result import Repeat, StageResult
 from ssdbench.model.rundirectory import HOST_SERIES, STAGES
-from ssdbench.report.figures import HostFigure, HostLine, HostPanel, HostWindow, thinned
+from ssdbench.report.figure import thinned
+from ssdbench.report.plots.host import HostFigure, HostLine, HostPanel, HostWindow
 from ssdbench.report.read import Floats, StoredRun
 from ssdbench.report.view.page import Block, Plot, Plots
 

@@ -6,7 +6,9 @@ import numpy as np
 
 from ssdbench.model.inside import BlockSizeFound, ProbeFound, StoredFigure
 from ssdbench.model.result import RunResult, StageResult
-from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
+from ssdbench.report.figure import thinned
+from ssdbench.report.plots.points import ScatterFigure
+from ssdbench.report.plots.series import SeriesFigure
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Facts, Headline, Plot, Plots, Prose

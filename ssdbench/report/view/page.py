@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ssdbench.report.figures import AnyFigure
+from ssdbench.report.figure import ReportFigure
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Plot:
     title: str
     caption: str
     alt: str
-    figure: AnyFigure
+    figure: ReportFigure
 
 
 @dataclass(frozen=True, slots=True)

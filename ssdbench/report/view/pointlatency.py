@@ -9,8 +9,9 @@ import numpy as np
 
 from ssdbench.model.result import PointResult, Repeat, StageResult
 from ssdbench.model.rundirectory import FIO
-from ssdbench.report.figures import Curve, CurvesFigure, Line, LinesPanel, PanelsFigure
 from ssdbench.report.metrics import DIRECTIONS
+from ssdbench.report.plots.points import Curve, CurvesFigure, Line
+from ssdbench.report.plots.series import LinesPanel, PanelsFigure
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Fold, Plot, Plots

@@ -9,8 +9,8 @@ import numpy as np
 from ssdbench.model.point import Estimate
 from ssdbench.model.result import PointResult, StageResult
 from ssdbench.model.workload import IoEngine
-from ssdbench.report.figures import Line, LinesFigure
 from ssdbench.report.metrics import percentiles_of
+from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Plot, Plots
 from ssdbench.report.view.points import bound

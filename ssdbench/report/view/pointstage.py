@@ -8,9 +8,10 @@ from ssdbench.model.found import Points
 from ssdbench.model.kind import KINDS
 from ssdbench.model.point import Estimate, StreamResult
 from ssdbench.model.result import PointResult, Repeat, StageResult
-from ssdbench.report.figures import Section as Stretch
-from ssdbench.report.figures import SettleFigure, SettlePanel, Strip, StripFigure, Trace, thinned
+from ssdbench.report.figure import Trace, thinned
 from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of
+from ssdbench.report.plots.points import Strip, StripFigure
+from ssdbench.report.plots.series import RepeatTraces, SettleFigure, SettlePanel
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import pointlatency, pointplots, points, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Fold, Plot, Plots, Prose, Table
@@ -166,14 +167,14 @@ def _panel(run: StoredRun, point: PointResult, *, bins: int) -> SettlePanel:
     return SettlePanel(point.point.id, label, sections)
 
 
-def _section(run: StoredRun, repeat: Repeat, *, bins: int) -> Stretch | None:
+def _section(run: StoredRun, repeat: Repeat, *, bins: int) -> RepeatTraces | None:
     seconds = run.seconds(f"{repeat.artifacts}/seconds.csv")
     if seconds is None:
         return None
     start = seconds.t_s[0] - seconds.duration_s[0]
     t, rate, counted = seconds.t_s - start, seconds.rate("1/s"), seconds.measured
     parts: list[Trace] = [thinned(t[part], rate[part], bins=bins) for part in (~counted, counted)]
-    return Stretch(settle=parts[0], measure=parts[1])
+    return RepeatTraces(settle=parts[0], measure=parts[1])
 
 
 def _repeat_table(points: Sequence[PointResult]) -> Table:

@@ -7,7 +7,8 @@ import numpy as np
 
 from ssdbench.model.found import FillDone, PurgeDone, WarmUp
 from ssdbench.model.result import RunResult, StageResult
-from ssdbench.report.figures import CliffFigure, Floats, SeriesFigure, Trace, thinned
+from ssdbench.report.figure import Floats, Trace, thinned
+from ssdbench.report.plots.series import CliffFigure, SeriesFigure
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose

@@ -18,7 +18,8 @@ from ssdbench.model.pts import (
 )
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.report.figures import BarsFigure, SeriesFigure
+from ssdbench.report.plots.columns import BarsFigure
+from ssdbench.report.plots.series import SeriesFigure
 from ssdbench.report.view import ptsplots, ptstimed, words
 from ssdbench.report.view.conditions import tool
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Prose, Table

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from ssdbench.model.profile.standard import PtsTest
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsWindow
-from ssdbench.report.figures import Band, ColumnsFigure, Line, LinesFigure, Window, WindowFigure
+from ssdbench.report.plots.columns import ColumnsFigure
+from ssdbench.report.plots.points import Line, LinesFigure
+from ssdbench.report.plots.series import Band, Window, WindowFigure
 from ssdbench.report.view.page import Plot
 from ssdbench.stats.steady.ptsrounds import RoundWindow, round_window
 from ssdbench.stats.steady.standardrules import MAX_EXCURSION, MAX_SLOPE_EXCURSION

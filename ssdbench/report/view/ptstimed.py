@@ -6,7 +6,10 @@ import numpy as np
 
 from ssdbench.model.profile.standard import PtsTest
 from ssdbench.model.pts import Pts, PtsBins, PtsCell, PtsLatency, PtsRate, PtsSample
-from ssdbench.report.figures import BarsFigure, Line, LinesFigure, SeriesFigure, thinned
+from ssdbench.report.figure import thinned
+from ssdbench.report.plots.columns import BarsFigure
+from ssdbench.report.plots.points import Line, LinesFigure
+from ssdbench.report.plots.series import SeriesFigure
 from ssdbench.report.view.page import Plot
 from ssdbench.report.view.ptsplots import judged, round_ticks, window_figure
 from ssdbench.stats.histogram import LOWER_EDGES_NS, bin_of

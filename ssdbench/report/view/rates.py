@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from ssdbench.model.rates import LoadFound, RateFound, RateStep
 from ssdbench.model.result import RunResult, StageResult
-from ssdbench.report.figures import Line, LinesFigure
 from ssdbench.report.metrics import percentiles_of
+from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.view import words
 from ssdbench.report.view.page import (
     Block,

@@ -9,7 +9,8 @@ from ssdbench.model.found import WarmUp
 from ssdbench.model.point import criterion_value, criterion_words
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
-from ssdbench.report.figures import Band, Floats, SeriesFigure, Window, WindowFigure, thinned
+from ssdbench.report.figure import Floats, thinned
+from ssdbench.report.plots.series import Band, SeriesFigure, Window, WindowFigure
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import preparation, words
 from ssdbench.report.view.page import (

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from ssdbench.model.found import Comparison, FileSystemComparison, Median, ThreadsMedian
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult, StageResult
-from ssdbench.report.figures import Dots, DotsFigure, Line, LinesFigure
+from ssdbench.report.plots.points import Dots, DotsFigure, Line, LinesFigure
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Table
 from ssdbench.units import format_count

@@ -6,7 +6,7 @@ from pathlib import Path
 from ssdbench.model.finding import Code
 from ssdbench.model.result import RunResult
 from ssdbench.report.comparison import _side_by_side
-from ssdbench.report.figures import LinesFigure
+from ssdbench.report.plots.points import LinesFigure
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Plots, Section, Table
 from ssdbench.stats.runcompare import compared

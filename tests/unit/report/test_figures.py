@@ -3,19 +3,23 @@ import re
 import numpy as np
 import pytest
 
-from ssdbench.report.figures import (
+from ssdbench.report.figure import thinned
+from ssdbench.report.plots.canvas import to_svg
+from ssdbench.report.plots.points import (
     Curve,
     CurvesFigure,
     Line,
     LinesFigure,
     ScatterFigure,
-    SeriesFigure,
     Strip,
     StripFigure,
-    thinned,
 )
-from ssdbench.report.plots import points
-from ssdbench.report.plots.draw import draw
+from ssdbench.report.plots.series import (
+    RepeatTraces,
+    SeriesFigure,
+    SettleFigure,
+    SettlePanel,
+)
 from ssdbench.report.read import Seconds
 from ssdbench.report.view.steady import worst_minute
 
@@ -53,8 +57,26 @@ def test_a_short_series_is_not_thinned() -> None:
     assert list(trace.low) == list(trace.high) == list(y)
 
 
+def test_a_figure_of_repeats_draws_and_lists_what_settled_and_what_counts() -> None:
+    settle, measure = (
+        thinned(np.arange(start, start + 3.0), np.full(3, rate))
+        for start, rate in ((0.0, 900.0), (3.0, 500.0))
+    )
+    panel = SettlePanel("sweep-1", "4 KiB", (RepeatTraces(settle, measure),))
+    figure = SettleFigure((panel,), "seconds")
+
+    rows = figure.rows().table
+    (axes,) = figure.draw().axes
+
+    assert [row[:3] for row in rows[2:4]] == [
+        ("sweep-1", "1 settling", 2.0),
+        ("sweep-1", "1 counted", 3.0),
+    ]
+    assert [line.get_ydata().max() for line in axes.get_lines()] == [900.0, 500.0]  # type: ignore[union-attr]
+
+
 def test_a_drawn_figure_has_no_colours_dates_or_ids_of_its_own() -> None:
-    first, second = (draw(LINES, "lines").svg for _ in range(2))
+    first, second = (to_svg(LINES, "lines").svg for _ in range(2))
 
     assert first == second
     assert re.findall(r"#0102[0-9a-f]{2}", first) == []
@@ -67,7 +89,7 @@ def test_words_are_escaped_text_and_dollars_no_formulas() -> None:
         (LINES.lines[0], Line("second", (1.0, 2.0), (1.0, 1.0))), "x", "IOPS", TICKS
     )
 
-    found = draw(figure, "words").svg
+    found = to_svg(figure, "words").svg
 
     assert "a &lt;b&gt; &amp; $c$" in found
 
@@ -93,7 +115,7 @@ def test_words_are_escaped_text_and_dollars_no_formulas() -> None:
     ],
 )
 def test_figures_of_almost_nothing_are_drawn_without_a_warning(figure: object) -> None:
-    assert "<svg" in draw(figure, "edge").svg  # type: ignore[arg-type]
+    assert "<svg" in to_svg(figure, "edge").svg  # type: ignore[arg-type]
 
 
 def test_the_worst_minute_is_found_where_it_was_planted() -> None:
@@ -117,7 +139,7 @@ def test_the_worst_minute_is_found_where_it_was_planted() -> None:
 def test_a_line_that_hardly_moves_has_no_two_ticks_with_the_same_words() -> None:
     flat = Line("a", (1.0, 2.0), (100_000.2, 100_000.4))
 
-    drawn = draw(LinesFigure((flat,), "x", "IOPS", TICKS, log_y=True), "flat").svg
+    drawn = to_svg(LinesFigure((flat,), "x", "IOPS", TICKS, log_y=True), "flat").svg
 
     words = re.findall(r">([\d,]{6,})<", drawn)
     assert len(words) >= 3
@@ -132,7 +154,7 @@ def test_geometry_is_shortened_but_no_number_that_is_read() -> None:
         ((1.0, "0.0123"), (2.0, "two")),
     )
 
-    found = draw(figure, "numbers").svg
+    found = to_svg(figure, "numbers").svg
 
     assert all(f">{text}</text>" in found for text in ("p99.9999", "0.00001 %", "0.0123"))
     assert re.findall(r' d="[^"]*\.\d{3}', found) == []
@@ -142,13 +164,13 @@ def test_geometry_is_shortened_but_no_number_that_is_read() -> None:
 def test_a_figure_of_numbers_beyond_all_measure_is_drawn_all_the_same(rate: float) -> None:
     line = Line("4 KiB", (1.0, 2.0), (rate, 2 * rate))
 
-    assert "<svg" in draw(LinesFigure((line,), "queue depth", "IOPS", ()), "huge").svg
+    assert "<svg" in to_svg(LinesFigure((line,), "queue depth", "IOPS", ()), "huge").svg
 
 
 def test_words_below_an_axis_never_run_into_each_other() -> None:
     ticks = tuple((float(n), f"{1 << n} x 4") for n in range(10))
     line = Line("4 KiB", tuple(x for x, _ in ticks), tuple(1.0 for _ in ticks))
-    figure = points.lines(LinesFigure((line,), "queue depth x jobs", "IOPS", ticks))
+    figure = LinesFigure((line,), "queue depth x jobs", "IOPS", ticks).draw()
     figure.canvas.draw()
 
     drawn = [one for one in figure.axes[0].get_xticklabels() if one.get_text()]
@@ -163,7 +185,7 @@ def test_words_of_ticks_stand_at_their_places_on_both_kinds_of_axes() -> None:
         (Line("", (10.0, 1000.0), (5.0, 20.0)),), "x", "y",
         ((10.0, "ten"), (100.0, "<hundred>"), (1000.0, "thousand")), log_x=True,
     )  # fmt: skip
-    drawn = draw(figure, "f")
+    drawn = to_svg(figure, "f")
     left, top, right, bottom = drawn.axes[0]["box"]
     (low, high), (_, most) = drawn.axes[0]["x"]["ends"], drawn.axes[0]["y"]["ends"]
 

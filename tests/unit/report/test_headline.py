@@ -5,7 +5,7 @@ from pathlib import Path
 from ssdbench.model.finding import Code
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.report import render
-from ssdbench.report.figures import Line, LinesFigure
+from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.view.findings import proofs
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Plot, Plots

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ssdbench.model.result import StageResult
-from ssdbench.report.figures import HostFigure, HostWindow
-from ssdbench.report.plots.draw import draw
+from ssdbench.report.plots.canvas import to_svg
+from ssdbench.report.plots.host import HostFigure, HostWindow
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import hostseries
 from ssdbench.report.view.page import Plots
@@ -32,7 +32,7 @@ def drawn(directory: Path, series: str, cpus: int) -> HostFigure:
     assert isinstance(plots, Plots)
     figure = plots.plots[0].figure
     assert isinstance(figure, HostFigure)
-    assert draw(figure, "here").svg.startswith("<svg")
+    assert to_svg(figure, "here").svg.startswith("<svg")
     return figure
 
 

@@ -17,8 +17,8 @@ import pytest
 from benchmarks.gallery import a_browser
 from ssdbench.errors import HostLacks
 from ssdbench.report import render
-from ssdbench.report.figuredata import figure_data
-from ssdbench.report.figures import SeriesFigure, thinned
+from ssdbench.report.figure import thinned
+from ssdbench.report.plots.series import SeriesFigure
 from tests.support.builders import StoredRunBuilder
 
 READER = """
@@ -160,7 +160,7 @@ def test_the_data_of_a_figure_keep_every_stall_and_every_burst() -> None:
     y[[77, 31_234]], y[[400, 49_000]] = (3.0, 4.0), (9_001.0, 9_002.0)
     figure = SeriesFigure(thinned(np.arange(50_000.0), y), "seconds", "IOPS")
 
-    rows = list(csv.DictReader(io.StringIO(figure_data(figure).csv(""))))
+    rows = list(csv.DictReader(io.StringIO(figure.rows().csv(""))))
 
     assert list(rows[0]) == ["line", "seconds", "IOPS, lowest", "IOPS, highest"]
     assert {"3", "4"} <= {row["IOPS, lowest"] for row in rows}

@@ -12,8 +12,8 @@ from matplotlib.text import Annotation
 
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import RunResult, SteadyVerdict
-from ssdbench.report.figures import LinesFigure
 from ssdbench.report.plots import canvas
+from ssdbench.report.plots.points import LinesFigure
 from ssdbench.report.view import rates, steady
 from ssdbench.report.view.pointlatency import _bars
 from ssdbench.stats.histogram import Histogram

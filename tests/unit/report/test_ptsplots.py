@@ -16,14 +16,10 @@ from ssdbench.model.pts import (
     PtsWindow,
 )
 from ssdbench.model.result import StageResult
-from ssdbench.report.figures import (
-    BarsFigure,
-    ColumnsFigure,
-    LinesFigure,
-    SeriesFigure,
-    WindowFigure,
-)
-from ssdbench.report.plots.draw import draw
+from ssdbench.report.plots.canvas import to_svg
+from ssdbench.report.plots.columns import BarsFigure, ColumnsFigure
+from ssdbench.report.plots.points import LinesFigure
+from ssdbench.report.plots.series import SeriesFigure, WindowFigure
 from ssdbench.report.view import ptstimed, words
 from ssdbench.report.view.pts import measured, pts_rule, tables
 from ssdbench.report.view.ptsplots import plots, round_ticks
@@ -95,7 +91,7 @@ def test_a_test_is_drawn_as_convergence_window_lines_and_columns_over_block_size
     assert blocks.figure.lines[0].x == (512, 4096)
     assert isinstance(columns.figure, ColumnsFigure)
     assert columns.figure.heights == ((96.0, 96.0),)
-    assert "<svg" in draw(columns.figure, columns.name).svg
+    assert "<svg" in to_svg(columns.figure, columns.name).svg
 
 
 @pytest.mark.parametrize(
@@ -200,7 +196,7 @@ def test_a_histogram_is_drawn_with_the_percentiles_that_have_enough_behind_them(
 
     assert isinstance(plot.figure, BarsFigure)
     assert plot.figure.marks == ((2000.0, "p99"),)
-    assert "<svg" in draw(plot.figure, plot.name).svg
+    assert "<svg" in to_svg(plot.figure, plot.name).svg
 
 
 @pytest.mark.parametrize(
@@ -305,7 +301,7 @@ def test_a_matrix_of_demand_has_the_plots_of_the_standard(test: PtsTest, read: i
     assert outstanding.lines[0].y == pytest.approx((0.4, 12.8))
     levels = drawn["Writes before the histogram of each demand"].figure
     assert isinstance(levels, LinesFigure) and len(levels.lines) == 2
-    assert all("<svg" in draw(plot.figure, plot.name).svg for plot in drawn.values())
+    assert all("<svg" in to_svg(plot.figure, plot.name).svg for plot in drawn.values())
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import get_args
 from ssdbench.model.found import ComparedKind, Comparison, Median
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult
-from ssdbench.report.figures import DotsFigure, LinesFigure
-from ssdbench.report.plots.draw import draw
+from ssdbench.report.plots.canvas import to_svg
+from ssdbench.report.plots.points import DotsFigure, LinesFigure
 from ssdbench.report.view.page import Plots
 from ssdbench.report.view.trials import SHOWN, figures
 
@@ -55,7 +55,7 @@ def test_the_layers_of_a_request_are_those_that_the_tracepoints_saw() -> None:
     assert isinstance(block, Plots)
     drawn = block.plots[0].figure
     assert isinstance(drawn, DotsFigure)
-    assert drawn.rows[0].values == (("queue", 300.0), ("device", 8_000.0))
+    assert drawn.points[0].values == (("queue", 300.0), ("device", 8_000.0))
 
 
 def test_programs_are_drawn_over_their_throughput_beside_fio() -> None:
@@ -70,9 +70,9 @@ def test_programs_are_drawn_over_their_throughput_beside_fio() -> None:
     assert isinstance(block, Plots)
     drawn = block.plots[0].figure
     assert isinstance(drawn, DotsFigure)
-    assert [(row.label, row.values) for row in drawn.rows] == [
+    assert [(row.label, row.values) for row in drawn.points] == [
         ("postmark, bfq", (("the program", 38.75), ("fio with the same mix", 9.668)))
     ]
-    svg = draw(drawn, "programs").svg
+    svg = to_svg(drawn, "programs").svg
     assert ">MB/s (log)<" in svg
     assert " ns<" not in svg
