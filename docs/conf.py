@@ -4,11 +4,14 @@ Nothing of it is loaded from elsewhere, so that it works on a machine without a 
 page has `<!-- reference: NAME -->`, the module NAME of `siteparts` writes what stands there.
 """
 
+import html
 import importlib
+import json
 import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -46,6 +49,7 @@ html_theme_options = {
 }
 
 OTHERS = "<!-- pages that are not named above -->"
+CONTENTS = "```{contents} On this page\n:local:\n:depth: 1\n```"
 MARK = re.compile(r"^<!-- reference: (\w+) -->$", re.MULTILINE)
 
 
@@ -61,6 +65,8 @@ def _prepare(app: Sphinx, docname: str, content: list[str]) -> None:
         named = {"index", *re.findall(r"[\w./-]+", text)}
         others = app.env.found_docs - named
         text = text.replace(OTHERS, "\n".join(sorted(others)))
+    if docname.startswith("reference/"):
+        text = text.replace("\n\n", f"\n\n{CONTENTS}\n\n", 1)
     content[0] = MARK.sub(lambda found: _made(found[1]), text)
 
 
@@ -73,7 +79,35 @@ def _made(name: str) -> str:
     return text
 
 
+def _load_excerpts(app: Sphinx, pagename: str, *_: object) -> None:
+    """Give the search page the texts of all pages."""
+    if pagename == "search":
+        app.add_js_file("pagetexts.js")
+        app.add_js_file("excerpts.js")
+
+
+def _write_excerpts(app: Sphinx, error: Exception | None) -> None:
+    """Write the text of each section of each page, by which the search shows excerpts."""
+    if error is not None or app.builder.name != "html":
+        return
+    pages = {}
+    for name in sorted(app.env.found_docs):
+        sections = [
+            (
+                section["ids"][0],
+                " ".join(c.astext() for c in section.children if not isinstance(c, nodes.section)),
+            )
+            for section in app.env.get_doctree(name).findall(nodes.section)
+        ]
+        parts = "".join(f'<p id="{at}">{html.escape(text)} </p>' for at, text in sections)
+        pages[name] = f'<div role="main">{parts}</div>'
+    place = Path(app.outdir) / "_static" / "pagetexts.js"
+    place.write_text(f"const PAGE_TEXTS = {json.dumps(pages)};\n")
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("html-page-context", _load_excerpts)
+    app.connect("build-finished", _write_excerpts)
     app.connect("source-read", _prepare)
     app.connect("doctree-resolved", termlinks.link)
