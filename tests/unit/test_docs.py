@@ -169,20 +169,6 @@ def test_every_profile_and_simulated_drive_that_is_shown_can_be_read(document: P
         parse(shown).core_params()
 
 
-def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:
-    from ssdbench import errors
-
-    text = (ROOT / "README.md").read_text()
-    codes = {
-        found.exit_code
-        for found in vars(errors).values()
-        if isinstance(found, type) and issubclass(found, errors.SsdbenchError)
-    }
-
-    for code in codes:
-        assert f"| {code} |" in text
-
-
 def commands(
     command: click.Command = ssdbench, context: click.Context | None = None, name: str = ""
 ) -> Iterator[tuple[str, click.Command]]:
