@@ -1,7 +1,4 @@
-"""From a profile to its stages, in order.
-
-From a profile to the replay of a trace.
-"""
+"""Makes the stages of a run from its profile and target, in order."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +11,6 @@ from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.fio.dryruns import POLICY
 from ssdbench.model.fitting import loads
 from ssdbench.model.profile import Applies, Fill, Host, Profile, Purge, Switch, spec
-from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.stages.blocksize import BlockSize
@@ -37,28 +33,27 @@ from ssdbench.suite.points import (
     hottest,
     load,
     names_warm_up,
+    phase_groups,
     processes,
     rate,
     span,
     steady_workload,
     sweep,
-    together,
 )
+from ssdbench.suite.request import Planning
 
 
-def replay(
-    name: str, wanted: spec.Replay, profile: Profile, target: TargetInfo, level_bytes: int
-) -> Replay:
+def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
     """The replay that a profile asks for.
 
     Raises UsageError where this target cannot have one, or for a trace that cannot be sent.
     """
-    if target.kind is TargetKind.FILE:
+    if planning.target.kind is TargetKind.FILE:
         raise UsageError(
             "a trace cannot be replayed on a regular file: the kernel does not count its requests",
             hint="Use a drive, a simulated drive, or a loop device.",
         )
-    if profile.generator is not Applies.FIO:
+    if planning.profile.generator is not Applies.FIO:
         raise UsageError("only fio replays traces", hint="Set `generator: fio`.")
     stage = Replay(
         name=name,
@@ -71,12 +66,12 @@ def replay(
         speed=wanted.speed,
         placing=wanted.placing,
         traced_bytes=wanted.traced_bytes or 0,
-        range_bytes=level_bytes,
-        block_bytes=target.logical_block_bytes,
+        range_bytes=planning.level_bytes,
+        block_bytes=planning.target.logical_block_bytes,
         clients=wanted.clients,
         passes=wanted.passes,
         repeats=wanted.repeats,
-        content=profile.content,
+        content=planning.profile.content,
     )
     stage.require()
     return stage
@@ -84,58 +79,52 @@ def replay(
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     """All stages of a run, in order. Raises UsageError for what this target cannot do."""
+    planning = Planning.of(profile, target)
     _require_supported(profile)
     if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
         why = f"{target.name} cannot be purged ({profile.purge}): it is no block device"
         none = "Set `purge: none` for this target."
         raise Misplaced(("purge",), UsageError(why, hint=none))
-    level_bytes = Extent(percent=profile.fill_level_percent).bytes_of(
-        target.size_bytes, align_bytes=target.logical_block_bytes
-    )
-    planned = _prepared(profile, target, level_bytes)
+    planned = _prepared(planning)
     for index, measure in enumerate(profile.measure):
-        planned += _refilled(planned, len(planned), profile, target, level_bytes)
+        planned += _refilled(planned, len(planned), planning)
         try:
-            planned += _measuring(len(planned), measure.stage, profile, target, level_bytes)
+            planned += _measuring(len(planned), measure.stage, planning)
         except UsageError as error:
             raise Misplaced(("measure", index, measure.key), error) from error
     for wanted in loads(profile):
-        planned += _refilled(planned, len(planned), profile, target, level_bytes)
+        planned += _refilled(planned, len(planned), planning)
         try:
-            planned += _measuring(len(planned), wanted, profile, target, level_bytes)
+            planned += _measuring(len(planned), wanted, planning)
         except UsageError as error:
             raise Misplaced(("accept",), error) from error
     return tuple(planned)
 
 
 def _measuring(  # noqa: C901 - a case for each kind
-    before: int,
-    asked_for: spec.MeasuredStage,
-    profile: Profile,
-    target: TargetInfo,
-    level_bytes: int,
+    before: int, asked_for: spec.MeasuredStage, planning: Planning
 ) -> list[AnyStage]:
     """The stages of one item of `measure`; `before`: how many there are already."""
     name = f"{before + 1:02d}-{asked_for.kind}"
     match asked_for:
         case spec.Sweep() as wanted:
-            return [sweep(name, wanted, profile, target, level_bytes)]
+            return [sweep(name, wanted, planning)]
         case spec.Processes() as wanted:
-            return [processes(name, wanted, profile, target, level_bytes)]
+            return [processes(name, wanted, planning)]
         case spec.FioJobs() | spec.Mix() as wanted:
-            return _jobs(before, wanted, profile, target, level_bytes)
+            return _jobs(before, wanted, planning)
         case spec.RateSweep() as wanted:
-            return [rate(name, wanted, profile, target, level_bytes)]
+            return [rate(name, wanted, planning)]
         case spec.Load() as wanted:
-            return [load(name, wanted, profile, target, level_bytes)]
+            return [load(name, wanted, planning)]
         case spec.Replay() as wanted:
-            return [replay(name, wanted, profile, target, level_bytes)]
+            return [replay(name, wanted, planning)]
         case spec.SpanSweep() as wanted:
-            return _over_spans(before, wanted, profile, target, level_bytes)
+            return _over_spans(before, wanted, planning)
         case spec.HostTrial() as wanted:
-            return _over_host(before, wanted, profile, target, level_bytes)
+            return _over_host(before, wanted, planning)
         case spec.Pts() as wanted:
-            return _pts(before, wanted, profile, target)
+            return _pts(before, wanted, planning)
         case spec.Probes() as wanted:
             return _probes(before, wanted)
         case spec.BlockSize() as wanted:
@@ -144,75 +133,60 @@ def _measuring(  # noqa: C901 - a case for each kind
             assert_never(unknown)
 
 
-def _jobs(
-    before: int,
-    wanted: spec.FioJobs | spec.Mix,
-    profile: Profile,
-    target: TargetInfo,
-    level_bytes: int,
-) -> list[AnyStage]:
+def _jobs(before: int, wanted: spec.FioJobs | spec.Mix, planning: Planning) -> list[AnyStage]:
     """The phases of a job file, those that trim behind the others and each on a full drive."""
-    found = phases(wanted, profile, target, level_bytes)
+    found = phases(wanted, planning)
     planned: list[AnyStage] = []
-    for numbers in together(found):
-        planned += _refilled(planned, before + len(planned), profile, target, level_bytes)
+    for numbers in phase_groups(found):
+        planned += _refilled(planned, before + len(planned), planning)
         name = f"{before + len(planned) + 1:02d}-{wanted.kind}"
-        planned.append(fio_jobs(name, wanted, found, numbers, profile, target, level_bytes))
+        planned.append(fio_jobs(name, wanted, found, numbers, planning))
     return planned
 
 
-def _refilled(
-    planned: Sequence[AnyStage],
-    before: int,
-    profile: Profile,
-    target: TargetInfo,
-    level_bytes: int,
-) -> list[AnyStage]:
+def _refilled(planned: Sequence[AnyStage], before: int, planning: Planning) -> list[AnyStage]:
     """The fill and the warm-up once more, where the stage before trimmed the drive."""
     last = planned[-1] if planned else None
-    if not (isinstance(last, PointStage) and last.leaves_holes and profile.precondition):
+    if not (isinstance(last, PointStage) and last.leaves_holes and planning.profile.precondition):
         return []
     again: list[AnyStage] = [
         Precondition(
             f"{before + 1:02d}-precondition",
-            profile.precondition,
-            profile.fill_level_percent,
-            profile.content,
+            planning.profile.precondition,
+            planning.profile.fill_level_percent,
+            planning.profile.content,
             title="Fill the drive again, as it was trimmed",
             again=True,
         )
     ]
-    if profile.needs_warm_up:
-        again.append(_steady(f"{before + 2:02d}-steady", profile, target, level_bytes))
+    if planning.profile.needs_warm_up:
+        again.append(_steady(f"{before + 2:02d}-steady", planning))
     return again
 
 
-def _over_spans(
-    before: int, wanted: spec.SpanSweep, profile: Profile, target: TargetInfo, level_bytes: int
-) -> list[AnyStage]:
+def _over_spans(before: int, wanted: spec.SpanSweep, planning: Planning) -> list[AnyStage]:
     """Growing spans, on a drive that is put in order first where the profile asks for it."""
     planned: list[AnyStage] = []
     if wanted.rest is spec.Rest.ORDERED:
-        planned.append(_put_in_order(f"{before + 1:02d}-precondition", profile))
+        planned.append(_put_in_order(f"{before + 1:02d}-precondition", planning.profile))
     name = f"{before + len(planned) + 1:02d}-{wanted.kind}"
-    return [*planned, span(name, wanted, profile, target, level_bytes)]
+    return [*planned, span(name, wanted, planning)]
 
 
-def _over_host(
-    before: int, wanted: spec.OverHost, profile: Profile, target: TargetInfo, level_bytes: int
-) -> list[AnyStage]:
-    """An experiment over the host, which may need stages of its own before it."""
+def _over_host(before: int, wanted: spec.OverHost, planning: Planning) -> list[AnyStage]:
+    """Plan an experiment over the host, with the stages that it needs before it."""
+    name = f"{before + 1:02d}-{wanted.kind}"
     match wanted:
         case spec.FileSystems():
-            return file_system_trials(before, wanted, profile, target)
+            return file_system_trials(before, wanted, planning)
         case spec.Applications():
-            planned = planned_host(host_wishes(profile, target), target)
+            planned = planned_host(host_wishes(planning.profile, planning.target), planning.target)
             placed = Placed(planned.fio_cpus, planned.fio_options.get(POLICY, ""))
-            return application_trials(before, wanted, profile, target, placed)
+            return application_trials(before, wanted, planning, placed)
         case spec.FileWriters() | spec.FileMix():
-            return file_trials(before, wanted, profile, target)
+            return file_trials(before, wanted, planning)
         case spec.Surface() if wanted.type is not None:
-            return file_trials(before, wanted, profile, target)
+            return file_trials(before, wanted, planning)
         case (
             spec.Schedulers()
             | spec.QueueSettings()
@@ -223,23 +197,25 @@ def _over_host(
             | spec.CpuCost()
             | spec.Surface()
         ):
-            return [host_trial(f"{before + 1:02d}-{wanted.kind}", wanted, target, level_bytes)]
+            return [host_trial(name, wanted, planning.target, planning.level_bytes)]
         case unknown:  # mypy refuses a trial that was left out above
             assert_never(unknown)
 
 
-def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[AnyStage]:
+def _prepared(planning: Planning) -> list[AnyStage]:
     """What comes before the first measurement."""
     planned: list[AnyStage] = []
-    if not profile.needs_fill:
+    if not planning.profile.needs_fill:
         return planned
-    if profile.purge is not Purge.NONE:
-        planned.append(PurgeStage(_name(planned, "purge"), profile.purge))
-    if profile.precondition:
-        name, fills = _name(planned, "precondition"), profile.precondition
-        planned.append(Precondition(name, fills, profile.fill_level_percent, profile.content))
-    if profile.needs_warm_up:
-        planned.append(_steady(_name(planned, "steady"), profile, target, level_bytes))
+    if planning.profile.purge is not Purge.NONE:
+        planned.append(PurgeStage(_name(planned, "purge"), planning.profile.purge))
+    if planning.profile.precondition:
+        name, fills = _name(planned, "precondition"), planning.profile.precondition
+        planned.append(
+            Precondition(name, fills, planning.profile.fill_level_percent, planning.profile.content)
+        )
+    if planning.profile.needs_warm_up:
+        planned.append(_steady(_name(planned, "steady"), planning))
     return planned
 
 
@@ -276,16 +252,16 @@ def _put_in_order(name: str, profile: Profile) -> Precondition:
     )
 
 
-def _steady(name: str, profile: Profile, target: TargetInfo, level_bytes: int) -> Steady:
-    workload = steady_workload(profile, target, level_bytes)
+def _steady(name: str, planning: Planning) -> Steady:
+    workload = steady_workload(planning)
     return Steady(
         name=name,
         workload=workload,
-        chosen=_chosen(profile, workload),
-        rule=profile.steady.rule.value,
-        max_fills=profile.steady.max_fills,
-        max_time_s=profile.steady.max_time_s,
-        heats_with=None if target.simulated else hottest(profile, level_bytes),
+        chosen=_chosen(planning.profile, workload),
+        rule=planning.profile.steady.rule.value,
+        max_fills=planning.profile.steady.max_fills,
+        max_time_s=planning.profile.steady.max_time_s,
+        heats_with=None if planning.target.simulated else hottest(planning),
     )
 
 
@@ -330,13 +306,13 @@ def host_wishes(profile: Profile, target: TargetInfo) -> Host:
     return wished.model_copy(update={"write_cache": Switch.ON if wanted else Switch.OFF})
 
 
-def _pts(before: int, wanted: spec.Pts, profile: Profile, target: TargetInfo) -> list[AnyStage]:
+def _pts(before: int, wanted: spec.Pts, planning: Planning) -> list[AnyStage]:
     setting = pts.Setting(
-        target,
+        planning.target,
         wanted.form,
         wanted.max_rounds,
         wanted.scale,
-        profile.purge,
+        planning.profile.purge,
         wanted.saturation,
     )
     named = (stage for test in wanted.tests for stage in pts.TESTS[test](f"pts-{test}", setting))

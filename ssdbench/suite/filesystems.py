@@ -29,28 +29,24 @@ from ssdbench.stages.host.trial import TrialWorkload, Variant
 from ssdbench.stages.host.variants import path_variants, surface_variants
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.purge import Purge as PurgeStage
+from ssdbench.suite.request import Planning
 from ssdbench.target.inspect import kernel_name
 from ssdbench.units import KIB, MIB, format_capacity, format_size
 
 
-def file_system_trials(
-    before: int,
-    wanted: spec.FileSystems,
-    profile: Profile,
-    target: TargetInfo,
-) -> list[AnyStage]:
+def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning) -> list[AnyStage]:
     """A fill and a trial for every file system and part; before a part, everything is discarded.
 
     Raises UsageError for what is no block device, HostLacks for a file system that is named and
     that this host or drive cannot have, with every reason.
     """
-    kernel = required_device(target)
+    kernel = required_device(planning.target)
     planned: list[AnyStage] = []
-    notes = left_out(wanted, target)
-    for system in chosen(wanted, target):
+    notes = left_out(wanted, planning.target)
+    for system in chosen(wanted, planning.target):
         for part in wanted.parts_percent:
             number = before + len(planned) + 1
-            planned += prepared(number, system, part, profile)
+            planned += prepared(number, system, part, planning.profile)
             planned.append(
                 FileSystemTrial.of(
                     f"{before + len(planned) + 1:02d}-{system.name}",
@@ -135,17 +131,15 @@ class _Chosen:
     notes: tuple[str, ...] = ()
 
 
-def file_trials(
-    before: int, wanted: spec.OnFiles, profile: Profile, target: TargetInfo
-) -> list[AnyStage]:
+def file_trials(before: int, wanted: spec.OnFiles, planning: Planning) -> list[AnyStage]:
     """A fill and the trial. Raises HostLacks for a file system that is lacking, UsageError for a
     target that is no block device or has no room.
     """
-    kernel = required_device(target)
+    kernel = required_device(planning.target)
     name = wanted.type or spec.FileSystemName.EXT4
-    system = required(name, target)
-    chosen = _chosen_trial(wanted, variants.room_on(target.size_bytes))
-    planned = list(prepared(before + 1, system, 100.0, profile))
+    system = required(name, planning.target)
+    chosen = _chosen_trial(wanted, variants.room_on(planning.target.size_bytes))
+    planned = list(prepared(before + 1, system, 100.0, planning.profile))
     planned.append(
         FileTrial(
             name=f"{before + len(planned) + 1:02d}-{chosen.kind}",
@@ -247,25 +241,24 @@ _MEAN_FILE = 8 * KIB  # that Postmark's files take, in whole blocks
 def application_trials(
     before: int,
     wanted: spec.Applications,
-    profile: Profile,
-    target: TargetInfo,
+    planning: Planning,
     placed: Placed,
 ) -> list[AnyStage]:
     """A fill and the trial. Raises HostLacks for a program or file system that is lacking,
     UsageError for a target that is no block device or too small.
     """
-    kernel = required_device(target)
-    system = required(wanted.type, target)
+    kernel = required_device(planning.target)
+    system = required(wanted.type, planning.target)
     programs, notes = chosen_programs(wanted)
-    _require_program_room(wanted, programs, target)
+    _require_program_room(wanted, programs, planning.target)
     offered = topology(kernel).schedulers
-    planned = list(prepared(before + 1, system, 100.0, profile))
+    planned = list(prepared(before + 1, system, 100.0, planning.profile))
     planned.append(
         ApplicationTrial.of(
             f"{before + len(planned) + 1:02d}-applications",
             Place(system, kernel),
             programs,
-            tuple(path_variants(wanted.schedulers, offered, target.here)),
+            tuple(path_variants(wanted.schedulers, offered, planning.target.here)),
             Scale(
                 threads=wanted.threads,
                 window_s=max(1, round(wanted.window_s)),

@@ -19,9 +19,10 @@ from ssdbench.generator.fio.userworkloads import (
     phases_of,
     uncapped,
 )
-from ssdbench.model.profile import Profile, spec
+from ssdbench.model.profile import spec
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
+from ssdbench.suite.request import Planning
 from ssdbench.units import format_size
 
 DAY_S = 86_400
@@ -47,7 +48,7 @@ class _Part:
         return f"{self.stream.name} trims" if self.trims and self.share < 1 else self.stream.name
 
 
-def sections(wanted: spec.Mix, target: TargetInfo, level_bytes: int) -> Iterator[Section]:
+def sections(wanted: spec.Mix, planning: Planning) -> Iterator[Section]:
     """Each stream as a section, its trims as one of their own.
 
     Raises UsageError for a place that does not fit.
@@ -58,19 +59,17 @@ def sections(wanted: spec.Mix, target: TargetInfo, level_bytes: int) -> Iterator
             if part.share:
                 section = Section(part.name)
                 place = f"{wanted.name}: streams[{number}] ({stream.name})"
-                for name, value in _options(part, place, target, level_bytes):
+                for name, value in _options(part, place, planning):
                     section.options.append(Option(name, value, place))
                 yield section
 
 
-def _options(
-    part: _Part, place: str, target: TargetInfo, level_bytes: int
-) -> Iterator[tuple[str, str]]:
+def _options(part: _Part, place: str, planning: Planning) -> Iterator[tuple[str, str]]:
     stream = part.stream
     yield "ioengine", "libaio"
     yield from _requests(part)
-    yield from _rate(part, place, target)
-    yield from _place(stream, place, target, level_bytes)
+    yield from _rate(part, place, planning.target)
+    yield from _place(stream, place, planning)
     yield "iodepth", str(stream.iodepth or RATED_DEPTH)
     yield "numjobs", str(stream.numjobs)
     if stream.think_s is not None:
@@ -134,19 +133,17 @@ def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, st
     yield "rate", ",".join(str(max(1, round(bytes_per_s))) for bytes_per_s in each)
 
 
-def _place(
-    stream: spec.MixStream, place: str, target: TargetInfo, level_bytes: int
-) -> Iterator[tuple[str, str]]:
+def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[tuple[str, str]]:
     """Shares are shares of the drive; nothing goes beyond what the run fills."""
-    align = max(target.logical_block_bytes, max(stream.sizes))
+    align = max(planning.target.logical_block_bytes, max(stream.sizes))
     start = 0
     if stream.offset is not None:
-        start = stream.offset.bytes_of(target.size_bytes, align_bytes=align)
-    length = stream.span.bytes_of(target.size_bytes, align_bytes=target.logical_block_bytes)
-    length = min(length, level_bytes - start) // align * align
+        start = stream.offset.bytes_of(planning.target.size_bytes, align_bytes=align)
+    length = planning.length_of(stream.span)
+    length = min(length, planning.level_bytes - start) // align * align
     if length <= 0:
-        if start >= level_bytes:
-            why = f"begins at byte {start}, but the run fills only {level_bytes} bytes"
+        if start >= planning.level_bytes:
+            why = f"begins at byte {start}, but the run fills only {planning.level_bytes} bytes"
             raise UsageError(f"{place} {why}", hint="set a smaller `offset`")
         raise UsageError(
             f"{place}: its place holds no block of {format_size(align)}",
@@ -156,9 +153,7 @@ def _place(
     yield "size", str(length)
 
 
-def phases(
-    wanted: spec.FioJobs | spec.Mix, profile: Profile, target: TargetInfo, level_bytes: int
-) -> MeasuredJobs:
+def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
     """The phases of a job file on a target, or a mix, which is one.
 
     Raises UsageError for what is refused, with its line.
@@ -166,34 +161,34 @@ def phases(
     What only fio can tell is asked of the fio of this host, where there is one.
     """
     room = Room(
-        length_bytes=level_bytes,
-        block_bytes=target.logical_block_bytes,
-        simulated=target.simulated,
-        content=profile.content,
-        discards=target.discards,
+        length_bytes=planning.level_bytes,
+        block_bytes=planning.target.logical_block_bytes,
+        simulated=planning.target.simulated,
+        content=planning.profile.content,
+        discards=planning.target.discards,
     )
     if isinstance(wanted, spec.Mix):
         name = wanted.name
-        found = phases_of(tuple(sections(wanted, target, level_bytes)), path=name, room=room)
+        found = phases_of(tuple(sections(wanted, planning)), path=name, room=room)
     else:
         name = wanted.source.name
         found = measured_jobs(wanted.source.text, path=name, room=room)
     for phase in found.phases:
-        _require_countable(phase, target)
-        _require_known_to_fio(phase, name, simulated=target.simulated)
+        _require_countable(phase, planning.target)
+        _require_known_to_fio(phase, name, simulated=planning.target.simulated)
     return found
 
 
-def warm_up(profile: Profile, target: TargetInfo, level_bytes: int) -> Workload | None:
+def warm_up(planning: Planning) -> Workload | None:
     """The first job phase that writes, as fast as it goes; None where there is none.
 
     Raises Misplaced for what is refused.
     """
-    for index, measure in enumerate(profile.measure):
+    for index, measure in enumerate(planning.profile.measure):
         if not isinstance(measure.stage, spec.FioJobs | spec.Mix):
             continue
         try:
-            found = phases(measure.stage, profile, target, level_bytes)
+            found = phases(measure.stage, planning)
         except UsageError as error:
             raise Misplaced(("measure", index, measure.key), error) from error
         for phase in found.phases:

@@ -2,14 +2,47 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import Misplaced, ProfileError, SsdbenchError, UsageError
 from ssdbench.model.loading import ANOTHER, misfit_error
 from ssdbench.model.profile import Profile
-from ssdbench.model.target import Consent
+from ssdbench.model.quantity import Extent
+from ssdbench.model.target import Consent, TargetInfo
+from ssdbench.model.workload import ActiveRange
 from ssdbench.target.planned import Planned
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """What the stages are planned from: profile, target, and how much of the drive is filled."""
+
+    profile: Profile
+    target: TargetInfo
+    level_bytes: int  # filled, from the start of the drive
+
+    @classmethod
+    def of(cls, profile: Profile, target: TargetInfo) -> Self:
+        """Take the level from the profile, in whole blocks of the target."""
+        planned = cls(profile, target, target.size_bytes)
+        level = Extent(percent=profile.fill_level_percent)
+        return replace(planned, level_bytes=planned.length_of(level))
+
+    def length_of(self, extent: Extent) -> int:
+        """Return the bytes of a part of the drive, no more than what is filled."""
+        align = self.target.logical_block_bytes
+        return min(extent.bytes_of(self.target.size_bytes, align_bytes=align), self.level_bytes)
+
+    def range_of(self, block_bytes: int) -> ActiveRange:
+        """Return the filled part, in whole blocks."""
+        return whole_blocks(self.level_bytes, block_bytes)
+
+
+def whole_blocks(length_bytes: int, block_bytes: int) -> ActiveRange:
+    """Return the range from the start of the drive, in whole blocks."""
+    return ActiveRange(offset_bytes=0, length_bytes=length_bytes // block_bytes * block_bytes)
 
 
 @dataclass(frozen=True, slots=True)

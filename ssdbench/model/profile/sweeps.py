@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from ssdbench.model.base import Mistake, refuse, repeated
-from ssdbench.model.kind import StageKind
+from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.profile.repeated import Extendable, ExtraRepeats, Repeated, Settle
 from ssdbench.model.quantity import (
     WHOLE,
@@ -59,7 +59,7 @@ def _too_large(block_bytes: int, span: Extent) -> Iterator[str]:
 class Sweep(Extendable):
     """Every combination of the lists below is one point."""
 
-    kind: ClassVar[StageKind] = StageKind.SWEEP
+    kind: ClassVar[PointsKind] = StageKind.SWEEP
 
     pattern: Annotated[tuple[AccessOrder, ...], OneOrMany()] = Field(
         default=(AccessOrder.RANDOM,), min_length=1, description="Order of offsets."
@@ -129,7 +129,7 @@ class Sweep(Extendable):
 class SpanSweep(Extendable):
     """One workload over growing parts of the drive, smallest first, the whole drive last."""
 
-    kind: ClassVar[StageKind] = StageKind.SPAN
+    kind: ClassVar[PointsKind] = StageKind.SPAN
 
     pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of offsets.")
     block_bytes: SizeBytes = Field(
@@ -180,7 +180,7 @@ class SpanSweep(Extendable):
 class Processes(Repeated):
     """Sequential writers, each in a part of its own; some of them pause now and then."""
 
-    kind: ClassVar[StageKind] = StageKind.PROCESSES
+    kind: ClassVar[PointsKind] = StageKind.PROCESSES
 
     pattern: AccessOrder = Field(default=AccessOrder.SEQUENTIAL, description="Order of offsets.")
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")

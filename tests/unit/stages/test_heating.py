@@ -11,6 +11,8 @@ from ssdbench.model.found import WarmUp
 from ssdbench.model.profile import Profile
 from ssdbench.stages.steady import Steady, is_flat
 from ssdbench.suite.points import hottest
+from ssdbench.suite.request import Planning
+from tests.support.builders import a_target
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_workload
 
@@ -86,8 +88,8 @@ def test_the_writer_that_moves_most_bytes_comes_from_the_sweeps() -> None:
     profile = Profile.model_validate({"measure": [{"sweep": sweep}]})
     small = Profile.model_validate({"measure": [{"sweep": {"block": "4KiB", "read": [0, 100]}}]})
 
-    found = hottest(profile, 1 << 30)
+    found = hottest(Planning(profile, a_target(), 1 << 30))
 
     assert found is not None
     assert (found.block_bytes, found.read_percent) == (65536, 70)
-    assert hottest(small, 1 << 30) is None
+    assert hottest(Planning(small, a_target(), 1 << 30)) is None
