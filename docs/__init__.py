@@ -1,1 +1,1 @@
-"""The documents, and what makes the site of them (conf.py)."""
+"""The documents, and the code that makes their site (conf.py)."""

@@ -24,7 +24,7 @@ author = "the ssdbench contributors"
 project_copyright = author
 release = version = __version__
 language = "en"
-smartquotes = False  # what is typed stays as it is typed
+smartquotes = False  # text stays as it is typed
 
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
@@ -54,7 +54,7 @@ MARK = re.compile(r"^<!-- reference: (\w+) -->$", re.MULTILINE)
 
 
 def _prepare(app: Sphinx, docname: str, content: list[str]) -> None:
-    """Fill in what is made from the code."""
+    """Fill in the parts that are made from the code."""
     text = content[0]
     if docname == terms.PAGE:
         text = terms.with_anchors(text)

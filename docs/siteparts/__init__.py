@@ -1,1 +1,1 @@
-"""What the site makes from the code: each module writes the Markdown of one page of reference."""
+"""The parts of the site that are made from the code: each module writes the Markdown of one page of reference."""

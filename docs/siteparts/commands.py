@@ -40,7 +40,7 @@ def _answers(document: str, words: str) -> bool:
 
 
 def _value(option: click.Option) -> tuple[str, str, str]:
-    """What it takes, its default, and what it is for."""
+    """Its values, its default, and its purpose."""
     taken = "" if option.is_flag else metavar(option)
     repeated = " May be given several times." if _says_not_yet(option) else ""
     return code(taken), code(default(option)), prose(option.help or "") + repeated

@@ -1,4 +1,4 @@
-"""The exit codes: what the manual page says of each, and the errors that carry it."""
+"""The exit codes: the manual page's words for each, and the errors that carry it."""
 
 import inspect
 import re

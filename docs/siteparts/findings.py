@@ -1,4 +1,4 @@
-"""Every finding: when it is raised, how much it weighs, and what to do, from its declaration."""
+"""Every finding: when it is raised, how much it weighs, and the advice, from its declaration."""
 
 import importlib
 import inspect

@@ -8,7 +8,7 @@ QUOTED = re.compile(r"(`[^`]*`)")
 
 
 def prose(text: str) -> str:
-    """A sentence of the code: what it has in backticks stays code, the rest stays as it is."""
+    """A sentence of the code: text in backticks stays code, the rest stays as it is."""
     parts = QUOTED.split(" ".join(text.split()))
     return "".join(p.replace("|", r"\|") if n % 2 else _plain(p) for n, p in enumerate(parts))
 

@@ -28,7 +28,7 @@ def _section(card: ModelCard) -> str:
     parts.append("Sources:\n\n" + "".join(f"- {prose(source)}\n" for source in card.sources))
     if card.differences:
         told = "".join(f"- {prose(difference)}\n" for difference in card.differences)
-        parts.append("Where they differ, and what is fitted or assumed:\n\n" + told)
+        parts.append("Where they differ, and which values are fitted or assumed:\n\n" + told)
     return "\n\n".join(parts)
 
 

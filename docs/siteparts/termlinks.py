@@ -38,7 +38,7 @@ def _within(node: nodes.Node, kinds: tuple[type[nodes.Node], ...]) -> bool:
 
 
 def _split(text: nodes.Text, match: re.Match[str], place: str, meaning: str) -> None:
-    """Replace a text by what is before the term, a link, and what is after it."""
+    """Replace a text by the text before the term, a link, and the text after it."""
     parent = text.parent
     assert parent is not None
     shown = nodes.reference("", match[1], refuri=place, internal=True, classes=["term"])

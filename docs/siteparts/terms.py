@@ -1,4 +1,4 @@
-"""The glossary, and what is taken for one of its terms. `termlinks` makes the links."""
+"""The glossary, and the words that count as one of its terms. `termlinks` makes the links."""
 
 import re
 
@@ -10,7 +10,7 @@ BEFORE = r"(?:(?:an?|the|each|every|its|of|per|whole|pessimistic|this|\d+|two|te
 
 
 def glossary(text: str) -> dict[str, str]:
-    """Each term and what it means, from the table of the page."""
+    """Each term and its meaning, from the table of the page."""
     rows = ((terms, meaning) for terms, meaning in ROW.findall(text) if terms != "term")
     return {term: meaning for terms, meaning in rows for term in terms.split(", ")}
 
@@ -33,7 +33,7 @@ def with_anchors(text: str) -> str:
 
 
 def pattern(term: str) -> re.Pattern[str]:
-    """What is taken for the term; the term itself is the first group."""
+    """The words that count as the term; the term itself is the first group."""
     if term.isupper():
         return re.compile(rf"\b({term})\b")
     if term in EVERYDAY:
