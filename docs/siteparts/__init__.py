@@ -1,1 +1,1 @@
-"""The parts of the site that are made from the code: each module writes the Markdown of one page of reference."""
+"""The parts of the site that are made from code: each module writes one page of reference."""
