@@ -154,9 +154,9 @@ def require_known(directory: Path, kept: "Manifest") -> None:
 
     --destroy does not stand in for the record: every call has it, whoever made the directory.
     """
-    from ssdbench.engine.resumeconsent import Agreement, needs_record
+    from ssdbench.engine.resumeconsent import ConsentRecords, needs_record
 
-    if needs_record(kept.target) and Agreement().find(kept) is None:
+    if needs_record(kept.target) and ConsentRecords().find(kept) is None:
         raise UsageError(
             f"{directory} holds a run that is not in this host's record of what root began; it is "
             "not continued",

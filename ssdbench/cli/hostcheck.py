@@ -167,14 +167,14 @@ def restore(forget: str | None, as_json: bool) -> None:
     """
     from ssdbench.cli.documents.machine import Restored
     from ssdbench.engine.hostsettings import give_up, restore
-    from ssdbench.engine.lbaformats import changed
+    from ssdbench.engine.lbaformats import changed_formats
 
     given_up = give_up(forget) if forget is not None else []
     if not as_json:  # told even when something else cannot be put back
         for change in given_up:
             was = change.was or NOTHING
             answer(f"{change.drive} {change.attribute}: forgotten (it was {was})")
-    changes, lasting = restore(), changed()
+    changes, lasting = restore(), changed_formats()
     if as_json:
         document(
             Restored(

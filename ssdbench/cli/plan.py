@@ -182,9 +182,9 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
 
 def _time(plan: "RunPlan") -> str:
     """What is likely where the drive's rates are known, else what any drive may take."""
-    from ssdbench.engine.estimates import ANY, ends_after
+    from ssdbench.engine.estimates import ANY_DRIVE, ends_after
 
-    if plan.hint == ANY:
+    if plan.hint == ANY_DRIVE:
         return (
             f"{_range(format_duration, plan.seconds)}, as nothing is known of the drive's rates; "
             "the run tells it within twice once the drive is filled"

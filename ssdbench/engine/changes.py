@@ -1,4 +1,4 @@
-"""Find out what changed on drive and host since a run began or stopped; pure, callers read."""
+"""Find what changed on drive and host since a run began or stopped; pure, callers read."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from ssdbench.model.findings.host import HostChanged
 from ssdbench.model.result import FlashWritten
 from ssdbench.units import format_capacity
 
-# Writes of our own that no record shows: those since the newest record of a unit that was at work.
+# Our own writes since the newest record of the current unit, which no record shows.
 # Records come every ALIVE_EVERY_S; a busy host may be late by as much again.
 UNSEEN_S = 2 * ALIVE_EVERY_S
 ROUNDING_BYTES = 2 * 512_000  # a health log counts such units, and two readings are compared
@@ -23,39 +23,39 @@ FASTEST_BYTES_PER_S = 16e9  # of one drive, where the journal shows no rate (PCI
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Whether what the run wrote is still there, and why one thinks so."""
+class DriveCheck:
+    """Hold whether the run's writes are still on the drive, and the reason."""
 
     stands: bool
     reason: str  # a clause: "the drive's counters match the journal"
-    touched: bool = False  # a counter shows that somebody else wrote or discarded
+    touched: bool = False  # a counter shows that others wrote or discarded
 
 
-def standing(records: Sequence[Record], now: Counters) -> Standing:
-    """Compare the journal's newest counters with those of now.
+def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
+    """Compare the journal's newest write counters with the current ones.
 
-    Other people's writes cannot undo a fill, but discards can, and a drive that was written
-    elsewhere may have been reformatted as well; so any write that is not ours ends the standing.
+    Writes by others leave a fill in place, but a discard or a format does not, and a drive that was
+    used elsewhere may have had both. So any write that is not ours means: not intact.
     """
     seen = [(record, Counters.model_validate(c)) for record in records if (c := _counters(record))]
     if not seen or not now.epoch:
-        return Standing(False, "this kind of target has no counter of what is written to it")
+        return DriveCheck(False, "this kind of target has no counter of what is written to it")
     record, last = seen[-1]
     if last.epoch != now.epoch:
         what = (
-            "the drive's state was made anew since"
+            "the drive's state was recreated since"
             if now.source == SIMULATED
-            else "the host restarted since, or the drive was attached anew"
+            else "the host restarted since, or the drive was attached again"
         )
         logged = _logged_since(seen, now)
         if logged > 0:
-            return Standing(
+            return DriveCheck(
                 False,
                 f"{what}, and the drive's health log counts {format_capacity(logged)} that "
                 "this run did not write",
                 touched=True,
             )
-        return Standing(False, f"{what}, and nothing shows what was written meanwhile")
+        return DriveCheck(False, f"{what}, and nothing shows what was written meanwhile")
     at_work = record.kind in (Kind.BEGUN, Kind.ALIVE)
     if now.discarded_bytes != last.discarded_bytes:
         # A run that discards itself may have done so again just before it was killed.
@@ -63,11 +63,11 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
             a.epoch == b.epoch and a.discarded_bytes != b.discarded_bytes
             for (_, a), (_, b) in pairwise(seen)
         )
-        return Standing(False, "blocks of the target were discarded since", touched=not own)
+        return DriveCheck(False, "blocks of the target were discarded since", touched=not own)
     unseen = now.written_bytes - last.written_bytes
     allowed = _unseen_bytes(seen, now) if at_work else 0.0
     if not 0 <= unseen <= allowed:
-        return Standing(
+        return DriveCheck(
             False,
             f"the target's counters moved by {format_capacity(abs(unseen))} that this run did not "
             "write",
@@ -76,20 +76,20 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
     past = _past_the_kernel(seen, now) - ROUNDING_BYTES
     begun = next((record for record, _ in reversed(seen) if record.kind is Kind.BEGUN), record)
     if past > (allowed if _passes(begun) else 0.0):
-        return Standing(
+        return DriveCheck(
             False,
             f"the drive's health log counts {format_capacity(past + ROUNDING_BYTES)} written that "
             "neither the kernel nor this run counted",
             touched=True,
         )
-    return Standing(True, "the target's identity and write counters match the journal")
+    return DriveCheck(True, "the target's identity and write counters match the journal")
 
 
 def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """By how much the drive's own count ran ahead of the kernel's and of what we wrote past it.
+    """Return the bytes that the log counts beyond the kernel's count and our passthrough writes.
 
-    A log that is brought up to date late, or that counts what goes to other namespaces, strays from
-    the kernel's count by itself. As far as it did so during the run it may again.
+    A log that is late, or that counts other namespaces, drifts from the kernel's count. The drift
+    that was seen during the run is allowed again.
     """
     gaps: list[int] = []
     passing, passed, before = False, 0, 0
@@ -101,19 +101,19 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
         if record.kind is Kind.BEGUN:
             passing = _passes(record)
         elif record.kind is Kind.RESUMED and not record.data.get("stands"):
-            gaps.clear()  # what others did is no straying
+            gaps.clear()  # writes of others are not drift
         if counters.log_bytes is not None and counters.epoch == now.epoch:
             gaps.append(counters.log_bytes - counters.written_bytes - passed)
     if now.log_bytes is None or not gaps:
         return 0
-    strayed = max(gaps) - min(gaps)
-    return now.log_bytes - now.written_bytes - passed - max(gaps) - strayed
+    drifted = max(gaps) - min(gaps)
+    return now.log_bytes - now.written_bytes - passed - max(gaps) - drifted
 
 
 def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """What the drive's own count shows since the run, where the kernel's counters began anew.
+    """Return what the health log counts since the run, after the kernel's counters restarted.
 
-    The log is believed as far as it went with them before.
+    Allows for the drift between log and kernel that was seen before.
     """
     logged = [pair for pair in seen if pair[1].log_bytes is not None]
     if now.log_bytes is None or not logged or now.source == SIMULATED:
@@ -124,21 +124,21 @@ def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int
         for _, c in logged
         if c.log_bytes is not None and c.epoch == last.epoch
     ]
-    begun = [r for r, _ in seen if r.n > record.n]  # and wrote on, until the host went down
+    begun = [r for r, _ in seen if r.n > record.n]  # units that wrote until the host went down
     unseen = seen[-1][1].written_bytes - last.written_bytes if begun else 0
     at_work = seen[-1][0].kind in (Kind.BEGUN, Kind.ALIVE)
     allowed = unseen + (round(_rate(seen) * UNSEEN_S) if at_work else 0)
-    strayed = max(gaps) - min(gaps)
-    return (now.log_bytes - (last.log_bytes or 0)) - allowed - strayed - ROUNDING_BYTES
+    drifted = max(gaps) - min(gaps)
+    return (now.log_bytes - (last.log_bytes or 0)) - allowed - drifted - ROUNDING_BYTES
 
 
 def _passes(begun: Record) -> bool:
-    """Whether a unit that was begun writes past the kernel."""
+    """Tell whether this unit writes past the kernel's block layer (NVMe passthrough)."""
     return bool(begun.data.get(PAST_KERNEL))
 
 
 def _own_bytes(record: Record) -> int:
-    """What the run had written by its own count."""
+    """Return the bytes that the run had written by its own count."""
     written = record.data.get("bytes_written", 0)
     return written if isinstance(written, int) else 0
 
@@ -149,24 +149,22 @@ def _counters(record: Record) -> Mapping[str, object] | None:
 
 
 def _unseen_bytes(seen: Sequence[tuple[Record, Counters]], now: Counters) -> float:
-    """What the unit at work may have written since its newest record.
+    """Return how much the current unit may have written since its newest record.
 
-    The state of a simulated drive lies in the run directory and is locked while it is used, and
-    its hours pass in seconds: whatever was written to it, this run wrote.
+    No limit for a simulated drive: its state is locked while in use, so only this run wrote to it.
     """
     return math.inf if now.source == SIMULATED else _rate(seen) * UNSEEN_S
 
 
 def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
-    """The fastest rate of writing between two records; the fastest drive's where there is none.
+    """Return the fastest write rate between two records, or that of the fastest drive if unknown.
 
-    Times are of the monotonic clock: a wall clock that is set in mid-run would make a rate of
-    any size.
+    Uses the monotonic clock, because the wall clock may be set during a run.
     """
     rates = [
         (b.written_bytes - a.written_bytes) / elapsed_s
         for (_, a), (record, b) in pairwise(seen)
-        if record.kind is not Kind.RESUMED  # before which nothing was at work
+        if record.kind is not Kind.RESUMED  # no unit was running before it
         and a.epoch == b.epoch
         and a.read_at_s
         and (elapsed_s := b.read_at_s - a.read_at_s) >= 1
@@ -196,14 +194,14 @@ _WATCHED = frozenset(
 _DRIVE = "drive: "
 _CORRECTED = "PCIe corrected errors"
 _COUNTERS = (_CORRECTED, "PCIe non-fatal errors", "PCIe fatal errors")
-# Health logs count 512,000 bytes and are brought up to date at the drive's leisure: below this
-# the difference of two readings says little.
+# Health logs count units of 512,000 bytes and are updated late: below this, the difference of two
+# readings means little.
 LEAST_HOST_BYTES = 10**9
-WIDEST = 0.25  # of an interval of write amplification, over its middle; a wider one tells nothing
+WIDEST = 0.25  # interval of write amplification over its middle; a wider one is useless
 
 
-def watched(facts: Mapping[str, str]) -> dict[str, str]:
-    """The facts that must not change while a run measures."""
+def compared_facts(facts: Mapping[str, str]) -> dict[str, str]:
+    """Select the facts that must not change during a run."""
     return {
         name: value
         for name, value in facts.items()
@@ -211,17 +209,17 @@ def watched(facts: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def at_start(facts: Mapping[str, str]) -> dict[str, str]:
-    """The facts that are compared at the end: the watched ones, and counters of errors."""
+def facts_at_start(facts: Mapping[str, str]) -> dict[str, str]:
+    """Select the facts that are compared at the end: the watched ones and PCIe error counters."""
     counters = {name: facts[_DRIVE + name] for name in _COUNTERS if _DRIVE + name in facts}
-    return watched(facts) | {_DRIVE + name: said for name, said in counters.items()}
+    return compared_facts(facts) | {_DRIVE + name: said for name, said in counters.items()}
 
 
 def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """Each watched fact that is another one now, as `governor: performance, now powersave`."""
-    old, new = watched(before), watched(after)
+    """List the watched facts that changed, as `governor: performance, now powersave`."""
+    old, new = compared_facts(before), compared_facts(after)
     return tuple(
-        f"{name}: {old.get(name, 'not told')}, now {new.get(name, 'not told')}"
+        f"{name}: {old.get(name, 'unknown')}, now {new.get(name, 'unknown')}"
         for name in dict.fromkeys((*old, *new))
         if old.get(name) != new.get(name)
     )
@@ -233,32 +231,31 @@ def host_changed(changes: tuple[str, ...]) -> Finding:
 
 
 def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Finding, ...]:
-    """PCIe errors that the drive's link counted meanwhile, as the kernel's AER statistics have it.
+    """Report PCIe errors counted on the drive's link during the run (kernel AER statistics).
 
-    A corrected error is a packet sent again, which costs time; the others lost a request. The
-    counters begin anew with every boot, so that a smaller number tells nothing.
-    Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and its sisters).
+    A corrected error is a packet that was sent again, which costs time; other errors lost a
+    request. Counters restart at each boot, so a smaller number is ignored. Source:
+    Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and the like).
     """
     findings = []
     for name in _COUNTERS:
-        first, last = (_total(facts.get(_DRIVE + name)) for facts in (before, after))
+        first, last = (_aer_total(facts.get(_DRIVE + name)) for facts in (before, after))
         if first is not None and last is not None and (grown := last - first) > 0:
             findings.append(LinkErrors(grown, name, name == _CORRECTED).finding())
     return tuple(findings)
 
 
-def _total(said: str | None) -> int | None:
-    """The sum that stands last in a file of AER statistics; None without one."""
+def _aer_total(said: str | None) -> int | None:
+    """Parse the total at the end of an AER statistics file; None without one."""
     found = re.search(r"\bTOTAL_ERR_\w+ (\d+)$", said or "")
     return int(found[1]) if found else None
 
 
-def written_between(before: object, after: FlashWritten | None) -> FlashWritten | None:
-    """What host and drive wrote between two readings; None where that cannot be told.
+def flash_written_between(before: object, after: FlashWritten | None) -> FlashWritten | None:
+    """Return what host and drive wrote between two readings of the log, or None if unknown.
 
-    `before` is a reading as the journal keeps it. Too few bytes of the host, counters that went
-    backwards (another drive, a reset log), and a counter whose step is not known or is too coarse
-    for what was written, tell nothing.
+    `before` is a reading from the journal. Unknown: too few host bytes, counters that went
+    backwards (another drive, a reset log), or a counter whose step is unknown or too coarse.
     """
     if not isinstance(before, Mapping) or after is None:
         return None

@@ -1,4 +1,4 @@
-"""A device or file while a run holds it by a claim."""
+"""Hold a claimed device or file for a run."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -9,14 +9,14 @@ from pathlib import Path
 from ssdbench.engine.drivelogs import FlashCounter
 from ssdbench.engine.hostsettings import password_noted
 from ssdbench.engine.journal import Kind, Record, StageJournal
-from ssdbench.engine.lbaformats import note
+from ssdbench.engine.lbaformats import remember_format
 from ssdbench.engine.session import KERNEL, Counters
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks, UsageError
 from ssdbench.generator.base import Generator, JobOutcome
 from ssdbench.generator.fio.attachment import DirectoryAttachment, Way, attachment
 from ssdbench.generator.fio.dryruns import ceiling_iops, placed
 from ssdbench.generator.fio.passthrough import Passing
-from ssdbench.generator.fio.sections import Together, run_together
+from ssdbench.generator.fio.sections import Sections, run_fio_sections
 from ssdbench.generator.slam import Slam
 from ssdbench.host.command import Process
 from ssdbench.host.counters import disk_counters
@@ -47,9 +47,9 @@ SIGNATURES = "leaves_signatures"  # of a journal's record
 
 
 class ClaimedSession:
-    """A device or file that is held by a claim."""
+    """Measure a device or file under an exclusive claim."""
 
-    spare_bytes: int | None = None  # no drive tells
+    spare_bytes: int | None = None  # unknown for real drives
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class ClaimedSession:
         self._ceilings: dict[Workload, float | None] = {}
         self._lacks_ocp = False
         self._flash = FlashCounter()
-        self._reformatted: Purged | None = None  # and nothing was written since
-        self.wrote_past_the_kernel = False  # whose counters do not show it
+        self._reformatted: Purged | None = None  # nothing was written since
+        self.wrote_past_the_kernel = False  # the kernel's counters do not show it
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """fio or the slammer on the claimed target; real time passes second by second."""
+        """Return fio or the in-kernel generator for the claimed target."""
         fio = Passing(
             attachment(self.info, self._descriptor()),
             Path(self.info.node),
@@ -92,23 +92,23 @@ class ClaimedSession:
     def _writes_past_the_kernel(self) -> None:
         self.wrote_past_the_kernel = True
 
-    def together(
+    def run_sections(
         self,
-        work: Together,
+        work: Sections,
         *,
         artifacts: Path,
         cpus: Collection[int],
         below: Path | None,
         meanwhile: Callable[[Process], None],
     ) -> JobOutcome:
-        """fio on the claimed target, or on files while a file system lies there unclaimed."""
+        """Run fio on the claimed target, or on files of the file system that is mounted on it."""
         with ExitStack() as held:
             way: Way = (
                 attachment(self.info, self._descriptor())
                 if below is None
                 else held.enter_context(DirectoryAttachment(below))
             )
-            return run_together(
+            return run_fio_sections(
                 way,
                 work,
                 artifacts=artifacts,
@@ -118,21 +118,21 @@ class ClaimedSession:
             )
 
     def recheck(self) -> None:
-        """Identity, size, content and everything that the guard asks, while the claim is held."""
+        """Check identity, size, content and all guard rules again while the claim is held."""
         self._claim.check()
         if self._watch is not None:
             self._watch.before_writing()
 
     def counters(self) -> Counters:
-        """The kernel's counters of a device; a file has none that survives us."""
+        """Read the kernel's counters of a device; a file has none."""
         return counters_of(self.info)
 
     def health_written_bytes(self) -> int | None:
-        """Data units written, of an NVMe drive; a log that cannot be read proves nothing."""
+        """Read "data units written" of an NVMe drive; None if the log cannot be read."""
         return health_written_bytes(self.info)
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Of an NVMe drive with OCP's log, once it stands still; an unread log proves nothing."""
+        """Read host and flash bytes of an NVMe drive with an OCP log, once its counter is still."""
         return self._flash.still(self._flash_now, hurried)
 
     def _flash_now(self) -> FlashWritten | None:
@@ -146,9 +146,9 @@ class ClaimedSession:
             return None
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Of an NVMe drive; OCP's log is not asked for again where there is none.
+        """Read the throttling counters of an NVMe drive; a missing OCP log is not asked for again.
 
-        Each refused log page is an entry in the drive's own error log.
+        Each refused log page adds an entry to the drive's error log.
         """
         node = Path(self.info.node).resolve()
         if not node.name.startswith("nvme"):
@@ -171,9 +171,9 @@ class ClaimedSession:
             return b""
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """fio's null engine on the CPUs that measure; asked once per workload, wherever it works.
+        """Measure once per workload how fast fio's null engine is on the CPUs that measure.
 
-        Only the range is left out of account: the null engine does nothing with an offset.
+        The workload's range does not matter: the null engine ignores offsets.
         """
         whole = ActiveRange(offset_bytes=0, length_bytes=self.info.size_bytes)
         kind = workload.model_copy(update={"range": whole})
@@ -182,14 +182,16 @@ class ClaimedSession:
         return self._ceilings[kind]
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Bring the claimed drive back to its fresh state; `share` is told how far it is."""
+        """Purge the claimed drive; `share` is called with the progress, 0 to 1."""
         if method is Purge.FORMAT and self._reformatted is not None:
-            done, self._reformatted = self._reformatted, None  # once is enough
+            done, self._reformatted = self._reformatted, None  # already done by the format
             return done
         self.recheck()
         if method is Purge.ATA_ERASE:
-            with password_noted(self.info.here) as note:
-                done = purge(self.info, method, self._descriptor(), Witness(password=note))
+            with password_noted(self.info.here) as remember_format:
+                done = purge(
+                    self.info, method, self._descriptor(), Witness(password=remember_format)
+                )
         else:
             done = purge(self.info, method, self._descriptor(), Witness(share=share))
         self._claim.check()
@@ -197,9 +199,9 @@ class ClaimedSession:
         return done
 
     def reformat(self, wanted: LbaFormat) -> Purged:
-        """Format the drive with another LBA format, noted before; `info` is anew after it.
+        """Format the drive with another LBA format, store the old one first, and renew `info`.
 
-        That is a purge by format: the next one that is asked for has been done with it. Raises
+        This is a purge by format, so the next purge that is asked for counts as done. Raises
         UsageError for a format that the drive does not offer.
         """
         if why := unoffered(wanted, self.info):
@@ -207,7 +209,7 @@ class ClaimedSession:
         self.recheck()
         was = self.info.lba_format
         if was is not None and was != wanted:
-            note(self.info.id, was)
+            remember_format(self.info.id, was)
         done = purge(self.info, Purge.FORMAT, self._descriptor(), lba_format=wanted)
         if was is not None and was != wanted:
             said = f"the drive keeps its new LBA format {wanted}; it was {was}"
@@ -220,7 +222,7 @@ class ClaimedSession:
         return done
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """BLKDISCARD through the claim; a file takes none."""
+        """Send BLKDISCARD through the claim; a file does not support it."""
         self.recheck()
         discard(self.info, self._descriptor(), offset_bytes, length_bytes)
 
@@ -228,22 +230,22 @@ class ClaimedSession:
     def released(
         self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
     ) -> Iterator[None]:
-        """Give the claim up for one named step, journalled: see `Claim.released`.
+        """Release the claim for one named step and journal it: see `Claim.released`.
 
-        No generator may be at work. After a crash inside, `resume` knows from the journal that
+        No generator may be running. After a crash inside, `resume` reads from the journal that
         signatures on the target are ours.
         """
 
-        def note(said: str) -> None:
+        def remember_format(said: str) -> None:
             if leaves_signatures:
                 self._before_signatures()
             journal.claim(said, **{SIGNATURES: leaves_signatures})
 
-        with self._claim.released(reason, note, leaves_signatures=leaves_signatures):
+        with self._claim.released(reason, remember_format, leaves_signatures=leaves_signatures):
             yield
 
     def save(self) -> None:
-        """A device keeps itself; what it holds is noted, now and then."""
+        """Record from time to time what the target holds."""
         self._renew()
 
     def _renew(self, *, at_once: bool = False) -> None:
@@ -251,7 +253,7 @@ class ClaimedSession:
             self._watch.renew(self.info, at_once=at_once)
 
     def close(self) -> None:
-        """Whoever made the claim gives it up."""
+        """Do nothing: the caller that made the claim releases it."""
 
     def _descriptor(self) -> int:
         if self._claim.fd is None:
@@ -260,7 +262,7 @@ class ClaimedSession:
 
 
 def counters_of(info: TargetInfo) -> Counters:
-    """The kernel's counters of a device, claimed or not; of a file there are none.
+    """Read the kernel's counters of a device, claimed or not; a file has none.
 
     Raises DeviceLost when it is gone.
     """
@@ -271,7 +273,7 @@ def counters_of(info: TargetInfo) -> Counters:
             stat = disk.read()
     except OSError as error:
         raise DeviceLost(f"{info.name} is gone: {error.strerror}") from error
-    # A drive that was attached anew has new counters; the kernel numbers that since Linux 5.15.
+    # A drive that was attached again has new counters; the kernel numbers this since Linux 5.15.
     boot, attached = (
         (Sysfs().find(path) or "").strip()
         for path in (BOOT_ID, f"/sys/dev/block/{info.major_minor}/diskseq")
@@ -286,7 +288,7 @@ def counters_of(info: TargetInfo) -> Counters:
 
 
 def health_written_bytes(info: TargetInfo) -> int | None:
-    """Data units written, of an NVMe drive; a log that cannot be read proves nothing."""
+    """Read "data units written" of an NVMe drive; None if the log cannot be read."""
     node = Path(info.node)
     if not node.name.startswith("nvme"):
         return None
@@ -298,5 +300,5 @@ def health_written_bytes(info: TargetInfo) -> int | None:
 
 
 def signatures_are_ours(records: Iterable[Record]) -> bool:
-    """Whether a step of this run left file systems on its target, or may have."""
+    """Tell whether a step of this run left file systems on its target, or may have."""
     return any(r.kind is Kind.CLAIM and bool(r.data.get(SIGNATURES)) for r in records)

@@ -1,4 +1,9 @@
-"""Read the drive's own logs: how many bytes went to flash, and its raw log pages."""
+"""Read the drive's own logs: how many bytes went to flash, and its raw log pages.
+
+OCP's Physical Media Units Written is a number of bytes, but drives update it slowly: a P5520 once a
+minute, in steps of 95 GiB, so two readings may be wrong by a step each. The step is learned from
+all readings of a run, and both ends wait, on an idle drive, until a due update has passed.
+"""
 
 import json
 import math
@@ -17,21 +22,21 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.target import pages
 from ssdbench.target.inspect import kernel_name
 
-STILL_S = 65.0  # a counter that is brought up to date once a minute has then had its tick
-LONGEST_S = 200.0  # background work may move it for ever
+STILL_S = 65.0  # longer than a minute, the slowest update seen
+LONGEST_S = 200.0  # background work may move it forever
 LOOK_S = 5.0
-LEAST_VALUES = 4  # different ones, before a step is believed
+LEAST_VALUES = 4  # different values, before a step is believed
 
 
 @dataclass
 class FlashCounter:
-    """Readings of one drive's counters, in the order of a run."""
+    """Collect readings of one drive's counters in the order of a run."""
 
     seen: list[int] = field(default_factory=list)  # bytes to flash
     sleep: Callable[[float], None] = time.sleep
 
     def note(self, reading: FlashWritten | None) -> FlashWritten | None:
-        """Keep a reading, so that the step is learned; gives it back."""
+        """Keep a reading, from which the step is learned, and return it."""
         if reading is not None:
             self.seen.append(reading.media_bytes)
         return reading
@@ -41,10 +46,10 @@ class FlashCounter:
         read: Callable[[], FlashWritten | None],
         hurried: Callable[[], bool] = lambda: False,
     ) -> FlashWritten | None:
-        """A reading after the counter has stood still, with the step as far as it is known.
+        """Wait until the counter stands still, and return the reading with its step if known.
 
-        Within LONGEST_S; one that moved on is as coarse as its last moves, and of one that was
-        `hurried` no step is known.
+        Waits at most LONGEST_S; a counter that still moves is as coarse as its last move. A
+        `hurried` reading has no step.
         """
         reading = self.note(read())
         since_s = passed_s = 0.0
@@ -69,7 +74,7 @@ class FlashCounter:
 
 
 def learned_step(values: Sequence[int]) -> int | None:
-    """What all differences are multiples of; None before enough different values were seen."""
+    """Return the common divisor of all differences; None before enough values were seen."""
     distinct = sorted(set(values))
     if len(distinct) < LEAST_VALUES:
         return None
@@ -80,10 +85,10 @@ INDEX = "index.json"
 
 
 def store_pages(info: TargetInfo, directory: Path) -> None:
-    """Read every page of a drive and keep the bytes; nothing for what has no pages.
+    """Store every log page of a drive as bytes, with an index; nothing for a target without pages.
 
-    A drive that does not answer any more is said so in the index: that is evidence too. Raises
-    HostLacks when the directory cannot be written.
+    One file per page; `index.json` has names, sizes and checksums. A drive that no longer answers
+    is stored as a fault in the index. Raises HostLacks when the directory cannot be written.
     """
     kernel = kernel_name(info)
     if info.simulated or not kernel:

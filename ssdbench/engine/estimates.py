@@ -1,4 +1,4 @@
-"""What a target may do, for the estimates of a plan; a measurement never rests on it."""
+"""Estimate how fast a target is and when a run ends; for plans only, never for a result."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,71 +9,74 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.modelfile import embedded_models, load_embedded
 
-ANY = RateHint()
-AROUND = (0.5, 2.0)  # of a model's figures: they are for one block size and depth
+ANY_DRIVE = RateHint()
+AROUND_MODEL = (0.5, 2.0)  # times a model's figures, which are for one block size and depth
 BYTES_PER_MB = 1e6
-SEEN = (0.8, 1.25)  # of what this run saw of the drive
-ONCE_MORE = 2.5  # what is still to do takes as long as the least, or up to so many times that
+AROUND_SEEN = (0.8, 1.25)  # times what this run saw
+MOST_OVERRUN = 2.5  # the rest takes the least of its plan, or up to this many times that
 
 
 def rate_hint(info: TargetInfo) -> RateHint:
-    """The range for any drive, or around the figures of an embedded model."""
+    """Return the range for any drive, or around the figures of an embedded model."""
     name = info.sim_model.split(",")[0]
     if not info.simulated or name not in embedded_models():
-        return ANY
+        return ANY_DRIVE
     figures = load_embedded(name).simulated
-    sequential = _around(figures, "seq_write_mbps")
+    sequential = _around_model(figures, "seq_write_mbps")
     return RateHint(
         sequential_bytes_per_s=(
             (sequential[0] * BYTES_PER_MB, sequential[1] * BYTES_PER_MB)
             if sequential
-            else ANY.sequential_bytes_per_s
+            else ANY_DRIVE.sequential_bytes_per_s
         ),
-        random_write_iops=_around(figures, "random_write_iops") or ANY.random_write_iops,
-        random_read_iops=_around(figures, "random_read_iops") or ANY.random_read_iops,
+        random_write_iops=_around_model(figures, "random_write_iops")
+        or ANY_DRIVE.random_write_iops,
+        random_read_iops=_around_model(figures, "random_read_iops") or ANY_DRIVE.random_read_iops,
         source=f"the figures of {name}",
     )
 
 
-def learned(hint: RateHint, found: Iterable[Found]) -> RateHint:
-    """The range around what the stages so far saw of the drive."""
+def hint_from_results(hint: RateHint, found: Iterable[Found]) -> RateHint:
+    """Narrow the range to what the finished stages of this run saw of the drive."""
     for one in found:
         match one:
             case FillDone(ordered_bytes_per_s=ordered, random_bytes_per_s=random) as fill:
                 if ordered:
-                    hint = replace(hint, sequential_bytes_per_s=_seen(ordered))
+                    hint = replace(hint, sequential_bytes_per_s=_around_seen(ordered))
                 if random and fill.random_block_bytes:
-                    hint = replace(hint, random_write_iops=_seen(random / fill.random_block_bytes))
+                    hint = replace(
+                        hint, random_write_iops=_around_seen(random / fill.random_block_bytes)
+                    )
             case WarmUp(workload=workload, verdict=verdict) if workload and verdict:
                 alone = workload.pattern is Pattern.RANDOM and not workload.read_percent
                 if alone and verdict.mean > 0:
                     iops = verdict.mean / workload.block_bytes
-                    hint = replace(hint, random_write_iops=_seen(iops))
+                    hint = replace(hint, random_write_iops=_around_seen(iops))
     return hint
 
 
 def ends_after(
     spent_s: float, left: Sequence[StagePlan], *, at_work_s: float = 0.0, share: float = 1.0
 ) -> tuple[float, float]:
-    """When a run is likely to end that took `spent_s` so far: least and most, within twice.
+    """Estimate when the run ends: least and most, in seconds since it began.
 
-    A stage mostly takes about the least of its plan; stalls, two levels and cold data take longer,
-    but none longer than the most of its plan.
-    The first of those that are left may be at work for `at_work_s`, with that share of it done.
+    `spent_s` is the time so far, `left` the plans of the unfinished stages. The first of them may
+    have run for `at_work_s` and be `share` done. A stage mostly takes about the least of its plan;
+    stalls, two levels and cold data take longer, but never longer than the most.
     """
     least_s = sum(plan.seconds[0] for plan in left)
     if at_work_s and left:
         own_s = left[0].seconds[0]
         least_s += max(own_s - at_work_s, (1 - share) * own_s) - own_s
     least_s, most_s = spent_s + least_s, spent_s - at_work_s + sum(p.seconds[1] for p in left)
-    likely_s = min(2 * least_s, least_s + (ONCE_MORE - 1) * (least_s - spent_s))
+    likely_s = min(2 * least_s, least_s + (MOST_OVERRUN - 1) * (least_s - spent_s))
     return least_s, max(least_s, min(likely_s, most_s))
 
 
-def _seen(value: float) -> tuple[float, float]:
-    return value * SEEN[0], value * SEEN[1]
+def _around_seen(value: float) -> tuple[float, float]:
+    return value * AROUND_SEEN[0], value * AROUND_SEEN[1]
 
 
-def _around(figures: Mapping[str, float], name: str) -> tuple[float, float] | None:
+def _around_model(figures: Mapping[str, float], name: str) -> tuple[float, float] | None:
     value = figures.get(name)
-    return None if value is None else (value * AROUND[0], value * AROUND[1])
+    return None if value is None else (value * AROUND_MODEL[0], value * AROUND_MODEL[1])

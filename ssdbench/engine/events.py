@@ -1,4 +1,4 @@
-"""Events of a run, as values: the command line shows them, tests compare them."""
+"""Define the events of a run as values: the command line shows them, tests compare them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from ssdbench.model.target import TargetInfo
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The run directory exists and the first stage is about to begin."""
+    """Tell that the run directory exists and the first stage is about to begin."""
 
     run_id: str
     directory: Path
@@ -24,41 +24,41 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class StageStarted:
-    """A stage begins; `number` counts from 1 to `of`."""
+    """Tell that a stage begins; `number` counts from 1 to `of`."""
 
     stage: str  # "02-steady"
     title: str
     number: int
     of: int
     seconds: tuple[float, float] = (0.0, 0.0)  # estimate on the target's clock, low and high
-    ends_after_s: tuple[float, float] | None = None  # the run; None while nothing is known of it
+    ends_after_s: tuple[float, float] | None = None  # the run; None while unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage is; sent at most about once a second of wall time."""
+    """Tell how far a stage is; sent about once a second of wall time."""
 
     stage: str
-    fraction: float | None  # 0 to 1; None while nobody can tell
+    fraction: float | None  # 0 to 1; None while unknown
     left_s: float | None  # seconds of wall time left in this stage, None while unknown
     text: str  # what it does, such as "4 KiB random write, QD 32 x 4, repeat 2 of 10"
     rate_bytes_per_s: float = 0.0
     rate_iops: float = 0.0
-    written_fills: float | None = None  # by the run so far, as a share of the drive's size
+    written_fills: float | None = None  # by the run so far, over the drive's size
     ran_s: float = 0.0  # the run so far, on the target's clock
-    ends_after_s: tuple[float, float] | None = None  # the run; None while nothing is known of it
+    ends_after_s: tuple[float, float] | None = None  # the run; None while unknown
 
 
 @dataclass(frozen=True, slots=True)
 class FindingRaised:
-    """Something that the user must know was seen."""
+    """Tell the user about a finding."""
 
     finding: Finding
 
 
 @dataclass(frozen=True, slots=True)
 class StageFinished:
-    """A stage ended; its result is stored. `reused`: it stood from before a crash."""
+    """Tell that a stage ended and its result is stored; `reused`: taken from before a crash."""
 
     result: StageResult
     reused: bool = False
@@ -66,7 +66,7 @@ class StageFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The run ended and result.json is written."""
+    """Tell that the run ended and result.json is written."""
 
     result: RunResult
     directory: Path
@@ -77,11 +77,11 @@ Event = RunStarted | StageStarted | Progress | FindingRaised | StageFinished | R
 
 EVERY_S = 0.5  # of wall time between two events
 Range = tuple[float, float]
-LEAST_FRACTION = 0.01  # below it, the time left is a guess that nobody should read
+LEAST_FRACTION = 0.01  # below it, the time left is only a guess
 
 
 class Reporter:
-    """Turns the seconds of a stage into Progress events."""
+    """Turn the seconds of a stage into Progress events."""
 
     def __init__(
         self,
@@ -93,41 +93,44 @@ class Reporter:
         ran_s: Callable[[], float] = lambda: 0.0,
         ends: Callable[[float | None, Found | None], Range | None] = lambda share, seen: None,
     ) -> None:
-        """`ends`: when the run does, by the stage's share and what it saw so far."""
+        """Set the callbacks.
+
+        `ends` estimates when the run ends, from the stage's share and findings.
+        """
         self._stage = stage
         self._emit = emit
         self._wall = wall
         self._written_fills = written_fills
         self._ran_s = ran_s
         self._ends = ends
-        self._began = self._told = wall()
+        self._began = self._sent = wall()
         self._fraction: Callable[[], float | None] = lambda: None
         self._text = ""
         self._state: Callable[[], str] = lambda: ""
         self._seen: Callable[[], Found | None] = lambda: None
-        self._moved = self._began, 0.0  # when the fraction was last seen to change, and to what
+        self._moved = self._began, 0.0  # time and value of the last change
 
     def doing(self, text: str, fraction: Callable[[], float | None]) -> None:
-        """From now on the stage does `text`; `fraction` is asked when an event is due."""
+        """Begin a step of the stage: its text, and a function that returns its share, 0 to 1."""
         self._text = text
         self._fraction = fraction
         self._state = lambda: ""
         self._seen = lambda: None
 
     def being(self, state: Callable[[], str]) -> None:
-        """How what is done stands, such as what a judge still misses; asked when one is due."""
+        """Set a function that returns the state of the step, such as `settling, 0 of 60 s`."""
         self._state = state
 
     def seeing(self, found: Callable[[], Found | None]) -> None:
-        """What the stage at work tells of the drive's rates so far; asked when one is due."""
+        """Set a function that returns the drive's rates seen so far, to estimate the end."""
         self._seen = found
 
     def saw(self, second: Second) -> None:
-        """A second of the target's clock passed."""
+        """Report a second of the target's clock, if an event is due."""
         now = self._wall()
-        if now - self._told < EVERY_S:
+        if now - self._sent < EVERY_S:
             return
-        self._told = now
+        self._sent = now
         fraction = self._fraction()
         if fraction is not None:
             fraction = min(max(fraction, 0.0), 1.0)
@@ -147,7 +150,7 @@ class Reporter:
         )
 
     def _left_s(self, fraction: float | None, now: float) -> float | None:
-        """From the share that is done; between two of its steps the time just passes."""
+        """Estimate the time left from the share done; between two steps it counts down."""
         if fraction is None or fraction < LEAST_FRACTION:
             return None
         if fraction != self._moved[1]:

@@ -1,4 +1,16 @@
-"""Run fio or another program for one unit."""
+"""Run fio or another program for one unit.
+
+    with FioRun(context, jobs, phase="settle") as run:
+        for second in run:
+            if judge(run.series):
+                run.stop()
+    outcome = run.outcome()
+
+A signal or a limit ends it early; then `context.unit.cut_short` has the reason. Time, bytes and I/O
+errors are counted for the run and for the unit. Cost: a few microseconds per second of the target's
+clock; every few seconds of wall time the seconds are flushed and a journal record says that the
+unit is alive.
+"""
 
 import math
 import time
@@ -9,31 +21,31 @@ from typing import Self
 
 from ssdbench.engine.hostlock import MOST_WAIT_S
 from ssdbench.engine.series import Floats, Recorder
-from ssdbench.engine.session import StartsTogether
+from ssdbench.engine.session import RunsSections
 from ssdbench.engine.stage import Context
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Outcome, Running, Second
-from ssdbench.generator.fio.sections import Together
+from ssdbench.generator.fio.sections import Sections
 from ssdbench.host.command import Process
 from ssdbench.model import rundirectory
 from ssdbench.model.rundirectory import FIO
 from ssdbench.model.workload import Workload
 from ssdbench.units import format_size
 
-DOOR_AHEAD_S = MOST_WAIT_S + 1.0  # those inside must be gone before the first second that counts
-# More I/Os than the kernel saw bytes for: by so large a share, and the largest second, which fio's
-# log and ours may place differently, and so many standard deviations of sizes that chance draws.
+LOCK_AHEAD_S = MOST_WAIT_S + 1.0  # inspectors must have left before the first second that counts
+# I/Os that fio may count beyond the kernel's bytes: a share, the largest second (fio's log and ours
+# may place it differently), and this many standard deviations of randomly drawn sizes.
 MORE_SHARE, SIGMAS = 0.05, 6.0
-Told = tuple[int, Sequence[float]]
-ALIVE_EVERY_S = 10.0  # of wall time: what a crash may leave unflushed and unexplained
+CountedIos = tuple[int, Sequence[float]]
+ALIVE_EVERY_S = 10.0  # of wall time: the most that a crash leaves unflushed and unexplained
 
 
 class FioRun:
-    """A running list of jobs, with its series, in the directory of the unit at work.
+    """Run a list of jobs and keep their seconds, in the directory of the current unit.
 
-    `part` names a directory of its own for a unit that starts several times; `step_s` is how
-    often the caller looks, on the target's clock. For the first `uncounted_s` seconds nothing
-    counts, so that others may look at the host.
+    `part`: a subdirectory, for a unit that starts several times. `step_s`: how often the caller
+    looks, on the target's clock. During the first `uncounted_s` seconds nothing counts, so others
+    may inspect the host.
     """
 
     def __init__(
@@ -54,7 +66,7 @@ class FioRun:
         self._jobs = capped(jobs, context.meter.may_write_bytes)
         self._asked = jobs
         self._step_s = step_s
-        self._open_s = uncounted_s - DOOR_AHEAD_S
+        self._open_s = uncounted_s - LOCK_AHEAD_S
         self._planned_bytes = planned_bytes(self._jobs)
         self._largest_bytes = 0
         self._stopped = False
@@ -66,7 +78,7 @@ class FioRun:
     def __enter__(self) -> Self:
         self._stack.enter_context(self.series)
         if self._open_s > 0:
-            self._context.door.open()
+            self._context.host_lock.release()
         generator = self._context.session.generator(step_s=self._step_s)
         running = generator.start(self._jobs, artifacts=self.directory / rundirectory.FIO)
         self._running = self._stack.enter_context(running)
@@ -80,14 +92,14 @@ class FioRun:
             self._context.recent.forget()
 
     def __iter__(self) -> Iterator[Second]:
-        """The seconds until the jobs end; what comes after `stop` is counted but not given."""
+        """Yield the seconds until the jobs end; those after `stop` are counted but not yielded."""
         for second in self._now_running():
             self._count(second)
             if self._stopped:
                 continue
             self.series.add(second)
             if 0 < self._open_s <= second.t_s:
-                self._context.door.shut(wait_s=0.0)  # again each second, until nobody is inside
+                self._context.host_lock.take(wait_s=0.0)  # each second until all have left
             yield second
             if not self._stopped:
                 self._look_around()
@@ -96,12 +108,12 @@ class FioRun:
 
     @property
     def length_s(self) -> float:
-        """How long it was, on the target's clock."""
+        """Return the length of the run on the target's clock."""
         return float(self.series.t_s[-1]) if len(self.series) else 0.0
 
     @property
     def csv(self) -> str:
-        """Its seconds, as results name them."""
+        """Return the path of its seconds as results name it."""
         return self._context.store.relative(self.directory / rundirectory.SECONDS)
 
     def stop(self) -> None:
@@ -111,13 +123,13 @@ class FioRun:
             self._now_running().stop()
 
     def run_out(self) -> Self:
-        """Let the jobs go on to their end."""
+        """Wait until the jobs end by themselves."""
         for _ in self:
             pass
         return self
 
     def outcome(self) -> Outcome:
-        """Totals and logs, after the last second. Raises what the generator found wrong."""
+        """Return totals and logs after the last second. Raises the generator's errors."""
         if self._outcome is None:
             self._outcome = self._now_running().outcome()
             self._context.unit.io_errors += sum(job.io_errors for job in self._outcome.jobs)
@@ -125,25 +137,26 @@ class FioRun:
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
-        """The I/Os that a job logged, even when the outcome cannot be believed."""
+        """Return the I/Os that a job logged, even when the outcome is not believed."""
         return self._now_running().logged(job)
 
     def _recount(self, outcome: Outcome) -> None:
-        """I/Os of several sizes are as many as the generator counted.
+        """Correct the I/Os of the seconds to the generator's count where request sizes differ.
 
-        While they run only the kernel's counters tell, which count a flush as a write
-        (`blk_account_io_done`, after the flush of an empty request), a large I/O as the several
-        requests that it is split into, and neighbours that are merged as one. I/Os of one size
-        are counted by their bytes and need none of this; the clock of a simulated drive is exact.
+        The kernel counts a flush as a write (`blk_account_io_done`), a large I/O as the requests it
+        is split into, and merged neighbours as one. I/Os of one size are counted by their bytes
+        instead; a simulated drive counts exactly.
         """
         if len(self._jobs) > 1 or self._context.target.simulated or not len(self.series):
             return
         (job,) = self._jobs
-        if len({*job.workload.block_sizes}) == 1 or job.replays:  # a trace's sizes change in time
+        if (
+            len({*job.workload.block_sizes}) == 1 or job.replays
+        ):  # the sizes of a trace change over time
             return
         begun_s = float(self.series.t_s[0] - self.series.column("duration_s")[0])
         if not (job.workload.streams and job.histogram_log):
-            if begun_s < 1.0:  # the totals of a report are those of the whole start
+            if begun_s < 1.0:  # a report has totals of the whole run only
                 self._require_moved(_split(job.workload, outcome.jobs))
             self._recount_by_size(outcome.jobs)
             return
@@ -165,12 +178,12 @@ class FioRun:
             )
             from_s = to_s
 
-    def _require_moved(self, told: Sequence[Told]) -> None:
+    def _require_moved(self, counted: Sequence[CountedIos]) -> None:
         moved = self.series.column("read_bytes") + self.series.column("write_bytes")
-        require_moved(told, moved, node=self._context.target.node)
+        require_moved(counted, moved, node=self._context.target.node)
 
     def _recount_by_size(self, jobs: Sequence[JobOutcome]) -> None:
-        """By the mean size of each direction over the whole start."""
+        """Count I/Os by the mean size of each direction over the whole run."""
 
         def ios(directions: Sequence[Direction], name: str) -> float:
             moved = float(self.series.column(name).sum())
@@ -200,7 +213,7 @@ class FioRun:
         self._context.reporter.saw(second)
 
     def _look_around(self) -> None:
-        """Stop when the user or a limit says so; tell the journal that we live."""
+        """Stop when the user or a limit says so; tell the journal that the unit is alive."""
         self._cut_short(self._context.must_end(ahead_bytes=self._ahead_bytes()))
         if self._context.unit.cut_short:
             self.stop()
@@ -215,34 +228,33 @@ class FioRun:
             self._context.unit.cut_short = why
 
     def _ahead_bytes(self) -> int:
-        """What may be written before we can look again: --max-writes is a hard bound."""
+        """Return what may be written before the next look: --max-writes is a hard bound."""
         ahead = 2 * self._largest_bytes * (self._step_s + 1)
         if self._planned_bytes is None:
             return ahead
         return max(0, min(ahead, self._planned_bytes - self.bytes_written))
 
 
-def require_moved(told: Sequence[Told], moved: Floats, *, node: str) -> None:
-    """Raise HostLacks when the I/Os that are told would have moved more than the kernel saw.
+def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) -> None:
+    """Raise HostLacks when the I/Os that fio counts need more bytes than the kernel counted.
 
-    `told` are numbers of I/Os, each with their sizes in bytes, the mean last; `moved` the bytes of
-    each second by the kernel's counters. A generator that counts too many would be believed
-    otherwise, as its count of I/Os of several sizes takes the place of the kernel's.
+    `counted`: numbers of I/Os, each with their sizes in bytes, the mean last. `moved`: bytes of
+    each second by the kernel. Needed because fio's count replaces the kernel's where sizes differ.
     """
-    claimed = sum(number * sizes[-1] for number, sizes in told)
+    claimed = sum(number * sizes[-1] for number, sizes in counted)
     # Of sizes between a least and a most the variance is at most this (Bhatia and Davis 2000).
-    spread = sum(n * (s[-1] - min(s)) * (max(s) - s[-1]) for n, s in told)
+    spread = sum(n * (s[-1] - min(s)) * (max(s) - s[-1]) for n, s in counted)
     seen, room = float(moved.sum()), float(moved.max(initial=0.0)) + SIGMAS * math.sqrt(spread)
     if seen and claimed > seen * (1 + MORE_SHARE) + room:
         raise HostLacks(
-            f"fio tells of I/Os of {format_size(round(claimed))}, the kernel counted "
-            f"{format_size(round(seen))} on {node}: fio is not believed",
-            hint="Look at what fio is (`type -a fio`), or install the distribution's.",
+            f"fio reports I/Os of {format_size(round(claimed))}, the kernel counted "
+            f"{format_size(round(seen))} on {node}, so fio's report is wrong",
+            hint="Check which fio this is (`type -a fio`), or install the distribution's.",
         )
 
 
-def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[Told]:
-    """The I/Os of jobs of several sizes, with these sizes and the mean that was asked for."""
+def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[CountedIos]:
+    """Return the I/Os of jobs with a size mix, with the sizes and the mean that were asked for."""
     if not workload.block_split:
         return []
     number = sum(job.read.ios + job.write.ios for job in jobs)
@@ -252,7 +264,7 @@ def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[Told]:
 
 
 def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
-    """The jobs, with an end for those that have none, so that --max-writes binds the generator."""
+    """Give jobs without an end the one that --max-writes allows."""
     if may_write_bytes is None:
         return jobs
     return [_capped(job, may_write_bytes) for job in jobs]
@@ -267,7 +279,7 @@ def _capped(job: Job, may_write_bytes: int) -> Job:
 
 
 def planned_bytes(jobs: Sequence[Job]) -> int | None:
-    """Bytes that the jobs write before they end by themselves; None when they do not."""
+    """Return the bytes that the jobs write before they end; None when they do not end."""
     if any(job.total_bytes is None and job.workload.writes for job in jobs):
         return None
     return sum(job.total_bytes or 0 for job in jobs if job.workload.writes)
@@ -276,27 +288,27 @@ def planned_bytes(jobs: Sequence[Job]) -> int | None:
 LOOK_S = 0.2
 
 
-class MustEndError(Exception):
-    """The run must end; whoever waits for a program ends that."""
+class RunMustEnd(Exception):
+    """Signal that the run must end; the caller that waits for a program ends it."""
 
 
-class Vigil:
-    """Called again and again while a program works. Raises MustEndError."""
+class ProgramWatch:
+    """Check, while a program runs, whether the run must end. Raises MustEndError."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._alive_at = context.wall()
 
     def __call__(self) -> None:
-        """Look around once."""
+        """Check once, and tell the journal from time to time that the unit is alive."""
         if why := self._context.must_end():
-            raise MustEndError(why)
+            raise RunMustEnd(why)
         if (now := self._context.wall()) - self._alive_at >= ALIVE_EVERY_S:
             self._alive_at = now
             self._context.alive()
 
     def ended(self, process: Process, within_s: float) -> bool:
-        """Whether a program ends in time."""
+        """Wait for a program to end; returns False when it has not within `within_s`."""
         until = time.monotonic() + within_s
         while not process.ended(min(LOOK_S, until - time.monotonic())):
             if time.monotonic() >= until:
@@ -305,25 +317,25 @@ class Vigil:
         return True
 
 
-def together(
+def run_sections(
     context: Context,
-    work: Together,
+    work: Sections,
     *,
     cpus: Collection[int] = (),
-    look: Callable[[Process, Vigil], None] = lambda process, vigil: None,
+    look: Callable[[Process, ProgramWatch], None] = lambda process, vigil: None,
 ) -> JobOutcome | None:
-    """Run fio for the unit at work, on the target or the file system that is mounted on it.
+    """Run fio sections for the current unit, on the target or the file system mounted on it.
 
-    `look` looks on for the time that counts. None when the run must end. Raises UsageError for a
-    target that no kernel serves, and what fio, drive and host do wrong.
+    `look` is called while the time that counts runs. Returns None when the run must end. Raises
+    UsageError for a target without a block device, and errors of fio, drive and host.
     """
     session = context.session
-    if not isinstance(session, StartsTogether):
+    if not isinstance(session, RunsSections):
         raise UsageError(
             f"{context.target.name} is no block device, so nothing of the host can be compared",
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
-    vigil = Vigil(context)
+    vigil = ProgramWatch(context)
     began = time.monotonic()
 
     def meanwhile(process: Process) -> None:
@@ -332,14 +344,14 @@ def together(
 
     outcome: JobOutcome | None = None
     try:
-        outcome = session.together(
+        outcome = session.run_sections(
             work,
             artifacts=context.directory() / FIO,
             cpus=cpus,
             below=context.mounted,
             meanwhile=meanwhile,
         )
-    except MustEndError as why:
+    except RunMustEnd as why:
         context.unit.cut_short = str(why)
     finally:
         context.recent.forget()

@@ -1,7 +1,8 @@
 """Read the activity of the host while a unit is measured, store it as a series, and judge it.
 
-One reading costs some 5 ms of CPU time, which is less than 0.1 % of one CPU. A simulated drive in
-virtual time waits for us, so nothing is read for it.
+A repeat that other work disturbed is kept and marked, and its point is not validated. One reading
+costs some 5 ms of CPU time, less than 0.1 % of one CPU. A simulated drive keeps its own time, so
+nothing is read for it.
 """
 
 import threading
@@ -21,21 +22,21 @@ from ssdbench.model.point import HostDuring
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a repeat may suffer before it counts as disturbed.
+    """Set how much other work is allowed before a repeat counts as disturbed.
 
-    Chosen so that housekeeping of an idle server passes: 1 % of stolen time moves a rate by about
-    as much, a quarter of one CPU for others by less than the 4 % that repeats may differ.
+    Housekeeping of an idle server passes: 1 % of stolen time moves a rate by about as much, a
+    quarter of one CPU by less than the 4 % that repeats may differ.
     """
 
     stolen_share: float = 0.01  # of the CPUs' time
-    other_cpus: float = 0.25  # CPUs kept busy by others, on average
+    other_cpus: float = 0.25  # CPUs that others keep busy, on average
     frequency_drop: float = 0.05  # between the start and the end
     temperature_rise_c: float = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityBetween:
-    """What happened on the host between two readings."""
+    """Hold what happened on the host between two readings."""
 
     seconds: float
     stolen_share: float
@@ -49,7 +50,7 @@ class ActivityBetween:
 
 
 def activity_between(before: Activity, after: Activity) -> ActivityBetween:
-    """The difference of two readings."""
+    """Return the difference of two readings."""
     seconds = max(after.at_s - before.at_s, 1e-9)
     capacity_s = seconds * max(after.cpus, 1)
     others_s = sum(after.others_s.values()) - sum(before.others_s.values())
@@ -72,7 +73,7 @@ def activity_between(before: Activity, after: Activity) -> ActivityBetween:
 
 
 def disturbed(seen: ActivityBetween, limits: Limits = Limits()) -> list[Finding]:
-    """At most one finding, with everything that was above its limit in it."""
+    """Return at most one finding, with everything that was above its limit."""
     drop = seen.frequency_drop
     case = HostDisturbed(
         stolen_percent=100 * seen.stolen_share,
@@ -90,7 +91,7 @@ def disturbed(seen: ActivityBetween, limits: Limits = Limits()) -> list[Finding]
 
 
 class HostWatch:
-    """Reads the host before and after something; `simulated` looks at nothing."""
+    """Read the host before and after something; nothing for a simulated drive."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class HostWatch:
         self._before = None if simulated else read()
 
     def findings(self) -> list[Finding]:
-        """At most one finding, with everything that was above its limit in it."""
+        """Read again and return at most one finding, with everything that was above its limit."""
         if self._before is None:
             return []
         return disturbed(activity_between(self._before, self._read()), self._limits)
@@ -130,7 +131,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The host at the end of an interval of one phase."""
+    """Hold a reading of the host at the end of an interval of one phase."""
 
     t_s: float  # on the target's clock
     host: Activity
@@ -139,7 +140,7 @@ class _Reading:
 
 
 class HostSeries:
-    """Reads the host now and then, and whenever a phase begins; `simulated` looks at nothing."""
+    """Read the host every 10 s and whenever a phase begins; nothing for a simulated drive."""
 
     def __init__(
         self,
@@ -159,7 +160,7 @@ class HostSeries:
             self._add(0.0)
 
     def look(self, t_s: float, phase: str, foreign_ios: int = 0) -> None:
-        """One second on; `phase` begins now when it is another than before."""
+        """Handle one second; another `phase` than before begins now."""
         if not self._readings:
             return
         self._foreign_ios += foreign_ios
@@ -175,13 +176,13 @@ class HostSeries:
             self._add(t_s)
 
     def mark(self, t_s: float, phase: str) -> None:
-        """Read now; all since the reading before was `phase`."""
+        """Read now; the interval since the last reading belongs to `phase`."""
         if self._readings:
             self._phase = phase
             self._add(t_s)
 
     def findings(self) -> list[Finding]:
-        """At most one, with every reason in it; a dip that had passed by the end counts too."""
+        """Return at most one finding, with every reason; a dip that has passed counts too."""
         counted = self._counted()
         if len(counted) < 2:
             return []
@@ -196,7 +197,7 @@ class HostSeries:
         return disturbed(worst)
 
     def during(self) -> HostDuring | None:
-        """The measured window summed up; None where nothing was read."""
+        """Summarize the measured window; None where nothing was read."""
         counted = self._counted()
         if len(counted) < 2:
             return None
@@ -216,7 +217,7 @@ class HostSeries:
         )
 
     def write(self, path: Path) -> None:
-        """Store the series, one line for each interval; nothing for a simulated drive."""
+        """Store the series as CSV, one line per interval; nothing for a simulated drive."""
         if len(self._readings) < 2:
             return
         cpus = len(self._readings[0].host.interrupts_per_cpu)
@@ -229,7 +230,7 @@ class HostSeries:
         write_atomic(path, "\n".join(lines) + "\n")
 
     def _counted(self) -> Sequence[_Reading]:
-        """The readings of the measured window, from the one at its beginning on."""
+        """Return the readings of the measured window, from the one at its start."""
         inside = [n for n, reading in enumerate(self._readings) if reading.phase == MEASURED]
         return self._readings[inside[0] - 1 :] if inside else ()
 
@@ -257,7 +258,7 @@ def _csv_line(before: _Reading, after: _Reading, *, counts_foreign: bool) -> str
 
 
 def _per_cpu(before: Activity, after: Activity, seconds: float) -> tuple[float, ...]:
-    """Interrupts per second of each CPU; none when a CPU came or went meanwhile."""
+    """Return interrupts per second of each CPU; empty when a CPU came or went."""
     if len(before.interrupts_per_cpu) != len(after.interrupts_per_cpu):
         return ()
     both = zip(before.interrupts_per_cpu, after.interrupts_per_cpu, strict=True)
@@ -269,11 +270,16 @@ def _most(values: Iterator[float | None]) -> float | None:
 
 
 BETWEEN = "between"
-_SHORT_S = 1.0  # a pause between two starts that is not worth a reading of its own
+_SHORT_S = 1.0  # a shorter pause between two starts gets no reading
 
 
 class TrialHost:
-    """Collects readings from the beginning of a stage on; the other I/O is not told apart."""
+    """Record the host over all starts of a trial, in one series for the stage.
+
+    Starts may be short or last an hour, and their caller waits for their end, so a thread reads the
+    host. It reads at both ends of each start, and every 10 s in a long one. I/O of others is not
+    counted.
+    """
 
     def __init__(self, path: Path, read: Callable[[], Activity]) -> None:
         self._path = path
@@ -283,7 +289,7 @@ class TrialHost:
 
     @contextmanager
     def start(self) -> Iterator[None]:
-        """One start, from before its program to after its end; the series so far is stored."""
+        """Record one start, from before its program to after its end, and store the series."""
         if time.monotonic() - self._began - self._last_s > _SHORT_S:
             self._mark(BETWEEN)
         over = threading.Event()

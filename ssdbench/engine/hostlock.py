@@ -1,11 +1,9 @@
-"""The door of a run: who wants to look at its host waits outside while a window may count.
+"""Delay host inspection by others while a measurement window counts.
 
-Two files in the run directory are locks of the kernel's. Whoever looks takes the gate (shared),
-then the room (shared), and lets go of the gate. A run that shuts its door takes the gate alone, so
-that nobody else comes in, and then the room, as soon as those inside have left; it never waits for
-them for long. Whoever looks waits without polling, and a run that dies opens its door.
-
-Source: flock(2). `ssdbench.fleet.contract.look` is the other side.
+Two files in the run directory are kernel locks. An inspector takes the gate (shared), then the room
+(shared), and releases the gate. A run takes the gate exclusively, so that nobody else enters, and
+then the room when those inside have left, but never waits long. Nobody polls, and a run that dies
+releases its locks. Source: flock(2). `ssdbench.fleet.contract.look` is the other side.
 """
 
 import fcntl
@@ -19,35 +17,35 @@ from ssdbench.errors import HostLacks
 from ssdbench.foreign import open_own
 from ssdbench.model.rundirectory import GATE, ROOM
 
-MOST_WAIT_S = 6.0  # for those inside, before a window begins all the same
+MOST_WAIT_S = 6.0  # for inspectors inside; then the window begins anyway
 AGAIN_S = 0.05
-LET_IN_S = 0.02  # the kernel wakes who waits, who must get to run
+LET_IN_S = 0.02  # time for the waiting inspectors to wake up
 
 
 class HostLock:
-    """Open at first. Without a directory it is none, as for a drive that has its own clock."""
+    """Hold the lock of one run; free at first. Without a directory it locks nothing."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory
         self._locks: dict[str, int] = {}  # descriptors
         self._held: set[str] = set()
 
-    def shut(self, wait_s: float = MOST_WAIT_S) -> bool:
-        """Let nobody in from now on; whether nobody is inside, after at most `wait_s`.
+    def take(self, wait_s: float = MOST_WAIT_S) -> bool:
+        """Keep new inspectors out; returns whether none is left after at most `wait_s`.
 
-        Files that cannot be made keep nobody out.
+        Lock files that cannot be made keep nobody out.
         """
         if self._directory is None:
             return True
         until_s = time.monotonic() + wait_s
-        while not (self._taken(GATE) and self._taken(ROOM)):
+        while not (self._took(GATE) and self._took(ROOM)):
             if time.monotonic() >= until_s:
                 return False
             time.sleep(AGAIN_S)
         return True
 
-    def open(self) -> None:
-        """Let in who waits."""
+    def release(self) -> None:
+        """Let waiting inspectors in."""
         for name in (ROOM, GATE):
             if name in self._held:
                 fcntl.flock(self._locks[name], fcntl.LOCK_UN)
@@ -56,18 +54,18 @@ class HostLock:
             time.sleep(LET_IN_S)
 
     @contextmanager
-    def shut_while(self, counts: bool) -> Iterator[None]:
-        """Shut for a block of code in which something counts; left as it is otherwise."""
+    def held_while(self, counts: bool) -> Iterator[None]:
+        """Hold the lock for a block if what it does counts."""
         if not counts:
             yield
             return
-        self.shut()
+        self.take()
         try:
             yield
         finally:
-            self.open()
+            self.release()
 
-    def _taken(self, name: str) -> bool:
+    def _took(self, name: str) -> bool:
         if name in self._held or self._directory is None:
             return True
         try:

@@ -36,18 +36,18 @@ from ssdbench.tuning.setting import Backend, Setting
 
 
 def current_facts(info: TargetInfo) -> dict[str, str]:
-    """The host as it is now, and how the target is attached to it."""
+    """Read facts of the host and of how the target is attached to it."""
     return host_facts() | drive_facts(kernel_name(info))
 
 
 def target_heat(info: TargetInfo) -> Heat | None:
-    """The drive's temperature; None where it has no sensor, and for what is no drive."""
+    """Read the drive's temperature; None for a target without a sensor."""
     kernel = "" if info.simulated else kernel_name(info)
     return drive_heat(kernel) if kernel else None
 
 
 def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> HostPlan:
-    """What a run on this target would set. Raises HostLacks for what this host does not offer."""
+    """Plan what a run sets for this target. Raises HostLacks for what this host does not offer."""
     if info.simulated:
         left = tuple(f"{name} {value}" for name, value in wishes.changes().items())
         return HostPlan(notes=(SettingsLeft(left).message(),) if left else (), left=left)
@@ -62,10 +62,10 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
 
 
 def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
-    """The kernel's counters, by which seconds are taken, where somebody changed what they count.
+    """Plan to reset the kernel counters from which seconds are taken, where somebody changed them.
 
-    With `iostats_passthrough`, which newer kernels have, they also count what went past the block
-    layer: it would be taken for somebody else's.
+    With `iostats_passthrough` (newer kernels) they also count NVMe passthrough commands, which
+    would look like I/O of others.
     """
     reason = "every second of a run comes from the kernel's counters"
     wanted = (("queue/iostats", "1"), ("queue/iostats_passthrough", "0"))
@@ -81,7 +81,7 @@ def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
 
 
 def _module(name: str, sysfs: Sysfs) -> Setting:
-    """A bundled module by the path of its file, one of the kernel's by its name."""
+    """Plan to load a module: a bundled one by the path of its file, another by its name."""
     reason = "asked for by the profile"
     bundled = next((s for s in kmod.states(sysfs, kmod.built_directory()) if s.name == name), None)
     if bundled is None:
@@ -93,7 +93,7 @@ def _module(name: str, sysfs: Sysfs) -> Setting:
 
 
 def _bus(name: str, sysfs: Sysfs) -> str:
-    """How the drive's own settings are reached; "none" for what has none."""
+    """Return how the drive's own settings are reached; "none" without a way."""
     spoken = protocol(name, sysfs)
     if spoken is Protocol.NONE and sysfs.exists(f"/sys/block/{name}/cache_type"):
         return "virtio"
@@ -108,10 +108,10 @@ HOST_ID = "/etc/machine-id"
 def applied(
     plan: HostPlan, run_id: str, *, directory: Path | None = None
 ) -> Iterator[tuple[dict[str, str], ...]]:
-    """The changes of a plan, each on disk before it is made, undone at the end of the block.
+    """Apply the changes of a plan, each stored on disk first; undo them at the end of the block.
 
-    What a dead run left changed is restored first, but for drives that are not here. Yields what
-    was changed, for the report. Raises HostLacks for what cannot be set; NotRestored when something
+    What a dead run left changed is restored first, except on drives that are absent. Yields the
+    changes for the report. Raises HostLacks for what cannot be set, NotRestored when something
     cannot be put back.
     """
     directory = directory or settings_directory()
@@ -132,7 +132,7 @@ def applied(
 
 
 def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
-    """NUMA settings of fio as a fio of this very run has them; nothing where none are wanted."""
+    """Read back the NUMA settings of fio from a fio of this run; empty if none are wanted."""
     if not plan.fio_options:
         return ()
     kept = read_back(plan.fio_options, plan.fio_cpus)
@@ -147,8 +147,9 @@ def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
 
 @contextmanager
 def password_noted(drive: str) -> Iterator[Callable[[], None]]:
-    """A purge with a password: what is yielded notes it on disk, and must be called before it is
-    set. Whatever becomes of the block, at its end, or by `restore` after a crash, it is off again.
+    """Yield a function that stores on disk that an ATA password will be set; call it before.
+
+    The password is removed at the end of the block, or by `restore` after a crash.
     """
     directory, sysfs = settings_directory(), Sysfs()
     restore_what_is_here(directory, sysfs)
@@ -177,7 +178,7 @@ def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> lis
 
 
 def give_up(drive: str) -> list[Change]:
-    """Forget what dead runs changed on a drive that is gone for good; what it was is kept.
+    """Forget what dead runs changed on a drive that is gone for good; the record is kept.
 
     Raises UsageError for a drive that is here, or of which nothing was left changed.
     """
@@ -191,9 +192,9 @@ def give_up(drive: str) -> list[Change]:
 
 
 def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = None) -> None:
-    """Before a run: what is left of a drive that is not here waits for it, and hinders nobody.
+    """Put back, before a run, what dead runs changed on present drives.
 
-    Raises NotRestored with everything else that could not be put back.
+    Raises NotRestored with everything that could not be put back, except on absent drives.
     """
     try:
         restore(directory=directory, sysfs=sysfs)
@@ -203,7 +204,7 @@ def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = No
 
 
 def host_backends(sysfs: Sysfs) -> dict[Backend, SettingBackend]:
-    """All backends of this host; a drive is found by its identity wherever it is now."""
+    """Return all setting backends of this host; drives are found by identity."""
 
     def locate(drive: str) -> str | None:
         return find(drive, sysfs=sysfs)
@@ -220,12 +221,12 @@ def host_backends(sysfs: Sysfs) -> dict[Backend, SettingBackend]:
 
 
 def boot_id(sysfs: Sysfs) -> str:
-    """Identity of this boot."""
+    """Return the identity of this boot."""
     return (sysfs.find(BOOT_ID) or "").strip()
 
 
 def host_id(sysfs: Sysfs) -> str:
-    """Identity of this installation, which is not its name: names are given twice."""
+    """Return the identity of this installation; host names may be given twice."""
     return (sysfs.find(HOST_ID) or "").strip() or f"name {os.uname().nodename}"
 
 

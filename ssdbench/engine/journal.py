@@ -1,9 +1,8 @@
-"""The journal of a run: what was intended, begun and finished, safe against a power cut.
+"""Store what a run intends, begins and finishes, safe against a power cut.
 
 One record per line with a checksum (`ssdbench.model.records`), written with one append and one
-fsync each. A line that was torn by a crash can only be the last; it is ignored and cut off before
-the next record. A gap anywhere else means that the file was damaged, and nothing after it is
-believed.
+fsync each. Only the last line can be torn by a crash; it is cut off before the next record. A gap
+anywhere else means damage, and nothing after it is believed.
 """
 
 import math
@@ -22,7 +21,7 @@ from ssdbench.model import records, rundirectory
 from ssdbench.units import parse_moment
 
 NAME = rundirectory.JOURNAL
-# What a run used up so far, in any record.
+# Used up by the run so far; in any record.
 SPENT = {"seconds": (int, float), "bytes_read": (int,), "bytes_written": (int,)}
 BUILDS = "builds"  # of a unit: see `Unit.builds`
 PAST_KERNEL = "past_kernel"  # of a unit: it writes past the block layer
@@ -30,15 +29,15 @@ RESULT_SHA256 = "result_sha256"  # of result.json, in the record that says that 
 
 
 class Kind(StrEnum):
-    """Every kind of record."""
+    """Name every kind of record."""
 
     RUN = "run"  # the first record: run id, seed, target identity
     INTENDED = "intended"  # a stage, with the order of its units
     BEGUN = "begun"  # a unit (or, without unit, a stage) starts to touch the drive
     ALIVE = "alive"  # counters while a unit is at work
     FINISHED = "finished"  # its result is stored; never repeated
-    LOST = "lost"  # what the finished units of a stage left is gone: they count no more
-    CLAIM = "claim"  # given up for a named step, or held again
+    LOST = "lost"  # the writes of a stage's finished units are gone: measured again
+    CLAIM = "claim"  # released for a named step, or taken again
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     RESUMED = "resumed"
@@ -47,7 +46,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line of the journal."""
+    """Hold one line of the journal."""
 
     n: int  # position, from 0; shows a missing line
     at: str  # ISO 8601, UTC
@@ -57,7 +56,7 @@ class Record:
     data: Mapping[str, object] = field(default_factory=dict)
 
     def line(self) -> str:
-        """The record as it is stored."""
+        """Return the record as it is stored."""
         fields = {"n": self.n, "at": self.at, "kind": self.kind}
         fields |= {"stage": self.stage} if self.stage else {}
         fields |= {"unit": self.unit} if self.unit else {}
@@ -66,15 +65,12 @@ class Record:
 
 
 def utc_now() -> str:
-    """The time as it stands in records and results."""
+    """Return the time as records and results store it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def parse(text: bytes, *, path: str) -> list[Record]:
-    """The records of a journal, without a last line that was torn.
-
-    Raises UsageError for damage, with the line.
-    """
+    """Parse a journal, without a torn last line. Raises UsageError with the line of any damage."""
     stored, damaged = sound(text)
     if damaged is not None:
         raise UsageError(
@@ -86,7 +82,7 @@ def parse(text: bytes, *, path: str) -> list[Record]:
 
 
 def sound(text: bytes) -> tuple[list[Record], int | None]:
-    """The records before any damage, and the number of the first damaged line, from 1."""
+    """Return the records before any damage, and the number of the first damaged line, from 1."""
     held = records.read(text)
     stored: list[Record] = []
     for line in held.lines:
@@ -98,7 +94,7 @@ def sound(text: bytes) -> tuple[list[Record], int | None]:
 
 
 def believed_records(directory: Path) -> tuple[list[Record], int | None]:
-    """See `sound`, of a run directory. Raises UsageError when its journal cannot be read."""
+    """Read the records of a run directory as `sound` does. Raises UsageError if unreadable."""
     path = directory / rundirectory.JOURNAL
     try:
         return sound(read_regular(path))
@@ -107,7 +103,7 @@ def believed_records(directory: Path) -> tuple[list[Record], int | None]:
 
 
 def is_unended(directory: Path) -> bool:
-    """Whether the newest of a run is in its journal only: it never ended, or was resumed since."""
+    """Tell whether the journal is newer than the result: the run never ended, or was resumed."""
     if not (directory / rundirectory.JOURNAL).is_file():
         return False
     if not (directory / rundirectory.RESULT).exists():
@@ -138,12 +134,12 @@ def _record(fields: Mapping[str, Any]) -> Record | None:
 
 
 def stored_records(path: Path) -> list[Record]:
-    """The records of a journal that nobody opens for writing; none when there is no journal."""
+    """Read the records of a journal without opening it for writing; empty without a journal."""
     return parse(read_regular(path), path=str(path)) if path.is_file() else []
 
 
 class Journal:
-    """The journal of one run, open for appending."""
+    """Append to the journal of one run."""
 
     def __init__(
         self,
@@ -158,14 +154,14 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
-        """A new journal. Raises UsageError when there is one already."""
+        """Create a journal. Raises UsageError when it exists."""
         if path.exists():
             raise UsageError(f"{path} exists already", hint="Continue it: ssdbench resume RUN.")
         return cls(path, now=now)
 
     @classmethod
     def open(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
-        """An existing journal; a torn last line is cut off. Raises UsageError."""
+        """Open a journal and cut off a torn last line. Raises UsageError."""
         if not path.is_file():
             raise UsageError(
                 f"{path.parent} is not a run directory: it has no {path.name}",
@@ -180,7 +176,7 @@ class Journal:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """All records, oldest first."""
+        """Return all records, oldest first."""
         return tuple(self._records)
 
     def append(
@@ -198,22 +194,22 @@ class Journal:
         return record
 
     def close(self) -> None:
-        """Close the file; nothing can be added any more."""
+        """Close the file."""
         self._file.close()
 
     def finished(self, stage: str) -> dict[str, Record]:
-        """The finished units of a stage; the stage itself stands under ""."""
+        """Return the finished units of a stage by name; the stage itself is under ""."""
         return {r.unit: r for r in self._records if r.kind is Kind.FINISHED and r.stage == stage}
 
     def written(self, stage: str) -> dict[str, Record]:
-        """Those whose writes are still on the drive."""
+        """Return the finished units whose writes are still on the drive."""
         return {r.unit: r for r in self.since_lost(stage) if r.kind is Kind.FINISHED}
 
     def since_lost(self, stage: str) -> list[Record]:
-        """The records of a stage since what it had written was last lost.
+        """Return the records of a stage since its writes were last lost.
 
-        A resume found that others had written to the drive, a stage before it was begun again, or
-        the stage itself found it gone.
+        They are lost when a resume found writes by others, an earlier stage was begun again, or the
+        stage itself found them gone.
         """
         order = self._records[0].data.get("stages") if self._records else ()
         before = list(
@@ -239,10 +235,10 @@ def _nothing(kind: Kind) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class StageJournal:
-    """The journal as a stage sees it: its own units only.
+    """Give a stage access to the records of its own units.
 
-    `observe` gives what every record of a unit carries: the target's counters, and what the run
-    used up so far. It is told the kind: a generator is at work while a record says ALIVE.
+    `observe` returns what each record of a unit carries: the target's counters and what the run
+    used up. A generator is running while a record says ALIVE.
     """
 
     journal: Journal
@@ -250,35 +246,35 @@ class StageJournal:
     observe: Callable[[Kind], Mapping[str, object]] = _nothing
 
     def intended(self, **data: object) -> None:
-        """Store what the stage is about to do, before it does it."""
+        """Store what the stage is about to do."""
         self.journal.append(Kind.INTENDED, stage=self.stage, data=data)
 
     def begun(self, unit: str, **data: object) -> None:
-        """A unit is about to touch the drive."""
+        """Store that a unit is about to touch the drive."""
         self._append(Kind.BEGUN, unit, data)
 
     def alive(self, unit: str, **data: object) -> None:
-        """A unit is still at work: bounds what a crash may leave unexplained."""
+        """Store that a unit is still running, which limits what a crash leaves unexplained."""
         self._append(Kind.ALIVE, unit, data)
 
     def claim(self, said: str, **data: object) -> None:
-        """The target is not claimed any more, or is again."""
+        """Store that the claim was released, or taken again."""
         self._append(Kind.CLAIM, "", {"said": said, **data})
 
     def finished(self, unit: str, **data: object) -> None:
-        """A unit's result is stored and durable."""
+        """Store that a unit's result is on stable storage."""
         self._append(Kind.FINISHED, unit, data)
 
     def written(self) -> dict[str, Record]:
-        """Those whose writes are still on the drive."""
+        """Return the finished units whose writes are still on the drive."""
         return self.journal.written(self.stage)
 
     def lost(self) -> None:
-        """What the finished units left is gone: they are measured again."""
+        """Store that what the finished units left is gone: they are measured again."""
         self._append(Kind.LOST, "", {})
 
     def half_built(self) -> bool:
-        """Whether a unit that builds something on the drive was begun and never finished."""
+        """Tell whether a unit that builds something on the drive was begun and not finished."""
         building: set[str] = set()
         for record in self.journal.since_lost(self.stage):
             if record.kind is Kind.BEGUN and record.data.get(BUILDS):
@@ -288,7 +284,7 @@ class StageJournal:
         return bool(building)
 
     def done(self) -> dict[str, Record]:
-        """The finished units, without the stage's own record."""
+        """Return the finished units, without the record of the stage itself."""
         return {unit: r for unit, r in self.journal.finished(self.stage).items() if unit}
 
     def _append(self, kind: Kind, unit: str, data: Mapping[str, object]) -> None:

@@ -1,7 +1,7 @@
-"""Which drives got another LBA format than they had: a change that no restore can undo.
+"""Record which drives got another LBA format, which no restore can undo.
 
-Only another format brings an old one back, and that erases the drive. So it is noted, named by
-`ssdbench restore`, and undone by `ssdbench retire` when somebody says so.
+Only another format brings the old one back, and it erases the drive. So `ssdbench restore` lists
+it, and `ssdbench retire` undoes it on request.
 """
 
 import json
@@ -24,8 +24,8 @@ REASON = "asked for by lba_format"
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """A drive that is here in another LBA format than it had."""
+class ChangedFormat:
+    """Hold a present drive whose LBA format was changed."""
 
     drive: str
     node: str
@@ -34,7 +34,7 @@ class Changed:
 
     @property
     def sentence(self) -> str:
-        """What it has, what it had, and the command that brings that back."""
+        """Return its LBA formats now and before, and the command that brings the old one back."""
         return (
             f"{self.drive} LBA format: {self.now} stays (it was {self.was}); "
             f"`{way_back(self.node, self.was)}` brings it back and erases the drive"
@@ -42,14 +42,14 @@ class Changed:
 
 
 def way_back(node: str, was: LbaFormat) -> str:
-    """The command that gives a drive its old LBA format again."""
+    """Return the command that gives a drive its old LBA format again."""
     protected = ["--protection", str(was.protection)] if was.protection else []
     command = ["ssdbench", "retire", node, "--method", "format", "--lba-format", was.sizes]
     return shlex.join([*command, *protected])
 
 
-def note(drive: str, was: LbaFormat, *, directory: Path | None = None) -> None:
-    """Keep on disk, before a format, what a drive had; what it had first is kept."""
+def remember_format(drive: str, was: LbaFormat, *, directory: Path | None = None) -> None:
+    """Store a drive's LBA format before a format; the first one stored is kept."""
     directory = directory or settings_directory()
     make_private_directory(directory)
     with waiting(directory / f"{NAME}.lock"):
@@ -58,8 +58,8 @@ def note(drive: str, was: LbaFormat, *, directory: Path | None = None) -> None:
             _write(directory, {**known, drive: was})
 
 
-def changed(*, directory: Path | None = None) -> list[Changed]:
-    """The drives that are here in another LBA format than they had; others of them are let go."""
+def changed_formats(*, directory: Path | None = None) -> list[ChangedFormat]:
+    """List present drives with another LBA format than before; forget those that have it again."""
     directory = directory or settings_directory()
     if not (directory / NAME).exists():
         return []
@@ -71,7 +71,7 @@ def changed(*, directory: Path | None = None) -> list[Changed]:
             if now == was:
                 settled.add(drive)
             elif now is not None:
-                found.append(Changed(drive, here[drive], was, now))
+                found.append(ChangedFormat(drive, here[drive], was, now))
         if settled:
             _write(directory, {d: was for d, was in known.items() if d not in settled})
     return found
@@ -84,7 +84,7 @@ def _read(directory: Path) -> dict[str, LbaFormat]:
         data = read_regular(path)
         held = records.read(data)
         whole = held.lines and not held.damaged
-        # Older files are one plain object; a damaged record is none that is valid.
+        # Older files are one plain JSON object; a damaged record is not valid JSON.
         formats: Any = held.lines[0].fields["formats"] if whole else json.loads(data)
         return {str(drive): LbaFormat.model_validate(was) for drive, was in formats.items()}
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""manifest.json: what a run was asked for and with what, enough to resume and to audit it."""
+"""Write manifest.json: what a run was asked to do and with what, to resume and audit it."""
 
 import platform
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ PACKAGES = ("numpy", "pandas", "pydantic", "matplotlib", "duckdb")
 
 
 class Manifest(Model):
-    """Everything that a run does not find out, but was given.
+    """Hold everything that a run is given.
 
-    Schema version 2 has the consent as one value; 1 had each part of it on its own.
+    Schema version 2 has the consent as one value; version 1 had its parts one by one.
     """
 
     schema_version: int = 2
@@ -46,9 +46,11 @@ class Manifest(Model):
     seed: int
     max_time_s: float | None = None
     max_writes_bytes: int | None = None
-    budget: Budget | None = None  # the profile is cut down to it already
+    budget: Budget | None = None  # the profile is already cut down to it
     host: dict[str, str] = {}
-    lasting: tuple[dict[str, str], ...] = ()  # changes of the drive that stay, as settings are
+    lasting: tuple[
+        dict[str, str], ...
+    ] = ()  # lasting changes of the drive, in the form of settings
 
     @model_validator(mode="before")
     @classmethod
@@ -61,7 +63,7 @@ class Manifest(Model):
 
     @property
     def limits(self) -> Limits:
-        """The limits of the run."""
+        """Return the limits of the run."""
         return Limits(self.max_time_s, self.max_writes_bytes)
 
 
@@ -81,10 +83,10 @@ def manifest(
     budget: Budget | None = None,
     beside: str = "",
 ) -> Manifest:
-    """The manifest of a run that is about to begin.
+    """Make the manifest of a run that is about to begin.
 
-    `generator` is such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`; `beside` is how it
-    goes with the other drives of the same call.
+    `generator`: such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`. `beside`: how it runs
+    with the other drives of the same call.
     """
     _, fio, number = generator.rpartition("fio ")
     return Manifest(
@@ -111,7 +113,7 @@ def manifest(
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes the results."""
+    """Return the versions of everything that computes the results."""
     found = {"ssdbench": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:

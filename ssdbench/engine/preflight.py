@@ -1,4 +1,4 @@
-"""What a run needs of host and drive, what is missing, and what may disturb it."""
+"""Check what a run needs of host and drive, and what may disturb it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,9 +25,9 @@ STEADY_GOVERNORS = frozenset({"performance"})
 
 
 class Grade(StrEnum):
-    """MISSING keeps a run from starting; NOISY makes its numbers worse or less sure.
+    """Grade a requirement: MISSING stops a run, NOISY makes its numbers worse or less sure.
 
-    ABSENT is what only a profile that names it needs.
+    ABSENT: only a profile that names it needs it.
     """
 
     FINE = "fine"
@@ -38,7 +38,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One thing that a run needs or wants of the host."""
+    """Hold one thing that a run needs of the host."""
 
     name: str
     grade: Grade
@@ -48,7 +48,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What was read of the host."""
+    """Hold what was read of the host."""
 
     facts: Mapping[str, str]  # of ssdbench.host.facts
     root: bool
@@ -64,7 +64,7 @@ class HostState:
 
 
 def requirements(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    """Everything that was looked at, for one target or for any."""
+    """List everything that was checked, for one target or for any."""
     return [
         _fio(state),
         *_engines(state, target),
@@ -95,7 +95,7 @@ def _engines(state: HostState, target: TargetInfo | None) -> list[Requirement]:
         Requirement(
             f"fio engine {name}",
             Grade.FINE if name in state.fio_engines else Grade.MISSING,
-            "there" if name in state.fio_engines else "this fio was built without it",
+            "available" if name in state.fio_engines else "this fio was built without it",
             "" if name in state.fio_engines else "Install the distribution's fio.",
         )
         for name in sorted(wanted)
@@ -103,7 +103,7 @@ def _engines(state: HostState, target: TargetInfo | None) -> list[Requirement]:
 
 
 def _engines_of_points(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    """Those that a profile may ask for; a simulated drive has its own way in."""
+    """Check the engines that a profile may name; a simulated drive has its own."""
     if target is not None and target.simulated:
         return []
     fine = "can be used" if target is not None else "can be used where the drive offers it"
@@ -153,7 +153,7 @@ def _zones(state: HostState, target: TargetInfo | None) -> list[Requirement]:
         said = f"{target.facts[ZONES]}; {state.zones_lacking}"
         return [Requirement("zones", Grade.MISSING, said, reset_hint(target.name))]
     if target.zone_bytes:
-        said = f"{target.facts[ZONES]}; sweeps that write in order, and reads, can be measured"
+        said = f"{target.facts[ZONES]}; sequential writes and reads can be measured"
         return [Requirement("zones", Grade.FINE, said)]
     if target.facts[ZONES].startswith(NOT_READ):
         return [
@@ -171,21 +171,21 @@ def _zones(state: HostState, target: TargetInfo | None) -> list[Requirement]:
 
 
 def reset_hint(name: str) -> str:
-    """What lets zones be begun again."""
+    """Return the hint that says how to empty the zones of a drive."""
     return f"`blkzone reset {name}` empties all zones, and erases all of the drive"
 
 
 def _room(state: HostState) -> Requirement:
     free = state.free_bytes
     if free is None:
-        return Requirement("free space", Grade.NOISY, "cannot be known")
+        return Requirement("free space", Grade.NOISY, "not known")
     grade = Grade.FINE if free >= LEAST_FREE_BYTES else Grade.MISSING
     hint = "" if grade is Grade.FINE else "Free some, or use --output on another file system."
     return Requirement("free space", grade, f"{format_capacity(free)} here", hint)
 
 
 def _noise(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    """The simulated drive's clock waits for us, so what disturbs us does not disturb it."""
+    """Check what may disturb a run; a simulated drive keeps its own time, so nothing does."""
     if target is not None and target.simulated:
         return []
     facts = state.facts
@@ -235,30 +235,30 @@ def _swap(facts: Mapping[str, str]) -> Requirement | None:
     return Requirement("swap", grade, used, hint)
 
 
-COUNTS_ZONES = (3, 36)  # the first fio that keeps to how many zones may be begun
-PAGE_BYTES = 4 * KIB  # of a buffer, at least: each may lie apart
+COUNTS_ZONES = (3, 36)  # the first fio that respects the limit of open zones
+PAGE_BYTES = 4 * KIB  # a buffer's pages may all lie apart
 
 
 @dataclass(frozen=True, slots=True)
-class WaysIn:
-    """What fio, the kernel and the drive have; nothing of a drive where none is named."""
+class EngineSupport:
+    """Hold which engines fio, kernel and drive support."""
 
     fio_engines: frozenset[str]
     refused: str = ""  # why io_uring is, if it is
-    commands: bool = True  # io_uring carries those of a driver
+    commands: bool = True  # io_uring supports driver commands
     polls: bool = True  # the drive has poll queues
     generic: bool = True  # the namespace has a generic node
     most_command_bytes: int | None = None  # of one NVMe command; None where it is not known
 
 
-def ways_in(info: TargetInfo | None = None) -> WaysIn:
-    """What is here, and on a drive. Raises HostLacks without fio."""
+def engine_support(info: TargetInfo | None = None) -> EngineSupport:
+    """Find what is supported here, and by a drive if one is named. Raises HostLacks without fio."""
     _, engines = installed()
-    found = WaysIn(engines, iouring.unusable(), iouring.takes_commands())
+    found = EngineSupport(engines, iouring.unusable(), iouring.takes_commands())
     if info is None:
         return found
     kernel = kernel_name(info)
-    return WaysIn(
+    return EngineSupport(
         engines,
         found.refused,
         found.commands,
@@ -268,10 +268,10 @@ def ways_in(info: TargetInfo | None = None) -> WaysIn:
     )
 
 
-def lacking(
-    engine: IoEngine, info: TargetInfo | None, found: WaysIn, *, block_bytes: int = 0
+def engine_lack(
+    engine: IoEngine, info: TargetInfo | None, found: EngineSupport, *, block_bytes: int = 0
 ) -> str:
-    """Why an engine cannot be used with requests of a size; empty if it can."""
+    """Return why an engine cannot be used with requests of this size; empty if it can."""
     if engine is IoEngine.LIBAIO:
         return ""
     if info is not None and (why := engine_obstacle(engine, info)):
@@ -287,20 +287,20 @@ def lacking(
     if engine is not IoEngine.IO_URING_CMD:
         return ""
     if not found.commands:
-        return "the io_uring of this kernel carries no NVMe commands (Linux 5.19 and newer do)"
+        return "this kernel's io_uring cannot send NVMe commands (Linux 5.19 and newer can)"
     if not found.generic:
         return f"{name} has no generic node: there is no /dev/ng… for it"
     most = found.most_command_bytes
     if most is not None and block_bytes > most:
         return (
-            f"{name} takes {format_size(most)} with one command at most, and nothing splits a "
-            f"request of {format_size(block_bytes)} past the block layer"
+            f"{name} takes {format_size(most)} at most with one command, and "
+            f"requests of {format_size(block_bytes)} are not split past the block layer"
         )
     return ""
 
 
 def require_engines(profile: Profile, info: TargetInfo) -> None:
-    """Raise HostLacks unless all points can be measured here, on the drive as it will be."""
+    """Raise HostLacks unless all points can be measured here, with the profile's LBA format."""
     info = info.formatted(profile.lba_format)
     wanted = {
         (engine, max(measure.stage.block_bytes))
@@ -311,17 +311,17 @@ def require_engines(profile: Profile, info: TargetInfo) -> None:
     }
     if not wanted:
         return
-    found = ways_in(info)
+    found = engine_support(info)
     for engine, block_bytes in sorted(wanted):
-        if why := lacking(engine, info, found, block_bytes=block_bytes):
+        if why := engine_lack(engine, info, found, block_bytes=block_bytes):
             raise HostLacks(
                 f"`engine: {engine}` cannot be used: {why}",
-                hint="Leave it out of the profile; `ssdbench check TARGET` tells of all engines.",
+                hint="Leave it out of the profile; `ssdbench check TARGET` lists all engines.",
             )
 
 
 def zones_lacking(info: TargetInfo | None) -> str:
-    """Why the first fill of a drive in zones would fail; empty if it would not."""
+    """Return why the first fill of a zoned drive would fail; empty if it would not."""
     if info is None or not info.facts.get(ZONES, "").endswith(USED_UP):
         return ""
     (major, minor), _ = installed()
@@ -331,27 +331,27 @@ def zones_lacking(info: TargetInfo | None) -> str:
 
 
 def require_zones(info: TargetInfo) -> None:
-    """Raise HostLacks for a drive whose first zone cannot be begun, where fio sees to nothing."""
+    """Raise HostLacks for a zoned drive whose first fill would fail."""
     if why := zones_lacking(info):
         said = f"{info.name} has {info.facts[ZONES]}; {why}"
         raise HostLacks(said, hint=reset_hint(info.name))
 
 
 def engine_obstacles(info: TargetInfo | None) -> dict[str, str]:
-    """Of each engine that no run needs, why it cannot be used; empty text where it can."""
+    """Return for each optional engine why it cannot be used; empty text where it can."""
     try:
-        found = ways_in(info)
-    except HostLacks:  # there is no fio, which is told by itself
+        found = engine_support(info)
+    except HostLacks:  # no fio, which is reported on its own
         return {}
     return {
-        engine.value: lacking(engine, info, found)
+        engine.value: engine_lack(engine, info, found)
         for engine in IoEngine
         if engine is not IoEngine.LIBAIO
     }
 
 
 def _most_command_bytes(kernel: str) -> int | None:
-    """What one request of a drive may carry, each of its pages in a segment of its own."""
+    """Return the largest request of one NVMe command, if each page takes its own segment."""
     queue, sysfs = f"/sys/block/{kernel}/queue", Sysfs()
     limits = [
         sysfs.number(f"{queue}/{attribute}") for attribute in ("max_hw_sectors_kb", "max_segments")

@@ -1,4 +1,11 @@
-"""Decide whether a resumed run may go on: what root agreed to, and whether its target changed."""
+"""Decide whether a resumed run may go on: what root agreed to, and whether its target changed.
+
+A run directory may lie anywhere and belong to anybody, so its manifest is no consent: root resumes
+a destructive run only where this host's own record names that run, its target and that manifest.
+Ordinary users can only measure files and simulated drives, and need no record. What others put on
+the target since the run stopped needs consent again: samples of the content, the signatures and the
+write counters are compared.
+"""
 
 import os
 import shlex
@@ -7,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from ssdbench.engine.changes import Standing, standing
+from ssdbench.engine.changes import DriveCheck, check_drive
 from ssdbench.engine.claimedsession import counters_of, health_written_bytes
 from ssdbench.engine.journal import Record, utc_now
 from ssdbench.engine.manifest import Manifest
@@ -26,61 +33,63 @@ from ssdbench.target.objection import DATA, DESTROY, Objection, options_of, refu
 
 
 @dataclass(frozen=True, slots=True)
-class AsLeft:
-    """What a look at the target of a run that goes on has shown."""
+class ContentCheck:
+    """Hold what a look at the target of a resumed run showed."""
 
-    known: bool = True  # this host has a record of what that run left
-    against: tuple[Objection, ...] = ()  # what is otherwise now
+    known: bool = True  # this host has a record of that run's content
+    against: tuple[Objection, ...] = ()  # what differs now
     seen: Look | None = None
 
     @property
     def unchanged(self) -> bool:
-        """Whether what the run was allowed to overwrite is all that is there."""
+        """Tell whether the target holds only what the run was allowed to overwrite."""
         return self.known and not self.against
 
 
-def is_watched(info: TargetInfo) -> bool:
-    """Whether what a target holds is recorded; simulated drives and the lab's disks are ours."""
+def records_content(info: TargetInfo) -> bool:
+    """Tell whether the content of a target is recorded; not for simulated and lab drives."""
     return info.kind is TargetKind.FILE or needed(info)
 
 
-def as_left(info: TargetInfo, run: str, records: Sequence[Record], *, ours: bool) -> AsLeft:
+def check_content(
+    info: TargetInfo, run: str, records: Sequence[Record], *, ours: bool
+) -> ContentCheck:
     """Compare a target with what `run` left there, by this host's record and the run's journal.
 
-    `ours`: the run may have left file systems. What a run that was killed had written since the
-    record was made is known by itself, as fio's; blocks of a file system are not, and pass only
-    while the counters show that nobody else wrote.
+    `ours`: the run may have left file systems. Data that a killed run wrote after the record was
+    made is recognized as fio's; file system blocks are not, and pass only if the counters show that
+    nobody else wrote.
     """
-    if not is_watched(info):
-        return AsLeft()
+    if not records_content(info):
+        return ContentCheck()
     left = content.recalled(info)
     is_own = left is not None and left.run == run
     if info.kind is TargetKind.FILE and not is_own:
-        return AsLeft()  # the mark on a file says what it held when a run ended
+        return ContentCheck()  # the record of a file is of the last run's end
     try:
         seen = content.look(info, also=left.digests if left is not None else ())
     except OSError as error:
         reason = f"cannot tell what it holds: {error.strerror or error}"
-        return AsLeft(against=(Objection(reason),))
+        return ContentCheck(against=(Objection(reason),))
     if left is None or not is_own:
         other = left is not None and left.run
         why = "another run of ssdbench used it since" if other else ""
-        return AsLeft(False, (Objection(why, DATA),) if why else (), seen)
+        return ContentCheck(False, (Objection(why, DATA),) if why else (), seen)
     shown = _content_kept(info, records)
-    against = _against(left, seen, shown, ours=ours)
+    against = _objections(left, seen, shown, ours=ours)
     if info.kind is TargetKind.FILE:
         against = [Objection(o.reason, (DESTROY, info.id)) for o in against]
-    return AsLeft(True, tuple(against), seen)
+    return ContentCheck(True, tuple(against), seen)
 
 
-def _content_kept(info: TargetInfo, records: Sequence[Record]) -> Standing:
+def _content_kept(info: TargetInfo, records: Sequence[Record]) -> DriveCheck:
     now = counters_of(info)
     if now.epoch:
         now = now.model_copy(update={"log_bytes": health_written_bytes(info)})
-    return standing(records, now)
+    return check_drive(records, now)
 
 
-def _against(left: Remembered, seen: Look, shown: Standing, *, ours: bool) -> list[Objection]:
+def _objections(left: Remembered, seen: Look, shown: DriveCheck, *, ours: bool) -> list[Objection]:
     found = content.came_since(
         left,
         seen,
@@ -92,37 +101,37 @@ def _against(left: Remembered, seen: Look, shown: Standing, *, ours: bool) -> li
     return found
 
 
-AS_LEFT = AsLeft()
+UNCHANGED = ContentCheck()
 NAME = "runs"  # below the settings directory
-KEPT = 1000  # records; older ones go, and their runs ask for --destroy again
+MOST_RECORDS = 1000  # older ones are removed, and their runs need --destroy again
 
 
-class Agreed(Model):
-    """One run that root agreed to; schema version 1."""
+class ConsentRecord(Model):
+    """Store one run that root agreed to; schema version 1."""
 
     schema_version: int = 1
     run_id: str
     identity: str
     manifest_sha256: str
     at: str
-    leaves_signatures: bool = False  # what is on the target since then may be our own
+    leaves_signatures: bool = False  # signatures on the target may be ours
 
 
-class Agreement:
-    """The record of one run, found by its manifest."""
+class ConsentRecords:
+    """Store and find the record of one run by its manifest."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory or settings_directory() / NAME
-        self._kept: Agreed | None = None
+        self._kept: ConsentRecord | None = None
 
     def note(self, kept: Manifest) -> None:
-        """Keep on disk that root agreed to this run; nothing where no record is needed."""
+        """Store that root agreed to this run; nothing where no record is needed."""
         if not needs_record(kept.target):
             return
         make_private_directory(self._directory.parent)
         make_private_directory(self._directory)
         self._write(
-            Agreed(
+            ConsentRecord(
                 run_id=kept.run_id,
                 identity=kept.target.id,
                 manifest_sha256=_digest(kept),
@@ -131,16 +140,16 @@ class Agreement:
             )
         )
         paths = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for path in paths[:-KEPT]:
+        for path in paths[:-MOST_RECORDS]:
             path.unlink(missing_ok=True)
 
     def note_signatures(self) -> None:
-        """Keep, before a step of the run makes file systems, that they will be our own."""
+        """Store, before the run makes file systems, that signatures on the target will be ours."""
         if self._kept is not None:
             self._write(self._kept.model_copy(update={"leaves_signatures": True}))
 
-    def find(self, kept: Manifest) -> Agreed | None:
-        """The record of a run, None where root never agreed to just this manifest here.
+    def find(self, kept: Manifest) -> ConsentRecord | None:
+        """Return the record of a run; None where root did not agree to this manifest here.
 
         Raises HostLacks when somebody else could have written it.
         """
@@ -150,19 +159,19 @@ class Agreement:
             require_private(part)
         if not path.exists():
             return None
-        found = load(path, Agreed)
+        found = load(path, ConsentRecord)
         self._kept = found
         named = (found.manifest_sha256, found.run_id, found.identity)
         return found if named == (digest, kept.run_id, kept.target.id) else None
 
-    def _write(self, agreed: Agreed) -> None:
+    def _write(self, agreed: ConsentRecord) -> None:
         text = agreed.model_dump_json(indent=1) + "\n"
         write_atomic(self._directory / f"{agreed.manifest_sha256}.json", text, mode=0o600)
         self._kept = agreed
 
 
 def needs_record(info: TargetInfo) -> bool:
-    """Whether going on with a run on a target takes a record: root, and something real."""
+    """Tell whether resuming on a target needs a record: root on a real target."""
     return os.geteuid() == 0 and not info.simulated
 
 
@@ -170,19 +179,18 @@ def consent_to_go_on(
     kept: Manifest,
     info: TargetInfo,
     given: Consent,
-    agreement: Agreement,
+    agreement: ConsentRecords,
     *,
     ours: bool,
-    left: AsLeft = AS_LEFT,
+    left: ContentCheck = UNCHANGED,
     again: str = "",
 ) -> Consent:
-    """What a resumed run may do to its target: as once agreed to, or as the command line says.
+    """Return the consent of a resumed run: as given before, or on this command line.
 
-    `ours`: the journal says that signatures on the target are our own; where a record is needed,
-    the record alone is believed. Data and signatures that the run was allowed to overwrite are
-    those that it left: whatever else is there now (`left`) takes consent again. `again`: the
-    command that gives it, where `given` is of a line that is called again and again, and so says
-    nothing of what came since. Raises TargetRefused when nobody who counts agreed.
+    `ours`: the journal says that signatures on the target are ours; where a record is needed, only
+    the record is believed. `left`: what the target holds now; anything that the run did not leave
+    needs consent again. `again`: the command that gives it, for callers that repeat one command
+    line and so cannot consent to changes. Raises TargetRefused without consent.
     """
     agreed = kept.consent
     if needs_record(info):
@@ -191,7 +199,7 @@ def consent_to_go_on(
         if record is None:
             if given.identity != info.consent_id:
                 refuse(info.name, _unrecorded(info, given))
-            left = AS_LEFT  # all of the consent is given anew
+            left = UNCHANGED  # the consent was just given for everything
     if again:
         given = given.model_copy(update={"overwrite": False, "data": False})
     if not left.unchanged:
@@ -199,7 +207,7 @@ def consent_to_go_on(
     if ours:
         agreed = agreed.overwriting()
     if agreed.identity is not None and agreed.identity.partition(CONTENT)[0] == info.id:
-        # What it held when it was named is compared by `left`, and the run itself has changed it.
+        # Its content at that time is compared by `left`; the run itself has changed it.
         agreed = agreed.model_copy(update={"identity": info.consent_id})
     consent = Consent(
         identity=given.identity or agreed.identity,
@@ -215,11 +223,11 @@ def consent_to_go_on(
 
 
 def _require_again(
-    info: TargetInfo, left: AsLeft, given: Consent, consent: Consent, again: str
+    info: TargetInfo, left: ContentCheck, given: Consent, consent: Consent, again: str
 ) -> None:
-    """Raise TargetRefused unless what came since is consented to on this command line."""
+    """Raise TargetRefused unless this command line consents to what changed."""
     found = remaining(left.against, given)
-    seen = DATA if left.against else ("",)  # of which more is said there already
+    seen = DATA if left.against else ("",)  # already reported above
     found += [o for o in lacking(info, consent) if o.option != seen]
     if not found or not again:
         refuse(info.name, found)
@@ -231,8 +239,8 @@ def _require_again(
     raise TargetRefused(info.name, [o.reason for o in found], hint=hint or way_out(found))
 
 
-def _recorded(record: Agreed | None, manifest: Consent) -> tuple[Consent, bool]:
-    """What is on the target of a recorded run since then is the run's own data."""
+def _recorded(record: ConsentRecord | None, manifest: Consent) -> tuple[Consent, bool]:
+    """Return the manifest's consent, with consent to the data that the run itself left."""
     if record is None:
         return Consent(), False
     return manifest.model_copy(update={"data": True}), record.leaves_signatures

@@ -1,7 +1,7 @@
-"""Runs stages in order: checkpoints, crash and resume, interruption, partial result.
+"""Run stages in order, with checkpoints, resume, interruption and partial results.
 
-It knows no stage by name. What it decides: which stages still have to run, when the target must
-be checked again, what a crash undid, and when a run is over.
+It knows no stage by name. It decides which stages must run, when the target is checked again, what
+a crash undid, and when a run is over.
 """
 
 import shlex
@@ -15,14 +15,14 @@ from ssdbench.engine import units
 from ssdbench.engine.changes import (
     FLASH,
     HOST,
-    at_start,
+    check_drive,
+    facts_at_start,
+    flash_written_between,
     host_changed,
     host_changes,
     link_errors,
-    standing,
-    written_between,
 )
-from ssdbench.engine.estimates import ends_after, learned
+from ssdbench.engine.estimates import ends_after, hint_from_results
 from ssdbench.engine.events import (
     Event,
     FindingRaised,
@@ -77,35 +77,35 @@ from ssdbench.units import format_capacity
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is run, as it is kept: everything besides the stages and the target."""
+    """Hold what is run, apart from stages and target."""
 
     run_id: str
     title: str
     profile_text: str
     seed: int
     limits: Limits = Limits()
-    plan: CapacityPlan = NO_PLAN  # which points the run's verdict stands on
-    accept: tuple[Target, ...] = ()  # what the drive must hold
+    plan: CapacityPlan = NO_PLAN  # decides the run's verdict
+    accept: tuple[Target, ...] = ()  # targets that the drive must meet
     hint: RateHint = RateHint()
-    budget: Budget | None = None  # that the profile was cut down to
+    budget: Budget | None = None  # the profile was cut down to it
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
-    left: tuple[str, ...] = ()  # those that mean nothing to this target
+    left: tuple[str, ...] = ()  # settings that this target does not have
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """How a run meets its user: events out, signals in, and wall time."""
+    """Connect a run to its user: events out, signals in, and wall time."""
 
     emit: Callable[[Event], None]
     interrupted: Callable[[], int | None] = lambda: None
     wall: Callable[[], float] = time.monotonic
-    activity: Callable[[], Activity] = activity  # what the host does besides us
+    activity: Callable[[], Activity] = activity  # other work on the host
     facts: Callable[[TargetInfo], Mapping[str, str]] = current_facts  # of host and link
 
 
 def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
-    """Refuse a run that cannot even prepare the drive within its limits. Raises UsageError."""
+    """Refuse a run whose limits do not even allow its fills. Raises UsageError."""
     fills = sum(plan.bytes_written[0] for plan in plans if KINDS[plan.kind].is_fill)
     allowed = limits.max_writes_bytes
     if allowed is not None and fills > allowed:
@@ -119,12 +119,13 @@ def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
 def require_same(
     info: TargetInfo, begun_on: str, size_bytes: object, *, known: TargetInfo | None = None
 ) -> None:
-    """Raise TargetRefused unless this is the target that a run was begun on.
+    """Raise TargetRefused unless this is the target that the run was begun on.
 
-    `known`, where there is one, tells drives apart that share a name: by model and serial.
+    `known` is compared by model and serial, for drives that share a name.
     """
-    told = (info.model, info.serial)
-    reasons = [] if known is None else differences(told, (known.model, known.serial))
+    reasons = []
+    if known is not None:
+        reasons = differences((info.model, info.serial), (known.model, known.serial))
     if (info.id, info.size_bytes) != (begun_on, size_bytes):
         reasons.insert(
             0,
@@ -141,7 +142,7 @@ def require_same(
 
 
 class Runner:
-    """One run of stages on one claimed target, into one run directory."""
+    """Run stages on one claimed target, into one run directory."""
 
     def __init__(
         self,
@@ -158,16 +159,16 @@ class Runner:
         self._world = world
         self._meter = Meter(order.limits)
         self._recent = RecentWrites()
-        self._door = HostLock(None if session.info.simulated else store.path)
+        self._host_lock = HostLock(None if session.info.simulated else store.path)
         self._findings: list[Finding] = []
         self._results: list[StageResult] = []
         self._started_at = utc_now()
         self._resumed = False
-        self._told_changes: tuple[str, ...] = ()
+        self._reported_changes: tuple[str, ...] = ()
         self._at = 0  # number of the stage at work, from 1
 
     def run(self) -> RunResult:
-        """From the first stage to the last. Errors of drive and host leave a partial result."""
+        """Run all stages. Errors of drive and host leave a partial result."""
         plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
         check_limits(plans, self._order.limits)
         journal = Journal.create(self._store.path / NAME)
@@ -180,7 +181,7 @@ class Runner:
                 "target": info.id,
                 "size_bytes": info.size_bytes,
                 "stages": [stage.name for stage in self._stages],
-                HOST: at_start(self._facts()),
+                HOST: facts_at_start(self._facts()),
                 FLASH: None if flash is None else flash.model_dump(),
                 **self._observe(Kind.RUN),
             },
@@ -188,7 +189,7 @@ class Runner:
         return self._go(journal, plans, reusable=frozenset())
 
     def resume(self) -> RunResult:
-        """Go on after a crash, a signal or a limit: nothing that was measured is repeated."""
+        """Continue after a crash, a signal or a limit; nothing that was measured is repeated."""
         self._resumed = True
         plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
         journal = Journal.open(self._store.path / NAME)
@@ -198,7 +199,7 @@ class Runner:
         require_same(info, str(first.data.get("target")), first.data.get("size_bytes"))
         for record in journal.records:
             self._meter.restore(record.data)
-        stands = standing(journal.records, self._counters(at_rest=True))
+        stands = check_drive(journal.records, self._counters(at_rest=True))
         reusable = self._reusable(journal, content_stands=stands.stands)
         if _has_result(journal, self._store):
             self._require_room(reusable)
@@ -222,8 +223,8 @@ class Runner:
     def _require_room(self, reusable: frozenset[str]) -> None:
         """Raise UsageError where a limit is used up.
 
-        The run would end again before it measured anything, and its result would have less in it:
-        the stage at which it ended begins anew.
+        Otherwise the run would end before measuring anything, and its result would lose the stage
+        at which it ended, because that begins again.
         """
         first = next((stage for stage in self._stages if stage.name not in reusable), None)
         if first is None:
@@ -233,8 +234,8 @@ class Runner:
             least = [word for limit in used_up for word in (limit.option, limit.least)]
             again = shlex.join(["ssdbench", "resume", str(self._store.path), *least])
             raise UsageError(
-                f"{' and '.join(limit.why for limit in used_up)}, and nothing more may be measured",
-                hint=f"Allow more in total, at least so much: {again}",
+                f"{' and '.join(limit.why for limit in used_up)}, so nothing more can be measured",
+                hint=f"Raise the limit, at least to this: {again}",
             )
 
     def _go(
@@ -263,7 +264,7 @@ class Runner:
         return self._finish(journal)
 
     def _started(self, stage: AnyStage, number: int, plan: StagePlan) -> StageStarted:
-        """With what the stages so far tell of the drive's rates."""
+        """Announce a stage, with an estimate from what earlier stages saw of the drive."""
         left = self._left()
         if left is None:
             return StageStarted(stage.name, stage.title, number, len(self._stages), plan.seconds)
@@ -273,9 +274,9 @@ class Runner:
         )
 
     def _left(self, seen: Found | None = None) -> list[StagePlan] | None:
-        """The plans from the stage at work on, by what was seen; None where that tells nothing."""
+        """Plan the current and later stages by what was seen; None if nothing was seen."""
         found = [result.found for result in self._results]
-        hint = learned(self._order.hint, found if seen is None else [*found, seen])
+        hint = hint_from_results(self._order.hint, found if seen is None else [*found, seen])
         if hint == self._order.hint:
             return None
         return [one.plan(self._session.info, hint) for one in self._stages[self._at - 1 :]]
@@ -283,7 +284,7 @@ class Runner:
     def _ends(
         self, begun_s: float, share: float | None, seen: Found | None
     ) -> tuple[float, float] | None:
-        """When the run ends, from within a stage that began at `begun_s`."""
+        """Estimate when the run ends, from within a stage that began at `begun_s`."""
         left, spent_s = self._left(seen), self._meter.seconds
         if left is None:
             return None
@@ -292,7 +293,7 @@ class Runner:
         )
 
     def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
-        """Run a stage, or take its stored result; whether the run goes on."""
+        """Run a stage or take its stored result; returns whether the run goes on."""
         stored = self._store.read_stage(stage.name) if reuse else None
         if stored is not None:
             self._results.append(stored)
@@ -332,7 +333,7 @@ class Runner:
             activity=self._world.activity,
             settings=self._order.settings,
             recent=self._recent,
-            door=self._door,
+            host_lock=self._host_lock,
             reporter=Reporter(
                 stage.name,
                 emit=self._world.emit,
@@ -357,7 +358,7 @@ class Runner:
         if not complete:
             limit = self._meter.exceeded(ahead_bytes=LEAST_AHEAD_BYTES)
             why = f"it was {stopped_by(signal_number)}" if signal_number else failed or limit
-            why = why or "a stage could not end"
+            why = why or "a stage did not finish"
             self._raise(RunCutShort(self._at, len(self._stages), why).finding())
         self._compare_host(journal)
         for finding in link_errors(_host_before(journal), self._facts()):
@@ -388,7 +389,7 @@ class Runner:
             bytes_written=self._meter.bytes_written,
             endurance_tb=self._order.plan.endurance_tb,
             budget=self._order.budget,
-            flash_written=written_between(
+            flash_written=flash_written_between(
                 journal.records[0].data.get(FLASH), self._flash_written()
             ),
             write_cache=cache,
@@ -403,10 +404,10 @@ class Runner:
         return result
 
     def _reusable(self, journal: Journal, *, content_stands: bool) -> frozenset[str]:
-        """The stages whose stored result stands.
+        """Return the stages whose stored result still holds.
 
-        A preparation is needed only while something after it is still to be measured; a state
-        that passes is then always proven again.
+        A preparation is needed only while something after it is unmeasured; a state that passes,
+        such as being steady, is then proven again.
         """
         finished = {stage.name for stage in self._stages if "" in journal.finished(stage.name)}
         needed = self._needed(finished)
@@ -421,14 +422,11 @@ class Runner:
             if stage.name in finished and stays:
                 reusable.add(stage.name)
             elif stage.destructive:
-                content_stands = False  # by what is done now
+                content_stands = False  # by this stage
         return frozenset(reusable)
 
     def _needed(self, finished: Collection[str]) -> frozenset[str]:
-        """The preparations that something still to be measured stands on; a fill ends the others'.
-
-        Whatever was on the drive before it is overwritten.
-        """
+        """Return the preparations that unmeasured stages need; none from before a fill."""
         needed: set[str] = set()
         is_open = False
         for stage in reversed(self._stages):
@@ -440,20 +438,20 @@ class Runner:
         return frozenset(needed)
 
     def _facts(self) -> Mapping[str, str]:
-        """The host's; a simulated drive does not depend on any."""
+        """Read facts of the host; empty for a simulated drive."""
         info = self._session.info
         return {} if info.simulated else self._world.facts(info)
 
     def _flash_written(self) -> FlashWritten | None:
-        """A user who interrupts does not wait for a counter of the drive."""
+        """Read the drive's flash counter, without waiting if the user interrupts."""
         return self._session.flash_written(hurried=lambda: self._world.interrupted() is not None)
 
     def _compare_host(self, journal: Journal) -> None:
-        """Tell once what is not as it was when the run began."""
+        """Report once which facts of the host changed since the run began."""
         before = _host_before(journal)
         changes = host_changes(before, self._facts()) if before else ()
-        if changes and changes != self._told_changes:
-            self._told_changes = changes
+        if changes and changes != self._reported_changes:
+            self._reported_changes = changes
             self._raise(host_changed(changes))
 
     def _observe(self, kind: Kind) -> dict[str, object]:
@@ -461,7 +459,7 @@ class Runner:
         return {"counters": counters.model_dump(), **self._meter.spent()}
 
     def _counters(self, *, at_rest: bool) -> Counters:
-        """The target's; while it is at work the drive itself is not asked for its log."""
+        """Read the target's counters; the drive's own log only at rest."""
         counters = self._session.counters()
         if not at_rest:
             return counters
@@ -474,13 +472,13 @@ class Runner:
 
 
 def _host_before(journal: Journal) -> Mapping[str, str]:
-    """The facts of the host when the run began; none in a journal that has none."""
+    """Return the facts of the host when the run began; empty in a journal without them."""
     found = journal.records[0].data.get(HOST)
     return found if isinstance(found, Mapping) else {}
 
 
 def _has_result(journal: Journal, store: RunStore) -> bool:
-    """Whether the run has ended, and its result is as it was written then."""
+    """Tell whether the run has ended, and its result file is unchanged since."""
     ends = (Kind.RESUMED, Kind.ENDED)
     last = next((record for record in reversed(journal.records) if record.kind in ends), None)
     proof = last.data.get(RESULT_SHA256) if last is not None else None
@@ -488,7 +486,7 @@ def _has_result(journal: Journal, store: RunStore) -> bool:
 
 
 def _flushed(result: StageResult) -> bool:
-    """Whether some of its writes were followed by a flush."""
+    """Tell whether the stage sent flushes."""
     if isinstance(result.found, ReplayFound):
         return result.found.trace is not None and result.found.trace.flushes > 0
     streams = (stream for point in result.points for stream in point.point.workload.streams)

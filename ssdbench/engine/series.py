@@ -1,4 +1,4 @@
-"""One-second samples as they come: arrays for the judge, a CSV file for report and resume."""
+"""Keep one-second samples: arrays for the judges, a CSV file for report and resume."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +24,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
-    """A verdict that came before the rule's first look, with the rate of the newest half.
+    """Set the mean of an early verdict to the rate of the newest half.
 
-    What is published is "at most" that; without it the sentence would say "at most 0".
+    For a verdict before the rule's first look: the report then says "at most" that rate, not 0.
     """
     if verdict.steady or verdict.window_blocks or not len(rates):
         return verdict
@@ -34,7 +34,7 @@ def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
 
 
 def stored_seconds(path: Path) -> dict[str, Floats]:
-    """The columns of a `seconds.csv`, by name. Raises UsageError when it is damaged or missing."""
+    """Read the columns of a `seconds.csv` by name. Raises UsageError if damaged or missing."""
     try:
         rows = np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(len(COLUMNS)), ndmin=2)
     except (OSError, ValueError) as error:
@@ -48,10 +48,10 @@ def _line(row: Sequence[float], phase: str) -> str:
 
 
 class Recorder:
-    """Keeps every second of a section, in memory and in `seconds.csv`.
+    """Keep every second of a section in memory and in `seconds.csv`.
 
-    A virtual hour passes in a second of wall time, so adding a second must cost microseconds:
-    the arrays double when they are full, and the file is buffered until `flush`.
+    A virtual hour passes in a second of wall time, so adding a second must cost microseconds: the
+    arrays double when full, and the file is buffered until `flush`.
     """
 
     def __init__(self, path: Path, *, phase: str) -> None:
@@ -98,17 +98,17 @@ class Recorder:
         self._written(lambda: self._file.write(_line(row, self.phase)))
 
     def flush(self) -> None:
-        """Hand the buffered lines to the file, so that a crash loses seconds, not hours."""
+        """Write the buffered lines, so that a crash loses seconds, not hours."""
         self._written(self._file.flush)
 
     def phases(self) -> Iterator[slice]:
-        """The rows of each phase, in their order."""
+        """Yield the rows of each phase in order."""
         starts = [first for first, _ in self._phases]
         for first, end in pairwise((*starts, self._n)):
             yield slice(first, end)
 
     def recount(self, rows: slice, *, read_ios: float, write_ios: float) -> None:
-        """Let the I/Os of some seconds add up to these; the seconds share them as before."""
+        """Scale the I/Os of some seconds so that they add up to these totals."""
         for name, total in (("read_ios", read_ios), ("write_ios", write_ios)):
             seen = self.column(name)[rows]
             if seen.sum():
@@ -130,26 +130,26 @@ class Recorder:
             raise unwritable(self._path, error) from error
 
     def column(self, name: str) -> Floats:
-        """All values of one column so far."""
+        """Return all values of one column so far."""
         return self._rows[: self._n, COLUMNS.index(name)]
 
     @property
     def t_s(self) -> Floats:
-        """End of each second, since the section began."""
+        """Return the end of each second, since the section began."""
         return self.column("t_s")
 
     @property
     def iops(self) -> Floats:
-        """I/Os of both directions per second."""
+        """Return I/Os per second of both directions."""
         return (self.column("read_ios") + self.column("write_ios")) / self._durations()
 
     @property
     def bytes_per_s(self) -> Floats:
-        """Bytes of both directions per second."""
+        """Return bytes per second of both directions."""
         return (self.column("read_bytes") + self.column("write_bytes")) / self._durations()
 
     def written(self) -> Floats:
-        """Bytes written since the section began, at the end of each second."""
+        """Return bytes written since the section began, at the end of each second."""
         return np.cumsum(self.column("write_bytes"))
 
     def _durations(self) -> Floats:

@@ -1,11 +1,11 @@
-"""The target while it is ours: what a run may ask of it, whatever stands behind it."""
+"""Define what a run may ask of a claimed target, whatever kind it is."""
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from ssdbench.generator.base import Generator, JobOutcome
-from ssdbench.generator.fio.sections import Together
+from ssdbench.generator.fio.sections import Sections
 from ssdbench.host.command import Process
 from ssdbench.model.base import Model
 from ssdbench.model.result import FlashWritten
@@ -17,89 +17,86 @@ KERNEL = "kernel"
 
 
 class Counters(Model):
-    """What was ever written to a target, by a counter that is not the generator's own.
+    """Hold what was written to a target, by a counter that is not the generator's.
 
     Two readings compare only within one `epoch`: the boot and disk of a kernel counter, the state
-    file of a simulated drive. Without an epoch (a regular file) nothing is proven.
+    file of a simulated drive. A regular file has no epoch, so nothing is proven.
     """
 
     written_bytes: int = 0
     discarded_bytes: int = 0
     epoch: str = ""
     source: str = "none"  # KERNEL | SIMULATED | "none"
-    # On the monotonic clock of that boot, which nobody can set; 0 where it is not known.
+    # On the monotonic clock of that boot, which cannot be set; 0 if unknown.
     read_at_s: float = 0.0
-    # By the drive's own health log, of all that writes to its controller; asked for at rest only.
+    # By the drive's health log, for the whole controller; read at rest only.
     log_bytes: int | None = None
 
 
 class TargetSession(Protocol):
-    """A target that is claimed: exclusively ours until `close`."""
+    """Hold a target exclusively until `close`."""
 
     @property
     def info(self) -> TargetInfo:
-        """Identity and geometry."""
+        """Return identity and geometry."""
         ...
 
     @property
     def spare_bytes(self) -> int | None:
-        """The over-provisioned area, where it is known."""
+        """Return the over-provisioned bytes, where known."""
         ...
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """A generator on this target.
+        """Return a generator for this target.
 
-        `step_s`: how many seconds of the target's clock may pass between two looks of the judge.
-        A drive that keeps its own time ignores it.
+        `step_s`: seconds of the target's clock between two looks of the judge; only a simulated
+        drive uses it.
         """
         ...
 
     def recheck(self) -> None:
-        """Make sure that it is still the drive that consent was given for.
+        """Check that it is still the drive that consent was given for.
 
-        Raises TargetRefused or DeviceLost; called before every destructive stage.
+        Called before every destructive stage. Raises TargetRefused or DeviceLost.
         """
         ...
 
     def counters(self) -> Counters:
-        """The counters as they are now."""
+        """Read the current counters."""
         ...
 
     def health_written_bytes(self) -> int | None:
-        """What was ever written by the drive's own health log; None where there is none."""
+        """Read the bytes written by the drive's health log; None without one."""
         ...
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """What host and drive ever wrote by the drive's own logs; None where it tells not both.
+        """Read the bytes that host and drive wrote by the drive's logs; None unless it has both.
 
-        Waits for a counter that lags, a minute or more, unless it is `hurried`: such a reading is
-        worth nothing. Admin commands: never within a window.
+        Waits a minute or more for a slow counter, unless `hurried`: such a reading is useless.
+        Sends admin commands, so never within a window.
         """
         ...
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """How often and how long the drive ever was too hot, by its logs; empty where untold.
+        """Read how often and how long the drive was too hot, by its logs; empty without them.
 
-        Admin commands: never within a window.
+        Sends admin commands, so never within a window.
         """
         ...
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """What this host reaches with a workload and no drive; None where it is not known.
+        """Measure what this host reaches with a workload and no drive; None if unknown.
 
         Takes about half a second, so never within a window.
         """
         ...
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """Tell the target that a range holds nothing any more.
-
-        Raises HostLacks when it takes no discards, DeviceError when it refuses this one.
-        """
+        """Discard a range. Raises HostLacks if not supported, DeviceError if refused."""
         ...
 
     def save(self) -> None:
-        """Make everything about the target durable at a checkpoint (simulated drives)."""
+        """Store everything about the target at a checkpoint."""
         ...
 
     def close(self) -> None:
@@ -108,19 +105,19 @@ class TargetSession(Protocol):
 
 
 @runtime_checkable
-class StartsTogether(Protocol):
-    """A session that also starts fio in its own options: what trials of the host compare."""
+class RunsSections(Protocol):
+    """Run fio sections in options of their own, for trials of the host."""
 
-    def together(
+    def run_sections(
         self,
-        work: Together,
+        work: Sections,
         *,
         artifacts: Path,
         cpus: Collection[int],
         below: Path | None,
         meanwhile: Callable[[Process], None],
     ) -> JobOutcome:
-        """Run it to its end on the target, or `below` a directory of a file system that lies on it.
+        """Run them on the target, or `below` a directory of a file system that lies on it.
 
         On the run's CPUs, unless `cpus` names others. Raises what `run_together` does.
         """

@@ -1,4 +1,4 @@
-"""A simulated drive while a run has it: its state lies in the run directory."""
+"""Hold a simulated drive for a run; its state lies in the run directory."""
 
 import json
 import secrets
@@ -32,12 +32,12 @@ Applies = Callable[[SimDrive, int], Generator]
 
 
 def with_fio(drive: SimDrive, step_s: int) -> Generator:
-    """An unmodified fio on the drive's own clock."""
+    """Return an unmodified fio on the drive's own clock."""
     return Fio(SimAttachment(drive, step_s=step_s))
 
 
 def _stored_epoch(path: Path) -> str:
-    """Which state it is. Raises UsageError for a file that is damaged."""
+    """Read which state it is. Raises UsageError for a damaged file."""
     try:
         return str(json_object(read_regular(path))["epoch"])
     except FileNotFoundError:
@@ -50,7 +50,7 @@ def _stored_epoch(path: Path) -> str:
 
 
 class SimulatedSession:
-    """A simulated drive whose state lies in the run directory."""
+    """Measure a simulated drive whose state lies in the run directory."""
 
     def __init__(self, info: TargetInfo, run_path: Path, applies: Applies = with_fio) -> None:
         self._applies = applies
@@ -62,19 +62,19 @@ class SimulatedSession:
 
     @property
     def spare_bytes(self) -> int | None:
-        """The model's over-provisioning."""
+        """Return the model's over-provisioning."""
         params = self._drive.spec.params
         return params["capacity_bytes"] * params.get("op_ppm", 0) // PPM
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """On the drive's own clock, which the judge lets go `step_s` at a time."""
+        """Return a generator on the drive's clock, which advances `step_s` at a time."""
         return self._applies(self._drive, step_s)
 
     def recheck(self) -> None:
-        """Nobody else can have it: its state is locked."""
+        """Do nothing: the state is locked, so nobody else can use it."""
 
     def counters(self) -> Counters:
-        """The core's own."""
+        """Read the counters of the simulation core."""
         return Counters(
             written_bytes=self._drive.counters()["host_write_bytes"],
             epoch=self._epoch,
@@ -82,23 +82,23 @@ class SimulatedSession:
         )
 
     def health_written_bytes(self) -> int | None:
-        """It has no log besides its counters."""
+        """Return None: it has no health log."""
         return None
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """What no real drive would show is not shown: its counters are the truth."""
+        """Return None: its own counters are the truth, which no real drive would show."""
         return None
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """It has no log."""
+        """Return nothing: it has no log."""
         return {}
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """A simulated drive keeps its own time, which no slow host changes."""
+        """Return None: no slow host changes the clock of a simulated drive."""
         return None
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """What a format does: the drive is made anew. Discards are real ones, over all of it.
+        """Recreate the drive for a format, or discard all of it.
 
         Raises TargetRefused for a method that no simulated drive has.
         """
@@ -117,11 +117,11 @@ class SimulatedSession:
             self._drive = self._fresh()
             self._epoch = _stored_epoch(self._epoch_path)
             seconds = 0.0
-            said = f"{method.value}: the simulated drive was made anew, which takes it no time"
+            said = f"{method.value}: the simulated drive was recreated, which takes it no time"
         return Purged(method.value, said, seconds, before, self._written())
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """A TRIM on the drive's own clock."""
+        """Send a TRIM on the drive's own clock."""
         self._discarded_s(offset_bytes, length_bytes)
 
     def _discarded_s(self, start: int, length_bytes: int) -> float:
@@ -141,14 +141,14 @@ class SimulatedSession:
         return {"written since it was made": format_capacity(self.counters().written_bytes)}
 
     def save(self) -> None:
-        """The state is a mapped file: it is there even when we are killed."""
+        """Do nothing: the state is a mapped file, which survives a kill."""
 
     def close(self) -> None:
-        """Let others use the state."""
+        """Close the state for others to use."""
         self._drive.close()
 
     def _open(self) -> SimDrive:
-        """The drive as it was left, a repaired one, or a fresh one with an epoch of its own."""
+        """Open the drive as it was left, a repaired one, or a new one with a new epoch."""
         if self._path.exists() and self._epoch_path.exists():
             for repair in (False, True):
                 try:

@@ -1,4 +1,4 @@
-"""The protocol of a stage, and the context that a running stage works in.
+"""Define what a stage is, and the context that a running stage uses.
 
 The engine runs stages and knows none by name; stages know the engine and not each other.
 """
@@ -36,37 +36,36 @@ from ssdbench.units import MIB
 
 
 def derived_seed(seed: int, *parts: str | int) -> int:
-    """A 63-bit seed for what `parts` name, such as a stage, a point and a repeat.
+    """Derive a 63-bit seed from the run's seed and names, such as a stage, a point and a repeat.
 
-    Hashed, so that neighbouring seeds share nothing: fio's generators are weak enough that
-    seeds 1 and 2 would start alike.
+    Hashed, because fio's generators are weak: neighbouring seeds would start alike.
     """
     text = "\0".join(str(part) for part in (seed, *parts))
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1
 
 
-W = TypeVar("W")  # what a unit is told to do
+W = TypeVar("W")  # the work of a unit
 U = TypeVar("U", bound=UnitRecord)  # what it measured
 R = TypeVar("R", bound=AnyFound)  # what the stage found
 
 
 def stopped_by(number: int) -> str:
-    """What a signal did to a run: `stopped with Ctrl-C`, `stopped by SIGTERM`."""
+    """Say how a signal stopped a run: `stopped with Ctrl-C`, `stopped by SIGTERM`."""
     if number == signal.SIGINT:
         return "stopped with Ctrl-C"
     return f"stopped by {signal.Signals(number).name}"
 
 
 LEAST_SPARE_SHARE = 0.07  # of the capacity: drives are sold with that, or more
-# Writes in order after random ones find what they overwrite scattered evenly over all blocks. Where
-# a share x of the drive is in order again, the rest has 1 - x of its pages left in blocks that hold
-# 1 + spare - x, so that a page programmed costs (1 + spare - x) / spare; this is the mean over x.
+# Sequential writes after random ones overwrite pages that lie scattered over all blocks. If a share
+# x of the drive is sequential again, the other 1 - x of its pages lie in blocks that hold
+# 1 + spare - x, so programming a page costs (1 + spare - x) / spare; this is the mean over x.
 DISORDER = 1 + 0.5 / LEAST_SPARE_SHARE
 
 
 @dataclass(frozen=True, slots=True)
 class RateHint:
-    """What a drive may do, for estimates only: the slowest and the fastest that is likely."""
+    """Hold the slowest and fastest likely rates of a drive; for estimates only."""
 
     sequential_bytes_per_s: tuple[float, float] = (100e6, 3e9)
     random_write_iops: tuple[float, float] = (1_000, 300_000)
@@ -75,20 +74,20 @@ class RateHint:
 
     @property
     def reordering_bytes_per_s(self) -> tuple[float, float]:
-        """Of writes in order where random ones may have come before."""
+        """Return the rate of sequential writes that may follow random ones."""
         slow, fast = self.sequential_bytes_per_s
         return slow / DISORDER, fast
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hard bounds of a run that the user set; None where there is none."""
+    """Hold the limits of a run that the user set; None without one."""
 
     max_time_s: float | None = None  # on the target's clock
     max_writes_bytes: int | None = None
 
     def over(self, others: "Limits") -> "Limits":
-        """These limits, and others where these set none."""
+        """Return these limits, completed by the others."""
         return Limits(
             others.max_time_s if self.max_time_s is None else self.max_time_s,
             others.max_writes_bytes if self.max_writes_bytes is None else self.max_writes_bytes,
@@ -97,7 +96,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """What a stage would do: from the least to the most that is likely."""
+    """Hold what a stage would do, from the least to the most that is likely."""
 
     name: str
     kind: StageKind
@@ -122,7 +121,7 @@ class StagePlan:
         bytes_read: tuple[float, float] = (0, 0),
         notes: Sequence[str] = (),
     ) -> "StagePlan":
-        """The plan of a stage on a target: its head, and the fills, follow from both."""
+        """Make the plan of a stage on a target."""
         least, most = (round(size) for size in bytes_written)
         return cls(
             name=stage.name,
@@ -138,11 +137,11 @@ class StagePlan:
         )
 
 
-LEAST_AHEAD_BYTES = 1 << 26  # with less than that left to write, nothing is started any more
+LEAST_AHEAD_BYTES = 1 << 26  # with less left to write, nothing is started
 
 
 class Spent(Model):
-    """What a run used up, as journal records carry it."""
+    """Hold what a run used up, as journal records store it."""
 
     seconds: float = 0.0  # on the target's clock
     bytes_read: int = 0
@@ -151,7 +150,7 @@ class Spent(Model):
 
 @dataclass(frozen=True, slots=True)
 class UsedUp:
-    """A limit at which a run ends."""
+    """Hold a limit that ends the run."""
 
     option: str  # of the command line
     why: str
@@ -160,7 +159,7 @@ class UsedUp:
 
 @dataclass(slots=True)
 class Meter:
-    """What a run used up so far, and the limits that end it."""
+    """Count what a run used up, and compare it with its limits."""
 
     limits: Limits
     seconds: float = 0.0  # on the target's clock
@@ -168,7 +167,7 @@ class Meter:
     bytes_read: int = 0
 
     def spent(self) -> dict[str, object]:
-        """The counts as journal records carry them."""
+        """Return the counts as journal records store them."""
         return {
             "seconds": round(self.seconds, 3),
             "bytes_read": self.bytes_read,
@@ -176,26 +175,26 @@ class Meter:
         }
 
     def restore(self, spent: Mapping[str, object]) -> None:
-        """Go on from the counts of a record; a record without them changes nothing."""
+        """Continue from the counts of a record, if it has them."""
         known = {name: spent[name] for name in Spent.model_fields if name in spent}
         found = Spent.model_validate({**self.spent(), **known})
         self.seconds, self.bytes_read = found.seconds, found.bytes_read
         self.bytes_written = found.bytes_written
 
     def add(self, *, seconds: float, bytes_read: int, bytes_written: int) -> None:
-        """Count what a second of the target's clock brought."""
+        """Add what a second of the target's clock used."""
         self.seconds += seconds
         self.bytes_read += bytes_read
         self.bytes_written += bytes_written
 
     @property
     def may_write_bytes(self) -> int | None:
-        """What may still be written; None when there is no limit."""
+        """Return what may still be written; None without a limit."""
         limit = self.limits.max_writes_bytes
         return None if limit is None else max(0, limit - self.bytes_written)
 
     def used_up(self, *, ahead_bytes: int = 0) -> list[UsedUp]:
-        """The limits at which the run must end now; `ahead_bytes`: what comes next may write."""
+        """List the limits that end the run now; `ahead_bytes`: what may be written next."""
         found, limits = [], self.limits
         if limits.max_time_s is not None and self.seconds >= limits.max_time_s:
             why = f"--max-time of {limits.max_time_s:.0f} s was reached"
@@ -207,17 +206,17 @@ class Meter:
         return found
 
     def exceeded(self, *, ahead_bytes: int = 0) -> str | None:
-        """Why the run must end now, or None; `ahead_bytes`: what the next second may write."""
+        """Return why the run must end now, or None; `ahead_bytes`: what may be written next."""
         return next((limit.why for limit in self.used_up(ahead_bytes=ahead_bytes)), None)
 
 
 @dataclass(slots=True)
 class UnitAtWork:
-    """The unit that is being measured, as its start of the generator tells of it."""
+    """Hold the unit that is being measured."""
 
     name: str
     path: Path
-    cut_short: str = ""  # why the run must end; what is under way is not finished
+    cut_short: str = ""  # why the run must end; the current unit is not finished
     io_errors: int = 0  # requests that failed
     after_pause: bool = False  # the unit before it was finished before the run was resumed
 
@@ -228,7 +227,7 @@ def _no_reporter(stage: str = "") -> Reporter:
 
 @dataclass(frozen=True)
 class Context:
-    """Everything that a running stage may use; its only door to the world."""
+    """Hold everything that a running stage may use."""
 
     session: TargetSession
     store: StageStore
@@ -248,184 +247,184 @@ class Context:
     recent: RecentWrites = field(default_factory=RecentWrites)
     reporter: Reporter = field(default_factory=_no_reporter)
     unit: UnitAtWork = field(default_factory=lambda: UnitAtWork("", Path()))
-    stands: bool = False  # what finished units of this stage left on the drive is still there
+    stands: bool = False  # the writes of finished units are still on the drive
     mounted: Path | None = None  # where a file system under test is mounted
-    trial_host: TrialHost | None = None  # the host beside all starts of a trial
-    notes: list[str] = field(default_factory=list)  # what could not be had, for the result
-    door: HostLock = field(
-        default_factory=HostLock
-    )  # of the run, for those who would look at the host
+    trial_host: TrialHost | None = None  # records the host during a trial
+    notes: list[str] = field(default_factory=list)  # what was not available, for the result
+    host_lock: HostLock = field(default_factory=HostLock)  # delays inspection of the host
 
     @property
     def target(self) -> TargetInfo:
-        """The device under test."""
+        """Return the device under test."""
         return self.session.info
 
     def directory(self, part: str = "") -> Path:
-        """The directory of the unit at work, or one below it."""
+        """Make and return the directory of the current unit, or one below it."""
         path = self.unit.path / part
         make_directory(path)
         return path
 
     def must_end(self, *, ahead_bytes: int = 0) -> str:
-        """Why the run must end now, or nothing; `ahead_bytes`: what is written before a look."""
+        """Return why the run must end now, or ""; `ahead_bytes`: what is written before a look."""
         if (number := self.interrupted()) is not None:
             return f"the run was {stopped_by(number)}"
         return self.meter.exceeded(ahead_bytes=ahead_bytes) or ""
 
     def alive(self, **data: object) -> None:
-        """Tell the journal that the unit is still at work."""
+        """Tell the journal that the unit is still running."""
         self.journal.alive(self.unit.name, **data)
 
     def failed(self, error: SsdbenchError) -> str:
-        """Keep an error until the partial result is stored; the run then ends with it.
+        """Keep an error until the partial result is stored, and return its message.
 
-        Returns its sentence.
+        The run then ends with this error.
         """
         self.failures.append(error)
         return error.message
 
     def raised(self, finding: Finding) -> Finding:
-        """Tell the user about a finding at once; it must also go into the result."""
+        """Show a finding to the user at once; it must also go into the result."""
         self.emit(FindingRaised(finding))
         return finding
 
 
 class Lasting(StrEnum):
-    """What becomes of something finished when a run is resumed after a crash."""
+    """Say what a finished stage or unit is worth when a run is resumed after a crash."""
 
-    RESULTS = "results"  # measurements: never repeated
-    CONTENT = "content"  # stands if nobody else wrote to the drive meanwhile
-    NOTHING = "nothing"  # a state of the drive that passes, such as being steady: proven again
+    RESULTS = "results"  # measurements, never repeated
+    CONTENT = "content"  # still valid if nobody else wrote to the drive
+    NOTHING = "nothing"  # a passing state, such as steady: proven again
 
 
 @dataclass(frozen=True, slots=True)
 class Unit(Generic[W]):
-    """The smallest part of a stage that is finished or not: what a resumed run never repeats."""
+    """Hold the smallest part of a stage that a resumed run does not repeat."""
 
     name: str  # in the journal, and the directory below the stage's
     work: W  # what the stage's `measure` needs
     doing: str = ""  # for progress
     number: int = 0  # units before this one
     of: int | None = None  # units in all, where that is known
-    builds: bool = False  # it leaves on the drive what the units after it are measured on
-    ahead_bytes: int = 0  # not begun with less than that left to write
-    noted: Mapping[str, object] = field(default_factory=dict)  # beside its begin in the journal
-    point: str | None = None  # of the findings about it
+    builds: bool = False  # later units are measured on what it writes
+    ahead_bytes: int = 0  # not begun with less left to write
+    noted: Mapping[str, object] = field(
+        default_factory=dict
+    )  # stored with its begin in the journal
+    point: str | None = None  # for its findings
     repeat: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[U]):
-    """How the units of a stage came to their end."""
+    """Hold how the units of a stage ended."""
 
-    cut_short: str = ""  # why the run must end; empty when every unit is finished
-    partial: U | None = None  # what the unit at work had measured until then
+    cut_short: str = ""  # why the run must end; empty when all are finished
+    partial: U | None = None  # what the current unit had measured
 
     @property
     def complete(self) -> bool:
-        """Whether every unit is finished."""
+        """Tell whether every unit is finished."""
         return not self.cut_short
 
 
 @dataclass(frozen=True, slots=True)
 class Concluded(Generic[R]):
-    """What a stage found, and what must be known of it."""
+    """Hold what a stage found."""
 
     found: R
     findings: tuple[Finding, ...] = ()
 
 
 class Stage(Protocol[W, U, R]):
-    """One step of a run: what its units are, how one is measured, what they mean together.
+    """Do one step of a run: list its units, measure one, and conclude from all.
 
-    The engine owns the loop (`ssdbench.engine.units`): order, resume, limits, signals, progress,
+    The engine has the loop (`ssdbench.engine.units`): order, resume, limits, signals, progress,
     time and bytes, and the findings about them.
     """
 
     @property
     def name(self) -> str:
-        """Order, and directory below stages/: "02-steady"."""
+        """Return its order and directory below stages/: "02-steady"."""
         ...
 
     @property
     def kind(self) -> StageKind:
-        """Its row in `ssdbench.model.kind.KINDS`."""
+        """Return its row in `ssdbench.model.kind.KINDS`."""
         ...
 
     @property
     def title(self) -> str:
-        """What it does, for people."""
+        """Say what it does, for people."""
         ...
 
     @property
     def destructive(self) -> bool:
-        """Whether it writes to the target."""
+        """Tell whether it writes to the target."""
         ...
 
     @property
     def lasting(self) -> Lasting:
-        """What becomes of the finished stage after a crash."""
+        """Say what the finished stage is worth after a crash."""
         ...
 
     @property
     def units_last(self) -> Lasting:
-        """What becomes of its finished units, while others of it are still to be measured."""
+        """Say what its finished units are worth while others are unmeasured."""
         ...
 
     @property
     def units_are(self) -> str:
-        """The field's word for several of its units: repeats, rounds, fills."""
+        """Name its units in the plural: repeats, rounds, fills."""
         ...
 
     @property
     def record(self) -> type[U]:
-        """The model of what a unit measures."""
+        """Return the model of what a unit measures."""
         ...
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Time and bytes, before anything starts; touches nothing. Raises UsageError."""
+        """Estimate time and bytes without touching anything. Raises UsageError."""
         ...
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:
-        """Hold what all units need, such as a mounted file system; most stages need nothing.
+        """Hold what all units need, such as a mounted file system.
 
-        A stage that finds what finished units left on the drive gone, though `context.stands`,
-        makes it anew and yields a context with `stands` False: the units are measured again.
-        Raises HostLacks, UsageError.
+        A stage that finds the writes of finished units gone, though `context.stands`, makes them
+        again and yields a context with `stands` False: the units are measured again. Raises
+        HostLacks, UsageError.
         """
         ...
 
     def units(self, context: Context, done: Sequence[U]) -> Iterator[Unit[W]]:
-        """The units in their order; `done` has the records of all that came before.
+        """Yield the units in order; `done` has the records of those before.
 
-        What comes next may depend on them: it follows from `done`, the run's seed and the target
-        alone, so that a resumed run decides the same.
+        What comes next may depend only on `done`, the run's seed and the target, so that a resumed
+        run decides the same.
         """
         ...
 
     def measure(self, context: Context, unit: Unit[W]) -> U | None:
         """Measure one unit, in `context.directory()`.
 
-        Where `context.unit.cut_short` says that the run must end, what was measured until then is
-        partial; None where a part is worth nothing. Raises what drive and host do wrong.
+        Returns a partial record when `context.unit.cut_short` says that the run must end; None
+        where a part is worth nothing. Raises errors of drive and host.
         """
         ...
 
     def conclude(self, context: Context, done: Sequence[U], ended: Ended[U]) -> Concluded[R]:
-        """What the units mean together. A bad result is a finding."""
+        """Conclude from all units. A bad result is a finding."""
         ...
 
 
 class PlainStage:
-    """What most stages have in common: nothing to hold open, and results that stay."""
+    """Provide what most stages share: nothing to hold open, and results that stay."""
 
     lasting = Lasting.RESULTS
     units_last = Lasting.RESULTS
     units_are = "units"
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:
-        """Nothing has to be held."""
+        """Hold nothing."""
         return nullcontext(context)
 
 

@@ -29,22 +29,22 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class StageStore:
-    """The directory of one stage."""
+    """Read and write the directory of one stage."""
 
     run: Path
     name: str
 
     @property
     def path(self) -> Path:
-        """The stage's directory."""
+        """Return the stage's directory."""
         return self.run / "stages" / self.name
 
     def directory(self, *parts: str) -> Path:
-        """A directory below the stage's, made if it is missing."""
+        """Make and return a directory below the stage's."""
         return self._made(self.path.joinpath(*parts))
 
     def fresh_directory(self, *parts: str) -> Path:
-        """The same, empty; what an earlier attempt left there is kept beside it as NAME.1, …"""
+        """Make an empty directory; an earlier attempt's is kept beside it as NAME.1, …"""
         path = self.path.joinpath(*parts)
         if path.exists():
             number = 1
@@ -54,11 +54,11 @@ class StageStore:
         return self.directory(*parts)
 
     def relative(self, path: Path) -> str:
-        """A path as results name it: below the run directory."""
+        """Return a path below the run directory, as results name it."""
         return path.relative_to(self.run).as_posix()
 
     def save(self, path: str, value: BaseModel) -> Path:
-        """Store a model durably under a name below the stage's directory."""
+        """Store a model durably below the stage's directory."""
         target = self.path / path
         self._made(target.parent)
         write_atomic(target, value.model_dump_json(indent=1) + "\n")
@@ -74,9 +74,9 @@ class StageStore:
         return path
 
     def load(self, path: str, kind: type[M], *, checksum: object = None) -> M:
-        """Read a stored model. Raises UsageError when it is not there or damaged.
+        """Read a stored model. Raises UsageError when it is missing or damaged.
 
-        `checksum` is what the journal has of it; None in journals that are older.
+        `checksum` is from the journal; None in older journals.
         """
         if checksum is not None and checksum_of(self.path / path) != checksum:
             raise UsageError(
@@ -88,7 +88,7 @@ class StageStore:
 
 @dataclass(frozen=True, slots=True)
 class RunStore:
-    """A run directory."""
+    """Read and write a run directory."""
 
     path: Path
 
@@ -107,7 +107,7 @@ class RunStore:
 
     @classmethod
     def open(cls, path: Path) -> "RunStore":
-        """An existing run directory. Raises UsageError."""
+        """Open an existing run directory. Raises UsageError."""
         if not (path / rundirectory.MANIFEST).is_file():
             raise UsageError(
                 f"{path} is not a run directory: it has no {rundirectory.MANIFEST}",
@@ -116,7 +116,7 @@ class RunStore:
         return cls(path)
 
     def stage(self, name: str) -> StageStore:
-        """The store of one stage."""
+        """Return the store of one stage."""
         return StageStore(self.path, name)
 
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
@@ -130,21 +130,21 @@ class RunStore:
         return sha256(text.encode()).hexdigest()
 
     def result_sha256(self) -> str | None:
-        """The SHA-256 of the file of the run's result; None when it cannot be read."""
+        """Return the SHA-256 of the result's file; None when it cannot be read."""
         try:
             return sha256(read_regular(self.path / rundirectory.RESULT)).hexdigest()
         except OSError:
             return None
 
     def read_stage(self, name: str) -> StageResult | None:
-        """A stage's stored result, or None when it never ended."""
+        """Read a stage's stored result; None when it never ended."""
         if not (self.stage(name).path / rundirectory.STAGE_RESULT).is_file():
             return None
         return self.stage(name).load(rundirectory.STAGE_RESULT, StageResult)
 
 
 def checksum_of(path: Path) -> int | None:
-    """The CRC-32 of a file, as the journal keeps it; None when it cannot be read."""
+    """Return the CRC-32 of a file as the journal stores it; None when it cannot be read."""
     try:
         return crc32(path.read_bytes())
     except OSError:
@@ -162,5 +162,5 @@ def load(path: Path, kind: type[M]) -> M:
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError(f"{path} is damaged: {where}: {first['msg']}") from error
     if holds_huge_number(text):
-        raise UsageError(f"{path} is damaged: it has a number beyond all measure")
+        raise UsageError(f"{path} is damaged: it has a number that is too large")
     return found

@@ -1,4 +1,4 @@
-"""Opens a target for a run or a purge: what must be there, the consent, the locks, the claim."""
+"""Open a target for a run or a purge: requirements, consent, locks and claim."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ssdbench.engine.claimedsession import ClaimedSession
-from ssdbench.engine.resumeconsent import is_watched
+from ssdbench.engine.resumeconsent import records_content
 from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.simulatedsession import SimulatedSession
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
@@ -28,11 +28,10 @@ from ssdbench.target.purge import Purged
 
 
 def require_able(info: TargetInfo) -> str:
-    """What measures such a target on this host, as `fio 3.33`.
+    """Return the generator that can measure such a target here, as `fio 3.33`.
 
-    Raises HostLacks unless this host and user can measure it at all, UsageError for a file name
-    that fio cannot open.
-    Asked before anything is claimed or made, so that what is missing costs nothing.
+    Checked before anything is claimed or made. Raises HostLacks unless this host and user can
+    measure it, UsageError for a file name that fio cannot open.
     """
     device = info.kind not in (TargetKind.FILE, TargetKind.SIMULATED)
     if info.kind is TargetKind.FILE:
@@ -46,7 +45,7 @@ def require_able(info: TargetInfo) -> str:
 
 
 def require_generator(applies: Applies, info: TargetInfo, modules: Collection[str]) -> None:
-    """Raise UsageError or HostLacks unless a generator can work on such a target here.
+    """Raise UsageError or HostLacks unless the profile's generator works on this target here.
 
     `modules` are those that the run itself will load.
     """
@@ -75,16 +74,15 @@ def claimed(
     locked: bool = False,
     seen: Look | None = None,
 ) -> Iterator[TargetSession]:
-    """The session of a run, from `with` to its end, under the locks of host and target.
+    """Open the session of a run for a `with` block, under the locks of host and target.
 
-    A simulated run has the drive to itself and keeps its own time, so it takes no lock; `locked`:
-    the caller holds that of the host, as the leader of runs side by side does for its children.
-    Work that only reads says so by `destroys`; `seen` is what the target held when consent was
-    given, looked at now where it is not told; `before_signatures` is called before a step leaves
-    file systems of ours on the target. Raises TargetRefused with every reason, HostLacks
-    when another run is at work on this host.
+    A simulated drive needs no lock. `locked`: the caller holds the host's lock, as the leader of
+    runs side by side does. `destroys`: False for work that only reads. `seen`: what the target held
+    when consent was given; read now if None. `before_signatures` is called before a step leaves our
+    file systems on the target. Raises TargetRefused with every reason, HostLacks when another run
+    uses this host.
     """
-    watched, unseen = destroys and is_watched(info), ""
+    watched, unseen = destroys and records_content(info), ""
     if watched and seen is None:
         try:
             seen = content.look(info)
@@ -121,7 +119,7 @@ def claimed(
 
 
 def _untouched(session: TargetSession, before: Counters) -> bool:
-    """Whether nothing was written to a target; a drive that is gone was touched by others."""
+    """Tell whether nothing was written to a target; also for a drive that is gone."""
     if isinstance(session, ClaimedSession) and session.wrote_past_the_kernel:
         return False
     try:

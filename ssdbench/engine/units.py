@@ -1,7 +1,7 @@
-"""The only loop over the units of a stage.
+"""Run the units of a stage: the only loop over them.
 
-Here, once for every kind of stage: which units a resumed run takes from the journal, when the run
-must end, what progress says, the time and bytes that a stage took, and the findings that it was cut
+For every kind of stage it decides which units a resumed run takes from the journal and when the run
+must end, reports progress, counts time and bytes, and adds the findings that the stage was cut
 short, that requests failed, and that units were measured again.
 """
 
@@ -35,9 +35,9 @@ from ssdbench.model.rundirectory import STAGE_RESULT, UNIT_RECORD
 
 
 def run(stage: Stage[W, U, R], context: Context) -> StageResult:
-    """Measure every unit that is not finished, conclude, and store the result if it is complete.
+    """Measure every unfinished unit, conclude, and store the result if it is complete.
 
-    Errors of drive and host are kept in `context.failures`: the result is partial then.
+    Errors of drive and host are kept in `context.failures`; the result is partial then.
     """
     began_at, began = utc_now(), time.monotonic()
     loop = _Loop(stage, context)
@@ -67,7 +67,7 @@ def run(stage: Stage[W, U, R], context: Context) -> StageResult:
 
 @dataclass(slots=True)
 class _Loop(Generic[W, U, R]):
-    """The units of one stage at work."""
+    """Measure the units of one stage."""
 
     stage: Stage[W, U, R]
     context: Context
@@ -80,7 +80,7 @@ class _Loop(Generic[W, U, R]):
         self._finished = self._standing(frozenset(self.context.journal.done()))
 
     def spent_before(self) -> Meter:
-        """What the run had used up when the units that still stand were begun, before any crash."""
+        """Return what the run had used up when the units that still count were begun."""
         before = replace(self.context.meter)
         if self._finished:
             own = (r for r in self.context.journal.journal.records if r.stage == self.stage.name)
@@ -121,7 +121,7 @@ class _Loop(Generic[W, U, R]):
             context.reporter.doing(unit.doing, partial(_share, unit))
             context.journal.begun(unit.name, **unit.noted, **{BUILDS: True} if unit.builds else {})
             try:
-                with context.door.shut_while(self._counts):
+                with context.host_lock.held_while(self._counts):
                     record = self.stage.measure(context, unit)
             except SsdbenchError as error:
                 return Ended(context.failed(error))
@@ -139,7 +139,7 @@ class _Loop(Generic[W, U, R]):
 
     @property
     def _counts(self) -> bool:
-        """Whether what the units do is measured; a fill or a warm-up only prepares."""
+        """Tell whether the units are measurements; a fill or a warm-up only prepares."""
         return KINDS[self.stage.kind].about is not About.PREPARATION
 
     def _stored(self, unit: Unit[W]) -> U:
@@ -149,7 +149,7 @@ class _Loop(Generic[W, U, R]):
         )
 
     def _standing(self, finished: frozenset[str]) -> frozenset[str]:
-        """The finished units that still count; that others are measured again is a finding."""
+        """Return the finished units that still count; measuring others again is a finding."""
         match self.stage.units_last:
             case Lasting.RESULTS:
                 return finished
@@ -162,7 +162,7 @@ class _Loop(Generic[W, U, R]):
         return standing
 
     def _lose(self, count: int, *, all_of_it: bool = True) -> None:
-        """Finished units count no more, in this process and, where it is all, in any later one."""
+        """Stop counting finished units; all of them also for later resumes."""
         if all_of_it:
             self._finished = frozenset()
             self.context.journal.lost()
@@ -177,7 +177,7 @@ class _Loop(Generic[W, U, R]):
 
 
 def own_findings(done: Sequence[U], ended: Ended[U]) -> tuple[Finding, ...]:
-    """What was found in each unit, the one at work included."""
+    """Return the findings of each unit, the partial one included."""
     records = [*done, *([ended.partial] if ended.partial is not None else [])]
     return tuple(finding for record in records for finding in record.findings)
 

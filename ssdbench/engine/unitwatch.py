@@ -1,4 +1,4 @@
-"""Watch host and drive during one start of the generator: other work, temperature, throttling."""
+"""Watch host and drive during one run of fio: other work, temperature, throttling."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -20,9 +20,9 @@ HEADER = "t_s,temperature_c,warning_c,phase\n"
 
 
 class HeatWatch:
-    """Reads the temperature now and then; a drive without a sensor is never asked again.
+    """Read the temperature every 10 s; a drive without a sensor is asked only once.
 
-    A sensor that holds up I/O is read before and after only.
+    A sensor that delays I/O is read only before and after.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class HeatWatch:
             self._ask(t_s, "measure")
 
     def write(self, path: Path) -> None:
-        """Store the series; nothing for a drive without a sensor."""
+        """Store the series as CSV; nothing for a drive without a sensor."""
         if not self._rows:
             return
         lines = [
@@ -55,7 +55,7 @@ class HeatWatch:
         write_atomic(path, HEADER + "".join(lines))
 
     def findings(self) -> list[Finding]:
-        """At most one: the drive was at or above its warning temperature while it was measured."""
+        """Return at most one finding: the drive reached its warning temperature while measured."""
         counted = [heat for _, heat, phase in self._rows if phase == "measure"]
         hot = [h for h in counted if h.alarm or (h.warning_c and h.temperature_c >= h.warning_c)]
         if not hot:
@@ -70,14 +70,14 @@ class HeatWatch:
 
 
 class ThrottleWatch:
-    """The drive's own counters of being too hot, before a repeat and after it, never within."""
+    """Read the drive's throttling counters before and after a repeat, never within."""
 
     def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
         self._read = read
         self._before = read()
 
     def findings(self) -> list[Finding]:
-        """At most one; to be asked for when the last request is done."""
+        """Read again and return at most one finding; call it after the last request."""
         after = self._read() if self._before else {}
         more = {
             name: after[name] - count
@@ -90,7 +90,7 @@ class ThrottleWatch:
 
 
 class UnitWatch:
-    """Looks at both while a unit is measured; only the phase that counts can disturb it."""
+    """Watch host and drive while a unit is measured; only its measured phase can be disturbed."""
 
     def __init__(self, context: Context) -> None:
         self._directory = context.directory()
@@ -101,12 +101,12 @@ class UnitWatch:
         self._throttled = ThrottleWatch(context.session.throttle_counters)
 
     def look(self, second: Second, phase: str) -> None:
-        """One second on."""
+        """Handle one second."""
         self._heat.look(second.t_s, phase)
         self._host.look(second.t_s, phase, second.foreign_ios)
 
     def end(self, t_s: float) -> None:
-        """Once more, after the last request."""
+        """Read once more, after the last request."""
         self._host.end(t_s)
         self._heat.end(t_s)
 
@@ -116,9 +116,9 @@ class UnitWatch:
         self._host.write(self._directory / HOST_SERIES)
 
     def findings(self) -> list[Finding]:
-        """What disturbed the unit, and whether the drive was too hot."""
+        """Return what disturbed the unit, and whether the drive was too hot."""
         return [*self._host.findings(), *self._heat.findings(), *self._throttled.findings()]
 
     def host_during(self) -> HostDuring | None:
-        """The host in the phase that counts; None for a simulated drive."""
+        """Summarize the host in the measured phase; None for a simulated drive."""
         return self._host.during()

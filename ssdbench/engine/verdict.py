@@ -1,9 +1,8 @@
-"""From findings to one word; pure.
+"""Turn findings into a verdict; pure.
 
-A run is valid if every point that its plan uses is; one without points, if it searched for a rate
-within a limit of latency and found it, or measured a load, and nothing speaks against it. A
-preparation that failed (not steady, fill unproven) is carried by every point that was measured
-after it, so it needs no rule of its own.
+A run is valid if every point that its plan uses is valid. A run without points is valid if it found
+a rate within a latency limit, or measured a load, and nothing speaks against it. A failed
+preparation (not steady, fill unproven) invalidates every point after it, so it needs no rule here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ NO_PLAN = CapacityPlan()
 
 
 def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
-    """What earlier stages did to every point measured after them."""
+    """Return the findings of earlier preparations that invalidate every later point."""
     return tuple(
         finding
         for result in results
@@ -34,7 +33,7 @@ def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
 
 
 def answer_verdict(target: TargetInfo, findings: Iterable[Finding], *, complete: bool) -> Verdict:
-    """The word over the answer of one stage that is no point."""
+    """Return the verdict of one stage that has no points."""
     if not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
     spoilt = any(finding.severity is Severity.INVALIDATES for finding in findings)
@@ -47,7 +46,7 @@ def run_verdict(
     findings: Sequence[Finding],
     plan: CapacityPlan = NO_PLAN,
 ) -> Verdict:
-    """The word over a whole run: that of the points that its plan uses, of all without a plan."""
+    """Return the verdict of a run, from the points that its plan uses, or all without a plan."""
     points = [point for stage in stages for point in stage.points]
     rated = [
         stage for stage in stages if isinstance(stage.found, RateFound | LoadFound | ReplayFound)
@@ -67,7 +66,7 @@ def run_verdict(
 
 
 def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
-    """All but what prepared the drive for experiments, after the last number to plan on."""
+    """Return all stages except preparations that follow the last number to plan on."""
     numbers = [
         n
         for n, stage in enumerate(stages)
@@ -78,12 +77,12 @@ def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
 
 
 def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[PointResult]:
-    """The points that the verdict stands on."""
+    """Return the points that the verdict depends on."""
     return used(points, plan) if named(plan) else list(points)
 
 
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
-    """What the plan leaves open: points that it does not use, or none that it could use."""
+    """Report points that the plan does not use, or that it could use none."""
     points = [point for stage in stages for point in stage.points]
     rated = any(isinstance(stage.found, RateFound | LoadFound | ReplayFound) for stage in stages)
     if not (points or rated) or not named(plan):
@@ -98,7 +97,7 @@ def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Findi
 
 
 def about_target(target: TargetInfo) -> tuple[Finding, ...]:
-    """What kind of target it is, where that limits what its numbers are good for."""
+    """Report where the kind of target limits the use of its numbers."""
     if target.simulated:
         return (Simulated(target.name).finding(),)
     lacks, taken = target.facts.get(LACKS), TAKEN in target.facts

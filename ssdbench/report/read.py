@@ -80,7 +80,7 @@ class StoredRun:
         except UsageError as error:  # of an older schema
             raise UsageError(f"{path}: {error.message}", hint=error.hint) from error
         if holds_huge_number(text):
-            raise _unread(path, "it has a number beyond all measure")
+            raise _unread(path, "it has a number that is too large")
         for where, told in _nonsense(result):
             raise _unread(path, f"{where}: {told}")
         return cls(directory, result)

@@ -16,7 +16,12 @@ from ssdbench.engine.journal import stored_records
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.preflight import require_engines, require_zones
-from ssdbench.engine.resumeconsent import Agreement, AsLeft, as_left, consent_to_go_on
+from ssdbench.engine.resumeconsent import (
+    ConsentRecords,
+    ContentCheck,
+    check_content,
+    consent_to_go_on,
+)
 from ssdbench.engine.runner import Order, Runner, World, check_limits, require_same
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import Limits
@@ -81,7 +86,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     )
     store = RunStore(output)
     # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
-    agreement = Agreement()
+    agreement = ConsentRecords()
     claim = _claimed(
         kept, info, store, wishes, asked_for.profile, agreement, destroys=destroys(plans)
     )
@@ -176,11 +181,11 @@ def resume(
     wishes = planned_host(host_wishes(profile, info), info)
     chosen = stages(profile, info)
     plans = [stage.plan(info, order.hint) for stage in chosen]
-    agreement, left, allowed = Agreement(), AsLeft(), kept
+    agreement, left, allowed = ConsentRecords(), ContentCheck(), kept
     if destroys(plans):
         records = stored_records(run_path / JOURNAL)
         ours = signatures_are_ours(records)
-        left = as_left(info, _key(kept), records, ours=ours)
+        left = check_content(info, _key(kept), records, ours=ours)
         consent = consent_to_go_on(
             kept,
             info,
@@ -223,7 +228,7 @@ def _claimed(
     store: RunStore,
     wishes: HostPlan,
     profile: Profile,
-    agreement: Agreement,
+    agreement: ConsentRecords,
     *,
     destroys: bool,
     seen: Look | None = None,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.claimedsession import ClaimedSession
-from ssdbench.generator.fio.sections import Together
+from ssdbench.generator.fio.sections import Sections
 from ssdbench.host.command import Process, run
 from ssdbench.model.found import Comparison
 from ssdbench.model.kind import StageKind
@@ -63,14 +63,14 @@ def test_fio_holds_the_claim_while_a_variant_is_measured(tmp_path: Path) -> None
     with attached_loop(tmp_path / "disk.img", size_bytes=64 * MIB) as loop:
         info = inspect(str(loop.node))
         held: list[str] = []
-        work = Together(({"rw": "randread", "bs": 4096, "time_based": 1, "runtime": 1},), 60.0)
+        work = Sections(({"rw": "randread", "bs": 4096, "time_based": 1, "runtime": 1},), 60.0)
 
         with Claim(info) as claim:
 
             def look(process: Process) -> None:
                 held.append(str(Path(f"/proc/{process.pid}/fd/{claim.fd}").readlink()))
 
-            done = ClaimedSession(info, claim).together(
+            done = ClaimedSession(info, claim).run_sections(
                 work, artifacts=tmp_path / "fio", cpus=(), below=None, meanwhile=look
             )
 

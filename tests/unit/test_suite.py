@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from ssdbench.engine.preflight import WaysIn
+from ssdbench.engine.preflight import EngineSupport
 from ssdbench.engine.stage import AnyStage, Limits, RateHint
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.model.finding import Code
@@ -210,8 +210,8 @@ def test_a_plan_names_an_engine_that_this_host_lacks(
 ) -> None:
     file = tmp_path / "f"
     file.write_bytes(bytes(1 << 20))
-    here = WaysIn(frozenset({"io_uring"}), refused="io_uring is disabled here")
-    monkeypatch.setattr("ssdbench.engine.preflight.ways_in", lambda _: here)
+    here = EngineSupport(frozenset({"io_uring"}), refused="io_uring is disabled here")
+    monkeypatch.setattr("ssdbench.engine.preflight.engine_support", lambda _: here)
 
     with pytest.raises(HostLacks, match="`engine: io_uring` cannot be used: io_uring is disabled"):
         plan(asked(f"target: {file}\nmeasure: [{{sweep: {{engine: io_uring}}}}]\n"))

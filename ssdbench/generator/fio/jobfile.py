@@ -96,7 +96,7 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
         yield from _lines({**wall, "read_iolog": filename(path), **seed, **own, **kept})
 
 
-def together(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
+def sections_jobfile(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
     """A job file of sections that run at the same time and are reported as one.
 
     Their options are fio's own; those of a section override `options`, which are for all.

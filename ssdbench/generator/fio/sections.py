@@ -18,7 +18,7 @@ from ssdbench.host.command import Process
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Sections:
     """Sections that start at the same time and are reported as one.
 
     They end after `runtime_s`, or when each has done its part; `total_bytes` is what they have
@@ -34,9 +34,9 @@ class Together:
     groups: int = 1  # in which fio reports them
 
 
-def run_together(
+def run_fio_sections(
     way: Way,
-    work: Together,
+    work: Sections,
     *,
     artifacts: Path,
     cpus: Collection[int] = (),
@@ -50,7 +50,9 @@ def run_together(
     """
     way.check()
     options = {**way.options(), **work.options, **placed}
-    process = spawned(way, jobfile.together(work.sections, options=options), artifacts, cpus=cpus)
+    process = spawned(
+        way, jobfile.sections_jobfile(work.sections, options=options), artifacts, cpus=cpus
+    )
     began = time.monotonic()
     try:
         meanwhile(process)

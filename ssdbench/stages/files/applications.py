@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Self
 
-from ssdbench.engine.fiorun import MustEndError, Vigil
+from ssdbench.engine.fiorun import ProgramWatch, RunMustEnd
 from ssdbench.engine.hostactivity import HostWatch
 from ssdbench.engine.hostsettings import applied
 from ssdbench.engine.stage import Context, RateHint, StagePlan
@@ -118,7 +118,7 @@ class ApplicationTrial(FileTrial):
         else:
             try:
                 cell = self._by_itself(context, turn, program, work)
-            except MustEndError as why:
+            except RunMustEnd as why:
                 context.unit.cut_short = str(why)
                 return None
         rmtree(work)
@@ -223,7 +223,7 @@ def _ended(
 
     Raises CommandFailed with its last words, MustEndError.
     """
-    directory, vigil = context.directory(), Vigil(context)
+    directory, vigil = context.directory(), ProgramWatch(context)
     write_whole(directory / "command", " ".join(argv).encode() + b"\n")
     began = time.monotonic()
     out, err = directory / "stdout", directory / "stderr"

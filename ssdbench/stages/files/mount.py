@@ -12,13 +12,13 @@ from math import gcd
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from ssdbench.engine.fiorun import together
+from ssdbench.engine.fiorun import run_sections
 from ssdbench.engine.hostsettings import applied
 from ssdbench.engine.journal import StageJournal
 from ssdbench.engine.stage import Context, derived_seed
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.generator.fio.sections import Together
+from ssdbench.generator.fio.sections import Sections
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.host.sysfs import node_of
 from ssdbench.stages.host.trial import lease
@@ -135,10 +135,10 @@ def lay(
     }
     total_bytes = None if size_bytes is None else files * size_bytes
     section: Options = {"rw": "write", "end_fsync": 1, "numjobs": files}
-    work = Together(
+    work = Sections(
         (section,), LONGEST_LAY_S, everywhere, total_bytes=total_bytes, name="its files"
     )
-    return together(context, work) is not None
+    return run_sections(context, work) is not None
 
 
 def _setting(context: Context, place: Place) -> Setting:

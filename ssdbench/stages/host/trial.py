@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from statistics import median
 
-from ssdbench.engine.fiorun import together
+from ssdbench.engine.fiorun import run_sections
 from ssdbench.engine.hostactivity import HostWatch, TrialHost
 from ssdbench.engine.hostsettings import applied
 from ssdbench.engine.stage import (
@@ -31,7 +31,7 @@ from ssdbench.engine.stage import (
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import JobOutcome
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.generator.fio.sections import Together
+from ssdbench.generator.fio.sections import Sections
 from ssdbench.host.counters import disk_counters
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model.base import Model
@@ -334,7 +334,7 @@ class Experiment(PlainStage, ABC):
         with disk_counters(context.target.major_minor) as disk:
             load = LoadWatch(disk, context.activity, RAMP_S, self.window_s, self.probe)
             watch = HostWatch(simulated=False, read=context.activity)
-            outcome = together(context, work, cpus=turn.variant.cpus, look=load)
+            outcome = run_sections(context, work, cpus=turn.variant.cpus, look=load)
             disturbed = "; ".join(finding.message for finding in watch.findings())
         if outcome is None:
             return None
@@ -378,7 +378,7 @@ class Trial(Experiment):
         )
 
 
-def window(sections: Sequence[Options], options: Options, *, window_s: int, seed: int) -> Together:
+def window(sections: Sequence[Options], options: Options, *, window_s: int, seed: int) -> Sections:
     """Sections that all work for a time, after a ramp that is not counted."""
     shared: Options = {
         "randseed": seed % (1 << 31) + 1,
@@ -389,7 +389,7 @@ def window(sections: Sequence[Options], options: Options, *, window_s: int, seed
         "runtime": f"{window_s}s",
         **options,
     }
-    return Together(
+    return Sections(
         sections, window_s + RAMP_S + GRACE_S, shared, runtime_s=window_s, name="the start"
     )
 

@@ -13,7 +13,7 @@ from ssdbench.cli.main import run
 from ssdbench.engine import resumeconsent
 from ssdbench.engine.journal import Journal, Kind
 from ssdbench.engine.manifest import Manifest, manifest
-from ssdbench.engine.resumeconsent import Agreement
+from ssdbench.engine.resumeconsent import ConsentRecords
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.model.result import Budget
@@ -201,7 +201,7 @@ def test_root_goes_on_with_a_run_of_its_own_record_only_whatever_is_typed(
     assert sorted(path.name for path in directory.iterdir()) == before
 
     kept = Manifest.model_validate_json((directory / "manifest.json").read_bytes())
-    Agreement().note(kept)
+    ConsentRecords().note(kept)
     assert gone_on_with(directory, monkeypatch)[1] == [OURS]
 
 

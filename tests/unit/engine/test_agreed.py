@@ -7,7 +7,7 @@ import pytest
 
 from ssdbench.engine import resumeconsent
 from ssdbench.engine.manifest import Manifest, manifest
-from ssdbench.engine.resumeconsent import Agreement, AsLeft, consent_to_go_on
+from ssdbench.engine.resumeconsent import ConsentRecords, ContentCheck, consent_to_go_on
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host.files import make_private_directory
@@ -43,16 +43,16 @@ def kept() -> Manifest:
     )
 
 
-def gone_on(kept: Manifest, agreement: Agreement, given: Consent = NOTHING) -> Consent:
+def gone_on(kept: Manifest, agreement: ConsentRecords, given: Consent = NOTHING) -> Consent:
     """As `resume` does, of a manifest that was stored; the journal says that all is ours."""
     stored = Manifest.model_validate_json(kept.model_dump_json())
     return consent_to_go_on(stored, DRIVE, given, agreement, ours=True)
 
 
 def test_a_recorded_run_goes_on_as_it_was_agreed_to(kept: Manifest, tmp_path: Path) -> None:
-    Agreement(tmp_path / "runs").note(kept)
+    ConsentRecords(tmp_path / "runs").note(kept)
 
-    consent = gone_on(kept, Agreement(tmp_path / "runs"))
+    consent = gone_on(kept, ConsentRecords(tmp_path / "runs"))
 
     assert consent == Consent(identity=DRIVE.id, shared=True, data=True)
 
@@ -70,23 +70,23 @@ def test_a_recorded_run_goes_on_as_it_was_agreed_to(kept: Manifest, tmp_path: Pa
 def test_a_manifest_that_was_changed_is_another_one(
     kept: Manifest, tmp_path: Path, change: dict[str, object]
 ) -> None:
-    Agreement(tmp_path / "runs").note(kept)
+    ConsentRecords(tmp_path / "runs").note(kept)
 
     with pytest.raises(TargetRefused, match="no record that root agreed") as refusal:
-        gone_on(kept.model_copy(update=change), Agreement(tmp_path / "runs"))
+        gone_on(kept.model_copy(update=change), ConsentRecords(tmp_path / "runs"))
 
     assert refusal.value.options == ("--destroy", DRIVE.id)
 
 
 def test_signatures_are_our_own_when_the_record_says_so(kept: Manifest, tmp_path: Path) -> None:
-    agreement = Agreement(tmp_path / "runs")
+    agreement = ConsentRecords(tmp_path / "runs")
     agreement.note(kept)
-    before = gone_on(kept, Agreement(tmp_path / "runs"))
+    before = gone_on(kept, ConsentRecords(tmp_path / "runs"))
 
     agreement.note_signatures()
 
     assert not before.overwrite
-    assert gone_on(kept, Agreement(tmp_path / "runs")).overwrite
+    assert gone_on(kept, ConsentRecords(tmp_path / "runs")).overwrite
 
 
 def test_what_is_typed_counts_without_a_record_and_nothing_of_the_manifest_does(
@@ -94,16 +94,16 @@ def test_what_is_typed_counts_without_a_record_and_nothing_of_the_manifest_does(
 ) -> None:
     typed = Consent(identity=DRIVE.id)
 
-    assert gone_on(kept, Agreement(tmp_path / "runs"), typed) == typed
+    assert gone_on(kept, ConsentRecords(tmp_path / "runs"), typed) == typed
 
 
 def test_a_record_that_others_can_write_is_refused(kept: Manifest, tmp_path: Path) -> None:
-    Agreement(tmp_path / "runs").note(kept)
+    ConsentRecords(tmp_path / "runs").note(kept)
     (record,) = (tmp_path / "runs").glob("*.json")
     record.chmod(0o666)
 
     with pytest.raises(HostLacks, match="other users can write"):
-        gone_on(kept, Agreement(tmp_path / "runs"))
+        gone_on(kept, ConsentRecords(tmp_path / "runs"))
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0, 0o755), (0o002, 0o755), (0o077, 0o700)])
@@ -122,22 +122,22 @@ def test_directories_of_records_are_private_whatever_the_umask(
 
 # --- what came since ------------------------------------------------------------------------------
 
-CAME = AsLeft(against=(Objection("what it holds changed since", DATA),))
-MADE = AsLeft(against=(Objection("the signature of ext4 came since", OVERWRITE),))
+CAME = ContentCheck(against=(Objection("what it holds changed since", DATA),))
+MADE = ContentCheck(against=(Objection("the signature of ext4 came since", OVERWRITE),))
 
 
 @pytest.fixture
-def allowed(kept: Manifest, tmp_path: Path) -> tuple[Manifest, Agreement]:
+def allowed(kept: Manifest, tmp_path: Path) -> tuple[Manifest, ConsentRecords]:
     """A run whose first call allowed all that was there then."""
     all_of_it = Consent(identity=DRIVE.id, shared=True, overwrite=True, data=True)
     manifest = kept.model_copy(update={"consent": all_of_it})
-    Agreement(tmp_path / "runs").note(manifest)
-    return manifest, Agreement(tmp_path / "runs")
+    ConsentRecords(tmp_path / "runs").note(manifest)
+    return manifest, ConsentRecords(tmp_path / "runs")
 
 
 @pytest.mark.parametrize("left", [CAME, MADE], ids=["data", "signature"])
 def test_what_came_since_is_not_covered_by_what_the_first_call_allowed(
-    allowed: tuple[Manifest, Agreement], left: AsLeft
+    allowed: tuple[Manifest, ConsentRecords], left: ContentCheck
 ) -> None:
     manifest, agreement = allowed
 
@@ -148,7 +148,7 @@ def test_what_came_since_is_not_covered_by_what_the_first_call_allowed(
 
 
 def test_what_came_since_is_covered_by_what_this_call_says_and_by_no_more(
-    allowed: tuple[Manifest, Agreement],
+    allowed: tuple[Manifest, ConsentRecords],
 ) -> None:
     manifest, agreement = allowed
 
@@ -158,7 +158,7 @@ def test_what_came_since_is_covered_by_what_this_call_says_and_by_no_more(
 
 
 def test_a_command_that_is_called_again_and_again_names_the_one_that_would_erase_it(
-    allowed: tuple[Manifest, Agreement],
+    allowed: tuple[Manifest, ConsentRecords],
 ) -> None:
     manifest, agreement = allowed
     same = Consent(identity=DRIVE.id, overwrite=True, data=True)
@@ -180,8 +180,10 @@ def test_a_drive_that_is_known_by_its_place_goes_on_with_what_the_run_left_there
     manifest = kept.model_copy(
         update={"target": before, "consent": Consent(identity=before.consent_id)}
     )
-    Agreement(tmp_path / "runs").note(manifest)
+    ConsentRecords(tmp_path / "runs").note(manifest)
 
-    consent = consent_to_go_on(manifest, now, NOTHING, Agreement(tmp_path / "runs"), ours=False)
+    consent = consent_to_go_on(
+        manifest, now, NOTHING, ConsentRecords(tmp_path / "runs"), ours=False
+    )
 
     assert consent.identity == now.consent_id == f"{DRIVE.id}+content.bbb"

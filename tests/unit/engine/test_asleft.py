@@ -8,7 +8,7 @@ import pytest
 
 from ssdbench.engine import resumeconsent
 from ssdbench.engine.journal import Kind, Record
-from ssdbench.engine.resumeconsent import AsLeft, as_left
+from ssdbench.engine.resumeconsent import ContentCheck, check_content
 from ssdbench.engine.session import KERNEL, Counters
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import content
@@ -49,8 +49,10 @@ def put(info: TargetInfo, place: int, data: bytes) -> None:
         file.write(data)
 
 
-def asked(info: TargetInfo, records: tuple[Record, ...] = (), *, ours: bool = False) -> AsLeft:
-    return as_left(info, RUN, records, ours=ours)
+def asked(
+    info: TargetInfo, records: tuple[Record, ...] = (), *, ours: bool = False
+) -> ContentCheck:
+    return check_content(info, RUN, records, ours=ours)
 
 
 def test_what_a_run_left_is_its_own(tmp_path: Path) -> None:
@@ -145,4 +147,4 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_simulated_drive_holds_nobodys_data(tmp_path: Path) -> None:
-    assert asked(target(tmp_path, TargetKind.SIMULATED)) == AsLeft()
+    assert asked(target(tmp_path, TargetKind.SIMULATED)) == ContentCheck()

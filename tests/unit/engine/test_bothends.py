@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.changes import host_changes, link_errors, written_between
+from ssdbench.engine.changes import flash_written_between, host_changes, link_errors
 from ssdbench.engine.drivelogs import learned_step
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import FlashWritten
@@ -27,14 +27,14 @@ def later(host_bytes: int, media_bytes: int, step: int | None = 1) -> FlashWritt
 
 
 def test_the_amplification_of_a_run_is_that_of_its_own_bytes() -> None:
-    found = written_between(BEFORE, later(200 * 10**9, 500 * 10**9))
+    found = flash_written_between(BEFORE, later(200 * 10**9, 500 * 10**9))
 
     assert found is not None
     assert (found.host_bytes, found.amplification) == (200 * 10**9, 2.5)
 
 
 def test_an_interval_allows_for_a_step_of_the_counter() -> None:
-    found = written_between(BEFORE, later(4 * 10**12, 100 * 95 * GIB, 95 * GIB))
+    found = flash_written_between(BEFORE, later(4 * 10**12, 100 * 95 * GIB, 95 * GIB))
 
     assert found is not None
     least, most = found.amplification_range
@@ -68,7 +68,7 @@ def test_the_step_is_learned_from_what_was_read(values: list[int], step: int | N
     ],
 )
 def test_what_the_logs_do_not_show_is_not_told(before: object, after: FlashWritten | None) -> None:
-    assert written_between(before, after) is None
+    assert flash_written_between(before, after) is None
 
 
 def test_load_and_error_counters_are_no_change_of_the_host() -> None:
@@ -121,7 +121,7 @@ def test_a_setting_that_others_changed_is_named_with_both_values() -> None:
 
     assert host_changes(before, after) == (
         "drive: scheduler: [none] bfq, now none [bfq]",
-        "drive: APST: 0, now not told",
+        "drive: APST: 0, now unknown",
     )
 
 

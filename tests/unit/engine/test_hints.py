@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine import events
-from ssdbench.engine.estimates import ANY, ends_after, learned, rate_hint
+from ssdbench.engine.estimates import ANY_DRIVE, ends_after, hint_from_results, rate_hint
 from ssdbench.engine.events import Progress
 from ssdbench.engine.stage import StagePlan
 from ssdbench.model.found import FillDone, WarmUp
@@ -32,15 +32,15 @@ def a_plan(least_s: float) -> StagePlan:
 
 def test_rates_are_learned_from_the_fills_and_then_from_the_warm_up() -> None:
     fill = FillDone(ordered_bytes_per_s=1e8, random_bytes_per_s=4096e3, random_block_bytes=4096)
-    by_fill = learned(ANY, [fill])
+    by_fill = hint_from_results(ANY_DRIVE, [fill])
     verdict = SteadyVerdict(steady=True, rule="pss", mean=4096 * 500.0, checked_s=1, volume_fills=2)
-    by_both = learned(ANY, [fill, WarmUp(workload=RANDOM, verdict=verdict)])
+    by_both = hint_from_results(ANY_DRIVE, [fill, WarmUp(workload=RANDOM, verdict=verdict)])
 
     assert by_fill == replace(
-        ANY, sequential_bytes_per_s=(8e7, 1.25e8), random_write_iops=(800, 1250)
+        ANY_DRIVE, sequential_bytes_per_s=(8e7, 1.25e8), random_write_iops=(800, 1250)
     )
     assert by_both.random_write_iops == (400, 625)
-    assert learned(ANY, []) == ANY
+    assert hint_from_results(ANY_DRIVE, []) == ANY_DRIVE
 
 
 def test_each_stage_of_the_demo_took_and_wrote_what_was_planned_and_as_was_learned(
@@ -51,7 +51,7 @@ def test_each_stage_of_the_demo_took_and_wrote_what_was_planned_and_as_was_learn
     profile = load_profile(ran.profile_text, "demo")
 
     for stage, took in zip(stages(profile, ran.target), ran.stages, strict=True):
-        seen = learned(hint, [one.found for one in ran.stages if one.name < took.name])
+        seen = hint_from_results(hint, [one.found for one in ran.stages if one.name < took.name])
         for known in (hint, seen):
             planned = stage.plan(ran.target, known)
             for took_it, (least, most) in (

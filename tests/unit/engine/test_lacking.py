@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ssdbench.engine.preflight import WaysIn, lacking, require_engines, require_zones
+from ssdbench.engine.preflight import EngineSupport, engine_lack, require_engines, require_zones
 from ssdbench.errors import HostLacks
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import load_profile
@@ -14,7 +14,7 @@ from ssdbench.model.workload import IoEngine
 from ssdbench.units import KIB
 from tests.support.builders import a_target
 
-ALL = WaysIn(frozenset({"io_uring", "io_uring_cmd"}), most_command_bytes=512 * KIB)
+ALL = EngineSupport(frozenset({"io_uring", "io_uring_cmd"}), most_command_bytes=512 * KIB)
 FIXED, POLLED, PAST = IoEngine.IO_URING_FIXED, IoEngine.IO_URING_POLLED, IoEngine.IO_URING_CMD
 
 
@@ -34,10 +34,10 @@ def a_namespace(**changes: object) -> TargetInfo:
         (PAST, replace(ALL, most_command_bytes=64 * KIB), "64 KiB with one command at most"),
     ],
 )
-def test_what_is_lacking_is_a_sentence(engine: IoEngine, here: WaysIn, said: str) -> None:
-    assert lacking(engine, a_namespace(), ALL, block_bytes=128 * KIB) == ""
-    assert said in lacking(engine, a_namespace(), here, block_bytes=128 * KIB)
-    assert lacking(IoEngine.LIBAIO, a_namespace(), here) == ""
+def test_what_is_lacking_is_a_sentence(engine: IoEngine, here: EngineSupport, said: str) -> None:
+    assert engine_lack(engine, a_namespace(), ALL, block_bytes=128 * KIB) == ""
+    assert said in engine_lack(engine, a_namespace(), here, block_bytes=128 * KIB)
+    assert engine_lack(IoEngine.LIBAIO, a_namespace(), here) == ""
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_targets_that_an_engine_cannot_reach_are_refused_by_name(
 def test_a_drive_in_zones_is_told_of_as_its_profile_is_refused() -> None:
     zoned = a_namespace(zone_bytes=1 << 20)
 
-    assert lacking(IoEngine.LIBAIO, zoned, ALL) == ""
+    assert engine_lack(IoEngine.LIBAIO, zoned, ALL) == ""
     for engine in (IoEngine.IO_URING, FIXED, POLLED, PAST):
         profile = load_profile(f"measure: [{{sweep: {{read: 100, engine: {engine}}}}}]\n", "p")
         refused = dict(misfits(profile, zoned))["measure", 0, "sweep", "engine", 0]
 
-        assert lacking(engine, zoned, ALL) == refused
+        assert engine_lack(engine, zoned, ALL) == refused
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_drive_that_is_refused_for_its_zones_is_no_drive_that_an_engine_can_be
     refused = a_namespace(facts={"zones": told})
 
     for engine in (IoEngine.IO_URING, FIXED, POLLED, PAST):
-        said = lacking(engine, refused, ALL)
+        said = engine_lack(engine, refused, ALL)
 
         assert said == "/dev/nvme0n1 is refused with any engine, for its zones"
 
@@ -111,7 +111,7 @@ def test_an_engine_is_looked_at_on_the_drive_as_its_format_will_make_it(
     text = "measure: [{sweep: {read: 100, engine: io_uring_cmd}}]\n"
     text += "purge: format\nlba_format: 4KiB\n"
     profile = load_profile(text, "p")
-    monkeypatch.setattr("ssdbench.engine.preflight.ways_in", lambda _: ALL)
+    monkeypatch.setattr("ssdbench.engine.preflight.engine_support", lambda _: ALL)
 
     assert not misfits(profile, drive)
     require_engines(profile, drive)

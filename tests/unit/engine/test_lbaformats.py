@@ -24,11 +24,11 @@ def now(monkeypatch: pytest.MonkeyPatch) -> dict[str, LbaFormat]:
 
 
 def test_what_a_drive_had_first_is_what_it_had(tmp_path: Path, now: dict[str, LbaFormat]) -> None:
-    lbaformats.note("d", FIRST, directory=tmp_path)
-    lbaformats.note("d", SECOND, directory=tmp_path)
+    lbaformats.remember_format("d", FIRST, directory=tmp_path)
+    lbaformats.remember_format("d", SECOND, directory=tmp_path)
     now["d"] = THIRD
 
-    (changed,) = lbaformats.changed(directory=tmp_path)
+    (changed,) = lbaformats.changed_formats(directory=tmp_path)
 
     assert (changed.was, changed.now) == (FIRST, THIRD)
     assert "512+8 stays (it was 512+0)" in changed.sentence
@@ -38,20 +38,20 @@ def test_what_a_drive_had_first_is_what_it_had(tmp_path: Path, now: dict[str, Lb
 def test_a_drive_that_has_its_old_format_again_is_forgotten(
     tmp_path: Path, now: dict[str, LbaFormat]
 ) -> None:
-    lbaformats.note("d", FIRST, directory=tmp_path)
+    lbaformats.remember_format("d", FIRST, directory=tmp_path)
     now["d"] = FIRST
 
-    assert lbaformats.changed(directory=tmp_path) == []
+    assert lbaformats.changed_formats(directory=tmp_path) == []
     now["d"] = SECOND  # by somebody else, later
-    assert lbaformats.changed(directory=tmp_path) == []
+    assert lbaformats.changed_formats(directory=tmp_path) == []
 
 
 def test_a_drive_that_is_away_is_kept_for_later(tmp_path: Path, now: dict[str, LbaFormat]) -> None:
-    lbaformats.note("d", FIRST, directory=tmp_path)
+    lbaformats.remember_format("d", FIRST, directory=tmp_path)
 
-    assert lbaformats.changed(directory=tmp_path) == []
+    assert lbaformats.changed_formats(directory=tmp_path) == []
     now["d"] = SECOND
-    assert [changed.drive for changed in lbaformats.changed(directory=tmp_path)] == ["d"]
+    assert [changed.drive for changed in lbaformats.changed_formats(directory=tmp_path)] == ["d"]
 
 
 @pytest.mark.timeout(60)
@@ -59,18 +59,18 @@ def test_a_pipe_in_its_place_hangs_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / lbaformats.NAME)
 
     with pytest.raises(HostLacks, match="which LBA formats were changed is not known"):
-        lbaformats.changed(directory=tmp_path)
+        lbaformats.changed_formats(directory=tmp_path)
 
 
 def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / lbaformats.NAME).write_text("[")
 
     with pytest.raises(HostLacks, match="which LBA formats were changed is not known"):
-        lbaformats.changed(directory=tmp_path)
+        lbaformats.changed_formats(directory=tmp_path)
 
 
 def test_every_flipped_bit_is_a_sentence(tmp_path: Path, now: dict[str, LbaFormat]) -> None:
-    lbaformats.note("d", SECOND, directory=tmp_path)
+    lbaformats.remember_format("d", SECOND, directory=tmp_path)
     now["d"] = FIRST
     path = tmp_path / lbaformats.NAME
     data = path.read_bytes()
@@ -80,7 +80,7 @@ def test_every_flipped_bit_is_a_sentence(tmp_path: Path, now: dict[str, LbaForma
             path.write_bytes(data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :])
 
             with pytest.raises(HostLacks, match="which LBA formats were changed is not known"):
-                lbaformats.changed(directory=tmp_path)
+                lbaformats.changed_formats(directory=tmp_path)
 
 
 def test_a_file_of_an_older_version_is_read(tmp_path: Path, now: dict[str, LbaFormat]) -> None:
@@ -88,4 +88,4 @@ def test_a_file_of_an_older_version_is_read(tmp_path: Path, now: dict[str, LbaFo
     (tmp_path / lbaformats.NAME).write_text(json.dumps(old, indent=1) + "\n")
     now["d"] = FIRST
 
-    assert [changed.was for changed in lbaformats.changed(directory=tmp_path)] == [SECOND]
+    assert [changed.was for changed in lbaformats.changed_formats(directory=tmp_path)] == [SECOND]

@@ -1,6 +1,6 @@
 import pytest
 
-from ssdbench.engine.changes import FASTEST_BYTES_PER_S, UNSEEN_S, standing
+from ssdbench.engine.changes import FASTEST_BYTES_PER_S, UNSEEN_S, check_drive
 from ssdbench.engine.journal import Kind, Record
 from ssdbench.engine.session import KERNEL, SIMULATED, Counters
 
@@ -36,7 +36,7 @@ def test_only_our_own_writes_leave_a_fill_standing(
 ) -> None:
     now = Counters(written_bytes=written, epoch="boot a", source=KERNEL)
 
-    assert standing(records, now).stands is stands
+    assert check_drive(records, now).stands is stands
 
 
 @pytest.mark.parametrize("shown", [(50, 0, 0), (0, 1, 1), (0, 59, 59)], ids=["back", "slow", "on"])
@@ -52,7 +52,7 @@ def test_a_wall_clock_that_is_set_in_mid_run_does_not_change_what_we_can_have_wr
 
     for written, stands in ((15 * GB, True), (50 * GB, False)):
         now = Counters(written_bytes=written, epoch="boot a", source=KERNEL)
-        assert standing(records, now).stands is stands
+        assert check_drive(records, now).stands is stands
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_times_that_cannot_be_allow_no_more_than_the_fastest_drive_writes(
 
     for written, stands in ((most, True), (most + 512, False)):
         now = Counters(written_bytes=written, epoch="boot a", source=KERNEL)
-        assert standing(records, now).stands is stands
+        assert check_drive(records, now).stands is stands
 
 
 def a_log(n: int, kind: Kind, kernel: int, log: int | None, **data: object) -> Record:
@@ -127,7 +127,7 @@ def test_what_the_drive_counts_beyond_the_kernel_and_us_ends_the_standing(
 ) -> None:
     now = Counters(written_bytes=kernel, log_bytes=log, epoch="boot a", source=KERNEL)
 
-    found = standing(records, now)
+    found = check_drive(records, now)
 
     assert found.stands is stands
     assert ("health log" in found.reason) is not stands
@@ -136,14 +136,14 @@ def test_what_the_drive_counts_beyond_the_kernel_and_us_ends_the_standing(
 def test_a_restart_of_the_host_proves_nothing() -> None:
     now = Counters(written_bytes=10 * GB, epoch="boot b", source=KERNEL)
 
-    assert "restarted" in standing(AT_REST, now).reason
+    assert "restarted" in check_drive(AT_REST, now).reason
 
 
 def test_a_simulated_drive_at_work_may_have_moved_by_any_amount() -> None:
     now = Counters(written_bytes=5000 * GB, epoch="boot a", source=SIMULATED)
 
-    assert standing(AT_WORK, now).stands
-    assert not standing(AT_REST, now).stands
+    assert check_drive(AT_WORK, now).stands
+    assert not check_drive(AT_REST, now).stands
 
 
 # --- did somebody else write? ---------------------------------------------------------------------
@@ -180,7 +180,7 @@ LOGGED = [a_log(0, Kind.RUN, 0, 100 * GB), a_log(1, Kind.FINISHED, 10 * GB, 110 
 def test_counters_that_show_the_writes_of_others_are_told_from_none_at_all(
     records: list[Record], now: Counters, touched: bool
 ) -> None:
-    assert standing(records, now).touched is touched
+    assert check_drive(records, now).touched is touched
 
 
 def test_what_a_killed_run_had_still_written_is_not_somebody_elses_after_a_restart() -> None:
@@ -192,7 +192,7 @@ def test_what_a_killed_run_had_still_written_is_not_somebody_elses_after_a_resta
     ]
     most = 10 * GB + int(UNSEEN_S) * GB
 
-    found = [standing(at_work, again(0, log, "boot b")).touched for log in (most, most + 2 * GB)]
+    found = [check_drive(at_work, again(0, log, "boot b")).touched for log in (most, most + 2 * GB)]
 
     assert found == [False, True]
 
@@ -205,7 +205,7 @@ def test_time_between_a_kill_and_its_resume_does_not_make_the_drive_slow() -> No
         a_record(2, Kind.BEGUN, GB, second=59),
     ]
 
-    assert standing(records, again(6 * GB, None)).stands
+    assert check_drive(records, again(6 * GB, None)).stands
 
 
 @pytest.mark.parametrize(("discards", "touched"), [(0, True), (4096, False)])
@@ -219,4 +219,4 @@ def test_discards_at_a_kill_are_the_runs_own_where_it_discarded_before(
         )
     ]
 
-    assert standing(records, again(0, None, discarded=8192)).touched is touched
+    assert check_drive(records, again(0, None, discarded=8192)).touched is touched

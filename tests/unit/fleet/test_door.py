@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 import pytest
 
-from ssdbench.engine.fiorun import DOOR_AHEAD_S
+from ssdbench.engine.fiorun import LOCK_AHEAD_S
 from ssdbench.engine.hostlock import HostLock
 from ssdbench.errors import HostLacks
 from ssdbench.fleet import contract
@@ -43,9 +43,9 @@ def windows(directory: Path) -> Iterator[list[int]]:
     counted, begun, over = [0], Event(), Event()
 
     def run() -> None:
-        door = HostLock(directory)
+        lock = HostLock(directory)
         while not over.is_set():
-            with door.shut_while(True):
+            with lock.held_while(True):
                 tell(directory, "window")
                 begun.set()
                 over.wait(WINDOW_S)
@@ -81,9 +81,9 @@ def test_a_look_waits_for_the_end_of_a_window(
 def test_the_next_call_comes_in_before_the_last_look_has_let_go_of_the_door(tmp_path: Path) -> None:
     job = replace(JOB, runs=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
-    door = HostLock(tmp_path / "run")
-    door.shut()
-    door.open()
+    lock = HostLock(tmp_path / "run")
+    lock.take()
+    lock.release()
     contract.look(job, Here())
     with (tmp_path / "run" / ROOM).open() as held, pytest.raises(BlockingIOError):
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -91,18 +91,18 @@ def test_the_next_call_comes_in_before_the_last_look_has_let_go_of_the_door(tmp_
 
 @pytest.mark.timed
 def test_nobody_inside_keeps_a_run_waiting_for_long(tmp_path: Path) -> None:
-    door = HostLock(tmp_path)
-    assert door.shut()
-    door.open()
+    lock = HostLock(tmp_path)
+    assert lock.take()
+    lock.release()
     with (tmp_path / ROOM).open() as held, (tmp_path / GATE).open() as gate:
         fcntl.flock(held, fcntl.LOCK_SH)
         began = time.monotonic()
-        assert not door.shut(wait_s=0.2)
+        assert not lock.take(wait_s=0.2)
         assert time.monotonic() - began < 2
         with pytest.raises(BlockingIOError):  # but nobody else comes in any more
             fcntl.flock(gate, fcntl.LOCK_SH | fcntl.LOCK_NB)
         fcntl.flock(held, fcntl.LOCK_UN)
-        assert door.shut(wait_s=0.0)
+        assert lock.take(wait_s=0.0)
     modes = {(tmp_path / name).stat().st_mode & 0o777 for name in (GATE, ROOM)}
     assert modes == {0o600}
 
@@ -193,7 +193,7 @@ def test_the_door_of_a_whole_run_is_shut_whenever_a_window_counts(
     for repeat, seconds in zip(repeats, starts, strict=True):
         window = [is_open for t_s, is_open in seconds if t_s > repeat.measure_from_s]
         assert window and not any(window)
-        settling = [is_open for t_s, is_open in seconds if t_s < settles_s - DOOR_AHEAD_S]
+        settling = [is_open for t_s, is_open in seconds if t_s < settles_s - LOCK_AHEAD_S]
         assert all(settling)  # anybody may look
     with Lock(run.path / ROOM, HostLacks):  # it is open at the end
         pass

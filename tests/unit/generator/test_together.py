@@ -9,11 +9,11 @@ import pytest
 from ssdbench.errors import CommandFailed, DeviceError, DeviceLost
 from ssdbench.generator.fio.attachment import DirectoryAttachment
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.generator.fio.sections import Together, run_together
+from ssdbench.generator.fio.sections import Sections, run_fio_sections
 from ssdbench.host.command import Process
 from tests.support.fakefio import FakeFio, a_job, a_report
 
-TWO = Together(({"rw": "read"}, {"rw": "randwrite"}), 60.0, {"bs": 4096}, runtime_s=10.0)
+TWO = Sections(({"rw": "read"}, {"rw": "randwrite"}), 60.0, {"bs": 4096}, runtime_s=10.0)
 
 
 class Claimed:
@@ -48,7 +48,9 @@ def test_sections_are_reported_as_one_and_all_of_the_start_is_kept(
     fake_fio.will(report=a_report(a_job(read_ios=7, write_ios=10)))
     way = Claimed()
 
-    found = run_together(way, TWO, artifacts=tmp_path / "fio", placed={"numa_mem_policy": "local"})
+    found = run_fio_sections(
+        way, TWO, artifacts=tmp_path / "fio", placed={"numa_mem_policy": "local"}
+    )
 
     assert (found.read.ios, found.write.ios) == (7, 10)
     assert way.checks == 2  # before and after
@@ -69,7 +71,7 @@ def test_a_claim_is_open_in_fio_so_that_it_lasts_as_long_as_fio_writes(
     held.touch()
     claim = os.open(held, os.O_RDONLY)
 
-    run_together(Claimed(claim), TWO, artifacts=tmp_path / "fio", placed={})
+    run_fio_sections(Claimed(claim), TWO, artifacts=tmp_path / "fio", placed={})
     os.close(claim)
 
     assert str(held) in json.loads((tmp_path / "fio/held.json").read_text())
@@ -81,47 +83,47 @@ def test_no_request_at_all_is_an_error_and_no_rate_of_zero(
     fake_fio.will(report=a_report(a_job()))
 
     with pytest.raises(DeviceLost, match="did no I/O at all"):
-        run_together(Claimed(), TWO, artifacts=tmp_path / "fio", placed={})
+        run_fio_sections(Claimed(), TWO, artifacts=tmp_path / "fio", placed={})
 
 
 def test_short_requests_are_an_error(fake_fio: FakeFio, tmp_path: Path) -> None:
     fake_fio.will(report=a_report(a_job(read_ios=10, short_ios=5)))
 
     with pytest.raises(DeviceLost, match="moved fewer bytes than asked"):
-        run_together(Claimed(), TWO, artifacts=tmp_path / "fio", placed={})
+        run_fio_sections(Claimed(), TWO, artifacts=tmp_path / "fio", placed={})
 
 
 def test_an_end_before_its_time_is_an_error(fake_fio: FakeFio, tmp_path: Path) -> None:
     fake_fio.will(report=a_report(a_job(read_ios=10)))  # in 10 s
-    longer = Together(TWO.sections, 60.0, runtime_s=30.0)
+    longer = Sections(TWO.sections, 60.0, runtime_s=30.0)
 
     with pytest.raises(DeviceLost, match=r"after 10\.0 of 30 s"):
-        run_together(Claimed(), longer, artifacts=tmp_path / "fio", placed={})
+        run_fio_sections(Claimed(), longer, artifacts=tmp_path / "fio", placed={})
 
 
 def test_files_that_are_not_written_whole_are_an_error(fake_fio: FakeFio, tmp_path: Path) -> None:
     fake_fio.will(report=a_report(a_job(write_ios=10)))
-    lay = Together(({"rw": "write"},), 60.0, total_bytes=1 << 20)
+    lay = Sections(({"rw": "write"},), 60.0, total_bytes=1 << 20)
 
     with pytest.raises(DeviceLost, match="after 40960 of 1048576 bytes"):
-        run_together(Claimed(), lay, artifacts=tmp_path / "fio", placed={})
+        run_fio_sections(Claimed(), lay, artifacts=tmp_path / "fio", placed={})
 
 
 def test_a_status_speaks_against_a_good_report(fake_fio: FakeFio, tmp_path: Path) -> None:
     fake_fio.will(report=a_report(a_job(read_ios=10)), status=1)
 
     with pytest.raises(CommandFailed):
-        run_together(Claimed(), TWO, artifacts=tmp_path / "fio", placed={})
+        run_fio_sections(Claimed(), TWO, artifacts=tmp_path / "fio", placed={})
 
 
 def test_a_fio_that_does_not_end_is_killed_with_a_sentence(
     fake_fio: FakeFio, tmp_path: Path
 ) -> None:
     fake_fio.will(runs_s=60.0)
-    short = Together(TWO.sections, 0.5, runtime_s=10.0)
+    short = Sections(TWO.sections, 0.5, runtime_s=10.0)
 
     with pytest.raises(DeviceError, match="had not ended after 0 s and was killed"):
-        run_together(Claimed(), short, artifacts=tmp_path / "fio", placed={})
+        run_fio_sections(Claimed(), short, artifacts=tmp_path / "fio", placed={})
 
 
 def test_a_target_that_changed_meanwhile_explains_it(fake_fio: FakeFio, tmp_path: Path) -> None:
@@ -130,7 +132,7 @@ def test_a_target_that_changed_meanwhile_explains_it(fake_fio: FakeFio, tmp_path
     way.lost_at = 2
 
     with pytest.raises(DeviceLost, match="another size"):
-        run_together(way, TWO, artifacts=tmp_path / "fio", placed={})
+        run_fio_sections(way, TWO, artifacts=tmp_path / "fio", placed={})
 
 
 def test_who_looks_on_may_end_it(fake_fio: FakeFio, tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_who_looks_on_may_end_it(fake_fio: FakeFio, tmp_path: Path) -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        run_together(Claimed(), TWO, artifacts=tmp_path / "fio", placed={}, meanwhile=look)
+        run_fio_sections(Claimed(), TWO, artifacts=tmp_path / "fio", placed={}, meanwhile=look)
 
     assert seen[0].poll() is not None
 

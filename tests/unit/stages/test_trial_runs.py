@@ -10,7 +10,7 @@ import pytest
 from ssdbench.engine.journal import Kind
 from ssdbench.errors import DeviceLost
 from ssdbench.generator.base import Direction, JobOutcome
-from ssdbench.generator.fio.sections import Together, run_together
+from ssdbench.generator.fio.sections import Sections, run_fio_sections
 from ssdbench.host.command import Process
 from ssdbench.host.counters import DiskStat
 from ssdbench.model.finding import Code
@@ -43,12 +43,12 @@ STAGE = Trial(
 class Startable(WearyDrive):
     """A drive on which fio's own options do what a test wants."""
 
-    asked: list[tuple[Together, tuple[int, ...]]] = field(default_factory=list)
-    does: Callable[[Together, Path, Callable[[Process], None]], JobOutcome] | None = None
+    asked: list[tuple[Sections, tuple[int, ...]]] = field(default_factory=list)
+    does: Callable[[Sections, Path, Callable[[Process], None]], JobOutcome] | None = None
 
-    def together(
+    def run_sections(
         self,
-        work: Together,
+        work: Sections,
         *,
         artifacts: Path,
         cpus: Collection[int],
@@ -145,9 +145,9 @@ def test_a_fio_without_a_single_request_fails_the_trial(fake_fio: FakeFio, tmp_p
     fake_fio.will(report=a_report(a_job()))
 
     def lied_to(
-        work: Together, artifacts: Path, meanwhile: Callable[[Process], None]
+        work: Sections, artifacts: Path, meanwhile: Callable[[Process], None]
     ) -> JobOutcome:
-        return run_together(Claimed(), work, artifacts=artifacts, placed={})
+        return run_fio_sections(Claimed(), work, artifacts=artifacts, placed={})
 
     run = a_run(tmp_path / "run", Startable(does=lied_to))
 
@@ -166,9 +166,11 @@ def test_a_signal_ends_a_start_that_is_at_work(fake_fio: FakeFio, tmp_path: Path
     drive = Startable()
     run = a_run(tmp_path / "run", drive)
 
-    def long(work: Together, artifacts: Path, meanwhile: Callable[[Process], None]) -> JobOutcome:
+    def long(work: Sections, artifacts: Path, meanwhile: Callable[[Process], None]) -> JobOutcome:
         run.signal = 2
-        return run_together(Claimed(), work, artifacts=artifacts, placed={}, meanwhile=meanwhile)
+        return run_fio_sections(
+            Claimed(), work, artifacts=artifacts, placed={}, meanwhile=meanwhile
+        )
 
     drive.does = long
 
