@@ -30,8 +30,8 @@ def a_namespace(**changes: object) -> TargetInfo:
         (PAST, replace(ALL, fio_engines=frozenset({"io_uring"})), "without its io_uring_cmd"),
         (POLLED, replace(ALL, polls=False), "no poll queues; an NVMe drive gets them by nvme.poll"),
         (PAST, replace(ALL, generic=False), "no generic node"),
-        (PAST, replace(ALL, commands=False), "carries no NVMe commands"),
-        (PAST, replace(ALL, most_command_bytes=64 * KIB), "64 KiB with one command at most"),
+        (PAST, replace(ALL, commands=False), "cannot send NVMe commands"),
+        (PAST, replace(ALL, most_command_bytes=64 * KIB), "64 KiB at most with one command"),
     ],
 )
 def test_what_is_lacking_is_a_sentence(engine: IoEngine, here: EngineSupport, said: str) -> None:

@@ -314,7 +314,7 @@ def test_a_used_up_limit_is_told_before_anything_of_the_run_changes(run: ARun) -
     run.go()
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
-    with pytest.raises(UsageError, match="--max-writes .* nothing more may be measured") as caught:
+    with pytest.raises(UsageError, match="--max-writes .* nothing more can be measured") as caught:
         run.resume()
 
     least_mib = (run.drive.size_bytes + (64 << 20)) // (1 << 20) + 1

@@ -69,7 +69,7 @@ def test_a_look_waits_for_the_end_of_a_window(
 ) -> None:
     monkeypatch.setattr(contract, "STAYS_S", 0)
     if not shut:
-        monkeypatch.setattr(HostLock, "shut", lambda self, wait_s=0.0: True)
+        monkeypatch.setattr(HostLock, "take", lambda self, wait_s=0.0: True)
     job = replace(JOB, runs=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
     with windows(tmp_path / "run") as counted:
