@@ -29,7 +29,8 @@ from benchmarks import published_zoo as zoo_of_runs
 from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.risk import KINDS, WHOLE
-from ssdbench.stats.steady.rules import RULES, Series, judge
+from ssdbench.stats.series import Series
+from ssdbench.stats.steady.rules import RULES, judge
 from ssdbench.stats.steady.standardrules import FioSlope, Snia
 from ssdbench.stats.steady.watch import WindowRule
 

@@ -26,7 +26,8 @@ import numpy as np
 
 from ssdbench.host.command import run
 from ssdbench.report.latencylog import latencies
-from ssdbench.stats.steady.rules import Watch, rule
+from ssdbench.stats.steady.rules import rule
+from ssdbench.stats.steady.watch import Watch
 
 LIMIT_RATIO = 1.5
 LIMIT_MB = 300

@@ -9,9 +9,10 @@ from ssdbench.cli.output import table
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import Comparison, FileSystemComparison
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
+from ssdbench.model.point import PointResult
 from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.pts import Pts
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.result import RunResult
 from ssdbench.report.metrics import published_bound
 from ssdbench.report.tables import point_findings
 from ssdbench.report.view import words

@@ -14,7 +14,7 @@ from ssdbench.errors import UsageError
 from ssdbench.foreign import open_own
 from ssdbench.generator.base import Second
 from ssdbench.host.files import unwritable
-from ssdbench.model.result import SteadyVerdict
+from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.rundirectory import PHASE
 from ssdbench.model.rundirectory import SECONDS_COLUMNS as COLUMNS
 

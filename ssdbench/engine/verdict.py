@@ -11,10 +11,11 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.course import OutsidePlan, PlanWithoutPoint
 from ssdbench.model.findings.drive import NotPlannable, Simulated
 from ssdbench.model.kind import KINDS
+from ssdbench.model.point import PointResult, Verdict
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
-from ssdbench.model.result import PointResult, StageResult, Verdict
+from ssdbench.model.result import StageResult
 from ssdbench.model.target import LACKS, TAKEN, TargetInfo, TargetKind
 from ssdbench.stats.planning.runplan import named, used
 

@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ssdbench.model.finding import Severity
+from ssdbench.model.point import PointResult, Verdict
 from ssdbench.model.rates import RateFound
-from ssdbench.model.result import PointResult, RunResult, StageResult, Verdict
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import published_bound
 from ssdbench.report.tables import reasons
 from ssdbench.units import parse_moment

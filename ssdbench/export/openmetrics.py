@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ssdbench.foreign import plain
+from ssdbench.model.point import PointResult
 from ssdbench.model.rates import RateFound
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.result import RunResult
 from ssdbench.report.metrics import percentile, published_bound
 from ssdbench.units import NS_PER_S, parse_moment
 

@@ -1,18 +1,15 @@
-"""What the user must know about a result, as it is stored; never an exception.
+"""Defines what the user must know about a result: a finding as it is stored, and its kinds.
 
-What every kind of finding has: a code, fields that are its numbers, and one wording.
-
-A kind is a small frozen dataclass. Its fields have their unit in their name and are stored with
-the finding, so that no program needs to read numbers out of a sentence; the sentence is formatted
-from them here and nowhere else. A new kind goes into the module of its family, and its code into
-the table of docs/findings.md; a test holds the two together.
+A kind is a frozen dataclass in `ssdbench.model.findings`. Its fields have their unit in their name
+and are stored with the finding, so that no program reads numbers out of a sentence; only the kind
+formats the sentence. docs/findings.md lists every code.
 """
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
-from typing import ClassVar
+from typing import ClassVar, dataclass_transform
 
 from ssdbench.model.base import Model
 
@@ -78,7 +75,7 @@ Number = Scalar | tuple[Scalar, ...]
 class Finding(Model):
     """One thing to know, as it is stored: what was seen, why it matters, what to do.
 
-    Made by the kinds in `ssdbench.model.findings`, never directly: those have the words.
+    Only the kinds in `ssdbench.model.findings` make one, as they have the words.
     """
 
     code: Code
@@ -95,34 +92,39 @@ class Finding(Model):
         return hash((self.code, self.severity, self.message, self.point, self.repeat, self.stage))
 
 
+@dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class FindingKind(ABC):
-    """One kind of finding, with the numbers of one case."""
+    """One kind of finding, with the numbers of one case; each subclass is a frozen dataclass."""
 
     code: ClassVar[Code]
-    severities: ClassVar[tuple[Severity, ...]]  # the usual one first
+    severities: ClassVar[tuple[Severity, ...]] = (Severity.INVALIDATES,)  # the usual one first
     remedy: ClassVar[str] = ""  # what the user can do, in full sentences
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True)(cls)
 
     @abstractmethod
     def message(self) -> str:
-        """One sentence with the numbers in it, without capital letter and full stop."""
+        """Say in one sentence what was seen, with the numbers, without capital and full stop."""
 
     def advice(self) -> str:
-        """The remedy; overridden where it depends on the case."""
+        """Say what to do: `remedy`, unless a kind overrides it for the case."""
         return self.remedy
 
     def severity(self) -> Severity:
-        """The usual severity; overridden where it depends on the case."""
+        """Return the usual severity, unless a kind overrides it for the case."""
         return self.severities[0]
 
     def numbers(self) -> dict[str, Number]:
-        """Every field by its name; what is not finite is left open."""
+        """Return every field by its name; None for what is not finite."""
         return {field.name: _stored(getattr(self, field.name)) for field in fields(self)}
 
     def finding(
         self, *, stage: str | None = None, point: str | None = None, repeat: int | None = None
     ) -> Finding:
-        """As it is stored, with the place where it was seen."""
+        """Make the finding that is stored, with the place where it was seen."""
         return Finding(
             code=self.code,
             severity=self.severity(),

@@ -15,7 +15,7 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import Found, Points, WarmUp
 from ssdbench.model.inside import WriteCache
 from ssdbench.model.kind import StageKind
-from ssdbench.model.point import PointResult, Repeat, SteadyVerdict, Verdict
+from ssdbench.model.point import PointResult, SteadyVerdict, Verdict
 from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.target import TargetInfo
@@ -45,16 +45,6 @@ class Budget(Model):
             return f"cannot be VALIDATED: {'; '.join(self.lacks)}"
         return "can be VALIDATED, if the drive is steady and the time is enough"
 
-
-__all__ = [
-    "FlashWritten",
-    "PointResult",
-    "Repeat",
-    "RunResult",
-    "StageResult",
-    "SteadyVerdict",
-    "Verdict",
-]
 
 SCHEMA = 2
 READ_BY = {1: "1.0.0"}  # of each older schema: the last version of ssdbench that reads it

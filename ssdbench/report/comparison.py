@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from ssdbench import __version__
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.point import PointResult
+from ssdbench.model.result import RunResult
 from ssdbench.report.html import render_sheet
 from ssdbench.report.metrics import percentiles_of, published_bound
 from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Span

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from ssdbench.model.point import Estimate
-from ssdbench.model.result import PointResult
+from ssdbench.model.point import Estimate, PointResult
 from ssdbench.model.workload import Workload
 
 DIRECTIONS = {

@@ -16,10 +16,10 @@ from ssdbench.foreign import cell
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
-from ssdbench.model.point import Estimate
+from ssdbench.model.point import Estimate, PointResult, Repeat, SteadyVerdict
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
-from ssdbench.model.result import PointResult, Repeat, RunResult, StageResult, SteadyVerdict
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
 from ssdbench.report.metrics import MOVING, direction, percentiles_of, published_bound, whole

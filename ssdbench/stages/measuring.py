@@ -35,8 +35,7 @@ from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stages.precondition import log_tolerance_bytes, log_written_between
 from ssdbench.stats.bounds.evidence import HORIZON_S, Role, Stretch
-from ssdbench.stats.bounds.measured import StreamSeen
-from ssdbench.stats.bounds.point import Measured, window_rates
+from ssdbench.stats.bounds.measured import Measured, StreamSeen, window_rates
 from ssdbench.stats.bounds.streams import with_held_back
 from ssdbench.stats.bounds.sustained import levels_of
 from ssdbench.stats.checks import LITTLE_TOLERANCE, MIN_BUFFERS_PER_WINDOW

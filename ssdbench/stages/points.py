@@ -56,8 +56,8 @@ from ssdbench.stages.unbroken import planned as planned_repeat
 from ssdbench.stages.warmups import returned, warmed
 from ssdbench.stats.blocklayer import block_layer_costs
 from ssdbench.stats.bounds.evidence import HORIZON_S
+from ssdbench.stats.bounds.measured import Context as Judged
 from ssdbench.stats.bounds.measured import Measured
-from ssdbench.stats.bounds.point import Context as Judged
 from ssdbench.stats.bounds.point import judge_point
 from ssdbench.stats.bounds.stagechanges import together
 from ssdbench.stats.bounds.sustained import Around, evidence_of, horizon

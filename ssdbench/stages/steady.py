@@ -47,7 +47,9 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
 from ssdbench.stages.measuring import latency_parts
 from ssdbench.stats.histogram import arrays_of
-from ssdbench.stats.steady.rules import Series, Watch, findings, other_opinions, rule
+from ssdbench.stats.series import Series
+from ssdbench.stats.steady.rules import findings, other_opinions, rule
+from ssdbench.stats.steady.watch import Watch
 from ssdbench.units import format_duration, format_rate
 
 HEAT_PART = "heating"

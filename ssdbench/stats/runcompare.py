@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.point import PointResult
+from ssdbench.model.result import RunResult
 from ssdbench.stats.compare import Comparison, compare, holm
 from ssdbench.units import counted
 

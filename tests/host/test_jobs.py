@@ -8,8 +8,8 @@ import pytest
 from ssdbench.generator.fio.output import parse
 from ssdbench.host.command import run
 from ssdbench.model.finding import Code
-from ssdbench.model.point import StreamResult
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.point import PointResult, StreamResult
+from ssdbench.model.result import RunResult
 from ssdbench.target.inspect import inspect
 from ssdbench.units import MIB, NS_PER_S
 from tests.support.devices import LoopDevice

@@ -7,15 +7,8 @@ from typing import Any
 import numpy as np
 
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.point import Estimate
-from ssdbench.model.result import (
-    PointResult,
-    Repeat,
-    RunResult,
-    StageResult,
-    SteadyVerdict,
-    Verdict,
-)
+from ssdbench.model.point import Estimate, PointResult, Repeat, SteadyVerdict, Verdict
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
 from ssdbench.stats.histogram import Histogram

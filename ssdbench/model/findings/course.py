@@ -1,19 +1,15 @@
 """How the run went: cut short, resumed, asked for what this drive does not do."""
 
-from dataclasses import dataclass
-
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, listed
 
 GO_ON = "Continue with `ssdbench resume`; what was measured is kept. If a limit ended it, raise it."
 
 
-@dataclass(frozen=True)
 class CutShort(FindingKind):
     """A stage ended before all of its units were done."""
 
     code = Code.CUT_SHORT
-    severities = (Severity.INVALIDATES,)
     remedy = GO_ON
 
     done: int
@@ -26,12 +22,10 @@ class CutShort(FindingKind):
         return f"the stage ended early, with {self.done:,} {of} {self.units} finished: {self.why}"
 
 
-@dataclass(frozen=True)
 class RunCutShort(FindingKind):
     """The run ended before its last stage did."""
 
     code = Code.CUT_SHORT
-    severities = (Severity.INVALIDATES,)
     remedy = GO_ON
 
     at_stage: int  # from 1
@@ -42,7 +36,6 @@ class RunCutShort(FindingKind):
         return f"the run ended early, in stage {self.at_stage} of {self.stages}: {self.why}"
 
 
-@dataclass(frozen=True)
 class Resumed(FindingKind):
     """The run was interrupted and went on later; told before anything is done again.
 
@@ -67,7 +60,6 @@ class Resumed(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class MeasuredAgain(FindingKind):
     """Finished units that count no more, because the state that they were measured on is lost."""
 
@@ -84,7 +76,6 @@ class MeasuredAgain(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class NotApplicable(FindingKind):
     """A point or test that this drive cannot do, such as 512 B on blocks of 4 KiB."""
 
@@ -99,12 +90,10 @@ class NotApplicable(FindingKind):
         return f"{self.what} is not applicable: {self.why}"
 
 
-@dataclass(frozen=True)
 class PlanWithoutPoint(FindingKind):
     """No point was measured that the capacity plan could use."""
 
     code = Code.PLAN
-    severities = (Severity.INVALIDATES,)
     remedy = "Measure that point, or change `block` and `read` of `plan`."
 
     def message(self) -> str:
@@ -114,7 +103,6 @@ class PlanWithoutPoint(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class OutsidePlan(FindingKind):
     """Points that are not validated, and that the capacity plan does not use."""
 

@@ -3,8 +3,6 @@
 Why a search for the drive's erase block gave no answer.
 """
 
-from dataclasses import dataclass
-
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_ns, format_size, listed
 
@@ -12,12 +10,10 @@ FAULTY = "The drive is faulty or worn out; see its SMART log."
 COOL = "Cool the drive as its rack will, or accept the lower rate as its own."
 
 
-@dataclass(frozen=True)
 class IoErrors(FindingKind):
     """Requests that came back with an error; `during` is a phase, such as "the fill"."""
 
     code = Code.IO_ERRORS
-    severities = (Severity.INVALIDATES,)
     remedy = FAULTY
 
     errors: int
@@ -27,12 +23,10 @@ class IoErrors(FindingKind):
         return f"{counted(self.errors, 'request')} failed during {self.during}"
 
 
-@dataclass(frozen=True)
 class NothingCompleted(FindingKind):
     """Repeats in which the drive answered no request at all."""
 
     code = Code.IO_ERRORS
-    severities = (Severity.INVALIDATES,)
     remedy = "The drive hangs, or a request takes longer than a window; see its SMART log."
 
     repeats: tuple[int, ...]
@@ -43,7 +37,6 @@ class NothingCompleted(FindingKind):
         return f"no request was completed in {repeats} {numbers}"
 
 
-@dataclass(frozen=True)
 class LinkErrors(FindingKind):
     """PCIe errors of the drive's link; a corrected one cost time, the others a request."""
 
@@ -65,12 +58,10 @@ class LinkErrors(FindingKind):
         return f"the drive's link counted {self.errors} {self.counter} during the run"
 
 
-@dataclass(frozen=True)
 class TooHot(FindingKind):
     """Its own sensor was at or above its warning while it was measured."""
 
     code = Code.THROTTLED
-    severities = (Severity.INVALIDATES,)
     remedy = COOL
 
     hot_readings: int
@@ -86,12 +77,10 @@ class TooHot(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class ThrottlingCounted(FindingKind):
     """The drive's own counters of throttling moved during a repeat."""
 
     code = Code.THROTTLED
-    severities = (Severity.INVALIDATES,)
     remedy = COOL
 
     events: tuple[int, ...]  # of each counter
@@ -102,7 +91,6 @@ class ThrottlingCounted(FindingKind):
         return f"the drive counted {said} between the start and the end of the repeat"
 
 
-@dataclass(frozen=True)
 class VolatileCache(FindingKind):
     """Writes were acknowledged before they were safe from a power cut."""
 
@@ -135,7 +123,6 @@ class VolatileCache(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class CacheContradiction(FindingKind):
     """What the drive says of its cache is not what its flushes show."""
 
@@ -149,7 +136,6 @@ class CacheContradiction(FindingKind):
         return self.contradiction
 
 
-@dataclass(frozen=True)
 class BelowMappingUnit(FindingKind):
     """Writes that do not fill whole mapping units of the drive."""
 
@@ -172,7 +158,6 @@ class BelowMappingUnit(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class NotPlannable(FindingKind):
     """A target that is not a whole drive."""
 
@@ -206,7 +191,6 @@ class NotPlannable(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class Simulated(FindingKind):
     """Numbers of a model."""
 
@@ -219,7 +203,6 @@ class Simulated(FindingKind):
         return f"{self.target} is a simulated drive: its numbers describe a model, not hardware"
 
 
-@dataclass(frozen=True)
 class BoundaryHiddenByBuffer(FindingKind):
     """Writes were answered by the buffer, so that no flash operation could be seen."""
 
@@ -241,7 +224,6 @@ class BoundaryHiddenByBuffer(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class NoBoundary(FindingKind):
     """No period was found in the latencies, and what would have been found."""
 

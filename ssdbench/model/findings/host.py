@@ -3,13 +3,10 @@
 What the block layer costs, where the same point was measured through it and past it.
 """
 
-from dataclasses import dataclass
-
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_count, format_ns, format_size
 
 
-@dataclass(frozen=True)
 class HostDisturbed(FindingKind):
     """Other work on the host during a measurement, as measured around it, with its limits.
 
@@ -64,7 +61,6 @@ class HostDisturbed(FindingKind):
         return "; ".join(self.reasons())
 
 
-@dataclass(frozen=True)
 class ForeignRequests(FindingKind):
     """Somebody else used the drive while it was measured."""
 
@@ -82,7 +78,6 @@ class ForeignRequests(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class StartsDisturbed(FindingKind):
     """Some of the measurements of an experiment over the host were disturbed."""
 
@@ -102,12 +97,10 @@ class StartsDisturbed(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class HostBoundByCpu(FindingKind):
     """The program that makes the load had no CPU time left."""
 
     code = Code.HOST_BOUND
-    severities = (Severity.INVALIDATES,)
     remedy = "Use more jobs, faster cores or a lower queue depth per job."
 
     cpu_percent: float  # of one core, by the busiest generator thread
@@ -119,12 +112,10 @@ class HostBoundByCpu(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class HostBoundByCeiling(FindingKind):
     """The rate is near what this host reaches with no drive behind it."""
 
     code = Code.HOST_BOUND
-    severities = (Severity.INVALIDATES,)
     remedy = "Use more jobs, faster cores or a lower queue depth per job."
 
     iops: float
@@ -138,12 +129,10 @@ class HostBoundByCeiling(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class HostChanged(FindingKind):
     """Facts of the host that are not what they were when the run began."""
 
     code = Code.HOST_CHANGED
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "Find out who changes it (a power daemon, an update, an administrator), and start a new "
         "run: points before and after the change were measured on two different hosts."
@@ -155,7 +144,6 @@ class HostChanged(FindingKind):
         return f"the host is not as it was when the run began: {'; '.join(self.changes)}"
 
 
-@dataclass(frozen=True)
 class SettingsLeft(FindingKind):
     """Host settings of the profile mean nothing to a drive that has no queue in the kernel."""
 
@@ -170,7 +158,6 @@ class SettingsLeft(FindingKind):
         return f"a simulated drive keeps its own time; the host stays as it is, without {left}"
 
 
-@dataclass(frozen=True)
 class BlockLayerCost(FindingKind):
     """A point through the block layer against the same one past it; None with too few repeats."""
 
@@ -214,7 +201,6 @@ class BlockLayerCost(FindingKind):
         return f" (95 %: {format_ns(ends[0])} to {format_ns(ends[1])})"
 
 
-@dataclass(frozen=True)
 class LogDisagrees(FindingKind):
     """The drive's health log does not tell what was written past the kernel's counters."""
 

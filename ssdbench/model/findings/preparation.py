@@ -1,12 +1,9 @@
 """How the drive was prepared: its purge, its fill, its write cache."""
 
-from dataclasses import dataclass
-
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import format_capacity
 
 
-@dataclass(frozen=True)
 class PartialFill(FindingKind):
     """Less than the whole drive was filled, which experiments may want and plans must not."""
 
@@ -28,7 +25,6 @@ class PartialFill(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class FilledWithZeros(FindingKind):
     """A fill that a drive may not have stored."""
 
@@ -40,12 +36,10 @@ class FilledWithZeros(FindingKind):
         return "the drive was filled with zeros, which a drive that compresses does not store"
 
 
-@dataclass(frozen=True)
 class FillNotCounted(FindingKind):
     """The counters show less than the fill was to write."""
 
     code = Code.FILL_UNPROVEN
-    severities = (Severity.INVALIDATES,)
     remedy = "Check the drive and its cabling; the kernel log may name the reason."
 
     planned_bytes: int
@@ -59,12 +53,10 @@ class FillNotCounted(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class FillMissingInLog(FindingKind):
     """The drive's own health log shows less than the kernel wrote."""
 
     code = Code.FILL_UNPROVEN
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "Read the log again later (`nvme smart-log`); if bytes are still missing, a layer between "
         "kernel and drive kept them."
@@ -78,7 +70,6 @@ class FillMissingInLog(FindingKind):
         return f"{both}: not all of it reached the drive, or its log lags behind"
 
 
-@dataclass(frozen=True)
 class OthersWrote(FindingKind):
     """The drive's own health log shows more than the kernel wrote."""
 
@@ -101,7 +92,6 @@ def _both_counts(kernel_bytes: int, log_bytes: int) -> str:
     )
 
 
-@dataclass(frozen=True)
 class PurgedByDiscard(FindingKind):
     """A purge that the drive may have ignored."""
 
@@ -113,7 +103,6 @@ class PurgedByDiscard(FindingKind):
         return "the purge used discards only, which a drive is free to ignore"
 
 
-@dataclass(frozen=True)
 class PurgeChangedDrive(FindingKind):
     """A purge that left the drive formatted in another way."""
 
@@ -129,7 +118,6 @@ class PurgeChangedDrive(FindingKind):
         return self.change
 
 
-@dataclass(frozen=True)
 class NotPurged(FindingKind):
     """A standard test on a drive that was not purged; worse where the test needs a fresh one."""
 
@@ -146,7 +134,6 @@ class NotPurged(FindingKind):
         return "the drive was not purged before the test, as the standard asks"
 
 
-@dataclass(frozen=True)
 class WriteCacheOfForm(FindingKind):
     """The write cache is not as the form asks: off for enterprise, on for client."""
 

@@ -1,17 +1,13 @@
 """What keeps a test of the SNIA PTS from being one, or its number from being one to plan on."""
 
-from dataclasses import dataclass
-
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import listed
 
 
-@dataclass(frozen=True)
 class PtsScaled(FindingKind):
     """All durations of the standard were made shorter."""
 
     code = Code.QUICK_RULE
-    severities = (Severity.INVALIDATES,)
     remedy = "Set `scale: 1` for anything but a demonstration."
 
     scale: float
@@ -20,12 +16,10 @@ class PtsScaled(FindingKind):
         return f"all durations of the standard were scaled by {self.scale:g}"
 
 
-@dataclass(frozen=True)
 class PtsAverages(FindingKind):
     """Averages without a bound, by a rule that is optimistic or by none; `where` as in rounds."""
 
     code = Code.QUICK_RULE
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "Use it to compare drives; to plan, use the profile `pessimistic`. docs/steady-state.md "
         "says how often the rule of five rounds is optimistic."
@@ -42,12 +36,10 @@ class PtsAverages(FindingKind):
         return f"{what}: PTS-style averages have no bound"
 
 
-@dataclass(frozen=True)
 class PtsNotSteady(FindingKind):
     """The rule of five rounds did not hold."""
 
     code = Code.NOT_STEADY
-    severities = (Severity.INVALIDATES,)
     remedy = "See the convergence plots; the standard lets you go on or stop."
 
     where: str  # "in 25 rounds; what is shown are the last five"
@@ -56,19 +48,16 @@ class PtsNotSteady(FindingKind):
         return f"steady state not reached {self.where}"
 
 
-@dataclass(frozen=True)
 class PtsWarmUpNotSteady(FindingKind):
     """The writes before the first round did not become steady."""
 
     code = Code.NOT_STEADY
-    severities = (Severity.INVALIDATES,)
     remedy = "See the warm-up; the rounds after it are shown all the same."
 
     def message(self) -> str:
         return "the writes before the first round did not become steady"
 
 
-@dataclass(frozen=True)
 class PtsPaused(FindingKind):
     """The test was resumed, so rounds after the pause do not count."""
 
@@ -87,7 +76,6 @@ class PtsPaused(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class PausesBusy(FindingKind):
     """The drive still worked in the pauses that a test plans."""
 
@@ -101,7 +89,6 @@ class PausesBusy(FindingKind):
         return f"the drive was still busy in most of the planned pauses of the phase {self.phase!r}"
 
 
-@dataclass(frozen=True)
 class PtsQueueFull(FindingKind):
     """Requests of a phase waited for a free slot of the drive's queue."""
 

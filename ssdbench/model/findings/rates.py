@@ -3,13 +3,10 @@
 What keeps the latencies of a replay from being those of the trace.
 """
 
-from dataclasses import dataclass
-
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_count, format_duration, format_figure, format_ns, listed
 
 
-@dataclass(frozen=True)
 class WaitedUnseen(FindingKind):
     """Requests of a fixed rate that were sent late, whose wait was added to what fio measured."""
 
@@ -35,7 +32,6 @@ class WaitedUnseen(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class SentLate(FindingKind):
     """A latency that is much longer counted from when requests were due than from when sent."""
 
@@ -56,12 +52,10 @@ class SentLate(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class Undelivered(FindingKind):
     """A stream with a rate that the drive did not deliver, so that its latencies are too good."""
 
     code = Code.UNDELIVERED
-    severities = (Severity.INVALIDATES,)
     remedy = "A lower rate, more requests in flight, or another drive."
 
     stream: str
@@ -75,12 +69,10 @@ class Undelivered(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class NoRateHeld(FindingKind):
     """No offered rate kept the limit of latency in every search."""
 
     code = Code.SLO_MISSED
-    severities = (Severity.INVALIDATES,)
     remedy = "Allow a longer latency, or use another drive."
 
     percentile: str  # p99
@@ -93,12 +85,10 @@ class NoRateHeld(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class EveryClientBusy(FindingKind):
     """Requests that came due while no client was free: the drive never saw so many at once."""
 
     code = Code.COORDINATED_OMISSION
-    severities = (Severity.INVALIDATES,)
     remedy = "Offer the rate from more clients (`clients`), or set a shorter limit of latency."
 
     offered_iops: float
@@ -120,12 +110,10 @@ class EveryClientBusy(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class OwnClientBusy(FindingKind):
     """A rate that failed only because requests waited for their client while others were free."""
 
     code = Code.COORDINATED_OMISSION
-    severities = (Severity.INVALIDATES,)
     remedy = "Offer the rate from more clients (`clients`)."
 
     failed_iops: float
@@ -140,12 +128,10 @@ class OwnClientBusy(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class WaitsRise(FindingKind):
     """Waits at an offered load that still got longer when its last trial ended."""
 
     code = Code.TREND
-    severities = (Severity.INVALIDATES,)
     remedy = "A longer `settle` of the load, or more `repeats`; the drive may get hot or fill up."
 
     offered_iops: float
@@ -158,12 +144,10 @@ class WaitsRise(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class ChangedElsewhere(FindingKind):
     """A drive that worked at several rates elsewhere in the run, which a load need not show."""
 
     code = Code.CHANGED
-    severities = (Severity.INVALIDATES,)
     remedy = "Find out what changes the drive; then measure the load for as long as that takes."
 
     stages: tuple[str, ...]
@@ -176,12 +160,10 @@ class ChangedElsewhere(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class WindowTooShort(FindingKind):
     """A window of a rate that holds too few requests beyond the percentile."""
 
     code = Code.FEW_SAMPLES
-    severities = (Severity.INVALIDATES,)
     remedy = "A longer `window`."
 
     offered_iops: float
@@ -197,12 +179,10 @@ class WindowTooShort(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class StallsTooFew(FindingKind):
     """A window of a rate that holds too few of the stalls that decide about it."""
 
     code = Code.FEW_SAMPLES
-    severities = (Severity.INVALIDATES,)
     remedy = "A longer `window`."
 
     offered_iops: float
@@ -219,7 +199,6 @@ class StallsTooFew(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class AboveCompletions(FindingKind):
     """Rates that seemed to hold although the drive completed less when it was always busy."""
 
@@ -237,7 +216,6 @@ class AboveCompletions(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class TraceClosedLoop(FindingKind):
     """A trace that tells no arrivals."""
 
@@ -254,12 +232,10 @@ class TraceClosedLoop(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class ReplayFellBehind(FindingKind):
     """The drive did not keep up with the trace."""
 
     code = Code.UNDELIVERED
-    severities = (Severity.INVALIDATES,)
     remedy = "Lower `speed`: what waits behind a backlog depends on how long the trace is."
 
     replay: int
@@ -272,12 +248,10 @@ class ReplayFellBehind(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class ArrivalsOff(FindingKind):
     """Requests were not sent at the times of the trace, though somebody was free to send them."""
 
     code = Code.HOST_BOUND
-    severities = (Severity.INVALIDATES,)
     remedy = "Use a quieter host, or a longer trace: fio waits in whole milliseconds."
 
     off_ns: float
@@ -291,12 +265,10 @@ class ArrivalsOff(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class TooFewReplays(FindingKind):
     """Fewer replays than a verdict needs."""
 
     code = Code.TOO_FEW_REPEATS
-    severities = (Severity.INVALIDATES,)
     remedy = "Ask for at least five `repeats`."
 
     replays: int
@@ -306,7 +278,6 @@ class TooFewReplays(FindingKind):
         return f"only {counted(self.replays, 'replay')} counted; at least {self.least} are needed"
 
 
-@dataclass(frozen=True)
 class ClientsHeldUp(FindingKind):
     """Many requests had to wait for the one before them of their own client."""
 
@@ -324,7 +295,6 @@ class ClientsHeldUp(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class TrimsNotSent(FindingKind):
     """Trims of the trace were left out."""
 
@@ -338,7 +308,6 @@ class TrimsNotSent(FindingKind):
         return f"{self.trims:,} trims of the trace were not sent: the drive stays full"
 
 
-@dataclass(frozen=True)
 class TraceLacksEvents(FindingKind):
     """The trace itself says that events are missing."""
 
@@ -359,7 +328,6 @@ class TraceLacksEvents(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class TraceOfOneCpu(FindingKind):
     """All requests of the trace came from one CPU."""
 

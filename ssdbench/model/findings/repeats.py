@@ -1,18 +1,15 @@
 """Whether the repeats of a point agree, and whether there are enough of them."""
 
 import math
-from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_change, format_count, format_duration, format_size
 
 
-@dataclass(frozen=True)
 class TooFewRepeats(FindingKind):
     """Fewer repeats than a bound needs."""
 
     code = Code.TOO_FEW_REPEATS
-    severities = (Severity.INVALIDATES,)
     remedy = "Set `repeats` to 10 or more, or resume the run."
 
     repeats: int
@@ -22,12 +19,10 @@ class TooFewRepeats(FindingKind):
         return f"only {counted(self.repeats, 'repeat')}; at least {self.least} are needed"
 
 
-@dataclass(frozen=True)
 class TooFewSearches(FindingKind):
     """Fewer searches for a rate than a bound needs."""
 
     code = Code.TOO_FEW_REPEATS
-    severities = (Severity.INVALIDATES,)
     remedy = "Set `repeats` to 5 or more: the lowest of five is a bound with 97 % confidence."
 
     searches: int
@@ -40,12 +35,10 @@ class TooFewSearches(FindingKind):
         return f"only {searches} ended; at least {self.least} are needed"
 
 
-@dataclass(frozen=True)
 class NotSustained(FindingKind):
     """No repeat shows that the rate of a point lasts longer than its windows."""
 
     code = Code.NOT_SUSTAINED
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "Heat, reads that disturb their neighbours or a reserve that is used up slow a drive down "
         "only after minutes of one load. Leave `settle: {unbroken: 30m}` as it is, and set no "
@@ -69,12 +62,10 @@ class NotSustained(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class SharedChange(FindingKind):
     """The drive changed under another point of the same hours."""
 
     code = Code.SHARED_CHANGE
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "What slows one load down for a while may slow all of them. Find what the drive or the "
         "host does at such times, or measure for longer, so that each load meets it."
@@ -96,7 +87,6 @@ ENOUGH_PERIODS = 5  # of a wave, for means and bounds that hold all of it
 ALTERNATIONS = 2  # of a slow point with one that is not, to say that the slowness is its own
 
 
-@dataclass(frozen=True)
 class Wave(FindingKind):
     """The rate rises and falls over hours."""
 
@@ -123,12 +113,10 @@ class Wave(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class RepeatsVary(FindingKind):
     """The repeats differ by more than the gate."""
 
     code = Code.CV_TOO_HIGH
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "All repeats count and are shown; look for other work on the host and for throttling, "
         "lengthen the windows, and plan with the bound."
@@ -144,12 +132,10 @@ class RepeatsVary(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class LevelsSeenTooLittle(FindingKind):
     """The repeats differ because the rate moves between two levels, seen too little."""
 
     code = Code.CV_TOO_HIGH
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "The drive does this, not the host. Longer windows (`window`) or more repeats see each "
         "level more often."
@@ -169,12 +155,10 @@ class LevelsSeenTooLittle(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class RhythmTooLong(FindingKind):
     """The repeats differ because the rate has a rhythm that windows are not lengthened for."""
 
     code = Code.CV_TOO_HIGH
-    severities = (Severity.INVALIDATES,)
 
     cv: float  # standard deviation over mean
     allowed_cv: float
@@ -196,12 +180,10 @@ class RhythmTooLong(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class LevelVaries(FindingKind):
     """The rate moves between two levels, and the lower one is not the same each time."""
 
     code = Code.CV_TOO_HIGH
-    severities = (Severity.INVALIDATES,)
     remedy = "Longer windows, so that the bound of the lower level stands on more of it."
 
     cv: float  # of the stays on the lower level
@@ -215,7 +197,6 @@ class LevelVaries(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class PointOnTwoLevels(FindingKind):
     """A point whose rate keeps returning to a lower level, which is what its bound stands on."""
 
@@ -236,12 +217,10 @@ class PointOnTwoLevels(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class RateChanged(FindingKind):
     """The same workload ran at another rate later in the run."""
 
     code = Code.CHANGED
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "The drive has another rate than it was proven to have. Let it work longer before the "
         "points (`steady: {rule: pss-paranoid}`), look for heat and for other work, and measure "
@@ -263,12 +242,10 @@ class RateChanged(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class RepeatsMove(FindingKind):
     """The repeats rise or fall in the order in which they were made."""
 
     code = Code.TREND
-    severities = (Severity.INVALIDATES,)
     remedy = "The drive was still changing: use a stricter rule (`pss-paranoid`)."
 
     change: float  # from the first to the last, as a share of the median
@@ -282,12 +259,10 @@ class RepeatsMove(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class WindowsDrift(FindingKind):
     """The second half of the measured windows is another rate than the first."""
 
     code = Code.DRIFT_IN_WINDOW
-    severities = (Severity.INVALIDATES,)
     remedy = "The settle phase was too short for this workload; lengthen it."
 
     change: float  # second half against first, as a share
@@ -302,7 +277,6 @@ class WindowsDrift(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class TwoModes(FindingKind):
     """The repeats fall on two levels."""
 
@@ -321,7 +295,6 @@ class TwoModes(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class FewSamples(FindingKind):
     """Percentiles that too few I/Os lie beyond."""
 
@@ -352,7 +325,6 @@ class FewSamples(FindingKind):
         return f"too few independent I/Os for some percentiles: {'; '.join(parts)}"
 
 
-@dataclass(frozen=True)
 class ExtraRepeats(FindingKind):
     """More repeats than planned, as the profile allows."""
 
@@ -370,7 +342,6 @@ class ExtraRepeats(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class WideInterval(FindingKind):
     """The interval of the mean is wider than declared after all extra repeats."""
 
@@ -392,12 +363,10 @@ class WideInterval(FindingKind):
         return f"after {after} {is_still}, declared ±{100 * self.declared:g} %"
 
 
-@dataclass(frozen=True)
 class QueueNotFull(FindingKind):
     """Rate times latency is not the queue depth that was asked for (Little 1961)."""
 
     code = Code.LITTLE_MISMATCH
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "The generator did not keep the queue full, or its times are wrong: give it more CPU or "
         "fewer requests per job."
@@ -413,7 +382,6 @@ class QueueNotFull(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class QueueFull(FindingKind):
     """Requests waited until the kernel took them: the drive's queue had no free slot."""
 
@@ -432,12 +400,10 @@ class QueueFull(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class WindowsHiddenByBuffer(FindingKind):
     """All windows of a point wrote too little to get past the drive's write buffer."""
 
     code = Code.HIDDEN_BY_BUFFER
-    severities = (Severity.INVALIDATES,)
 
     buffers_written: float  # by all windows of the point
     least_buffers: float
@@ -463,12 +429,10 @@ class WindowsHiddenByBuffer(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class WindowHiddenByBuffer(FindingKind):
     """A window wrote too little to get past the drive's write buffer."""
 
     code = Code.HIDDEN_BY_BUFFER
-    severities = (Severity.INVALIDATES,)
     remedy = "Lengthen the measured windows (`window`)."
 
     buffers_written: float  # in the smallest window

@@ -25,12 +25,10 @@ class Spent:
         return ""
 
 
-@dataclass(frozen=True)
 class NotSteady(FindingKind):
     """The warm-up ended, and the rule did not hold."""
 
     code = Code.NOT_STEADY
-    severities = (Severity.INVALIDATES,)
     remedy = (
         "Allow more time (raise the limits of `steady`), and look for throttling or other "
         "work on the drive in the plot of the run."
@@ -53,12 +51,10 @@ class NotSteady(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class NotJudged(FindingKind):
     """The warm-up ended before its rule had a window to judge."""
 
     code = Code.NOT_STEADY
-    severities = (Severity.INVALIDATES,)
     remedy = "Allow more time (raise the limits of `steady`, or --max-time)."
 
     rule: str
@@ -75,12 +71,10 @@ class NotJudged(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class SettleNotSteady(FindingKind):
     """The phase before a repeat did not become steady."""
 
     code = Code.NOT_STEADY_POINT
-    severities = (Severity.INVALIDATES,)
     remedy = "Allow a longer settle phase (raise the limits of `settle`)."
 
     rule: str
@@ -97,12 +91,10 @@ class SettleNotSteady(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class SettleNotJudged(FindingKind):
     """The phase before a repeat ended before it could be judged."""
 
     code = Code.NOT_STEADY_POINT
-    severities = (Severity.INVALIDATES,)
     remedy = "Allow a longer settle phase (raise the limits of `settle`, or --max-time)."
 
     rule: str
@@ -117,7 +109,6 @@ class SettleNotJudged(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class RepeatsNotSettled(FindingKind):
     """Repeats of one point that were measured although the phase before was not steady."""
 
@@ -138,7 +129,6 @@ class RepeatsNotSettled(FindingKind):
         return f"{said} (after {self.settle_s:.0f} s): {self.reason}"
 
 
-@dataclass(frozen=True)
 class TwoLevels(FindingKind):
     """A rate that is steady, but moves between two levels."""
 
@@ -158,12 +148,10 @@ class TwoLevels(FindingKind):
         )
 
 
-@dataclass(frozen=True)
 class HastyRule(FindingKind):
     """A rule that decides too early for numbers to plan on (pss-quick, seppanen, snia, ...)."""
 
     code = Code.QUICK_RULE
-    severities = (Severity.INVALIDATES,)
     remedy = "Use `steady: {rule: pss}` for a number to plan on."
 
     rule: str

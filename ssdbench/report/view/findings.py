@@ -5,8 +5,9 @@ from itertools import takewhile
 
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.found import FillDone
+from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.pts import Pts
-from ssdbench.model.result import RunResult, SteadyVerdict
+from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.page import FindingGroup, Findings, Prose, Section
 from ssdbench.units import counted, format_figure

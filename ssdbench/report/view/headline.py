@@ -12,12 +12,12 @@ from functools import partial
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
-from ssdbench.model.point import Estimate, SteadyVerdict
+from ssdbench.model.point import Estimate, PointResult, SteadyVerdict
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.pts import Pts, PtsMetric
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
-from ssdbench.model.result import PointResult, RunResult, StageResult
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import MOVING, percentile_name, percentiles_of
 from ssdbench.report.tables import variation_percent
 from ssdbench.report.view import words

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.model.result import Repeat, StageResult
+from ssdbench.model.point import Repeat
+from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HOST_SERIES, STAGES
 from ssdbench.report.figure import thinned
 from ssdbench.report.plots.host import HostFigure, HostLine, HostPanel, HostWindow

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.model.result import PointResult, Repeat, StageResult
+from ssdbench.model.point import PointResult, Repeat
+from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import FIO
 from ssdbench.report.metrics import DIRECTIONS
 from ssdbench.report.plots.points import Curve, CurvesFigure, Line

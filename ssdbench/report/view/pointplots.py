@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 
-from ssdbench.model.point import Estimate
-from ssdbench.model.result import PointResult, StageResult
+from ssdbench.model.point import Estimate, PointResult
+from ssdbench.model.result import StageResult
 from ssdbench.model.workload import IoEngine
 from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.plots.points import Line, LinesFigure

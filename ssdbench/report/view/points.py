@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ssdbench.model.finding import Severity
-from ssdbench.model.result import PointResult
+from ssdbench.model.point import PointResult
 from ssdbench.model.workload import Point, Workload
 from ssdbench.report.metrics import (
     DIRECTIONS,

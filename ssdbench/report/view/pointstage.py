@@ -6,8 +6,8 @@ import numpy as np
 
 from ssdbench.model.found import Points
 from ssdbench.model.kind import KINDS
-from ssdbench.model.point import Estimate, StreamResult
-from ssdbench.model.result import PointResult, Repeat, StageResult
+from ssdbench.model.point import Estimate, PointResult, Repeat, StreamResult
+from ssdbench.model.result import StageResult
 from ssdbench.report.figure import Trace, thinned
 from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of
 from ssdbench.report.plots.points import Strip, StripFigure

@@ -6,9 +6,9 @@ import numpy as np
 
 from ssdbench.model.finding import Code
 from ssdbench.model.found import WarmUp
-from ssdbench.model.point import criterion_value, criterion_words
+from ssdbench.model.point import SteadyVerdict, criterion_value, criterion_words
 from ssdbench.model.pts import Pts
-from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figure import Floats, thinned
 from ssdbench.report.plots.series import Band, SeriesFigure, Window, WindowFigure
 from ssdbench.report.read import Seconds, StoredRun

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from ssdbench.model.finding import Severity
-from ssdbench.model.point import Estimate
-from ssdbench.model.result import Verdict
+from ssdbench.model.point import Estimate, Verdict
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Point, Workload
 from ssdbench.report.view.page import Cell, Column, Table

@@ -1,7 +1,8 @@
 """The first table of a page, and which points come first or have figures of their own."""
 
 from ssdbench.model.finding import Severity
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.point import PointResult
+from ssdbench.model.result import RunResult
 from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.tables import point_findings
 from ssdbench.report.view import words

@@ -8,18 +8,15 @@ all that is known of the workload (`ssdbench.stats.bounds.sustained`).
 from collections.abc import Mapping, Sequence
 
 from ssdbench.model.finding import Finding, Severity
-from ssdbench.model.point import Basis, Estimate
-from ssdbench.model.result import PointResult, Repeat, Verdict
+from ssdbench.model.point import Basis, Estimate, PointResult, Repeat, Verdict
 from ssdbench.model.workload import Point
-from ssdbench.stats.bounds.measured import Context, Measured, WindowRates, window_rates
+from ssdbench.stats.bounds.measured import Context, Measured
 from ssdbench.stats.bounds.pointfindings import all_findings
 from ssdbench.stats.bounds.streams import flush_latencies, latencies, stream_results
 from ssdbench.stats.bounds.sustained import Around, Sustained, evidence_of, sustained
 from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats
 from ssdbench.stats.histogram import Histogram
 from ssdbench.units import format_duration
-
-__all__ = ["Around", "Context", "Measured", "WindowRates", "judge_point", "window_rates"]
 
 RATE_UNITS = ("1/s", "B/s")
 

@@ -31,8 +31,7 @@ from ssdbench.model.findings.repeats import (
     WindowsHiddenByBuffer,
 )
 from ssdbench.model.findings.steadiness import HastyRule, RepeatsNotSettled
-from ssdbench.model.point import Estimate
-from ssdbench.model.result import Repeat
+from ssdbench.model.point import Estimate, Repeat
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stats import checks
 from ssdbench.stats.bounds.levels import two_modes

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ssdbench.model.result import Repeat
+from ssdbench.model.point import Repeat
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stats.bounds.changes import Change, changed
 from ssdbench.stats.bounds.evidence import (

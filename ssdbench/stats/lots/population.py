@@ -32,7 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.model.finding import Severity
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.point import PointResult
+from ssdbench.model.result import RunResult
 from ssdbench.stats.compare import ALPHA, Comparison, holm, independent
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.point import Estimate
+from ssdbench.model.point import Estimate, PointResult
 from ssdbench.model.profile.accept import WHOLE_PERCENT, Which
 from ssdbench.model.profile.rates import OfferedLoad
 from ssdbench.model.pts import Pts, PtsMetric, PtsWindow
 from ssdbench.model.rates import LoadFound
 from ssdbench.model.replay import ReplayFound
-from ssdbench.model.result import PointResult, RunResult, StageResult
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.units import format_duration, format_figure, format_size
 
 RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops")

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ssdbench.model.finding import Severity
+from ssdbench.model.point import PointResult
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import RateFound
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.result import RunResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.planning.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
 from ssdbench.units import counted, format_ns, format_size

@@ -13,7 +13,7 @@ from ssdbench.model.findings.steadiness import (
     Spent,
     TwoLevels,
 )
-from ssdbench.model.result import SteadyVerdict
+from ssdbench.model.point import SteadyVerdict
 from ssdbench.stats.series import Series
 from ssdbench.stats.steady.pss import Pss
 from ssdbench.stats.steady.settle import Settle
@@ -26,18 +26,6 @@ from ssdbench.stats.steady.standardrules import (
     Snia,
 )
 from ssdbench.stats.steady.watch import Watch, WindowRule
-
-__all__ = [
-    "RULES",
-    "Series",
-    "Watch",
-    "WindowRule",
-    "findings",
-    "judge",
-    "other_opinions",
-    "rule",
-    "settled",
-]
 
 RULES: dict[str, Callable[[], WindowRule]] = {
     "pss": lambda: Pss("pss", validates=True, min_fills=2.0),

@@ -12,7 +12,7 @@ from ssdbench.engine.stage import StagePlan
 from ssdbench.model.found import FillDone, WarmUp
 from ssdbench.model.kind import StageKind
 from ssdbench.model.loading import load_profile
-from ssdbench.model.result import SteadyVerdict
+from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.report.read import StoredRun
 from ssdbench.suite.assemble import stages

@@ -7,8 +7,9 @@ import pytest
 from ssdbench.engine.verdict import about_plan, run_verdict
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import FillDone
+from ssdbench.model.point import Verdict
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import RunResult, Verdict
+from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
 from tests.support.builders import StoredRunBuilder, a_finding, a_target
 

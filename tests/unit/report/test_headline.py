@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from ssdbench.model.finding import Code
-from ssdbench.model.result import PointResult, RunResult, StageResult
+from ssdbench.model.point import PointResult
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report import render
 from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.view.findings import proofs

@@ -11,7 +11,8 @@ from ssdbench.cli.summary import run_lines
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, StoredFigure
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.point import PointResult
+from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.report import render
 from ssdbench.report.html import css_string, environment

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from matplotlib.text import Annotation
 
+from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.rates import RateFound, RateStep
-from ssdbench.model.result import RunResult, SteadyVerdict
+from ssdbench.model.result import RunResult
 from ssdbench.report.plots import canvas
 from ssdbench.report.plots.points import LinesFigure
 from ssdbench.report.view import rates, steady

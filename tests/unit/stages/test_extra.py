@@ -10,7 +10,8 @@ from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.found import Points
 from ssdbench.model.kind import StageKind
-from ssdbench.model.result import Repeat, StageResult
+from ssdbench.model.point import Repeat
+from ssdbench.model.result import StageResult
 from ssdbench.model.workload import Point
 from ssdbench.stages.extra import Extra, interval_width, next_pass, reasons
 from ssdbench.stages.points import PointStage, ascending

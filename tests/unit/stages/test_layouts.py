@@ -6,7 +6,8 @@ import pytest
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import Points
-from ssdbench.model.result import Repeat, RunResult
+from ssdbench.model.point import Repeat
+from ssdbench.model.result import RunResult
 from ssdbench.model.workload import Pattern, Point, Workload
 from ssdbench.stages.extra import Extra, next_pass, reasons
 from ssdbench.stages.measuring import Measuring, PlannedRepeat

@@ -11,7 +11,7 @@ from ssdbench.engine.stage import Context
 from ssdbench.generator.base import Job, Outcome, Running
 from ssdbench.host.heat import Heat
 from ssdbench.model.finding import Code
-from ssdbench.model.result import PointResult
+from ssdbench.model.point import PointResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.points import PointStage
 from tests.support.builders import stage_result

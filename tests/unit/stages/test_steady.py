@@ -7,7 +7,8 @@ from ssdbench.engine.stage import Limits, RateHint
 from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code
 from ssdbench.model.found import WarmUp
-from ssdbench.model.result import StageResult, SteadyVerdict
+from ssdbench.model.point import SteadyVerdict
+from ssdbench.model.result import StageResult
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.histogram import from_arrays
 from tests.support.fakes import WearyDrive

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import PointResult, Repeat, SteadyVerdict
+from ssdbench.model.point import PointResult, Repeat, SteadyVerdict
 from ssdbench.model.workload import ActiveRange, IoEngine, Pattern, Point, Stream, Workload
-from ssdbench.stats.bounds.measured import StreamSeen
-from ssdbench.stats.bounds.point import Context, Measured, judge_point, window_rates
+from ssdbench.stats.bounds.measured import Context, Measured, StreamSeen, window_rates
+from ssdbench.stats.bounds.point import judge_point
 from ssdbench.stats.bounds.streams import with_held_back
 from ssdbench.stats.bounds.sustained import Around
 from ssdbench.stats.histogram import Histogram

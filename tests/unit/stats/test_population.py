@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.point import PointResult
+from ssdbench.model.result import RunResult
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots.factors import effects

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssdbench.model.result import SteadyVerdict
+from ssdbench.model.point import SteadyVerdict
 from ssdbench.stats.series import Floats, History, Series
 from ssdbench.stats.steady.settle import UNBROKEN_S, Settle, settled_after_s
 from ssdbench.stats.steady.watch import Watch

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.point import PointResult, Repeat
-from ssdbench.model.result import Verdict
+from ssdbench.model.point import PointResult, Repeat, Verdict
 from ssdbench.stats.bounds.evidence import Role, Stretch, pieces
 from ssdbench.stats.bounds.stagechanges import alternations, longest_wave_s, together, wave
 from ssdbench.stats.bounds.sustained import unseen_drift

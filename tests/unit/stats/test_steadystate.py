@@ -7,8 +7,9 @@ import pytest
 
 from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code, Severity
-from ssdbench.stats.series import Floats, History
-from ssdbench.stats.steady.rules import RULES, Series, Watch, findings, judge, rule, settled
+from ssdbench.stats.series import Floats, History, Series
+from ssdbench.stats.steady.rules import RULES, findings, judge, rule, settled
+from ssdbench.stats.steady.watch import Watch
 
 FILL_S = 1800.0
 
