@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import tomllib
@@ -62,6 +63,38 @@ def tests(session: nox.Session) -> None:
         UNIT_TIER,
         *session.posargs,
     )
+
+
+def tests_of_changes() -> list[str]:
+    """Unit tests that were changed since the last commit, or that name a module that was."""
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "--untracked-files=all"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    paths = [Path(line[3:].rpartition(" -> ")[2]) for line in changed.splitlines()]
+    modules = [".".join(path.with_suffix("").parts) for path in paths if path.suffix == ".py"]
+    named = [
+        rf"\b{re.escape(module)}\b|from {re.escape(module.rpartition('.')[0])} import [^\n]*"
+        rf"\b{module.rpartition('.')[2]}\b"
+        for module in modules
+        if module.startswith("ssdbench.")
+    ]
+    return [
+        str(path)
+        for path in sorted(Path("tests/unit").rglob("test_*.py"))
+        if path in paths or any(re.search(one, path.read_text()) for one in named)
+    ]
+
+
+@nox.session(venv_backend="none")
+def quick(session: nox.Session) -> None:
+    """Format, lint and the unit tests of what changed since the last commit; `-- TEST…` others."""
+    python(session, "-m", "ruff", "format", "-q", *SOURCES)
+    python(session, "-m", "ruff", "check", "-q", *SOURCES)
+    tests = session.posargs or tests_of_changes()
+    if not tests:
+        session.error("no unit test names what changed: `nox -s quick -- TEST…`")
+    python(session, "-m", "pytest", "-q", "-x", "-n", "0", "-m", UNIT_TIER, *tests)
 
 
 @nox.session(venv_backend="none")
@@ -161,7 +194,7 @@ def host(session: nox.Session, tests: str, workers: str) -> None:
 
 @nox.session(venv_backend="none")
 def vm(session: nox.Session) -> None:
-    """Tests inside QEMU guests, which the tests of a file share."""
+    """Tests inside QEMU guests, which the tests of a kernel share."""
     python(
         session,
         "-m",
@@ -169,7 +202,7 @@ def vm(session: nox.Session) -> None:
         "-n",
         "2",
         "--dist",
-        "loadfile",
+        "loadgroup",
         "-m",
         "vm and not soak and not timed",
         *(session.posargs or ["tests/vm"]),

@@ -36,6 +36,8 @@ NEWEST_KERNEL = pytest.mark.parametrize(
 )
 # In place of Debian's kernels: one that was built there (see debug_kernel.py).
 KERNEL_DIR = Path(tree) if (tree := os.environ.get("SSDBENCH_LAB_KERNEL_DIR")) else None
+# Half of the work on the newest kernel, so that two workers end at about the same time.
+LATER_FILES = ("test_flash.py", "test_lab.py", "test_slam.py", "test_zones.py")
 SLOWER = 8 if KERNEL_DIR else 1  # a kernel with every check, to an emulated CPU
 GUEST_S = 540 * SLOWER
 PUT_BACK_S = 300 * SLOWER
@@ -87,7 +89,13 @@ def lab(request: pytest.FixtureRequest) -> Lab:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With a kernel of one's own each test runs once, and only those that run on any kernel."""
+    """Put tests of one kernel together, as they share guests: with `--dist loadgroup` on a worker.
+
+    With a kernel of one's own each test runs once, and only those that run on any kernel.
+    """
+    for item in items:
+        half = " more" if item.path.name in LATER_FILES else ""
+        item.add_marker(pytest.mark.xdist_group(f"{_series(item)}{half}"))
     if KERNEL_DIR is None:
         return
     realtime = "CONFIG_PREEMPT_RT=y\n" in (KERNEL_DIR / ".config").read_text()

@@ -158,7 +158,7 @@ precondition: [{pattern: sequential, block: 128KiB, fill: 2}]
 steady: {rule: seppanen, max_time: 1s, workload: {pattern: sequential, block: 128KiB, iodepth: 4}}
 repeats: 1
 window: 1s
-settle: {window: 1s, flat: 1s, spare: 1%}
+settle: {window: 1s, flat: 1s, spare: 1%, unbroken: 1s}
 measure:
   - sweep: {pattern: sequential, block: 64KiB, iodepth: 4}
   - sweep: {pattern: [random, sequential], block: 64KiB, read: 100, iodepth: 4}
