@@ -36,12 +36,13 @@ def python(session: nox.Session, *args: str, ok: Sequence[int] = (0,), **env: st
 
 @nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
-    """Format, lint, import contract, spelling, shell scripts."""
+    """Format, lint, import contract, spelling, shell scripts, subjects of commits."""
     python(session, "-m", "ruff", "format", "--check", *SOURCES)
     python(session, "-m", "ruff", "check", *SOURCES)
     session.run(str(Path(sys.executable).parent / "lint-imports"), external=True)
     python(session, "-m", "codespell_lib", "ssdbench", "docs", "tests", "kmod", "README.md")
     session.run("shellcheck", "bootstrap", ".ci/run", external=True)
+    python(session, "-m", "release.subjects")
 
 
 @nox.session(venv_backend="none")

@@ -93,7 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     With a kernel of one's own each test runs once, and only those that run on any kernel.
     """
-    for item in items:
+    for item in items if getattr(config.option, "dist", "") == "loadgroup" else ():
         half = " more" if item.path.name in LATER_FILES else ""
         item.add_marker(pytest.mark.xdist_group(f"{_series(item)}{half}"))
     if KERNEL_DIR is None:
@@ -106,7 +106,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _series(item: pytest.Item) -> object:
-    return item.callspec.params.get("lab") if isinstance(item, pytest.Function) else None
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("lab") if callspec is not None else None
 
 
 class Kept:
