@@ -2,18 +2,33 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ssdbench.cli.background import unended_result
+from ssdbench.cli.documents.stored import Candidates, CapacityPlanned, LotPlanned
 from ssdbench.cli.options import Duration, Number, Size, json_option
 from ssdbench.cli.output import answer, document, table
+from ssdbench.errors import UsageError
+from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.result import RunResult
+from ssdbench.report.read import StoredRun
+from ssdbench.report.view.capacity import (
+    by_change,
+    by_depth,
+    candidate,
+    candidate_titles,
+    cheapest_first,
+    demanded,
+    figures,
+    sum_lines,
+    unknown_rows,
+)
+from ssdbench.stats.planning.lotplan import Spread, lot_answer
+from ssdbench.stats.planning.runplan import CapacityAnswer, capacity_answer, changes
+from ssdbench.suite.gather import gathered
 from ssdbench.units import MOST_PERCENT, counted
-
-if TYPE_CHECKING:
-    from ssdbench.cli.documents.stored import CapacityPlanned
-    from ssdbench.model.result import RunResult
-    from ssdbench.stats.planning.runplan import CapacityAnswer
 
 
 @click.command("capacity")
@@ -75,8 +90,6 @@ def command(
     once for each candidate in their order. The exit code is 1 when a plan uses a number that is not
     validated, or when it writes and no endurance is given.
     """
-    from ssdbench.errors import UsageError
-
     if spread is not None:
         return _of_lot(directories, spread, options | _of_drive(options, 0, 1), as_json=as_json)
     of_drives = [_of_drive(options, place, len(directories)) for place in range(len(directories))]
@@ -104,8 +117,6 @@ _OF_DRIVES = ("price", "power", "failure_rate", "endurance", "warranty")
 
 def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
     """What the command line says of the drive of one run."""
-    from ssdbench.errors import UsageError
-
     own = {}
     for name in _OF_DRIVES:
         given = options[name]
@@ -118,12 +129,7 @@ def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
     return own
 
 
-def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, CapacityAnswer]":
-    from ssdbench.cli.background import unended_result
-    from ssdbench.report.read import StoredRun  # numpy takes a while
-    from ssdbench.report.view.capacity import demanded
-    from ssdbench.stats.planning.runplan import capacity_answer
-
+def _planned(directory: Path, options: dict[str, Any]) -> tuple[RunResult, CapacityAnswer]:
     unended = unended_result(directory)
     result = unended or StoredRun.open(directory).result
     wanted = _with_demand(_wanted(demanded(result), options))
@@ -137,11 +143,6 @@ def _of_lot(
     places: tuple[Path, ...], spread: str, options: dict[str, Any], *, as_json: bool
 ) -> int:
     """A plan for drives of one lot, those measured and those that are bought like them."""
-    from ssdbench.cli.documents.stored import LotPlanned
-    from ssdbench.report.view.capacity import demanded
-    from ssdbench.stats.planning.lotplan import Spread, lot_answer
-    from ssdbench.suite.gather import gathered
-
     lot = gathered(places)
     wanted = _with_demand(_wanted(demanded(lot.results[0]), options))
     found = lot_answer(lot.results, wanted, Spread(spread))
@@ -162,8 +163,6 @@ def _of_lot(
 
 
 def _with_demand(wanted: Any) -> Any:
-    from ssdbench.errors import UsageError
-
     if wanted.demand_iops is None:
         raise UsageError(
             "a capacity plan needs a demand", hint="Add --iops, or `plan: {demand_iops: …}`."
@@ -171,14 +170,10 @@ def _with_demand(wanted: Any) -> Any:
     return wanted
 
 
-def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: bool) -> None:
+def _side_by_side(plans: list[tuple[RunResult, CapacityAnswer]], *, as_json: bool) -> None:
     """A row for each candidate: those that hold first, then the cheapest, or the fewest drives."""
-    from ssdbench.report.view.capacity import candidate, candidate_titles, cheapest_first
-
     ordered = cheapest_first(plans)
     if as_json:
-        from ssdbench.cli.documents.stored import Candidates
-
         document(Candidates(candidates=tuple(_document(*one) for one in ordered)))
         return
     answer(table(candidate_titles(), [candidate(*one) for one in ordered]))
@@ -187,12 +182,7 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
             answer(f"{result.run_id}: {reason}")
 
 
-def _document(
-    result: "RunResult", found: "CapacityAnswer", *, changed: bool = True
-) -> "CapacityPlanned":
-    from ssdbench.cli.documents.stored import CapacityPlanned
-    from ssdbench.stats.planning.runplan import changes
-
+def _document(result: RunResult, found: CapacityAnswer, *, changed: bool = True) -> CapacityPlanned:
     return CapacityPlanned(
         run=result.run_id,
         target=result.target.name,
@@ -217,19 +207,11 @@ def _document(
     )
 
 
-def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bool = True) -> None:
+def _print(result: RunResult, found: CapacityAnswer, *, of: str, changed: bool = True) -> None:
     """The sum line by line, what each depth would need, what is unknown, and the verdict.
 
     What changes the number of drives is only known of one drive.
     """
-    from ssdbench.report.view.capacity import (
-        by_change,
-        by_depth,
-        figures,
-        sum_lines,
-        unknown_rows,
-    )
-
     lines = [*sum_lines(found), *figures(found)]
     width = max((len(line.name) for line in lines), default=0)
     for line in lines:
@@ -273,7 +255,5 @@ _FIELDS = {
 
 def _wanted(kept: Any, options: dict[str, Any]) -> Any:
     """The profile's demand with what the command line says instead."""
-    from ssdbench.model.profile import CapacityPlan
-
     given = {_FIELDS[name]: value for name, value in options.items() if value is not None}
     return (kept or CapacityPlan()).model_copy(update=given)

@@ -3,18 +3,31 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from ssdbench.cli.comparelots import compare_lots
+from ssdbench.cli.documents.stored import Compared, ComparedPoint, ComparedRun
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
+from ssdbench.errors import UsageError
 from ssdbench.foreign import real
-
-if TYPE_CHECKING:
-    from ssdbench.cli.documents.stored import Compared
-    from ssdbench.model.result import RunResult
-    from ssdbench.stats.runcompare import Compared as Comparison
+from ssdbench.host.files import write_atomic
+from ssdbench.model.result import RunResult
+from ssdbench.report.comparison import (
+    FASTER,
+    FASTER_MEANS,
+    bounds_words,
+    comparison_csv,
+    faster_words,
+    pair_verdict,
+    render_comparison,
+    shift_interval,
+    shift_words,
+)
+from ssdbench.report.read import StoredRun
+from ssdbench.stats.runcompare import Compared as Comparison
+from ssdbench.stats.runcompare import compared
 
 
 @click.command("compare")
@@ -49,19 +62,12 @@ def command(
 
     The exit code is 1 when a point that is compared is not validated.
     """
-    from ssdbench.errors import UsageError
-    from ssdbench.host.files import write_atomic
-    from ssdbench.report.comparison import comparison_csv, render_comparison
-    from ssdbench.report.read import StoredRun  # numpy takes a while
-    from ssdbench.stats.runcompare import compared
-
     if population:
         if csv_file or mix_simulated:
             raise UsageError(
                 "--population takes neither --csv nor --mix-simulated",
                 hint="`ssdbench merge --csv` writes the drives of a lot.",
             )
-        from ssdbench.cli.comparelots import compare_lots
 
         return compare_lots(directories, html=html, as_json=as_json)
     if len(directories) < 2:
@@ -97,17 +103,7 @@ def command(
     return 0 if all(pair.validated for pair in comparison.pairs) else 1
 
 
-def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
-    from ssdbench.report.comparison import (
-        FASTER,
-        FASTER_MEANS,
-        bounds_words,
-        faster_words,
-        pair_verdict,
-        shift_interval,
-        shift_words,
-    )
-
+def _print(results: Sequence[RunResult], comparison: Comparison) -> None:
     for number, result in enumerate(results, start=1):
         simulated = " (simulated)" if result.target.simulated else ""
         answer(f"{number}: {result.run_id}, {result.target.name}{simulated}, {result.verdict}")
@@ -143,10 +139,7 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
         answer(f"not compared: {sentence}")
 
 
-def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Compared":
-    from ssdbench.cli.documents.stored import Compared, ComparedPoint, ComparedRun
-    from ssdbench.report.comparison import pair_verdict
-
+def _document(results: Sequence[RunResult], comparison: Comparison) -> Compared:
     return Compared(
         runs=tuple(
             ComparedRun(
@@ -177,10 +170,8 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
     )
 
 
-def _refuse_copies(directories: Sequence[Path], results: "Sequence[RunResult]") -> None:
+def _refuse_copies(directories: Sequence[Path], results: Sequence[RunResult]) -> None:
     """A run does not differ from its own copy, and a test of that would call it significant."""
-    from ssdbench.errors import UsageError
-
     seen: dict[tuple[object, ...], Path] = {}
     for directory, result in zip(directories, results, strict=True):
         begun = (result.run_id, result.started_at, result.target.id, result.seed)

@@ -1,23 +1,35 @@
 """`ssdbench fleet`: many drives on many hosts."""
 
+import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from ssdbench.cli.documents.machine import (
+    FleetDrive,
+    FleetPlanned,
+    FleetRan,
+    FleetStatus,
+    FleetStopped,
+)
+from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
+from ssdbench.errors import UsageError, telling
+from ssdbench.fleet import contract, status
+from ssdbench.fleet.campaign import campaign
+from ssdbench.fleet.contract import Job
+from ssdbench.fleet.crew import require_engine, require_safe, tokens
+from ssdbench.fleet.drive import Patience, Stage, State
+from ssdbench.fleet.inventory import Fleet, Limits, read_consent, read_fleet
+from ssdbench.fleet.plan import Plan, local_plan, plan
+from ssdbench.fleet.reach import Here, Reach, Silent, reach_of
+from ssdbench.fleet.records import Records
+from ssdbench.foreign import write_whole
+from ssdbench.host.files import require_utf8
 from ssdbench.units import counted
-
-if TYPE_CHECKING:
-    from ssdbench.cli.documents.machine import FleetDrive
-    from ssdbench.fleet.contract import Job
-    from ssdbench.fleet.drive import State
-    from ssdbench.fleet.inventory import Fleet
-    from ssdbench.fleet.plan import Plan
-    from ssdbench.fleet.reach import Reach
-    from ssdbench.fleet.records import Records
 
 file_argument = click.argument("file", metavar="FLEET.yaml", type=click.Path(path_type=Path))
 LOCAL_PROFILE = "quick"
@@ -33,9 +45,6 @@ def fleet() -> None:
 @json_option
 def plan_command(file: Path, as_json: bool) -> None:
     """Ask every host for its drives, and show which would be measured. Changes nothing."""
-    from ssdbench.cli.documents.machine import FleetPlanned
-    from ssdbench.fleet.crew import tokens
-
     wanted, made, _ = _planned(file)
     offered = tokens(made.jobs, wanted.limits)
     if as_json:
@@ -95,19 +104,12 @@ def run_command(
 
     What is measured stays; what runs is attached; the rest is started, a canary first.
     """
-    from ssdbench.errors import UsageError
-    from ssdbench.fleet.crew import require_engine
-
     require_engine()
     if (file is None) == (local is None):
         raise UsageError("name FLEET.yaml, or --local N")
     if file is not None:
-        from ssdbench.fleet.reach import reach_of
-        from ssdbench.fleet.records import Records
-
         wanted, made, _ = _planned(file)
         return _run(wanted, made, reach_of(wanted), Records.of(file), as_json=as_json)
-    from ssdbench.fleet.reach import Here
 
     wanted, made, records = _locally(local or 1, profile, output or Path("reports/fleet-local"))
     return _run(wanted, made, Here(), records, as_json=as_json)
@@ -121,10 +123,6 @@ def run_command(
 @json_option
 def status_command(file: Path, page: Path | None, as_json: bool) -> None:
     """Show how each drive stands: stage, rate, time left, findings. Asks no host."""
-    from ssdbench.cli.documents.machine import FleetStatus
-    from ssdbench.fleet import status
-    from ssdbench.foreign import write_whole
-
     records = _records(file)
     kept = list(records.all())
     if page is not None:
@@ -143,14 +141,6 @@ def status_command(file: Path, page: Path | None, as_json: bool) -> None:
 @json_option
 def stop_command(file: Path, as_json: bool) -> int:
     """Begin nothing more, and end every run cleanly; the next `fleet run` continues them."""
-    from ssdbench.cli.documents.machine import FleetStopped
-    from ssdbench.errors import telling
-    from ssdbench.fleet import contract
-    from ssdbench.fleet.contract import Job
-    from ssdbench.fleet.drive import Stage
-    from ssdbench.fleet.inventory import read_fleet
-    from ssdbench.fleet.reach import Silent, reach_of
-
     wanted, records = read_fleet(file), _records(file)
     records.ask_to_stop()
     reach = reach_of(wanted)
@@ -184,14 +174,7 @@ def stop_command(file: Path, as_json: bool) -> int:
     return 1 if failed else 0
 
 
-def _planned(file: Path) -> "tuple[Fleet, Plan, str]":
-    from ssdbench.cli.inputs import read_profile
-    from ssdbench.fleet.crew import require_safe
-    from ssdbench.fleet.inventory import read_consent, read_fleet
-    from ssdbench.fleet.plan import plan
-    from ssdbench.fleet.reach import reach_of
-    from ssdbench.host.files import require_utf8
-
+def _planned(file: Path) -> tuple[Fleet, Plan, str]:
     require_utf8(file, "the name of the fleet file")  # its records and the runs lie beside it
     wanted = read_fleet(file)
     require_safe(wanted.engine)
@@ -201,15 +184,7 @@ def _planned(file: Path) -> "tuple[Fleet, Plan, str]":
     return wanted, made, text
 
 
-def _locally(count: int, profile: str, output: Path) -> "tuple[Fleet, Plan, Records]":
-    import os
-
-    from ssdbench.cli.inputs import read_profile
-    from ssdbench.fleet.inventory import Fleet, Limits
-    from ssdbench.fleet.plan import local_plan
-    from ssdbench.fleet.records import Records
-    from ssdbench.host.files import require_utf8
-
+def _locally(count: int, profile: str, output: Path) -> tuple[Fleet, Plan, Records]:
     require_utf8(Path(profile), "the profile's name")
     require_utf8(output, "the name of the fleet's directory")
     _, text = read_profile(profile)
@@ -227,11 +202,8 @@ def _locally(count: int, profile: str, output: Path) -> "tuple[Fleet, Plan, Reco
     return wanted, local_plan(count, text, output / "hosts", words), records
 
 
-def _records(file: Path) -> "Records":
+def _records(file: Path) -> Records:
     """The records of FLEET.yaml, or of a directory of --local. Raises UsageError."""
-    from ssdbench.errors import UsageError
-    from ssdbench.fleet.records import Records
-
     records = Records(file / "fleet") if file.is_dir() else Records.of(file)
     if not records.directory.is_dir():
         raise UsageError(
@@ -240,13 +212,7 @@ def _records(file: Path) -> "Records":
     return records
 
 
-def _run(
-    wanted: "Fleet", made: "Plan", reach: "Reach", records: "Records", *, as_json: bool
-) -> int:
-    from ssdbench.cli.documents.machine import FleetRan
-    from ssdbench.fleet.campaign import campaign
-    from ssdbench.fleet.drive import Patience, Stage
-
+def _run(wanted: Fleet, made: Plan, reach: Reach, records: Records, *, as_json: bool) -> int:
     patience = Patience(wanted.look_every_s, wanted.give_up_after_s)
     for line in _asides(made):
         tell(line)
@@ -272,23 +238,19 @@ def _run(
     return 0 if whole else 1
 
 
-def _asides(made: "Plan") -> list[str]:
+def _asides(made: Plan) -> list[str]:
     return [
         *(f"silent: {name}: {why}" for name, why in made.silent),
         *(f"note: {note}" for note in made.notes),
     ]
 
 
-def _drive(job: "Job", state: "State | None" = None) -> "FleetDrive":
+def _drive(job: Job, state: State | None = None) -> FleetDrive:
     told = {name: getattr(job, name) for name in ("name", "host", "rack", "target", "identity")}
     return _stored_drive({**told, "model": job.model, "serial": job.serial}, state)
 
 
-def _stored_drive(job: dict[str, object], state: "State | None") -> "FleetDrive":
-    from dataclasses import asdict
-
-    from ssdbench.cli.documents.machine import FleetDrive
-
+def _stored_drive(job: dict[str, object], state: State | None) -> FleetDrive:
     names = ("name", "host", "rack", "target", "identity", "model", "serial")
     about: dict[str, object] = {name: str(job.get(name) or "") for name in names}
     return FleetDrive.model_validate(about | ({} if state is None else asdict(state)))

@@ -1,20 +1,42 @@
 """`ssdbench check` and `ssdbench restore`: what this host lacks, and what a run left changed."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from ssdbench.cli.documents.machine import (
+    Checked,
+    CommandPrograms,
+    Required,
+    Restored,
+    SettingChange,
+)
 from ssdbench.cli.options import json_option, targets
 from ssdbench.cli.output import answer, document
-
-if TYPE_CHECKING:
-    from ssdbench.cli.documents.machine import Checked, SettingChange
-    from ssdbench.engine.preflight import HostState, Requirement
-    from ssdbench.model.target import TargetInfo
-    from ssdbench.tuning.journal import Change
-
+from ssdbench.engine.hostsettings import give_up
+from ssdbench.engine.hostsettings import restore as restore_settings
+from ssdbench.engine.lbaformats import changed_formats
+from ssdbench.engine.preflight import (
+    Grade,
+    HostState,
+    Requirement,
+    engine_obstacles,
+    requirements,
+    zones_lacking,
+)
+from ssdbench.errors import SsdbenchError
+from ssdbench.generator.fio.driver import OLDEST
+from ssdbench.generator.fio.driver import installed as installed_fio
+from ssdbench.host import command as programs
+from ssdbench.host.facts import free_bytes, host_facts
+from ssdbench.model.target import TargetInfo
+from ssdbench.sim.library import library
+from ssdbench.suite.installed import installed
+from ssdbench.target.inspect import inspect
+from ssdbench.tuning.journal import Change
+from ssdbench.units import format_capacity
 
 PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 
@@ -30,10 +52,6 @@ def check(target: str | None, as_json: bool) -> int:
     Of a TARGET also everything that it tells of itself: identity, capacity, formats, link, power,
     write cache, health. Ends with 4 when something is missing; noise alone ends with 0.
     """
-    from ssdbench.engine.preflight import Grade, requirements
-    from ssdbench.suite.installed import installed
-    from ssdbench.target.inspect import inspect
-
     info = inspect(target) if target else None
     needs = requirements(_state(info), info)
     missing = any(requirement.grade is Grade.MISSING for requirement in needs)
@@ -54,10 +72,8 @@ def check(target: str | None, as_json: bool) -> int:
     return 4 if missing else 0
 
 
-def _target_facts(info: "TargetInfo") -> dict[str, str]:
+def _target_facts(info: TargetInfo) -> dict[str, str]:
     """What a target is, for people; empty values are left out."""
-    from ssdbench.units import format_capacity
-
     found = {
         "id": info.consent_id,
         "kind": info.kind.value,
@@ -71,11 +87,7 @@ def _target_facts(info: "TargetInfo") -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _document(needs: "Sequence[Requirement]", info: "TargetInfo | None") -> "Checked":
-    from ssdbench.cli.documents.machine import Checked, CommandPrograms, Required
-    from ssdbench.engine.preflight import Grade
-    from ssdbench.suite.installed import installed
-
+def _document(needs: Sequence[Requirement], info: TargetInfo | None) -> Checked:
     return Checked(
         ready=all(one.grade is not Grade.MISSING for one in needs),
         requirements=tuple(
@@ -92,21 +104,12 @@ def _document(needs: "Sequence[Requirement]", info: "TargetInfo | None") -> "Che
     )
 
 
-def _line(requirement: "Requirement") -> str:
+def _line(requirement: Requirement) -> str:
     hint = f"  ({requirement.hint})" if requirement.hint else ""
     return f"{requirement.grade.value:<8} {requirement.name}: {requirement.said}{hint}"
 
 
-def _state(info: "TargetInfo | None") -> "HostState":
-    import os
-
-    from ssdbench.engine.preflight import HostState, engine_obstacles, zones_lacking
-    from ssdbench.errors import SsdbenchError
-    from ssdbench.generator.fio.driver import OLDEST
-    from ssdbench.host import command as programs
-    from ssdbench.host.facts import free_bytes, host_facts
-    from ssdbench.sim.library import library
-
+def _state(info: TargetInfo | None) -> HostState:
     fio, engines, fault = _fio()
     simulation_fault = ""
     try:
@@ -134,11 +137,8 @@ def _state(info: "TargetInfo | None") -> "HostState":
 
 def _fio() -> tuple[str | None, frozenset[str], str]:
     """Version, engines, and why it cannot be used."""
-    from ssdbench.errors import SsdbenchError
-    from ssdbench.generator.fio.driver import OLDEST, installed
-
     try:
-        version, engines = installed()
+        version, engines = installed_fio()
     except SsdbenchError as error:
         return None, frozenset(), str(error)
     text = ".".join(str(number) for number in version)
@@ -165,16 +165,12 @@ def restore(forget: str | None, as_json: bool) -> None:
     changed the LBA format of a drive, the command that changes it back is shown: it erases the
     drive.
     """
-    from ssdbench.cli.documents.machine import Restored
-    from ssdbench.engine.hostsettings import give_up, restore
-    from ssdbench.engine.lbaformats import changed_formats
-
     given_up = give_up(forget) if forget is not None else []
     if not as_json:  # told even when something else cannot be put back
         for change in given_up:
             was = change.was or NOTHING
             answer(f"{change.drive} {change.attribute}: forgotten (it was {was})")
-    changes, lasting = restore(), changed_formats()
+    changes, lasting = restore_settings(), changed_formats()
     if as_json:
         document(
             Restored(
@@ -194,9 +190,7 @@ def restore(forget: str | None, as_json: bool) -> None:
         answer("there is nothing to restore: no run left a setting changed")
 
 
-def _setting_change(change: "Change") -> "SettingChange":
-    from ssdbench.cli.documents.machine import SettingChange
-
+def _setting_change(change: Change) -> SettingChange:
     return SettingChange(
         backend=str(change.backend),
         attribute=change.attribute,
