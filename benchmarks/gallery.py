@@ -28,7 +28,7 @@ from ssdbench.cli.background import unended_result
 from ssdbench.errors import HostLacks
 from ssdbench.host.command import run, which
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view.stamp import stamp
+from ssdbench.report.view.verdict import headword
 from ssdbench.target.inspect import inspect
 from tests.support.page_runs import a_page_run
 
@@ -234,7 +234,7 @@ def shown(example: Example, place: Path, browser: str) -> Shown:
         f"SIMULATED: {r.target.name}" if r.target.simulated else f"a {r.target.kind} device"
         for r in results
     )
-    verdicts = tuple(stamp(r).word for r in results)
+    verdicts = tuple(headword(r).word for r in results)
     return Shown(example.name, example.says, targets, results[0].seed, verdicts, tuple(pictures))
 
 

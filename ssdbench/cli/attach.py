@@ -42,11 +42,11 @@ def attach(directory: Path, as_json: bool) -> int:
 def _follow(directory: Path, *, moving: bool) -> int:
     from ssdbench.cli.background import ended, require_end, worker
     from ssdbench.cli.eventlog import Reader
-    from ssdbench.cli.progress import story
+    from ssdbench.cli.progress import event_display
     from ssdbench.errors import SsdbenchError
 
     process, reader = worker(directory), Reader(directory)
-    with story(moving=moving) as shown:
+    with event_display(moving=moving) as shown:
         while True:
             alive, code = process.alive(), ended(directory)
             for line in reader.lines():

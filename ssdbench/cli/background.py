@@ -144,7 +144,7 @@ def worker(directory: Path) -> ProcessId:
 
 
 @contextmanager
-def awake(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator[None]:
+def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator[None]:
     """Keep the host from suspending, where systemd decides about that."""
     if command.which("systemd-inhibit") is None or not exists(Path("/run/systemd/system")):
         yield

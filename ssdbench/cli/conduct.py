@@ -166,7 +166,7 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
 
     log = EventLog(directory)
     try:
-        with Signals() as signals, background.awake():
+        with Signals() as signals, background.inhibit_suspend():
             result = _reported(directory, lambda: work(World(emit, signals.pending)))
             code = exit_code_of(result, signals.pending())
         files = tuple(render(directory))

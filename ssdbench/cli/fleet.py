@@ -18,15 +18,14 @@ from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError, telling
-from ssdbench.fleet import contract, status
-from ssdbench.fleet.campaign import campaign
-from ssdbench.fleet.contract import Job
-from ssdbench.fleet.crew import require_engine, require_safe, tokens
+from ssdbench.fleet import hostscripts
 from ssdbench.fleet.drive import Patience, Stage, State
+from ssdbench.fleet.hostscripts import Job
 from ssdbench.fleet.inventory import Fleet, Limits, read_consent, read_fleet
 from ssdbench.fleet.plan import Plan, local_plan, plan
-from ssdbench.fleet.reach import Here, Reach, Silent, reach_of
-from ssdbench.fleet.records import Records
+from ssdbench.fleet.records import STATUS_HEADER, Records, status_page, status_rows, status_summary
+from ssdbench.fleet.scheduler import limit_resources, require_engine, require_safe, run_fleet
+from ssdbench.fleet.transport import LocalTransport, Silent, Transport, transport_of
 from ssdbench.foreign import write_whole
 from ssdbench.host.files import require_utf8
 from ssdbench.units import counted
@@ -46,7 +45,7 @@ def fleet() -> None:
 def plan_command(file: Path, as_json: bool) -> None:
     """Ask every host for its drives, and show which would be measured. Changes nothing."""
     wanted, made, _ = _planned(file)
-    offered = tokens(made.jobs, wanted.limits)
+    offered = limit_resources(made.jobs, wanted.limits)
     if as_json:
         document(
             FleetPlanned(
@@ -109,10 +108,10 @@ def run_command(
         raise UsageError("name FLEET.yaml, or --local N")
     if file is not None:
         wanted, made, _ = _planned(file)
-        return _run(wanted, made, reach_of(wanted), Records.of(file), as_json=as_json)
+        return _run(wanted, made, transport_of(wanted), Records.of(file), as_json=as_json)
 
     wanted, made, records = _locally(local or 1, profile, output or Path("reports/fleet-local"))
-    return _run(wanted, made, Here(), records, as_json=as_json)
+    return _run(wanted, made, LocalTransport(), records, as_json=as_json)
 
 
 @fleet.command("status")
@@ -126,14 +125,14 @@ def status_command(file: Path, page: Path | None, as_json: bool) -> None:
     records = _records(file)
     kept = list(records.all())
     if page is not None:
-        write_whole(page, status.page(kept, file.stem).encode())
+        write_whole(page, status_page(kept, file.stem).encode())
     if as_json:
         document(FleetStatus(drives=tuple(_stored_drive(one.job, one.state) for one in kept)))
         return
     if kept:
-        answer(table(status.HEADER, status.rows(kept)))
+        answer(table(STATUS_HEADER, status_rows(kept)))
         answer("")
-    answer(status.summary(kept))
+    answer(status_summary(kept))
 
 
 @fleet.command("stop")
@@ -142,8 +141,8 @@ def status_command(file: Path, page: Path | None, as_json: bool) -> None:
 def stop_command(file: Path, as_json: bool) -> int:
     """Begin nothing more, and end every run cleanly; the next `fleet run` continues them."""
     wanted, records = read_fleet(file), _records(file)
-    records.ask_to_stop()
-    reach = reach_of(wanted)
+    records.request_stop()
+    reach = transport_of(wanted)
     addresses = {host.name: host.ssh for host in wanted.every_host}
     stopped, failed = [], {}
     for one in records.all():
@@ -157,7 +156,7 @@ def stop_command(file: Path, as_json: bool) -> int:
             ssdbench=wanted.ssdbench,
         )  # fmt: skip
         try:
-            said = contract.stop(job, reach)
+            said = hostscripts.stop(job, reach)
             why = "" if said.status == 0 else telling(said.stderr)
         except Silent as error:
             why = error.message
@@ -180,7 +179,7 @@ def _planned(file: Path) -> tuple[Fleet, Plan, str]:
     require_safe(wanted.engine)
     beside = file.parent / wanted.profile
     _, text = read_profile(str(beside) if beside.is_file() else wanted.profile)
-    made = plan(wanted, read_consent(wanted, file), text, reach_of(wanted), file)
+    made = plan(wanted, read_consent(wanted, file), text, transport_of(wanted), file)
     return wanted, made, text
 
 
@@ -212,14 +211,14 @@ def _records(file: Path) -> Records:
     return records
 
 
-def _run(wanted: Fleet, made: Plan, reach: Reach, records: Records, *, as_json: bool) -> int:
+def _run(wanted: Fleet, made: Plan, reach: Transport, records: Records, *, as_json: bool) -> int:
     patience = Patience(wanted.look_every_s, wanted.give_up_after_s)
     for line in _asides(made):
         tell(line)
     records.make()
     with records.lock():
-        records.forget_to_stop()
-        ends = campaign(wanted, made, reach, records, patience, tell)
+        records.clear_stop_request()
+        ends = run_fleet(wanted, made, reach, records, patience, tell)
     count = {stage: sum(s.stage is stage for s in ends.values()) for stage in Stage}
     if as_json:
         document(

@@ -49,7 +49,7 @@ def run_inside(
     import sys
 
     from ssdbench.cli import conduct
-    from ssdbench.cli.progress import story
+    from ssdbench.cli.progress import event_display
     from ssdbench.errors import ProfileError, UsageError
     from ssdbench.model.loading import load_profile
     from ssdbench.suite.plan import plan
@@ -79,7 +79,7 @@ def run_inside(
     def started(path: Path) -> None:
         place.run_directory = path
 
-    with story(moving=False) as shown:
+    with event_display(moving=False) as shown:
         return conduct.run(wishes, directory, conduct.Audience(shown.show, started))
 
 

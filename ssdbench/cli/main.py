@@ -23,7 +23,7 @@ from typing import NoReturn, TextIO
 import click
 
 from ssdbench import __version__
-from ssdbench.cli.signals import heeded, interrupted_code
+from ssdbench.cli.signals import interrupted_code, signals_end_command
 from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused, UsageError
 from ssdbench.foreign import lines, write_whole
 
@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     os.umask(os.umask(0o077) | 0o022)  # what root makes, others never write; the rest is the user's
     _occupy_closed()
     gc.set_threshold(GARBAGE_AFTER)
-    with heeded():
+    with signals_end_command():
         code = run(list(sys.argv[1:] if arguments is None else arguments))
         for stream in (sys.stdout, sys.stderr):
             _drop_unread(stream)

@@ -29,7 +29,7 @@ _WORDS = {
 }
 
 
-class Story(Protocol):
+class EventDisplay(Protocol):
     """Shows events until its `with` ends."""
 
     def __enter__(self) -> Self: ...
@@ -38,12 +38,12 @@ class Story(Protocol):
     def line(self, text: str) -> None: ...
 
 
-def story(*, moving: bool) -> Story:
+def event_display(*, moving: bool) -> EventDisplay:
     """A bar when `moving`, lines otherwise."""
-    return Moving() if moving else Lines()
+    return ProgressBar() if moving else ProgressLines()
 
 
-class Lines:
+class ProgressLines:
     """One line per thing that happens, and a sign of life now and then."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -82,7 +82,7 @@ class Lines:
                 return headline(event)
 
 
-class Moving:
+class ProgressBar:
     """A bar that moves, with lines above it; the terminal library is imported only here."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Moving:
         from rich.progress import Progress as Bar
         from rich.table import Column
 
-        self._lines = Lines()
+        self._lines = ProgressLines()
         self._stage = ""
         console = Console(stderr=True, highlight=False)
         share = Column(no_wrap=True, min_width=SHARE)  # what gives way is the text behind it

@@ -56,7 +56,7 @@ def report(
         )
     else:
         files = render(directory, unended_result(directory), points)
-        if not database.available():
+        if not database.is_available():
             tell(f"without DuckDB there is no {RESULTS_PARQUET}; install it: {database.INSTALL}")
     if as_json:
         from ssdbench.cli.documents.stored import Rendered  # and a dozen others: not without need

@@ -299,7 +299,7 @@ def carry_out(
 ) -> int:
     """Do a run's work, tell its story, print its answer; returns the exit code."""
     from ssdbench.cli.conduct import Audience
-    from ssdbench.cli.progress import story
+    from ssdbench.cli.progress import event_display
 
     def started(directory: Path) -> None:
         place.run_directory = directory
@@ -307,7 +307,7 @@ def carry_out(
             child.started(directory)
 
     moving = child is None and not as_json and sys.stderr.isatty()
-    with story(moving=moving) as shown:
+    with event_display(moving=moving) as shown:
         ended = work(Audience(shown.show, started))
     return tell_end(ended, as_json=as_json)
 

@@ -19,7 +19,7 @@ from ssdbench.cli.conduct import Audience
 from ssdbench.cli.documents.runs import Ran
 from ssdbench.cli.main import Place
 from ssdbench.cli.output import answer, document, table, tell
-from ssdbench.cli.progress import story
+from ssdbench.cli.progress import event_display
 from ssdbench.cli.signals import Signals
 from ssdbench.cli.summary import run_document
 from ssdbench.engine.stage import Limits
@@ -143,8 +143,8 @@ def _at_once(each: "Sequence[RunRequest]", output: Path) -> list[OneOf]:
                 sys.executable, "-m", "ssdbench", "run", one.profile_name, "--target", one.target,
                 "--output", str(directory), "--beside", str(order), "--json",
             ]  # fmt: skip
-            said, story = words.with_suffix(".json"), words.with_suffix(".log")
-            process = command.spawn(argv, stdout=said, stderr=story, env=beside.environment())
+            said, log = words.with_suffix(".json"), words.with_suffix(".log")
+            process = command.spawn(argv, stdout=said, stderr=log, env=beside.environment())
             begun.append((one, directory, said, process))
             tell(f"drive {number} of {len(each)}: {one.target}; ssdbench attach {directory}")
         _lead([process for *_, process in begun], signals)
@@ -269,7 +269,7 @@ def _run(one: "RunRequest", directory: Path, place: Place, *, moving: bool) -> O
         place.run_directory = begun
 
     try:
-        with story(moving=moving) as shown:
+        with event_display(moving=moving) as shown:
             ended = conduct.run(one, directory, Audience(shown.show, started))
     except SsdbenchError as error:
         tell(f"error: {one.target}: {error.message}")

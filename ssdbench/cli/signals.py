@@ -16,7 +16,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 _THREE = (*_ENDING, signal.SIGHUP)
 
 
-class Asked(KeyboardInterrupt):
+class SignalReceived(KeyboardInterrupt):
     """A signal asks a command to end. No SsdbenchError: whoever takes those and goes on, ends."""
 
     def __init__(self, signal_number: int) -> None:
@@ -30,7 +30,7 @@ def interrupted_code(end: BaseException) -> int:
 
 
 @contextmanager
-def heeded() -> Iterator[None]:
+def signals_end_command() -> Iterator[None]:
     """Let each of the three end a command by Asked, so that it ends its programs and tidies up.
 
     Whoever is impatient does not disturb it in that, for TIDYING_S; and not Python's own end
@@ -42,7 +42,7 @@ def heeded() -> Iterator[None]:
         nonlocal asked_s
         if time.monotonic() - asked_s > TIDYING_S:
             asked_s = time.monotonic()
-            raise Asked(number)
+            raise SignalReceived(number)
 
     try:
         try:
@@ -53,7 +53,7 @@ def heeded() -> Iterator[None]:
         finally:
             for number in _THREE:
                 signal.signal(number, signal.SIG_IGN)
-    except Asked as asked:  # when all is said
+    except SignalReceived as asked:  # when all is said
         raise SystemExit(asked.exit_code) from None
 
 

@@ -19,7 +19,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.acceptance import middle, seen, wanted
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.pts import pts_rule
-from ssdbench.report.view.stamp import IN_PART, Stamp, beside_plan, stamp
+from ssdbench.report.view.verdict import IN_PART, Headword, beside_plan, headword
 from ssdbench.units import counted, format_bound, format_count, format_ns, listed
 
 
@@ -47,7 +47,7 @@ def run_lines(ended: Ended) -> Iterator[str]:
             yield table(titles, rows)
             yield ""
     simulated = ", a simulated drive" if result.target.simulated else ""
-    over = stamp(result)
+    over = headword(result)
     first = headline(result)
     if first.number != words.NONE:
         about = f", {first.holds_for}" if first.holds_for else ""
@@ -122,7 +122,7 @@ def _row(point: PointResult) -> tuple[str, ...]:
     )
 
 
-def _why(result: RunResult, over: Stamp) -> list[str]:
+def _why(result: RunResult, over: Headword) -> list[str]:
     if result.verdict == "VALIDATED":
         return [beside_plan(result)] if over.word == IN_PART else []
     return _why_not(result) if over.word == result.verdict else [over.meaning]

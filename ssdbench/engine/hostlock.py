@@ -3,7 +3,7 @@
 Two files in the run directory are kernel locks. An inspector takes the gate (shared), then the room
 (shared), and releases the gate. A run takes the gate exclusively, so that nobody else enters, and
 then the room when those inside have left, but never waits long. Nobody polls, and a run that dies
-releases its locks. Source: flock(2). `ssdbench.fleet.contract.look` is the other side.
+releases its locks. Source: flock(2). `ssdbench.fleet.hostscripts.look` is the other side.
 """
 
 import fcntl

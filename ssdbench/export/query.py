@@ -17,7 +17,7 @@ from ssdbench.export.store import (
     require_whole,
     selected,
 )
-from ssdbench.report.database import connection, fetched, heeding, pattern, quoted
+from ssdbench.report.database import connection, fetch_all, interruptible, pattern, quoted
 from ssdbench.units import counted, format_size
 
 # A query takes at most 900 MB: this of private memory, some 70 MB of DuckDB's and Python's pages.
@@ -62,7 +62,7 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
             _require_a_question(sql)
             _views(database, parts, chosen)
             _lock(database, parts)
-            columns, rows = heeding(database, lambda: _answered(database, sql))
+            columns, rows = interruptible(database, lambda: _answered(database, sql))
     except (MemoryError, OutOfMemoryException) as error:
         raise UsageError("the query needs more than 900 MB of memory", hint=TOO_LARGE) from error
     except Error as error:
@@ -106,7 +106,7 @@ def _rows_without_run(part: Part, runs: Sequence[Origin]) -> list[str]:
             path = pattern(str(part.path / file))
             query = f"SELECT DISTINCT run_id, result_sha256 FROM read_parquet({path})"
             with readable(part):
-                found = set(fetched(database, query))
+                found = set(fetch_all(database, query))
             wrong += [
                 f"{part.path / file}: rows of {run}, which is not in it" for run, _ in found - known
             ]

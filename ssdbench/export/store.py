@@ -32,7 +32,7 @@ from ssdbench.host.files import make_directory, sync_directory, write_atomic
 from ssdbench.host.lock import waiting
 from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import MANIFEST, RESULT
-from ssdbench.report.database import connection, fetched, heeding, pattern, quoted
+from ssdbench.report.database import connection, fetch_all, interruptible, pattern, quoted
 from ssdbench.report.read import StoredRun
 from ssdbench.report.tables import (
     RESULT_TYPES,
@@ -601,7 +601,7 @@ def selected(database: Any, name: str, files: Sequence[str]) -> str:
     """A SELECT of a table from some files; a column that they lack is empty, others are left."""
     listed = ", ".join(map(pattern, files))
     reader = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
-    there = {row[0] for row in fetched(database, f"DESCRIBE SELECT * FROM {reader}")}
+    there = {row[0] for row in fetch_all(database, f"DESCRIBE SELECT * FROM {reader}")}
     shown = ", ".join(
         f'"{column}"' if column in there else f'CAST(NULL AS {SQL_TYPES[kind]}) AS "{column}"'
         for column, kind in TABLES[name].items()
@@ -611,7 +611,7 @@ def selected(database: Any, name: str, files: Sequence[str]) -> str:
 
 def _copy(database: Any, query: str, path: Path) -> None:
     order = f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)"
-    heeding(database, lambda: database.execute(order))
+    interruptible(database, lambda: database.execute(order))
 
 
 def _sql_columns(types: dict[str, str]) -> str:

@@ -12,9 +12,9 @@ from threading import Event
 from typing import Any, TypeVar
 
 from ssdbench.errors import UsageError, telling
-from ssdbench.fleet import contract
-from ssdbench.fleet.contract import Job, Look
-from ssdbench.fleet.reach import Reach, Said, Silent
+from ssdbench.fleet import hostscripts
+from ssdbench.fleet.hostscripts import Job, Look
+from ssdbench.fleet.transport import ScriptResult, Silent, Transport
 from ssdbench.foreign import json_object, plain
 
 T = TypeVar("T")
@@ -23,8 +23,8 @@ MOST_STARTS = 5  # of a run that dies again and again without getting any furthe
 CLOCK_OFF_S = 300.0
 LEAST_FREE_BYTES = 1 << 30
 SIGTERM_CODE, SIGINT_CODE = 143, 130
-at_work: set[str] = set()  # runs that threads of this process see to
-over = Event()  # they are to end; of the runs on hosts none does
+drives_at_work: set[str] = set()  # runs that threads of this process see to
+threads_ending = Event()  # they are to end; of the runs on hosts none does
 MEASURED = {0: "VALIDATED", 1: "not validated", 6: "missed a target of its profile"}
 
 
@@ -72,14 +72,14 @@ class State:
         )
 
 
-class Over(Exception):
+class ThreadEnding(Exception):
     """A thread that sees to a drive is to end; the run goes on."""
 
 
 def pause(seconds: float) -> None:
     """Sleep. Raises Over."""
-    if over.wait(seconds):
-        raise Over
+    if threads_ending.wait(seconds):
+        raise ThreadEnding
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +93,18 @@ class Patience:
     clock: Callable[[], float] = time.time
 
 
-def measure(job: Job, reach: Reach, patience: Patience, tell: Callable[[State], None]) -> State:
+def measure(job: Job, reach: Transport, patience: Patience, tell: Callable[[State], None]) -> State:
     """See one drive to its end, and return that; the states before it are told. Raises Over."""
-    at_work.add(job.name)
+    drives_at_work.add(job.name)
     try:
-        return _Run(job, reach, patience, tell).see_to_its_end()
+        return _Run(job, reach, patience, tell).run_to_end()
     finally:
-        at_work.discard(job.name)
+        drives_at_work.discard(job.name)
 
 
 class _Run:
     def __init__(
-        self, job: Job, reach: Reach, patience: Patience, tell: Callable[[State], None]
+        self, job: Job, reach: Transport, patience: Patience, tell: Callable[[State], None]
     ) -> None:
         self._job, self._reach, self._patience, self._tell = job, reach, patience, tell
         self._heard = patience.now()
@@ -113,31 +113,31 @@ class _Run:
         self._last = State(Stage.STARTING)
         self._after_s = 0.0  # until the next look, which the host waits for
 
-    def see_to_its_end(self) -> State:
+    def run_to_end(self) -> State:
         """Start and look, again where the host or the run was cut off."""
         while True:
-            self._say(State(Stage.STARTING, starts=self._starts))
-            said = self._until_it_answers(self._started)
+            self._report_state(State(Stage.STARTING, starts=self._starts))
+            said = self._retry_while_silent(self._started)
             if said is None:
                 return self._given_up()
             if said.status:
                 return self._refused(said)
             self._starts += 1
-            if (end := self._look_until_over()) is not None:
+            if (end := self._look_until_end()) is not None:
                 return end
             if self._without_progress >= MOST_STARTS:
                 return self._end(
                     Stage.FAILED, f"its run died {MOST_STARTS} times at the same place"
                 )
 
-    def _look_until_over(self) -> State | None:
+    def _look_until_end(self) -> State | None:
         """The end; None when the run was cut off and is to be continued."""
         reached = self._last.fraction, self._last.text
         while True:
-            look = self._until_it_answers(self._looked)
+            look = self._retry_while_silent(self._looked)
             if look is None:
                 return self._given_up()
-            self._say(self._running(look))
+            self._report_state(self._running(look))
             if look.exit_code is not None and not look.alive:
                 if look.exit_code == SIGTERM_CODE:  # its host is going down
                     self._patience.sleep(self._patience.look_every_s)
@@ -149,30 +149,30 @@ class _Run:
                 self._patience.sleep(min(10.0, self._patience.look_every_s))
                 return None
 
-    def _started(self) -> Said:
+    def _started(self) -> ScriptResult:
         self._after_s = 0.0
-        return contract.start(self._job, self._reach, self._patience.look_every_s)
+        return hostscripts.start(self._job, self._reach, self._patience.look_every_s)
 
     def _looked(self) -> Look:
         """The next look. Its login comes at once after the last one, whose door is still open."""
         after_s, self._after_s = self._after_s, 0.0  # one that was silent is asked again at once
-        look = contract.look(self._job, self._reach, after_s)
+        look = hostscripts.look(self._job, self._reach, after_s)
         self._after_s = self._patience.look_every_s
         return look
 
-    def _until_it_answers(self, call: Callable[[], T]) -> T | None:
+    def _retry_while_silent(self, call: Callable[[], T]) -> T | None:
         """Ask until the host answers; None when it was silent for too long."""
         wait_s = min(10.0, self._patience.look_every_s)
         while True:
-            if over.is_set():
-                raise Over
+            if threads_ending.is_set():
+                raise ThreadEnding
             try:
                 answer = call()
                 self._heard = self._patience.now()
                 return answer
             except (Silent, UsageError) as error:
                 silent_s = self._patience.now() - self._heard
-                self._say(State(Stage.SILENT, said=error.message, starts=self._starts))
+                self._report_state(State(Stage.SILENT, said=error.message, starts=self._starts))
                 if silent_s >= self._patience.give_up_after_s:
                     return None
             self._patience.sleep(wait_s)
@@ -206,7 +206,7 @@ class _Run:
                5: "the drive answered with an error"}.get(code, "see run.log there")  # fmt: skip
         return self._end(Stage.FAILED, f"exit code {code}: {why}", code)
 
-    def _refused(self, said: Said) -> State:
+    def _refused(self, said: ScriptResult) -> State:
         try:
             error = json_object(said.stdout).get("error")
             words = str(error["message"]) if isinstance(error, dict) else ""
@@ -226,7 +226,7 @@ class _Run:
             fraction=1.0 if stage is Stage.MEASURED else kept.fraction,
         )  # fmt: skip
 
-    def _say(self, state: State) -> None:
+    def _report_state(self, state: State) -> None:
         self._last = state
         self._tell(state)
 

@@ -11,10 +11,10 @@ from threading import Event
 from typing import Any
 
 from ssdbench.errors import UsageError
-from ssdbench.fleet import contract
-from ssdbench.fleet.contract import Job
+from ssdbench.fleet import hostscripts
+from ssdbench.fleet.hostscripts import Job
 from ssdbench.fleet.inventory import Fleet, Host, Wanted, run_name
-from ssdbench.fleet.reach import Reach, Silent
+from ssdbench.fleet.transport import Silent, Transport
 from ssdbench.foreign import plain
 from ssdbench.host import command
 from ssdbench.units import counted
@@ -53,7 +53,7 @@ class _Drive:
 
 
 def plan(
-    fleet: Fleet, consent: frozenset[str], profile_text: str, reach: Reach, file: Path
+    fleet: Fleet, consent: frozenset[str], profile_text: str, reach: Transport, file: Path
 ) -> Plan:
     """Ask every host. Raises UsageError with every reason; changes nothing anywhere."""
     every, silent = _asked(fleet, reach)
@@ -97,7 +97,7 @@ def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) 
     return Plan(tuple(jobs))
 
 
-def _asked(fleet: Fleet, reach: Reach) -> tuple[list[_Drive], list[tuple[str, str]]]:
+def _asked(fleet: Fleet, reach: Transport) -> tuple[list[_Drive], list[tuple[str, str]]]:
     """The drives of every host that answers, and those that do not."""
 
     asked: set[str] = set()
@@ -108,7 +108,9 @@ def _asked(fleet: Fleet, reach: Reach) -> tuple[list[_Drive], list[tuple[str, st
         try:
             if over.is_set():
                 return ""
-            return [_drive(host, one) for one in contract.drives(host.ssh, fleet.ssdbench, reach)]
+            return [
+                _drive(host, one) for one in hostscripts.drives(host.ssh, fleet.ssdbench, reach)
+            ]
         except Silent as error:
             return error.message
         finally:

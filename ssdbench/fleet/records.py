@@ -1,25 +1,31 @@
-"""What the control host keeps of a fleet: one small file for each drive, and the results fetched.
+"""What the control host keeps of a fleet, and the status table and page made from it.
 
     drives/NAME.json    its job (without the profile) and its last state
     runs/NAME/          manifest.json, journal.jsonl, result.json … as the host sent them
-    stop                asks `fleet run` to begin nothing more
+    stop                tells `fleet run` to start nothing more
 
 Nothing here decides whether a step is done again: the run directory on the host does.
 """
 
 import json
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from ssdbench.errors import HostLacks
-from ssdbench.fleet.contract import Job
 from ssdbench.fleet.drive import Stage, State
+from ssdbench.fleet.hostscripts import Job
 from ssdbench.foreign import json_object, read_regular, write_whole
+from ssdbench.foreign import page as fit_for_a_page
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import Lock
+from ssdbench.units import counted, format_count, format_duration
 
 TOLD = ("name", "host", "rack", "target", "identity", "model", "serial", "firmware", "simulated")
 
@@ -93,15 +99,15 @@ class Records:
             and (self.directory / "runs" / str(kept.job.get("name")) / "result.json").exists()
         )
 
-    def asked_to_stop(self) -> bool:
+    def is_stop_requested(self) -> bool:
         """Whether `fleet stop` was called since `fleet run` began."""
         return (self.directory / "stop").exists()
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Begin nothing more."""
         write_atomic(self.directory / "stop", "")
 
-    def forget_to_stop(self) -> None:
+    def clear_stop_request(self) -> None:
         """A new `fleet run` goes on."""
         (self.directory / "stop").unlink(missing_ok=True)
 
@@ -114,3 +120,82 @@ def _read(path: Path) -> Kept | None:
         return Kept(job, state, datetime.fromisoformat(record["at"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+JUST_NOW_S = 2.0
+_ORDER = (
+    Stage.FAILED, Stage.REFUSED, Stage.GIVEN_UP, Stage.SILENT, Stage.STOPPED, Stage.RUNNING,
+    Stage.STARTING, Stage.WAITING, Stage.MEASURED,
+)  # fmt: skip
+STATUS_HEADER = ("drive", "host", "stage", "done", "left", "IOPS", "heard", "what")
+
+
+def status_rows(kept: Sequence[Kept], *, now: datetime | None = None) -> list[tuple[str, ...]]:
+    """A row for each drive, those that need somebody first."""
+    now = now or datetime.now(UTC)
+    return [_status_row(one, now) for one in sorted(kept, key=_rank)]
+
+
+def status_summary(kept: Sequence[Kept]) -> str:
+    """How many drives stand how."""
+    count = Counter(one.state.stage for one in kept)
+    told = ", ".join(f"{count[stage]} {stage}" for stage in reversed(_ORDER) if count[stage])
+    return f"{counted(len(kept), 'drive')}: {told}" if kept else "no drive was begun"
+
+
+def status_page(kept: Sequence[Kept], title: str, *, now: datetime | None = None) -> str:
+    """The same as one HTML file without scripts or requests."""
+    now = now or datetime.now(UTC)
+    environment = Environment(
+        loader=PackageLoader("ssdbench.fleet"), autoescape=True, undefined=StrictUndefined
+    )
+    shown = [
+        {
+            "cells": list(
+                zip(STATUS_HEADER, (*_status_row(one, now)[:-1], _said(one.state)), strict=True)
+            ),
+            "stage": one.state.stage.value,
+            "findings": one.state.findings,
+        }
+        for one in sorted(kept, key=_rank)
+    ]
+    made = environment.get_template("fleet.html.j2").render(
+        title=title, header=STATUS_HEADER, rows=shown, summary=status_summary(kept),
+        at=f"{now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
+    )  # fmt: skip
+    return fit_for_a_page(made) + "\n"
+
+
+def _rank(one: Kept) -> tuple[int, list[str | int], list[str | int]]:
+    where = (_natural_order(str(one.job.get(name))) for name in ("host", "target"))
+    return _ORDER.index(one.state.stage), next(where), next(where)
+
+
+def _natural_order(name: str) -> list[str | int]:
+    """A name as people sort it: n2 before n10."""
+    parts = re.split(r"([0-9]+)", name)
+    return [int(part) if number % 2 else part for number, part in enumerate(parts)]
+
+
+def _status_row(one: Kept, now: datetime) -> tuple[str, ...]:
+    state = one.state
+    ago_s = max(0.0, (now - one.at).total_seconds())
+    what = _said(state)
+    if state.findings and not state.said:
+        what = f"{what}; {counted(len(state.findings), 'finding')}: {state.findings[-1]}"
+    drive = " ".join(str(one.job.get(name) or "") for name in ("model", "serial")).strip()
+    running = state.stage is Stage.RUNNING
+    return (
+        drive or str(one.job.get("identity")),
+        f"{one.job.get('host')} {one.job.get('target')}",
+        state.stage.value,
+        "" if state.fraction is None or not running else f"{100 * state.fraction:.0f} %",
+        "" if state.left_s is None or not running else format_duration(state.left_s),
+        "" if not state.rate_iops or not running else format_count(state.rate_iops),
+        "just now" if ago_s < JUST_NOW_S else f"{format_duration(round(ago_s))} ago",
+        what,
+    )
+
+
+def _said(state: State) -> str:
+    return state.said or state.text

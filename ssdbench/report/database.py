@@ -15,14 +15,14 @@ T = TypeVar("T")
 INSTALL = f"{shlex.quote(sys.executable)} -m pip install 'duckdb>=1.2,<3'"
 
 
-def available() -> bool:
+def is_available() -> bool:
     """Whether it is installed; does not import it, which takes a while."""
     return find_spec("duckdb") is not None
 
 
 def connection(**config: str | bool | int | float | list[str]) -> Any:
     """A database in memory. Raises HostLacks where there is no DuckDB."""
-    if not available():
+    if not is_available():
         raise HostLacks(
             "DuckDB, which reads latency logs and writes Parquet, is not installed",
             hint=f"Install it: {INSTALL}",
@@ -32,7 +32,7 @@ def connection(**config: str | bool | int | float | list[str]) -> Any:
     return duckdb.connect(config=config)
 
 
-def heeding(database: Any, work: Callable[[], T]) -> T:
+def interruptible(database: Any, work: Callable[[], T]) -> T:
     """What work with a database gives; a signal ends it, for which DuckDB does not look."""
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(work)
@@ -45,9 +45,11 @@ def heeding(database: Any, work: Callable[[], T]) -> T:
             raise
 
 
-def fetched(database: Any, query: str) -> list[tuple[Any, ...]]:
+def fetch_all(database: Any, query: str) -> list[tuple[Any, ...]]:
     """All rows of a query."""
-    rows: list[tuple[Any, ...]] = heeding(database, lambda: database.execute(query).fetchall())
+    rows: list[tuple[Any, ...]] = interruptible(
+        database, lambda: database.execute(query).fetchall()
+    )
     return rows
 
 

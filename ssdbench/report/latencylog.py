@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdbench.errors import UsageError
-from ssdbench.report.database import connection, fetched, pattern
+from ssdbench.report.database import connection, fetch_all, pattern
 from ssdbench.stats.histogram import BINS, Histogram
 
 MEMORY = "160MB"  # of DuckDB's own; with Python and its libraries below 300 MB
@@ -79,8 +79,8 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
 
     try:
         with opened as database:
-            rows = fetched(database, query)
-            rejected = fetched(database, _REJECTED)
+            rows = fetch_all(database, query)
+            rejected = fetch_all(database, _REJECTED)
     except Error as error:
         raise UsageError(f"the latency log cannot be read: {str(error).splitlines()[0]}") from error
     _refuse_damaged(paths, rejected)
@@ -88,7 +88,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
         raise UsageError("the latency log holds no whole row", hint="Was fio ended at once?")
     keys = [divmod(int(row[0]), PER_DIRECTION) for row in rows]
     if any(way not in DIRECTIONS or place >= BINS for way, place in keys):
-        raise _odd(paths)
+        raise _invalid_row_error(paths)
     logs = []
     for number in sorted({way for way, _ in keys}):
         own = [
@@ -103,14 +103,14 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
 
 def _refuse_damaged(paths: Sequence[Path], rejected: Sequence[tuple[str, int, int, str]]) -> None:
     """Only the last line of a log may be torn, by whatever ended fio."""
-    torn = {str(path): _torn_from(path) for path in paths} if rejected else {}
+    torn = {str(path): _torn_line_start(path) for path in paths} if rejected else {}
     for name, line, position, text in rejected:
         start = torn.get(name)
         if start is None or position < start:
             raise _damaged(name, line, text)
 
 
-def _torn_from(path: Path) -> int | None:
+def _torn_line_start(path: Path) -> int | None:
     """Where the last line begins (1 is the first byte) if it has no end, else None."""
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
@@ -120,7 +120,7 @@ def _torn_from(path: Path) -> int | None:
     return size - len(last) + 1 if last else None
 
 
-def _odd(paths: Sequence[Path]) -> UsageError:
+def _invalid_row_error(paths: Sequence[Path]) -> UsageError:
     """The error for the first row that is made of numbers and still none of fio's."""
     for path in paths:
         with path.open(encoding="ascii", errors="replace") as lines:

@@ -43,7 +43,7 @@ def members(runs: Sequence[StoredRun]) -> list[Member]:
 def _member(run: StoredRun) -> Member:
     target, facts = run.result.target, run.result.target.facts
     latencies: dict[Key, dict[str, Histogram]] = {}
-    warmth: list[float] = []
+    temperatures: list[float] = []
     for key, point in points_of(run.result).items():
         parts = [run.histograms(f"{repeat.artifacts}/{HISTOGRAMS}") for repeat in point.repeats]
         latencies[key] = {
@@ -52,12 +52,12 @@ def _member(run: StoredRun) -> Member:
         }
         if not target.simulated:
             for repeat in point.repeats:
-                warmth += _warmth(run, f"{repeat.artifacts}/{TEMPERATURE}")
+                temperatures += _temperatures(run, f"{repeat.artifacts}/{TEMPERATURE}")
     conditions: dict[str, str | float | None] = {
         "firmware": target.firmware or None,
         "slot": facts.get("place") or None,
         "host": run.result.host.get(HOST) or None,
-        "temperature": float(np.mean(warmth)) if warmth else None,
+        "temperature": float(np.mean(temperatures)) if temperatures else None,
         "wear": _number(facts.get("percentage used")),
     }
     if target.simulated:  # its host and its clock do nothing to it
@@ -65,7 +65,7 @@ def _member(run: StoredRun) -> Member:
     return Member(run.result, conditions, latencies)
 
 
-def _warmth(run: StoredRun, relative: str) -> list[float]:
+def _temperatures(run: StoredRun, relative: str) -> list[float]:
     """The temperatures while measuring; none for a drive without a sensor."""
     path = run.path(relative)
     if path is None or not path.is_file():

@@ -76,13 +76,13 @@ class StoredRun:
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the document"
-            raise _unread(path, f"{where}: {first['msg']}") from error
+            raise _unreadable(path, f"{where}: {first['msg']}") from error
         except UsageError as error:  # of an older schema
             raise UsageError(f"{path}: {error.message}", hint=error.hint) from error
         if holds_huge_number(text):
-            raise _unread(path, "it has a number that is too large")
-        for where, told in _nonsense(result):
-            raise _unread(path, f"{where}: {told}")
+            raise _unreadable(path, "it has a number that is too large")
+        for where, told in _impossible_values(result):
+            raise _unreadable(path, f"{where}: {told}")
         return cls(directory, result)
 
     def path(self, relative: str) -> Path | None:
@@ -255,14 +255,14 @@ def _number(cell: str) -> float:
         return np.nan
 
 
-def _unread(path: Path, why: str) -> UsageError:
+def _unreadable(path: Path, why: str) -> UsageError:
     return UsageError(
         f"{path} is not a result that this ssdbench reads: {why}",
         hint="It may be damaged, or written by a newer ssdbench.",
     )
 
 
-def _nonsense(result: RunResult) -> Iterator[tuple[str, str]]:
+def _impossible_values(result: RunResult) -> Iterator[tuple[str, str]]:
     """What no run writes although its form is right: where, and what is wrong."""
     if result.schema_version != SCHEMA:
         yield "schema_version", f"is {result.schema_version}, this one reads {SCHEMA}"

@@ -295,7 +295,7 @@ def _rate_rows(stage: StageResult, found: RateFound) -> Iterator[Row]:
         "samples": found.searches,
         "verdict": "NOT VALIDATED" if stage.why_not else "VALIDATED",
     }
-    how = words.doubted(f"open-loop searches, {found.limit}", stage.why_not)
+    how = words.mark_unvalidated(f"open-loop searches, {found.limit}", stage.why_not)
     for metric, value in (
         ("rate_within_limit_iops", found.rate_iops),
         ("rate_highest_search_iops", found.highest_iops),
@@ -318,7 +318,7 @@ def _load_rows(stage: StageResult, found: LoadFound) -> Iterator[Row]:
     }
     for estimate in found.estimates:
         told = _estimate(estimate)
-        how = words.doubted(f"at {found.label}, {estimate.method}", stage.why_not)
+        how = words.mark_unvalidated(f"at {found.label}, {estimate.method}", stage.why_not)
         yield about | told | {"direction": estimate.direction, "computed_by": how}
     yield about | _answered(stage, "load_offered_iops", found.offered_iops, "1/s", "as offered")
     yield about | _answered(stage, "rate_clients", found.clients, "1", "that shared the rate")

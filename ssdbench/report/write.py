@@ -11,7 +11,7 @@ from ssdbench.foreign import brief, write_whole
 from ssdbench.model import rundirectory
 from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.report import database, tables
-from ssdbench.report.database import connection, heeding, pattern, quoted
+from ssdbench.report.database import connection, interruptible, pattern, quoted
 from ssdbench.report.html import render_page
 from ssdbench.report.read import StoredRun
 from ssdbench.report.tables import RESULT_TYPES, Tidy
@@ -27,7 +27,7 @@ from ssdbench.report.view import (
 )
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Page, Section
-from ssdbench.report.view.stamp import ASKED, COMPARED, IN_PART, beside_plan, stamp
+from ssdbench.report.view.verdict import ASKED, COMPARED, IN_PART, beside_plan, headword
 from ssdbench.report.view.words import simulated_label
 
 MOST_NAMED = 100  # characters of a wrong name that are shown
@@ -61,7 +61,7 @@ def write_report(
     else:
         targets.unlink(missing_ok=True)
     typed = run_dir / rundirectory.RESULTS_PARQUET
-    if database.available():
+    if database.is_available():
         data = parquet_bytes(table, run_id=result.run_id, version=version)
         written.append(_replaced(typed, data))
     else:
@@ -79,7 +79,7 @@ def _replaced(path: Path, data: bytes) -> Path:
 def page(run: StoredRun) -> Page:
     """Everything that the report shows, in words and numbers."""
     result = run.result
-    over = stamp(result)
+    over = headword(result)
     return Page(
         title=result.title,
         run_id=result.run_id,
@@ -117,10 +117,10 @@ def _sections(run: StoredRun) -> list[Section]:
     ordered += [conditions.drive(result), conditions.test(result)]
     ordered.append(conditions.host(run))
     ordered.append(conditions.provenance(run))  # last of those that read: it names what was missing
-    return _told_apart([*ordered, conditions.glossary()])
+    return _number_equal_titles([*ordered, conditions.glossary()])
 
 
-def _told_apart(sections: list[Section]) -> list[Section]:
+def _number_equal_titles(sections: list[Section]) -> list[Section]:
     """Sections of one title numbered, so that the links to them differ."""
     titles = Counter(section.title for section in sections)
     seen: Counter[str] = Counter()
@@ -175,4 +175,4 @@ def _copy_to_parquet(text: Path, path: Path, *, run_id: str, version: str) -> No
         f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})"
     )
     with connection(threads=1) as database:
-        heeding(database, lambda: database.execute(order))
+        interruptible(database, lambda: database.execute(order))

@@ -76,7 +76,7 @@ def _is_there(program: str) -> bool:
     if program == POSTGRESQL:
         return database.programs() is not None
     if program == DUCKDB:
-        return duckdb.available()
+        return duckdb.is_available()
     if program == QEMU:  # once it was fetched
         try:
             tools = tools_of(cache_directory())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli.main import run
-from ssdbench.fleet.contract import Job
+from ssdbench.fleet.hostscripts import Job
 from ssdbench.fleet.plan import Plan
 from tests.support.documents import checked
 

@@ -30,9 +30,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ssdbench.fleet.contract import MARK
 from ssdbench.fleet.drive import Patience
-from ssdbench.fleet.reach import Said, Silent
+from ssdbench.fleet.hostscripts import MARK
+from ssdbench.fleet.transport import ScriptResult, Silent
 
 SCALE = 6000.0
 STEPS = 4
@@ -165,7 +165,7 @@ class StubHost:
                 told = {"stdout": said.stdout.hex(), "stderr": said.stderr, "status": said.status}
                 talk.sendall(json.dumps(told).encode())
 
-    def _answer(self, script: str, given: str) -> Said | None:
+    def _answer(self, script: str, given: str) -> ScriptResult | None:
         """What a script of the contract prints; None where the connection breaks."""
         self.calls += 1
         if "--attach-or-start" in script:
@@ -173,21 +173,21 @@ class StubHost:
             return None if self.spec.fault == "cut" and self.calls % 2 else said
         if " drives --json" in script:
             told = {"document": "drives", "devices": self.spec.drives, "models": []}
-            return Said(json.dumps(told).encode(), "", 0)
+            return ScriptResult(json.dumps(told).encode(), "", 0)
         found = re.search(r"^cd (\S+)", script, re.MULTILINE)
         assert found
         name = Path(found[1]).name
         return self._look(name) if f"{MARK}boot" in script else self._fetch(name)
 
-    def _start(self, words: list[str], given: str) -> Said:
+    def _start(self, words: list[str], given: str) -> ScriptResult:
         name = Path(words[words.index("--output") + 1]).name
         identity = words[words.index("--destroy") + 1]
         node = words[words.index("--target") + 1]
         if (node, identity) not in [(one["target"], one["id"]) for one in self.spec.drives]:
             self._note(name, "refused", identity=identity)
-            return Said(b"", "refused: another drive", 3)
+            return ScriptResult(b"", "refused: another drive", 3)
         if self.full and not (self.place / "repaired").exists():
-            return Said(b"", "error: no space left on device", 4)
+            return ScriptResult(b"", "error: no space left on device", 4)
         if name not in self.runs:
             digest = hashlib.sha256(given.encode()).hexdigest()
             self._note(name, "new", identity=identity, digest=digest)
@@ -195,7 +195,7 @@ class StubHost:
         if not run.live and run.done < STEPS:
             run.live = True
             self._begin(name, run, virtual_s())
-        return Said(b"{}", "", 0)
+        return ScriptResult(b"{}", "", 0)
 
     def _begin(self, name: str, run: Run, at_s: float) -> None:
         self._note(name, "begun", step=run.done + 1)
@@ -234,7 +234,7 @@ class StubHost:
                 run.live = False
                 self._note(name, "ended", code=code)
 
-    def _look(self, name: str) -> Said:
+    def _look(self, name: str) -> ScriptResult:
         run = self.runs.get(name)
         clock = time.time() + (86_400 * 900 if self.spec.fault == "lies" else 0)
         boot = f"boot-{os.getpid()}"
@@ -248,9 +248,9 @@ class StubHost:
             told += [f"{MARK}free", "dev 1 1 99999999 1% /"]
             if run.exit_code is not None:
                 told += [f"{MARK}ended", json.dumps({"exit_code": run.exit_code})]
-        return Said("\n".join(told).encode(), "", 0)
+        return ScriptResult("\n".join(told).encode(), "", 0)
 
-    def _fetch(self, name: str) -> Said:
+    def _fetch(self, name: str) -> ScriptResult:
         run, held = self.runs[name], io.BytesIO()
         target = {"id": run.identity}
         files = {
@@ -263,7 +263,7 @@ class StubHost:
                 member = tarfile.TarInfo(key)
                 member.size = len(data)
                 archive.addfile(member, io.BytesIO(data))
-        return Said(held.getvalue(), "", 0)
+        return ScriptResult(held.getvalue(), "", 0)
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ class BySocket:
         given: bytes = b"",
         idle_s: float | None = None,
         most_bytes: int = 0,
-    ) -> Said:
+    ) -> ScriptResult:
         """Ask one, which sleeps before it reads. Raises Silent."""
         slept = re.search(r"^sleep ([0-9.]+)$", script, re.MULTILINE)
         virtual_sleep(float(slept[1]) if slept else 0.0)
@@ -296,7 +296,7 @@ class BySocket:
                     told = json.loads(file.read())
         except (OSError, ValueError) as error:
             raise Silent(f"{address} does not answer: {error}") from error
-        return Said(bytes.fromhex(told["stdout"]), told["stderr"], told["status"])
+        return ScriptResult(bytes.fromhex(told["stdout"]), told["stderr"], told["status"])
 
 
 def journal(place: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -193,17 +193,17 @@ def _is_above(text: Any) -> bool:
     return bool(text.get_va() == "bottom")
 
 
-def _said(axis: Any) -> list[str]:
+def _tick_labels(axis: Any) -> list[str]:
     found: list[str] = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
     return found
 
 
 def _widest(axis: Any) -> float:
-    return min(max(map(len, _said(axis)), default=0), _MOST_LETTERS) * LETTER
+    return min(max(map(len, _tick_labels(axis)), default=0), _MOST_LETTERS) * LETTER
 
 
 def _last(axis: Any) -> float:
-    return min(len((_said(axis) or [""])[-1]), _MOST_LETTERS) * LETTER
+    return min(len((_tick_labels(axis) or [""])[-1]), _MOST_LETTERS) * LETTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ def _short(attribute: re.Match[str]) -> str:
     )
 
 
-def _says(axis: Any, kind: str, words: Callable[[float], str]) -> None:
+def _label_ticks(axis: Any, kind: str, words: Callable[[float], str]) -> None:
     def said(value: float, _: int | None) -> str:
         return words(value)
 
@@ -321,17 +321,17 @@ def _says(axis: Any, kind: str, words: Callable[[float], str]) -> None:
 
 def counts(axis: Any) -> None:
     """Ticks as plain numbers with thousands apart; a "k" without a unit helps nobody."""
-    _says(axis, "", lambda value: f"{value:,.4g}" if value < 1000 else f"{value:,.0f}")
+    _label_ticks(axis, "", lambda value: f"{value:,.4g}" if value < 1000 else f"{value:,.0f}")
 
 
 def latencies(axis: Any) -> None:
     """Ticks of nanoseconds as `100 us`."""
-    _says(axis, "ns", lambda value: format_ns(value) if value > 0 else "0")
+    _label_ticks(axis, "ns", lambda value: format_ns(value) if value > 0 else "0")
 
 
 def percents(axis: Any) -> None:
     """Ticks as shares of a hundred."""
-    _says(axis, "%", lambda value: f"{value:g} %")
+    _label_ticks(axis, "%", lambda value: f"{value:g} %")
 
 
 def from_zero(axes: Axes, *, headroom: float = 1.08) -> None:

@@ -9,7 +9,10 @@ from ssdbench.report.figure import HIGHEST, LOWEST, FigureData, ReportFigure, Ro
 from ssdbench.report.plots import canvas
 
 _HEIGHT = 1.15  # of a panel
-_AFLOAT = ("MHz", "°C")  # units of quantities that are not drawn from zero: what moves counts
+_NOT_FROM_ZERO = (
+    "MHz",
+    "°C",
+)  # units of quantities that are not drawn from zero: what moves counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +100,7 @@ def _panel(axes: Axes, panel: HostPanel) -> None:
     axes.set_title(f"{panel.title}, {panel.unit}", loc="left", fontsize=8.5)
     least = min(float(line.trace.low.min()) for line in panel.lines)
     most = max(float(line.trace.high.max()) for line in panel.lines)
-    if panel.unit in _AFLOAT:
+    if panel.unit in _NOT_FROM_ZERO:
         room = max(0.15 * (most - least), 0.02 * most)
         axes.set_ylim(least - room, most + room)
     else:

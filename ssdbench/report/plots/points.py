@@ -271,7 +271,7 @@ class ScatterFigure(ReportFigure):
         figure = canvas.sheet(canvas.WIDE)
         axes = figure.subplots()
         plain = ~self.peaks
-        _specks(axes, self.x[plain], self.y[plain])
+        _dots_as_path(axes, self.x[plain], self.y[plain])
         axes.plot([], [], "o", ms=3, mew=0, color=canvas.SERIES[0], label="others")
         if self.peaks.any():
             axes.plot(
@@ -386,7 +386,7 @@ def _apart(ticks: Sequence[tuple[float, float, str]], ends: Iterable[float]) -> 
     return kept
 
 
-def _specks(axes: Axes, x: Floats, y: Floats) -> None:
+def _dots_as_path(axes: Axes, x: Floats, y: Floats) -> None:
     """Dots as one path of zero-length strokes with round ends: a quarter of the size of markers."""
     gap = np.full(len(x), np.nan)
     axes.plot(

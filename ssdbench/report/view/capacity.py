@@ -133,7 +133,7 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     yield Line("Why this point", answer.why_point)
     if answer.slo_iops is not None:
         rate = f"{words.bound(answer.slo_iops)} IOPS, offered open-loop"
-        yield Line("Rate within the p99", words.doubted(rate, answer.slo_why_not))
+        yield Line("Rate within the p99", words.mark_unvalidated(rate, answer.slo_why_not))
     load, bound = format_count(made.load_iops), words.bound(made.bound_iops)
     usable = words.bound(made.usable_iops)
     yield Line(

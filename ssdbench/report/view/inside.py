@@ -130,7 +130,7 @@ def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound)
     yield from record_tables(found.model_dump(include=set(_TABLES)))
     drawn = [
         _stored(run, figure, f"figure-{stage.name}-{number}")
-        for number, figure in enumerate(_telling(found))
+        for number, figure in enumerate(_best_figures(found))
     ]
     if plots := [plot for plot in drawn if plot is not None]:
         yield Plots(plots, wide=True)
@@ -157,7 +157,7 @@ def buffer(result: RunResult, found: BlockSizeFound) -> str:
     )
 
 
-def _telling(found: BlockSizeFound) -> list[StoredFigure]:
+def _best_figures(found: BlockSizeFound) -> list[StoredFigure]:
     """The strides that show a boundary best; none where none was found: all look alike."""
     scatters = [figure for figure in found.figures if figure.kind != "series"]
     others = [figure for figure in found.figures if figure.kind == "series"]
@@ -190,7 +190,7 @@ def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
         trace = thinned(x / x_scale, y)
         drawn: ScatterFigure | SeriesFigure = SeriesFigure(trace, x_axis, y_axis)
     else:
-        kept = _kept(peaks)
+        kept = _drawn_dots(peaks)
         drawn = ScatterFigure(
             x[kept] / x_scale, y[kept], peaks[kept], x_axis, y_axis, latency=y_name.endswith("_ns")
         )
@@ -201,7 +201,7 @@ def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
     return Plot(name, title, caption, f"{title}. {len(x):,} measurements. {caption}", drawn)
 
 
-def _kept(
+def _drawn_dots(
     peaks: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]",
 ) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
     """All peaks, and every n-th of the rest, so that a page stays small."""

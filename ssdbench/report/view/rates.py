@@ -55,7 +55,7 @@ def _at_load(stage: StageResult, found: LoadFound) -> Prose:
         "trials together, or the percentile of the slowest trial where that is higher."
     )
     sound = not (stage.why_not or found.missed)
-    lead = words.sentence(words.doubted(told, stage.why_not))
+    lead = words.sentence(words.mark_unvalidated(told, stage.why_not))
     return Prose(f"{lead}{counts}", tone="" if sound else "bad")
 
 
@@ -79,7 +79,7 @@ def _lead(stage: StageResult, found: RateFound) -> Prose:
     limit, name = format_ns(found.limit_ns), found.percentile
     if found.rate_iops is None:
         none = f"no offered rate kept {name} within {limit} in every search"
-        return Prose(words.sentence(words.doubted(none, stage.why_not)), tone="bad")
+        return Prose(words.sentence(words.mark_unvalidated(none, stage.why_not)), tone="bad")
     rate = f"{format_count(found.rate_iops)} IOPS"
     sharing = f" from {counted(found.clients, 'client')}" if found.clients else ""
     counts = (
@@ -91,7 +91,9 @@ def _lead(stage: StageResult, found: RateFound) -> Prose:
         kept = (
             f"{rate}{sharing} kept {name} within {limit} in the lowest of {found.searches} searches"
         )
-        return Prose(f"{words.sentence(words.doubted(kept, stage.why_not))}{counts}", tone="bad")
+        return Prose(
+            f"{words.sentence(words.mark_unvalidated(kept, stage.why_not))}{counts}", tone="bad"
+        )
     return Prose(
         f"{rate} can be offered{sharing} with {name} within {limit}: the lowest of "
         f"{found.searches} searches, which lies below their median with "
@@ -179,7 +181,9 @@ def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) 
     elif valid:
         label = f"Rate within the limit of latency{simulated}"
     else:
-        label = words.sentence(words.doubted("rate within the limit – do not plan on it", why))[:-1]
+        label = words.sentence(
+            words.mark_unvalidated("rate within the limit – do not plan on it", why)
+        )[:-1]
     return Headline(
         label=label,
         number=format_bound(_rate_or_zero(lowest)) if kept else words.NONE,
@@ -214,7 +218,7 @@ def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
     rate = format_bound(_rate_or_zero(found))
     confidence = f", confidence {100 * found.confidence:.3g} %"
     told = f"{rate} IOPS in {found.searches} searches{confidence}"
-    return stage.title, words.doubted(told, stage.why_not)
+    return stage.title, words.mark_unvalidated(told, stage.why_not)
 
 
 def of_load(result: RunResult, stages: Sequence[tuple[StageResult, LoadFound]]) -> Headline:
@@ -225,7 +229,7 @@ def of_load(result: RunResult, stages: Sequence[tuple[StageResult, LoadFound]]) 
     number, _, unit = words.quantity(upper, "ns").partition(" ")
     label = f"{found.percentile} at the load, at most"
     return Headline(
-        label=words.sentence(words.doubted(label, stage.why_not))[:-1],
+        label=words.sentence(words.mark_unvalidated(label, stage.why_not))[:-1],
         number=number,
         unit=unit,
         holds_for=words.times(f"{found.label} of {found.workload}"),

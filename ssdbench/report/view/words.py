@@ -257,7 +257,7 @@ def sentence(text: str) -> str:
     return start + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
-def doubted(text: str, why_not: str) -> str:
+def mark_unvalidated(text: str, why_not: str) -> str:
     """`text`, and in the same sentence that it is not VALIDATED, where something says so."""
     return f"not validated ({why_not}): {text}" if why_not else text
 

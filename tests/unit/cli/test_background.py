@@ -232,7 +232,7 @@ def test_the_host_is_kept_awake_for_as_long_as_a_run_lasts(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
-    with background.awake(exists=lambda path: True):
+    with background.inhibit_suspend(exists=lambda path: True):
         while not (said.exists() and said.read_text()):
             time.sleep(0.01)
         pid, _, words = said.read_text().partition(" ")
@@ -242,6 +242,6 @@ def test_the_host_is_kept_awake_for_as_long_as_a_run_lasts(
     assert "--mode block" in words
     assert not Path(f"/proc/{pid}").exists()
     said.unlink()
-    with background.awake(exists=lambda path: False):  # no systemd decides here
+    with background.inhibit_suspend(exists=lambda path: False):  # no systemd decides here
         pass
     assert not said.exists()

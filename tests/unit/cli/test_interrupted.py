@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.cli.signals import heeded
+from ssdbench.cli.signals import signals_end_command
 from tests.support.moments import MOMENTS, at_line
 
 RELEASE = "1.2.3-none"
@@ -231,7 +231,10 @@ def test_a_signal_leaves_no_traceback_from_the_first_moment_to_the_last(
 ) -> None:
     for moment in MOMENTS:
         try:
-            with at_line("heeded", moment, lambda: signal.raise_signal(signal.SIGTERM)), heeded():
+            with (
+                at_line("heeded", moment, lambda: signal.raise_signal(signal.SIGTERM)),
+                signals_end_command(),
+            ):
                 time.monotonic()
         except SystemExit as ended:
             assert ended.code == 143

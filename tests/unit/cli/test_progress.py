@@ -12,7 +12,7 @@ import pytest
 
 from ssdbench.cli.eventlog import EventLog, Reader
 from ssdbench.cli.output import document, table
-from ssdbench.cli.progress import Lines, Moving, said
+from ssdbench.cli.progress import ProgressBar, ProgressLines, said
 from ssdbench.engine.events import FindingRaised, Progress, StageStarted
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.repeats import RepeatsMove
@@ -33,7 +33,7 @@ def test_progress_is_told_now_and_then_and_findings_once(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     now = [0.0]
-    lines = Lines(clock=lambda: now[0])
+    lines = ProgressLines(clock=lambda: now[0])
 
     lines.show(StageStarted("02-steady", "Warm up", 2, 4, (60.0, 7200.0)))
     lines.show(HALF)
@@ -51,7 +51,7 @@ def test_progress_is_told_now_and_then_and_findings_once(
 
 
 def test_the_bar_writes_to_stderr_only(capfd: pytest.CaptureFixture[str]) -> None:
-    with Moving() as bar:
+    with ProgressBar() as bar:
         bar.show(HALF)
         bar.show(FindingRaised(SLOW))
 
@@ -66,7 +66,7 @@ def test_the_bar_is_one_line_on_a_terminal_of_40_columns(monkeypatch: pytest.Mon
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as within:
         within.setattr("sys.stderr", terminal)
-        with Moving() as bar:
+        with ProgressBar() as bar:
             bar.show(StageStarted("02-steady", "Warm up", 2, 4, (60.0, 7200.0)))
             bar.show(HALF)
             bar._bar.refresh()

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import UsageError
-from ssdbench.fleet.campaign import campaign
 from ssdbench.fleet.drive import Stage, State
 from ssdbench.fleet.inventory import Fleet
 from ssdbench.fleet.plan import plan
 from ssdbench.fleet.records import Records
+from ssdbench.fleet.scheduler import run_fleet
 from tests.support import stubfleet
 from tests.support.stubfleet import SHARED, BySocket, Spec
 
@@ -55,7 +55,7 @@ def once(
             raise Killed
 
     records.make()
-    return campaign(fleet, made, reach, records, stubfleet.patience(), tell)
+    return run_fleet(fleet, made, reach, records, stubfleet.patience(), tell)
 
 
 def to_be_measured(hosts: list[Spec]) -> list[str]:

@@ -16,9 +16,9 @@ import pytest
 from ssdbench.engine.fiorun import LOCK_AHEAD_S
 from ssdbench.engine.hostlock import HostLock
 from ssdbench.errors import HostLacks
-from ssdbench.fleet import contract
+from ssdbench.fleet import hostscripts
 from ssdbench.fleet.drive import Patience, State, measure
-from ssdbench.fleet.reach import Here, Said
+from ssdbench.fleet.transport import LocalTransport, ScriptResult
 from ssdbench.foreign import write_whole
 from ssdbench.generator.base import Second
 from ssdbench.host.lock import Lock
@@ -67,13 +67,13 @@ def windows(directory: Path) -> Iterator[list[int]]:
 def test_a_look_waits_for_the_end_of_a_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, shut: bool
 ) -> None:
-    monkeypatch.setattr(contract, "STAYS_S", 0)
+    monkeypatch.setattr(hostscripts, "STAY_S", 0)
     if not shut:
         monkeypatch.setattr(HostLock, "take", lambda self, wait_s=0.0: True)
     job = replace(JOB, runs=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
     with windows(tmp_path / "run") as counted:
-        seen = [contract.look(job, Here(), 0.13).progress["text"] for _ in range(8)]
+        seen = [hostscripts.look(job, LocalTransport(), 0.13).progress["text"] for _ in range(8)]
         assert (seen == ["pause"] * 8) is shut
         assert counted[0] >= 4
 
@@ -84,7 +84,7 @@ def test_the_next_call_comes_in_before_the_last_look_has_let_go_of_the_door(tmp_
     lock = HostLock(tmp_path / "run")
     lock.take()
     lock.release()
-    contract.look(job, Here())
+    hostscripts.look(job, LocalTransport())
     with (tmp_path / "run" / ROOM).open() as held, pytest.raises(BlockingIOError):
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -110,14 +110,14 @@ def test_nobody_inside_keeps_a_run_waiting_for_long(tmp_path: Path) -> None:
 def test_many_who_look_all_the_time_do_not_keep_a_door_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contract, "STAYS_S", 0.3)
+    monkeypatch.setattr(hostscripts, "STAY_S", 0.3)
     job = replace(JOB, runs=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
     over, seen = Event(), []
 
     def look() -> None:
         while not over.is_set():
-            seen.append(contract.look(job, Here()).progress.get("text"))
+            seen.append(hostscripts.look(job, LocalTransport()).progress.get("text"))
 
     with windows(tmp_path / "run") as counted, ThreadPoolExecutor(3) as threads:
         looking = [threads.submit(look) for _ in range(3)]
@@ -140,16 +140,16 @@ def test_the_time_between_two_looks_passes_on_the_host_after_one_login() -> None
             given: bytes = b"",
             idle_s: float | None = None,
             most_bytes: int = 0,
-        ) -> Said:
+        ) -> ScriptResult:
             if "--attach-or-start" in script:
-                return Said(b"{}", "", 0)
+                return ScriptResult(b"{}", "", 0)
             asked.append(idle_s)
             assert f"\nsleep {idle_s:.3f}\n" in script
             process = {"pid": 7, "started_ticks": 70, "boot_id": "b"}
             stat = "7 (python) S " + "0 " * 18 + "70"
             alive = f"=== boot\nb\n=== process\n{json.dumps(process)}\n=== stat\n{stat}\n"
             over = '=== boot\nb\n=== ended\n{"exit_code": 0}\n'
-            return Said((alive if len(asked) < 4 else over).encode(), "", 0)
+            return ScriptResult((alive if len(asked) < 4 else over).encode(), "", 0)
 
     slept: list[float] = []
     told: list[State] = []

@@ -19,13 +19,13 @@ import pytest
 
 from ssdbench.cli.main import run
 from ssdbench.errors import UsageError
-from ssdbench.fleet import contract, crew
-from ssdbench.fleet.contract import Job
+from ssdbench.fleet import hostscripts, scheduler
 from ssdbench.fleet.drive import Patience, Stage, State, measure
+from ssdbench.fleet.hostscripts import Job
 from ssdbench.fleet.inventory import Engine, Limits, read_fleet, run_name
 from ssdbench.fleet.plan import local_plan, plan
-from ssdbench.fleet.reach import BySsh, Here, Said, Silent
 from ssdbench.fleet.records import Records
+from ssdbench.fleet.transport import LocalTransport, ScriptResult, Silent, SshTransport
 from tests.support.documents import checked
 
 FLEET = """
@@ -134,12 +134,12 @@ def test_what_a_drive_holds_may_be_overwritten_where_that_was_accepted_and_power
     )
     wanted = read_fleet(path)
 
-    made = plan(wanted, frozenset({"eui.1"}), "x", Script([Said(answer, "", 0)]), path)
+    made = plan(wanted, frozenset({"eui.1"}), "x", Script([ScriptResult(answer, "", 0)]), path)
 
     (job,) = made.jobs
     assert job.options == ("--overwrite-signatures",)
-    assert crew.needs(job)["watts:rack"] == 40
-    assert crew.tokens(made.jobs, wanted.limits)["watts:rack"] == 100
+    assert scheduler.needed_resources(job)["watts:rack"] == 40
+    assert scheduler.limit_resources(made.jobs, wanted.limits)["watts:rack"] == 100
 
 
 BAD = {
@@ -218,11 +218,11 @@ def test_what_is_odd_is_a_sentence_and_nothing_is_begun(
 def test_plain_only_on_loopback_and_tls_only_with_its_keys(address: str, safe: bool) -> None:
     engine = Engine(scheduler=address)
     if safe:
-        crew.require_safe(engine)
+        scheduler.require_safe(engine)
     else:
         with pytest.raises(UsageError, match="needs TLS"):
-            crew.require_safe(engine)
-    crew.require_safe(Engine(scheduler="tls://ctl:8786", ca="a", certificate="b", key="c"))
+            scheduler.require_safe(engine)
+    scheduler.require_safe(Engine(scheduler="tls://ctl:8786", ca="a", certificate="b", key="c"))
 
 
 def test_the_files_of_tls_are_beside_the_fleets_and_one_that_is_not_there_is_named(
@@ -238,17 +238,22 @@ def test_the_files_of_tls_are_beside_the_fleets_and_one_that_is_not_there_is_nam
         "ca": str(tmp_path / "ca.pem"), "certificate": "/etc/c.pem", "key": str(tmp_path / "k"),
     }  # fmt: skip
     with pytest.raises(UsageError, match=f"ca: there is no file {tmp_path}/ca.pem"):
-        crew.crew(engine, {}).__enter__()
+        scheduler.dask_client(engine, {}).__enter__()
 
 
 def test_a_rack_has_so_many_tokens_and_a_drive_takes_its_own() -> None:
     limits = Limits(per_host=2, per_rack=7, rack_watts=100, drive_watts=20)
     job = replace(JOB, watts=20)
 
-    assert crew.tokens([job], limits) == {
+    assert scheduler.limit_resources([job], limits) == {
         "drives": 64, "host:n1": 2, "rack:r": 7, "watts:r": 100,
     }  # fmt: skip
-    assert crew.needs(job) == {"drives": 1, "host:n1": 1, "rack:r": 1, "watts:r": 20}
+    assert scheduler.needed_resources(job) == {
+        "drives": 1,
+        "host:n1": 1,
+        "rack:r": 1,
+        "watts:r": 20,
+    }
 
 
 @pytest.mark.parametrize(
@@ -269,14 +274,14 @@ def test_each_rack_needs_the_one_worker_that_offers_its_limit(
 
     offered = {"drives": 64.0, "rack:a": 2.0, "rack:b": 3.0}
     with pytest.raises(UsageError, match=sentence) if sentence else nullcontext():
-        crew._require_offered(Client(), offered)
+        scheduler._require_offered(Client(), offered)
 
 
 @dataclass
 class Script:
     """A host that gives these answers, one after another."""
 
-    answers: list[Said | Exception]
+    answers: list[ScriptResult | Exception]
 
     def call(
         self,
@@ -286,15 +291,15 @@ class Script:
         given: bytes = b"",
         idle_s: float | None = None,
         most_bytes: int = 0,
-    ) -> Said:
+    ) -> ScriptResult:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
 
-def ended(code: int, boot: str = "b") -> Said:
-    return Said(f'=== boot\n{boot}\n=== ended\n{{"exit_code": {code}}}\n'.encode(), "", 0)
+def ended(code: int, boot: str = "b") -> ScriptResult:
+    return ScriptResult(f'=== boot\n{boot}\n=== ended\n{{"exit_code": {code}}}\n'.encode(), "", 0)
 
 
 def test_a_profile_lies_on_the_far_host_where_nobody_else_writes_and_is_gone_after_its_run_began(
@@ -311,7 +316,7 @@ def test_a_profile_lies_on_the_far_host_where_nobody_else_writes_and_is_gone_aft
     runs = tmp_path / "it's ours" / "runs"
     job = replace(JOB, runs=str(runs), ssdbench=(str(ssdbench),))
 
-    assert [contract.start(job, Here(), 60.0).status for _ in range(2)] == [3, 3]
+    assert [hostscripts.start(job, LocalTransport(), 60.0).status for _ in range(2)] == [3, 3]
 
     first, mode, profile, second, other_mode, _ = seen.read_text().split()
     assert (mode, other_mode, profile) == ("700", "700", JOB.profile_text)
@@ -332,7 +337,7 @@ def listening() -> set[str]:
 
 def test_the_engine_opens_no_port_and_unpickles_what_nobody_else_can_write() -> None:
     before = listening()
-    with crew.crew(Engine(), {"drives": 1}) as client:
+    with scheduler.dask_client(Engine(), {"drives": 1}) as client:
         assert listening() == before
         assert "profile" not in client.cluster.workers[0].periodic_callbacks
         (worker,) = client.scheduler_info()["workers"].values()
@@ -343,9 +348,9 @@ def test_the_engine_opens_no_port_and_unpickles_what_nobody_else_can_write() -> 
     assert not (Path(gettempdir()) / own).exists()
 
 
-STARTED = Said(b"{}", "", 0)
-DEAD = Said(b"=== boot\nb\n", "", 0)
-REFUSED = Said(b'{"error": {"message": "n1: is mounted on /"}}', "", 3)
+STARTED = ScriptResult(b"{}", "", 0)
+DEAD = ScriptResult(b"=== boot\nb\n", "", 0)
+REFUSED = ScriptResult(b'{"error": {"message": "n1: is mounted on /"}}', "", 3)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +368,7 @@ REFUSED = Said(b'{"error": {"message": "n1: is mounted on /"}}', "", 3)
         ([Silent("no route")] * 99, Stage.GIVEN_UP, "no route"),
     ],
 )
-def test_how_a_drive_ends(answers: list[Said | Exception], stage: Stage, said: str) -> None:
+def test_how_a_drive_ends(answers: list[ScriptResult | Exception], stage: Stage, said: str) -> None:
     clock = [0.0]
 
     def sleep(seconds: float) -> None:
@@ -390,7 +395,7 @@ def test_what_another_fleet_says_at_the_same_scheduler_is_not_heard() -> None:
         def unsubscribe_topic(self, topic: str) -> None:
             pass
 
-        def submit(self, task: object, one: crew.Work, **how: object) -> "Future":
+        def submit(self, task: object, one: scheduler.Work, **how: object) -> "Future":
             return Future()
 
     class Future:
@@ -403,9 +408,11 @@ def test_what_another_fleet_says_at_the_same_scheduler_is_not_heard() -> None:
             return State(Stage.MEASURED)
 
     heard: list[str] = []
-    work = crew.Work(JOB, Script([]), Patience(1, 1))
+    work = scheduler.Work(JOB, Script([]), Patience(1, 1))
 
-    ends = crew.do(Scheduler(), [work], lambda name, state: heard.append(name), lambda: False)
+    ends = scheduler.run_tasks(
+        Scheduler(), [work], lambda name, state: heard.append(name), lambda: False
+    )
 
     assert (list(ends), heard) == ([JOB.name], [JOB.name])
 
@@ -460,9 +467,9 @@ def archive_of_a_link(name: str, target: str) -> bytes:
 def test_what_a_host_sends_is_foreign(
     sent: bytes, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contract, "MOST_FETCHED_BYTES", 20_000)
+    monkeypatch.setattr(hostscripts, "MOST_FETCHED_BYTES", 20_000)
     with pytest.raises(UsageError, match=sentence):
-        contract.fetch(JOB, Script([Said(sent, "", 0)]))
+        hostscripts.fetch(JOB, Script([ScriptResult(sent, "", 0)]))
 
 
 @pytest.mark.parametrize(
@@ -478,7 +485,7 @@ def test_what_a_host_sends_is_foreign(
 def test_a_lie_of_a_host_is_no_number_and_its_record_stays_readable(
     lie: str, tmp_path: Path
 ) -> None:
-    alive = Said(f"=== boot\nb\n{lie}".encode(), "", 0)
+    alive = ScriptResult(f"=== boot\nb\n{lie}".encode(), "", 0)
     told: list[State] = []
     patience = Patience(1, 600, lambda _: None, lambda: 0.0, lambda: 0.0)
 
@@ -527,10 +534,10 @@ def test_the_result_of_another_drive_profile_or_run_is_not_taken(
     }
     files = {name: json.dumps(told).encode() for name, told in sent.items()}
     if taken:
-        contract.require_of(JOB, files)
+        hostscripts.require_of(JOB, files)
     else:
         with pytest.raises(UsageError, match="of another drive, profile or run"):
-            contract.require_of(JOB, files)
+            hostscripts.require_of(JOB, files)
 
 
 def test_ssh_never_asks_and_never_takes_an_address_for_an_option(
@@ -538,12 +545,12 @@ def test_ssh_never_asks_and_never_takes_an_address_for_an_option(
 ) -> None:
     seen: list[list[str]] = []
 
-    def called(argv: list[str], *_: object) -> Said:
+    def called(argv: list[str], *_: object) -> ScriptResult:
         seen.append(argv)
         return STARTED
 
-    monkeypatch.setattr("ssdbench.fleet.reach._called", called)
-    BySsh(("-p", "22"), ("sudo", "-n")).call("n1", "echo 'a b'")
+    monkeypatch.setattr("ssdbench.fleet.transport._run_script", called)
+    SshTransport(("-p", "22"), ("sudo", "-n")).call("n1", "echo 'a b'")
 
     assert "BatchMode=yes" in seen[0]
     assert seen[0][-3:] == ["--", "n1", "sudo -n sh -c 'echo '\"'\"'a b'\"'\"''"]
@@ -555,7 +562,7 @@ def test_a_host_that_answers_without_end_is_named(tmp_path: Path) -> None:
     (tmp_path / "ssdbench").chmod(0o755)
 
     with pytest.raises(UsageError, match="^n1 answered more than 4 MiB"):
-        contract.drives("n1", words, Here())
+        hostscripts.drives("n1", words, LocalTransport())
 
 
 def test_a_fleet_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:

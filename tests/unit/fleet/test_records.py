@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks, SsdbenchError
-from ssdbench.fleet import contract, status
-from ssdbench.fleet.campaign import campaign
+from ssdbench.fleet import hostscripts, records
 from ssdbench.fleet.drive import Patience, Stage, State
 from ssdbench.fleet.inventory import Fleet
 from ssdbench.fleet.plan import Plan
-from ssdbench.fleet.reach import Said
 from ssdbench.fleet.records import Kept, Records
+from ssdbench.fleet.scheduler import run_fleet
+from ssdbench.fleet.transport import ScriptResult
 from ssdbench.host.files import write_atomic
 from tests.unit.fleet.test_plan import JOB, Script
 
@@ -62,7 +62,7 @@ def test_a_run_is_alive_while_the_very_process_is(
     process = '{"pid": 7, "started_ticks": 70, "boot_id": "b"}'
     answer = f"=== boot\n{boot}\n=== process\n{process}\n=== stat\n{stat}\n"
 
-    assert contract.look(JOB, Script([Said(answer.encode(), "", 0)])).alive is alive
+    assert hostscripts.look(JOB, Script([ScriptResult(answer.encode(), "", 0)])).alive is alive
 
 
 ASKED: list[str] = []
@@ -80,9 +80,9 @@ class Refusing:
         given: bytes = b"",
         idle_s: float | None = None,
         most_bytes: int = 0,
-    ) -> Said:
+    ) -> ScriptResult:
         ASKED.append(address)
-        return Said(b'{"error": {"message": "is mounted on /"}}', "", 3)
+        return ScriptResult(b'{"error": {"message": "is mounted on /"}}', "", 3)
 
 
 def test_after_a_canary_without_a_result_nothing_else_is_begun(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_after_a_canary_without_a_result_nothing_else_is_begun(tmp_path: Path) -
     kept.make()
 
     with pytest.raises(SsdbenchError, match="canary, n0 .* is mounted on /; 2 drives not begun"):
-        campaign(fleet, Plan(tuple(jobs)), Refusing(), kept, Patience(1, 1), lambda line: None)
+        run_fleet(fleet, Plan(tuple(jobs)), Refusing(), kept, Patience(1, 1), lambda line: None)
 
     assert ASKED == ["n0"]
     stages = {one.job["name"]: one.state.stage for one in kept.all()}
@@ -113,12 +113,12 @@ def test_who_needs_somebody_comes_first_and_how_long_nothing_was_heard_is_said()
     running = State(Stage.RUNNING, fraction=0.421, left_s=7200, rate_iops=118_234, text="fill 2")
     kept = kept_as((running, 0.3), (State(Stage.SILENT, said="no route to n1"), 3700))
 
-    assert status.rows(kept, now=NOW) == [
+    assert records.status_rows(kept, now=NOW) == [
         ("<b>PM9 S1", "n1 /dev/nvme0n1", "silent", "", "", "", "1 h 01 min ago", "no route to n1"),
         ("<b>PM9 S1", "n1 /dev/nvme0n1", "running", "42 %", "2 h 00 min", "118,234", "just now",
          "fill 2"),
     ]  # fmt: skip
-    assert status.summary(kept) == "2 drives: 1 running, 1 silent"
+    assert records.status_summary(kept) == "2 drives: 1 running, 1 silent"
 
 
 def test_hosts_and_drives_come_as_people_count_them() -> None:
@@ -127,15 +127,15 @@ def test_hosts_and_drives_come_as_people_count_them() -> None:
         Kept({"host": host, "target": target}, State(Stage.WAITING), NOW) for host, target in places
     ]
 
-    shown = [row[1].split() for row in status.rows(kept, now=NOW)]
+    shown = [row[1].split() for row in records.status_rows(kept, now=NOW)]
     assert shown == [["lab"], ["n2", "/dev/nvme2n1"], ["n2", "/dev/nvme10n1"],
                      ["n10", "/dev/nvme1n1"]]  # fmt: skip
 
 
 def test_a_page_tells_each_finding_once_and_takes_no_text_for_html() -> None:
     found = ("note: the host's clock is +51.0 h off", "<script>throttled</script>")
-    page = status.page(kept_as((State(Stage.RUNNING, text="fill", findings=found), 9)), "lot",
-                       now=NOW)  # fmt: skip
+    kept = kept_as((State(Stage.RUNNING, text="fill", findings=found), 9))
+    page = records.status_page(kept, "lot", now=NOW)
 
     assert page.count("throttled") == page.count("+51.0 h off") == 1
     assert "<script" not in page and "<b>" not in page

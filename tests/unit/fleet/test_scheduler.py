@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.fleet import crew
-from ssdbench.fleet.campaign import campaign
+from ssdbench.fleet import scheduler
 from ssdbench.fleet.drive import Stage
 from ssdbench.fleet.inventory import Engine, Fleet
 from ssdbench.fleet.plan import plan
 from ssdbench.fleet.records import Records
+from ssdbench.fleet.scheduler import run_fleet
 from tests.support import stubfleet
 from tests.support.stubfleet import SHARED, BySocket
 
@@ -80,13 +80,15 @@ def test_drives_are_measured_by_a_worker_elsewhere_and_only_with_the_certificate
         wanted = [str(one["id"]) for one in hosts[0].drives if one["id"] != SHARED]
         reach = BySocket(str(tmp_path))
         made = plan(fleet, frozenset(wanted), "x", reach, Path("F"))
-        offered = " ".join(f"{k}={v:g}" for k, v in crew.tokens(made.jobs, fleet.limits).items())
+        offered = " ".join(
+            f"{k}={v:g}" for k, v in scheduler.limit_resources(made.jobs, fleet.limits).items()
+        )
         worker = ["worker", at, "--nworkers", "1", "--nthreads", "2", "--no-nanny", *QUIET]
         worker += ["--resources", offered, *over_tls(own)]
         stack.enter_context(started(worker, r"Registered to", tmp_path))
         records = Records(tmp_path / "f")
         records.make()
-        ends = campaign(fleet, made, reach, records, stubfleet.patience(), lambda line: None)
+        ends = run_fleet(fleet, made, reach, records, stubfleet.patience(), lambda line: None)
 
         assert [state.stage for state in ends.values()] == [Stage.MEASURED] * len(wanted)
         assert stubfleet.violations(tmp_path, wanted) == []
@@ -94,12 +96,15 @@ def test_drives_are_measured_by_a_worker_elsewhere_and_only_with_the_certificate
 
         name = f"host:{hosts[0].name}"
         with pytest.raises(UsageError, match="offer 1 of host:h000, and the limit is 2"):
-            crew.crew(fleet.engine, {name: 2}).__enter__()
+            scheduler.dask_client(fleet.engine, {name: 2}).__enter__()
 
-        monkeypatch.setattr(crew, "CONNECT_S", "1s")
+        monkeypatch.setattr(scheduler, "CONNECT_S", "1s")
         stranger = Engine(scheduler=at, ca=str(own[0]), certificate=str(others[1]),
                           key=str(others[2]))  # fmt: skip
         plain = Engine(scheduler=at.replace("tls:", "tcp:"))
         for engine in (stranger, plain):
-            with pytest.raises(HostLacks, match="no scheduler of Dask at"), crew.crew(engine, {}):
+            with (
+                pytest.raises(HostLacks, match="no scheduler of Dask at"),
+                scheduler.dask_client(engine, {}),
+            ):
                 pass

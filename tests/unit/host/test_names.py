@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import UsageError
-from ssdbench.fleet.crew import require_safe
 from ssdbench.fleet.inventory import Engine
-from ssdbench.fleet.reach import BySsh
+from ssdbench.fleet.scheduler import require_safe
+from ssdbench.fleet.transport import SshTransport
 from ssdbench.host import command
 from ssdbench.host.names import SPELLINGS, Reader, behind_env, written
 from ssdbench.host.sysfs import Sysfs
@@ -71,7 +71,7 @@ def test_commas_of_a_name_do_not_end_an_option_of_qemu_or_virtiofsd() -> None:
 @pytest.mark.parametrize("name", ["-oProxyCommand=x", "a b", "a;b", "a$(b)", "a`b`", "a\nb", "a'b"])
 def test_an_address_that_ssh_or_its_proxy_command_would_misread_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="ssh cannot be given the name"):
-        BySsh().call(name, "true")
+        SshTransport().call(name, "true")
 
 
 @pytest.mark.parametrize("name", ["root@h-1.example", "[fe80::1%eth0]", "10.0.0.1"])

@@ -18,7 +18,7 @@ IN_PART = "VALIDATED FOR THE PLAN"
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class Headword:
     """A word, its colour, and the sentence behind it."""
 
     word: str
@@ -26,14 +26,14 @@ class Stamp:
     meaning: str
 
 
-def stamp(result: RunResult) -> Stamp:
+def headword(result: RunResult) -> Headword:
     """What is written over the page of a run."""
     if _answered(result):
         asked = {KINDS[stage.kind].about for stage in result.stages} - {About.PREPARATION}
         return _ASKED if asked <= {About.INSIDE} else _COMPARED
     if result.verdict == "VALIDATED" and beside_plan(result):
-        return Stamp(IN_PART, words.VERDICT_TONES[result.verdict], _meaning(result))
-    return Stamp(result.verdict, words.VERDICT_TONES[result.verdict], _meaning(result))
+        return Headword(IN_PART, words.VERDICT_TONES[result.verdict], _meaning(result))
+    return Headword(result.verdict, words.VERDICT_TONES[result.verdict], _meaning(result))
 
 
 def beside_plan(result: RunResult) -> str:
@@ -60,13 +60,13 @@ def beside_plan(result: RunResult) -> str:
     )
 
 
-_ASKED = Stamp(
+_ASKED = Headword(
     ASKED,
     "note",
     "This run asked what is inside the drive. VALIDATED and NOT VALIDATED are said of rates, and "
     "it measured none to plan on; each answer says itself how sure it is.",
 )
-_COMPARED = Stamp(
+_COMPARED = Headword(
     COMPARED,
     "note",
     "This run compared settings under small workloads. Its differences stand with their own "

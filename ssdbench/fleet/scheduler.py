@@ -1,8 +1,8 @@
-"""The engine: Dask distributed keeps queue and limits; its workers are on control hosts only.
+"""Runs a fleet: Dask distributed keeps the queue and the limits, on control hosts only.
 
 A limit is a resource of the one worker that serves a rack, so that it holds whatever the scheduler
-does: a drive takes one of its host's, one of its rack's, and its watts. The engine carries no data
-and knows no truth: a task that is done again finds on the drive's host what was done before.
+does: a drive takes one of its host's, one of its rack's, and its watts. Dask carries no data and
+keeps no state that counts: a task that is repeated finds on the drive's host what was done before.
 """
 
 import json
@@ -19,14 +19,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
-from ssdbench.errors import HostLacks, UsageError
-from ssdbench.fleet import drive
-from ssdbench.fleet.contract import Job
+from ssdbench.errors import HostLacks, SsdbenchError, UsageError
+from ssdbench.fleet import drive, hostscripts
 from ssdbench.fleet.drive import Patience, Stage, State
-from ssdbench.fleet.inventory import Engine, Limits
-from ssdbench.fleet.reach import Reach
+from ssdbench.fleet.hostscripts import Job
+from ssdbench.fleet.inventory import Engine, Fleet, Limits
+from ssdbench.fleet.plan import Plan
+from ssdbench.fleet.records import Records
+from ssdbench.fleet.transport import Silent, Transport
 from ssdbench.host import command
 from ssdbench.host.names import Reader, written
+from ssdbench.units import counted
 
 TOPIC = "ssdbench-drive"
 HEARD_EVERY_S = 0.5
@@ -38,7 +41,7 @@ class Work:
     """Everything that a task is given; it may be sent to another control host."""
 
     job: Job
-    reach: Reach
+    reach: Transport
     patience: Patience
 
 
@@ -51,7 +54,7 @@ def require_engine() -> None:
         )
 
 
-def tokens(jobs: Sequence[Job], limits: Limits) -> dict[str, float]:
+def limit_resources(jobs: Sequence[Job], limits: Limits) -> dict[str, float]:
     """The limits as resources."""
     offered: dict[str, float] = {"drives": limits.at_once}
     offered |= {f"host:{job.host}": limits.per_host for job in jobs}
@@ -61,7 +64,7 @@ def tokens(jobs: Sequence[Job], limits: Limits) -> dict[str, float]:
     return offered
 
 
-def needs(job: Job) -> dict[str, float]:
+def needed_resources(job: Job) -> dict[str, float]:
     """What one drive takes of them."""
     taken: dict[str, float] = {"drives": 1, f"host:{job.host}": 1, f"rack:{job.rack}": 1}
     return taken | ({f"watts:{job.rack}": job.watts} if job.watts else {})
@@ -95,7 +98,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def crew(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
+def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
     """A client of the scheduler. Raises HostLacks, UsageError."""
     require_engine()
     require_safe(engine)
@@ -118,11 +121,11 @@ def crew(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
                 with (
                     _cluster(offered) as cluster,
                     Client(cluster) as client,
-                    command.ending_together(drive.over, drive.at_work),
+                    command.ending_together(drive.threads_ending, drive.drives_at_work),
                 ):
                     yield client
             finally:
-                drive.over.clear()  # its threads have ended
+                drive.threads_ending.clear()  # its threads have ended
             return
         for name, file in engine.files.items():
             if not Path(file).is_file():
@@ -182,7 +185,7 @@ def _require_offered(client: Any, offered: dict[str, float]) -> None:
         )
 
 
-def do(
+def run_tasks(
     client: Any,
     work: Sequence[Work],
     hear: Callable[[str, State], None],
@@ -193,7 +196,7 @@ def do(
     client.subscribe_topic(TOPIC, heard.put)
     names = {
         client.submit(
-            task, one, key=f"drive-{one.job.name}", pure=False, resources=needs(one.job)
+            task, one, key=f"drive-{one.job.name}", pure=False, resources=needed_resources(one.job)
         ): one.job.name
         for one in work
     }
@@ -250,3 +253,67 @@ def task(work: Work) -> State:
 def _event(event: Any) -> tuple[str, State]:
     _, told = event
     return told["name"], State.of(json.loads(told["state"]))
+
+
+RESULT_IS_HERE = "its result is here already"
+
+
+def run_fleet(
+    fleet: Fleet,
+    plan: Plan,
+    reach: Transport,
+    records: Records,
+    patience: Patience,
+    tell: Callable[[str], None],
+) -> dict[str, State]:
+    """The last state of every drive, by the name of its run.
+
+    Raises SsdbenchError when the canary came to no result.
+    """
+    jobs = {job.name: job for job in plan.jobs}
+    here = records.measured()
+    ends = {name: State(Stage.MEASURED, said=RESULT_IS_HERE) for name in jobs if name in here}
+    left = [job for job in plan.jobs if job.name not in here]
+    for job in left:
+        records.note(job, State(Stage.WAITING))
+
+    def hear(name: str, state: State) -> None:
+        job = jobs[name]
+        if state.stage is Stage.MEASURED:
+            state = _fetched(job, state, reach, records)
+        records.note(job, state)
+        if state.stage.is_end or state.stage is Stage.SILENT:
+            tell(f"{job.host} {job.target} {job.serial}: {state.stage}: {state.said}".rstrip(": "))
+        if state.stage.is_end:
+            ends[name] = state
+
+    with dask_client(fleet.engine, limit_resources(plan.jobs, fleet.limits)) as client:
+        for some, is_canary in _turns(left, 0 if here else fleet.canary):
+            work = [Work(job, reach, patience) for job in some]
+            run_tasks(client, work, hear, records.is_stop_requested)
+            bad = [job for job in some if ends[job.name].stage is not Stage.MEASURED]
+            if is_canary and bad and len(some) < len(left):
+                why = ends[bad[0].name]
+                raise SsdbenchError(
+                    f"the canary, {bad[0].host} {bad[0].target}, came to no result: "
+                    f"{why.stage}: {why.said}; {counted(len(left) - len(some), 'drive')} "
+                    "not begun",
+                    hint="Mend that, then call it again.",
+                )
+    return ends
+
+
+def _turns(left: Sequence[Job], canary: int) -> list[tuple[Sequence[Job], bool]]:
+    turns = [(left[:canary], True), (left[canary:], False)]
+    return [(jobs, first) for jobs, first in turns if jobs]
+
+
+def _fetched(job: Job, state: State, reach: Transport, records: Records) -> State:
+    """The state once the result is here. A host that does not send it is asked by the next call."""
+    try:
+        files = hostscripts.fetch(job, reach)
+        hostscripts.require_of(job, files)
+        records.store(job, files)
+        return state
+    except (Silent, UsageError) as error:
+        return State(Stage.GIVEN_UP, said=f"measured, but not fetched: {error.message}")

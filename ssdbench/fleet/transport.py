@@ -23,7 +23,7 @@ class Silent(HostLacks):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ScriptResult:
     """What a script printed on a host, and how it ended."""
 
     stdout: bytes
@@ -31,7 +31,7 @@ class Said:
     status: int
 
 
-class Reach(Protocol):
+class Transport(Protocol):
     """A way to run a script of sh on a host."""
 
     def call(
@@ -42,7 +42,7 @@ class Reach(Protocol):
         given: bytes = b"",
         idle_s: float | None = None,
         most_bytes: int = MOST_ANSWER_BYTES,
-    ) -> Said:
+    ) -> ScriptResult:
         """Run it to its end. Raises Silent when the host does not answer, UsageError when its
         answer is longer than `most_bytes`.
 
@@ -53,7 +53,7 @@ class Reach(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BySsh:
+class SshTransport:
     """OpenSSH, which checks the host's key and never asks for a password."""
 
     options: tuple[str, ...] = ()
@@ -67,15 +67,15 @@ class BySsh:
         given: bytes = b"",
         idle_s: float | None = None,
         most_bytes: int = MOST_ANSWER_BYTES,
-    ) -> Said:
+    ) -> ScriptResult:
         """Run a script there."""
         remote = shlex.join([*self.become, "sh", "-c", script])
         argv = [*_ssh(idle_s), *self.options, "--", written(Reader.SSH, address), remote]
-        return _called(argv, address, given, SSH_FAILED, idle_s, most_bytes)
+        return _run_script(argv, address, given, SSH_FAILED, idle_s, most_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class LocalTransport:
     """This machine, whatever the address; for simulated drives."""
 
     def call(
@@ -86,14 +86,14 @@ class Here:
         given: bytes = b"",
         idle_s: float | None = None,
         most_bytes: int = MOST_ANSWER_BYTES,
-    ) -> Said:
+    ) -> ScriptResult:
         """Run a script here."""
-        return _called(["sh", "-c", script], address, given, None, idle_s, most_bytes)
+        return _run_script(["sh", "-c", script], address, given, None, idle_s, most_bytes)
 
 
-def reach_of(fleet: Fleet) -> Reach:
+def transport_of(fleet: Fleet) -> Transport:
     """How the hosts of a fleet are reached."""
-    return BySsh(fleet.ssh, fleet.become)
+    return SshTransport(fleet.ssh, fleet.become)
 
 
 def _ssh(idle_s: float | None) -> list[str]:
@@ -105,14 +105,14 @@ def _ssh(idle_s: float | None) -> list[str]:
     ]  # fmt: skip
 
 
-def _called(
+def _run_script(
     argv: list[str],
     address: str,
     given: bytes,
     silent: int | None,
     idle_s: float | None,
     most_bytes: int,
-) -> Said:
+) -> ScriptResult:
     longest_s = ANSWER_S if idle_s is None else ANSWER_S + idle_s + MOST_SHUT_S
     try:
         done = command.run(
@@ -128,4 +128,4 @@ def _called(
     if done.status == silent:
         why = done.stderr.strip().splitlines()
         raise Silent(f"{address} cannot be reached: {why[-1] if why else 'ssh said nothing'}")
-    return Said(done.raw, done.stderr, done.status)
+    return ScriptResult(done.raw, done.stderr, done.status)

@@ -20,7 +20,7 @@ from hashlib import sha256
 from typing import Any
 
 from ssdbench.errors import UsageError, telling
-from ssdbench.fleet.reach import Reach, Said
+from ssdbench.fleet.transport import ScriptResult, Transport
 from ssdbench.foreign import exit_status, json_object, plain
 from ssdbench.model.rundirectory import GATE, ROOM
 from ssdbench.model.target import CONTENT
@@ -34,7 +34,7 @@ _UNIT = re.compile(r"stages(?:/(?!\.)[\w.-]+)+/unit\.json")
 MOST_FETCHED_BYTES = 256 << 20
 MOST_FINDINGS = 50
 MARK = "=== "
-STAYS_S = 3  # inside, after a look: the next call, whose login comes at once, is let in with it
+STAY_S = 3  # inside, after a look: the next call, whose login comes at once, is let in with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Look:
     findings: tuple[str, ...]
 
 
-def start(job: Job, reach: Reach, look_every_s: float) -> Said:
+def start(job: Job, reach: Transport, look_every_s: float) -> ScriptResult:
     """Attach or start. Raises Silent.
 
     Where its run is at work already, this waits at its door, so that Python does not start there
@@ -96,14 +96,14 @@ own=$(mktemp -d) || exit 1
 trap 'rm -rf "$own"' EXIT
 trap 'exit 129' HUP INT TERM
 mkdir -p {shlex.quote(job.runs)} && cat > "$own"/profile-{digest}.yaml || exit 1
-({_at_the_door(job.directory)}
+({_wait_for_hostlock(job.directory)}
 {shlex.join(job.ssdbench)} run "$own"/profile-{digest}.yaml {shlex.join(argv)} 9<&-)
 """
     given = job.profile_text.encode()
     return reach.call(job.address, script, given=given, idle_s=look_every_s)
 
 
-def look(job: Job, reach: Reach, after_s: float = 0.0) -> Look:
+def look(job: Job, reach: Transport, after_s: float = 0.0) -> Look:
     """Read what a run says of itself, as soon as `after_s` have passed there and its door is open.
 
     Nothing happens on the host until then. No file need end with a newline. Raises Silent,
@@ -111,7 +111,7 @@ def look(job: Job, reach: Reach, after_s: float = 0.0) -> Look:
     """
     script = f"""
 sleep {after_s:.3f}
-{_at_the_door(job.directory)}
+{_wait_for_hostlock(job.directory)}
 echo '{MARK}boot'; cat /proc/sys/kernel/random/boot_id
 echo; echo '{MARK}clock'; date +%s
 cd {shlex.quote(job.directory)} 2>/dev/null || exit 0
@@ -122,7 +122,7 @@ echo; echo '{MARK}progress'; cat progress.json 2>/dev/null
 echo; echo '{MARK}findings'; grep FindingRaised events.jsonl 2>/dev/null | tail -n {MOST_FINDINGS}
 echo; echo '{MARK}free'; df -Pk . | tail -n 1
 echo; echo '{MARK}ended'; cat ended.json 2>/dev/null
-[ -r {ROOM} ] && sleep {STAYS_S} </dev/null >/dev/null 2>&1 &
+[ -r {ROOM} ] && sleep {STAY_S} </dev/null >/dev/null 2>&1 &
 exit 0
 """
     said = reach.call(job.address, script, idle_s=after_s)
@@ -140,14 +140,14 @@ exit 0
     )
 
 
-def _at_the_door(directory: str) -> str:
+def _wait_for_hostlock(directory: str) -> str:
     """Go in when the door of a run is open, and stay while descriptor 9 is; sh without polling."""
     gate, room = (shlex.quote(f"{directory}/{name}") for name in (GATE, ROOM))
     go_in = f"exec 8<{gate}; flock -s 8; exec 9<{room}; flock -s 9; exec 8<&-"
     return f"if [ -r {gate} ] && [ -r {room} ]; then {go_in}; fi"
 
 
-def fetch(job: Job, reach: Reach) -> dict[str, bytes]:
+def fetch(job: Job, reach: Transport) -> dict[str, bytes]:
     """The files of a run that prove its result, by their names. Raises Silent, UsageError."""
     names = shlex.join(FETCHED)
     directory = shlex.quote(job.directory)
@@ -204,14 +204,14 @@ def require_of(job: Job, files: dict[str, bytes]) -> None:
         raise UsageError(f"{job.host} sent the result of another drive, profile or run")
 
 
-def stop(job: Job, reach: Reach) -> Said:
+def stop(job: Job, reach: Transport) -> ScriptResult:
     """End a run cleanly. Raises Silent."""
     return reach.call(
         job.address, shlex.join([*job.ssdbench, "stop", job.directory, "--wait", "90s"])
     )
 
 
-def drives(address: str, words: Sequence[str], reach: Reach) -> list[dict[str, Any]]:
+def drives(address: str, words: Sequence[str], reach: Transport) -> list[dict[str, Any]]:
     """What `ssdbench drives --json` lists on a host. Raises Silent, UsageError."""
     said = reach.call(address, shlex.join([*words, "drives", "--json"]))
     found = _object(said.stdout.decode("utf-8", "replace"))
