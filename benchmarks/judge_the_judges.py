@@ -37,11 +37,11 @@ from ssdbench.stats.steady.watch import WindowRule
 HELD_OUT = 10_000_000
 WRONG = 0.05
 
-CONTENDERS: dict[str, Callable[[], WindowRule]] = {
+CONTENDERS: dict[str, WindowRule] = {
     **RULES,
-    "snia after 2 fills": lambda: Snia("snia after 2 fills", min_fills=2.0),
-    "fio-iops-slope 300 s": lambda: FioSlope(limit_percent=0.033, window_s=300),
-    "fio-iops-slope 300 s after 2 fills": lambda: FioSlope(
+    "snia after 2 fills": Snia("snia after 2 fills", min_fills=2.0),
+    "fio-iops-slope 300 s": FioSlope(limit_percent=0.033, window_s=300),
+    "fio-iops-slope 300 s after 2 fills": FioSlope(
         limit_percent=0.033, window_s=300, min_fills=2.0
     ),
 }
@@ -76,7 +76,7 @@ class Case:
 def cases(corpus: str, seed: int, rules: Sequence[str]) -> list[Case]:
     """The answers of all rules about one drive."""
     sample = CORPORA[corpus](seed)
-    return [case_of(CONTENDERS[name](), seed, sample, name=name) for name in rules]
+    return [case_of(CONTENDERS[name], seed, sample, name=name) for name in rules]
 
 
 def case_of(rule: WindowRule, seed: int, sample: synthetic.Sample, *, name: str = "") -> Case:

@@ -17,7 +17,7 @@ Rules that go by seconds are asked only where samples are short enough.
 import csv
 import gzip
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -142,7 +142,7 @@ def _opened(path: Path) -> IO[str]:
 
 def coarsest_s(rule: WindowRule) -> float:
     """How long samples may be for a rule: fio's go by seconds, Seppanen's by 20 s."""
-    if rule.name.startswith("fio-"):
+    if rule.step_s == 1:
         return 1.5
     return 10.5 if rule.min_window_s < 60 else 60.5
 
@@ -193,7 +193,7 @@ def row(name: str, answers: Sequence[Answer]) -> str:
     )
 
 
-def report(directory: Path, rules: Mapping[str, Callable[[], WindowRule]]) -> None:
+def report(directory: Path, rules: Mapping[str, WindowRule]) -> None:
     """Print the table, and what the first rule did not call steady. Raises UsageError."""
     found = list(recorded(directory))
     if not found:
@@ -206,8 +206,8 @@ def report(directory: Path, rules: Mapping[str, Callable[[], WindowRule]]) -> No
         print(f"  {drive}: {len(lengths)} series, {sum(lengths) / 3600:.0f} hours")
     print(HEAD)
     first: list[Answer] = []
-    for name, make in rules.items():
-        answers = [a for real in found if (a := answer(real, make(), name)) is not None]
+    for name, by in rules.items():
+        answers = [a for real in found if (a := answer(real, by, name)) is not None]
         first = first or answers
         if answers:
             print(row(name, answers))

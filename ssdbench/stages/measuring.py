@@ -46,7 +46,7 @@ from ssdbench.stats.steady.rules import findings
 from ssdbench.stats.steady.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
 from ssdbench.stats.steady.settle import Settle, settled_after_s
 from ssdbench.stats.steady.window import Needed, needed_window
-from ssdbench.units import NS_PER_S, format_duration
+from ssdbench.units import NS_PER_S
 
 SIDES = ("read", "write", "trim")  # of streams, as they are stored; then flushes, without a rate
 OF_STREAM = (*SIDES, "flush")
@@ -283,7 +283,7 @@ def _standing(run: FioRun, section: Section) -> str:
     """Whether it settles or counts, and for how long."""
     t_s = run.length_s
     if section.window is None or section.from_s is None:
-        return f"settling for {format_duration(t_s)}: {section.state()}"
+        return f"settling, {section.state()}"
     if section.phase is Phase.SETTLE:
         return f"settled; the window begins in {section.from_s - t_s:.0f} s, at a random phase"
     return f"counted {t_s - section.from_s:.0f} of {section.window.length_s:.0f} s"

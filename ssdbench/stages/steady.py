@@ -242,7 +242,7 @@ class Steady(PlainStage):
             most_s = min(most_s, self.max_time_s - t_s)
         return (
             f"{fills:.2f} drive fills in {format_duration(t_s)}, at most "
-            f"{format_duration(max(0.0, most_s))} more; {watch.state()}"
+            f"{format_duration(max(0.0, most_s))} more; {self.rule}: {watch.state()}"
         )
 
     def least_s(self) -> float:

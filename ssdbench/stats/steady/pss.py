@@ -131,11 +131,11 @@ class Pss:
 
     def _flat(self, history: History, at_s: float) -> Look:
         if history.writes and (fills := history.fills_at(at_s)) < self.min_fills:
-            return Look(early=f"{fills:.2f} of at least {self.min_fills:g} drive fills written")
+            return Look(early=f"{fills:.2f} of {self.min_fills:g} drive fills written")
         shortest_s = self.min_window_s if history.writes else self.min_read_window_s
         window_s = max(shortest_s, at_s / 2)
         if at_s < window_s:
-            return Look(early=f"{at_s:.0f} s of at least {window_s:.0f} s seen")
+            return Look(early=f"{at_s:.0f} of {window_s:.0f} s")
         from_s = at_s - window_s
         blocks = history.blocks(from_s, at_s, BLOCKS)
         if not blocks.any():
@@ -153,3 +153,10 @@ class Pss:
                 sustained_lower(history, at_s * (1 - MEMORY), at_s, blocks),
             ),
         )
+
+
+PSS_RULES = (
+    Pss("pss", validates=True, min_fills=2.0),
+    Pss("pss-quick", validates=False, min_fills=1.0, min_window_s=600.0, max_halves=0.02),
+    Pss("pss-paranoid", validates=True, min_fills=3.0),
+)

@@ -63,14 +63,14 @@ class Settle:
             )
         least_s = self.from_s + self.window_s
         if at_s < least_s:
-            return Look(early=f"{at_s:.0f} s of at least {least_s:.0f} s seen")
+            return Look(early=f"{at_s:.0f} of {least_s:.0f} s")
         window_s = min(max(self.window_s, at_s / 2), at_s - self.from_s)
         blocks = history.blocks(at_s - window_s, at_s, BLOCKS)
         unbroken_s = self.unbroken_s
         if self.level_iops is not None and _elsewhere(blocks, self.level_iops):
             unbroken_s = UNBROKEN_S
         if at_s < unbroken_s:
-            return Look(early=f"{at_s:.0f} s of at least {unbroken_s:.0f} s without a break seen")
+            return Look(early=f"{at_s:.0f} of {unbroken_s:.0f} s without a break")
         if unbroken_s:
             window_s = min(max(self.window_s, FLAT_SHARE * at_s), at_s - self.from_s)
             blocks = history.blocks(at_s - window_s, at_s, BLOCKS)

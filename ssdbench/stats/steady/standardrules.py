@@ -51,7 +51,7 @@ def _look(from_s: float, to_s: float, blocks: Floats, criteria: tuple[Criterion,
 
 
 def _early(at_s: float, needed_s: float) -> Look:
-    return Look(early=f"{at_s:.0f} s of at least {needed_s:.0f} s seen")
+    return Look(early=f"{at_s:.0f} of {needed_s:.0f} s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Snia:
         if at_s < span_s:
             return _early(at_s, span_s)
         if history.writes and (fills := history.fills_at(at_s)) < self.min_fills:
-            return Look(early=f"{fills:.2f} of at least {self.min_fills:g} drive fills written")
+            return Look(early=f"{fills:.2f} of {self.min_fills:g} drive fills written")
         starts_s = at_s - span_s + self.spacing_s * np.arange(ROUNDS)
         rounds = np.array([history.mean(start, start + ROUND_S) for start in starts_s])
         return _look(at_s - span_s, at_s, rounds, snia_criteria(rounds))
@@ -146,7 +146,7 @@ class _FioRule:
     def look(self, history: History, at_s: float) -> Look:
         """Judge the last `window_s` samples."""
         if at_s < self.window_s or history.fills_at(at_s) < self.min_fills:
-            return Look(early="fio's window is not full")
+            return _early(at_s, self.window_s)
         samples = history.means(at_s - np.arange(self.window_s, -1, -1.0))
         mean = float(samples.mean())
         percent = 100 * self._departs(samples) / (mean or np.inf)
@@ -194,3 +194,13 @@ class FioDeviation(_FioRule):
 
     def _departs(self, samples: Floats) -> float:
         return float(np.abs(samples - samples.mean()).max())
+
+
+STANDARD_RULES = (
+    Snia(),
+    Snia("snia-wsat", spacing_s=WSAT_SPACING_S),
+    Seppanen(),
+    Heger(),
+    FioSlope(),
+    FioDeviation(),
+)

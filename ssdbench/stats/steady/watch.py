@@ -58,9 +58,9 @@ class Look:
 
 
 class WindowRule(Protocol):
-    """A rule that looks at the newest window every `step_s` seconds.
+    """Rule that looks at the newest window every `step_s` seconds.
 
-    The rule is satisfied after `hold` looks in a row that hold.
+    It is satisfied after `hold` looks in a row that hold. `ssdbench.stats.steady.rules` lists all.
     """
 
     @property
@@ -90,7 +90,7 @@ class Watch:
         self._history = History()
         self._next_s = rule.step_s
         self._streak = 0
-        self._look = Look(early="no sample yet")
+        self._look = rule.look(self._history, 0.0)
         self._at_s = 0.0
 
     @classmethod
@@ -142,19 +142,14 @@ class Watch:
         )
 
     def state(self) -> str:
-        """How far the judge is, in a few words, while a user waits for the verdict."""
-        if self.steady:
-            return f"{self._rule.name!r} is met"
+        """Say how far the rule is while a user waits for the verdict: `0 of 60 s`."""
         look = self._look
-        if look.early:
-            return f"{self._rule.name!r} may not decide yet: {look.early}"
+        if self.steady or look.early:
+            return look.early or "steady"
         window = f"in the newest {look.to_s - look.from_s:.0f} s"
-        broken = [criterion.words() for criterion in look.criteria if not criterion.holds]
-        if broken:
-            return (
-                f"{self._rule.name!r} is not met yet: {', '.join(broken)} over the limit {window}"
-            )
-        return f"{self._rule.name!r} holds {window}, look {self._streak} of {self._rule.hold}"
+        if broken := [criterion.words() for criterion in look.criteria if not criterion.holds]:
+            return f"not steady yet: {', '.join(broken)} over the limit {window}"
+        return f"within all limits {window}, at {self._streak} of {self._rule.hold} looks in a row"
 
     def _reason(self) -> str:
         if self._look.early:

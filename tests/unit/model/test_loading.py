@@ -375,8 +375,8 @@ def test_the_quick_profile_can_never_validate() -> None:
     quick = load_profile((PROFILES / "quick.yaml").read_text(), "quick")
     pessimistic = load_profile((PROFILES / "pessimistic.yaml").read_text(), "pessimistic")
 
-    assert not RULES[quick.steady.rule.value]().validates
-    assert RULES[pessimistic.steady.rule.value]().validates
+    assert not RULES[quick.steady.rule.value].validates
+    assert RULES[pessimistic.steady.rule.value].validates
     assert pessimistic.repeats == 10
 
 

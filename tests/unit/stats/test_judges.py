@@ -77,7 +77,7 @@ def broken(score: judges.Score) -> set[str]:
 
 @pytest.mark.parametrize("corpus", judges.CORPORA)
 def test_pss_keeps_its_promises_on_drives_it_has_not_seen(corpus: str) -> None:
-    score = scored(corpus, judges.CONTENDERS["pss"]())
+    score = scored(corpus, judges.CONTENDERS["pss"])
 
     assert broken(score) == set()
 
@@ -97,7 +97,7 @@ def test_a_judge_that_is_never_satisfied_fails(corpus: str) -> None:
 
 
 def test_the_snia_window_is_seen_to_be_optimistic() -> None:
-    score = scored("replayed", judges.CONTENDERS["snia"]())
+    score = scored("replayed", judges.CONTENDERS["snia"])
 
     assert score.wrong / score.accepted > 0.1
     assert score.false_accepts > score.drifting / 2

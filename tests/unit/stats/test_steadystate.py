@@ -9,6 +9,7 @@ from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code, Severity
 from ssdbench.stats.series import Floats, History, Series
 from ssdbench.stats.steady.rules import RULES, findings, judge, rule, settled
+from ssdbench.stats.steady.settle import Settle
 from ssdbench.stats.steady.watch import Watch
 
 FILL_S = 1800.0
@@ -216,9 +217,10 @@ def test_an_unknown_rule_is_a_usage_error_that_names_the_known_ones() -> None:
 
 
 def test_only_rules_that_wait_for_the_fill_validate() -> None:
-    validating = {name for name in RULES if rule(name).validates}
+    fresh = History.of(a_series(np.full(3 * 3600, 0.01)))
 
-    assert validating == {"pss", "pss-paranoid"}
+    early = {name for name, asked in RULES.items() if asked.look(fresh, 3 * 3600.0).early}
+    assert {name for name, asked in RULES.items() if asked.validates} <= early
 
 
 def test_findings_name_what_keeps_a_verdict_from_being_planned_on() -> None:
@@ -263,10 +265,14 @@ def test_a_judge_says_how_far_it_is_while_a_user_waits() -> None:
             break
         said.append(watch.state())
 
-    assert any(text.startswith("'pss-quick' may not decide yet") for text in said)
-    broken = "'pss-quick' is not met yet: variation of the blocks (CV)"
+    assert any(text == "0.50 of 1 drive fills written" for text in said)
+    broken = "not steady yet: variation of the blocks (CV)"
     assert any(text.startswith(broken) and "over the limit in the newest" in text for text in said)
-    assert watch.state() == "'pss-quick' is met"
+    assert watch.state() == "steady"
+
+
+def test_a_phase_that_has_just_begun_says_how_long_it_lasts_at_least() -> None:
+    assert Watch(Settle()).state() == "0 of 60 s"
 
 
 @pytest.mark.parametrize("name", RULES)
