@@ -2,8 +2,8 @@
 
 A subject is `area: verb …`: one area or several, then what the commit does, as an order ("add",
 not "added" or "adds"), in at most 72 characters. A verb is known by what it is not: no article, no
-plural, no past and no -ing. Commits up to the last one named `release: VERSION`, or to a tag, are not
-looked at; a clone with a short history has only those to look at that it has.
+plural, no past and no -ing. Commits up to the last one named `release: VERSION`, or to a tag, are
+not looked at; a clone with a short history has only those to look at that it has.
 """
 
 import re
