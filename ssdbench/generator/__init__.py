@@ -1,1 +1,1 @@
-"""Things that apply a workload."""
+"""Apply workloads: fio, the in-kernel generator, and traces."""

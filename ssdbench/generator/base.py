@@ -1,4 +1,4 @@
-"""The contract between stages and whatever applies a workload: fio, the in-kernel slammer, a fake.
+"""Define the interface between stages and generators: fio, the in-kernel one, a fake.
 
 A running workload is an iterator of one-second samples that the judge may stop:
 
@@ -8,8 +8,8 @@ A running workload is an iterator of one-second samples that the judge may stop:
                 running.stop()
     outcome = running.outcome()
 
-On a real drive the samples come from the kernel's counters while one long job runs; on a
-simulated one from the drive's own clock, which moves only as far as the iterator is consumed.
+On a real drive the samples come from the kernel's counters while one long job runs; on a simulated
+one from the drive's own clock, which advances only as far as the iterator is consumed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,10 +26,10 @@ from ssdbench.stats.openloop import Requests
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One workload and how long it lasts; several in a list run one after another in one start.
+    """Hold one workload and its length; jobs in a list run one after another in one start.
 
-    A job ends by itself after `total_bytes` (a fill: every block of the range exactly once per
-    pass) or `runtime_s`; with neither it runs until it is stopped.
+    A job ends after `total_bytes` (a fill: every block of the range once per pass) or `runtime_s`;
+    with neither it runs until it is stopped.
     """
 
     name: str
@@ -48,13 +48,13 @@ class Job:
 
     @property
     def groups(self) -> int:
-        """Groups in which the generator reports it: one for each stream."""
+        """Return how many groups the generator reports it in: one per stream."""
         return max(1, len(self.workload.streams))
 
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """What the drive did in one second of its clock; `duration_s` is 1 but for delays."""
+    """Hold what the drive did in one second of its clock; `duration_s` is 1 except after delays."""
 
     t_s: float  # end of the second, since the first job started
     duration_s: float
@@ -66,18 +66,18 @@ class Second:
 
     @property
     def ios(self) -> int:
-        """I/Os of both directions."""
+        """Return I/Os of both directions."""
         return self.read_ios + self.write_ios
 
     @property
     def bytes(self) -> int:
-        """Bytes of both directions."""
+        """Return bytes of both directions."""
         return self.read_bytes + self.write_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Totals of one direction of one job over its whole life, as the generator counted them."""
+    """Hold totals of one direction of a job, as the generator counted them."""
 
     ios: int = 0
     bytes: int = 0
@@ -90,7 +90,7 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class LoggedIo:
-    """Every I/O of a job with `latency_log`, in order of completion; arrays of equal length."""
+    """Hold every I/O of a job with `latency_log` in order of completion; arrays of equal length."""
 
     t_ns: "Sequence[int]"
     latency_ns: "Sequence[int]"
@@ -100,7 +100,7 @@ class LoggedIo:
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """What one job did."""
+    """Hold what one job did."""
 
     name: str
     read: Direction
@@ -115,24 +115,24 @@ class JobOutcome:
 
     @property
     def latency(self) -> Histogram:
-        """Of its reads and writes, from submission to completion."""
+        """Return the latencies of reads and writes, from submission to completion."""
         return Histogram.merged([self.read.latency, self.write.latency])
 
     def longest_ns(self, direction: str) -> float:
-        """The longest latency of "read", "write" or "trim" over its whole life."""
+        """Return the longest latency of "read", "write" or "trim"."""
         ways = {"read": self.read, "write": self.write, "trim": self.trim}
         return ways[direction].lat_max_ns
 
 
 def submit_share(jobs: Sequence[JobOutcome]) -> float:
-    """Share of the latency of jobs that passed before the kernel had taken the requests."""
+    """Return the share of the jobs' latency that passed before the kernel took the requests."""
     sides = [side for job in jobs for side in (job.read, job.write)]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
     return sum(side.ios * side.submit_mean_ns for side in sides) / taken_ns if taken_ns else 0.0
 
 
 class Outcome(Protocol):
-    """What a start did; histogram logs are read only when they are asked for."""
+    """Return what a start did; histogram logs are read only on request."""
 
     @property
     def jobs(self) -> tuple[JobOutcome, ...]: ...
@@ -142,37 +142,37 @@ class Outcome(Protocol):
     def artifacts(self) -> tuple[Path, ...]: ...
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
-        """Histogram of "read" or "write" between two times on the clock of `seconds`.
+        """Return the histogram of "read" or "write" between two times on the clock of `seconds`.
 
         Needs a job with `histogram_log`.
         """
         ...
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
-        """What each stream of the only job did; none for a workload without streams."""
+        """Return what each stream of the only job did; empty for a workload without streams."""
         ...
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Both directions by interval of `every_s`, from 0, in one pass over the logs.
+        """Return both directions by interval of `every_s`, from 0, in one pass over the logs.
 
         Needs a job with `histogram_log`; intervals without I/O are missing.
         """
         ...
 
     def logged(self, job: str) -> LoggedIo:
-        """All I/Os of a job with `latency_log`."""
+        """Return all I/Os of a job with `latency_log`."""
         ...
 
     def requests(self, job: str, *, end_s: float) -> Requests:
-        """All requests of a job with a rate and `latency_log` that were due until `end_s`.
+        """Return all requests that were due until `end_s`, on the clock of `seconds`.
 
-        They are on the clock of `seconds`, those included that were never sent.
+        Needs a job with a rate and `latency_log`; requests that were never sent are included.
         """
         ...
 
 
 class Running(Protocol):
-    """A workload at work; iterating moves on second by second and ends when the jobs end."""
+    """Iterate over the seconds of a running workload until its jobs end."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -188,22 +188,22 @@ class Running(Protocol):
         ...
 
     def outcome(self) -> Outcome:
-        """Totals and logs, once the iterator has ended. Raises DeviceError or HostLacks."""
+        """Return totals and logs after the last second. Raises DeviceError or HostLacks."""
         ...
 
     def logged(self, job: str) -> LoggedIo:
-        """The I/Os of a job with `latency_log`, even of a start that failed; may be none."""
+        """Return the I/Os of a job with `latency_log`, even of a failed start; may be empty."""
         ...
 
 
 class Generator(Protocol):
-    """Applies workloads to one target."""
+    """Apply workloads to one target."""
 
     @property
     def name(self) -> str:
-        """`fio 3.33`, `ssdb_slam`, …"""
+        """Return its name: `fio 3.33`, `ssdb_slam`, …"""
         ...
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        """Start jobs, one after another; everything run is kept below `artifacts`."""
+        """Start jobs, one after another, and keep everything that is run below `artifacts`."""
         ...

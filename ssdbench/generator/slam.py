@@ -1,11 +1,11 @@
-"""The in-kernel slammer as a generator: requests from inside the kernel, fio for the rest.
+"""Use the in-kernel generator: requests from inside the kernel, fio for the rest.
 
-One instance of ssdb_slam per job of `numjobs`, each with its own thread in the kernel. The claim of
-the run stays in force: its descriptor is lent to the module, which keeps the drive open beside it
-and ends when this process does. Writes are armed for this very drive, by its number and size.
+One instance of ssdb_slam per job of `numjobs`, each with its own kernel thread. The run's claim
+stays: its descriptor is lent to the module, which keeps the drive open and ends when this process
+does. Writes are allowed for this drive only, by its number and size.
 
-What it cannot do is refused by name. The exception are fills in random order that write each
-block once: they need a map, measure nothing, and are fio's.
+What it cannot do is refused by name, except fills in random order that write each block once: they
+need a map, measure nothing, and are done by fio.
 """
 
 import json
@@ -50,7 +50,7 @@ def require_loaded() -> None:
 
 
 def objections(job: Job) -> list[str]:
-    """Everything about a job that the module cannot do."""
+    """List everything about a job that the module cannot do."""
     workload = job.workload
     found = {
         "a strided pattern": workload.pattern is Pattern.STRIDED,
@@ -68,7 +68,7 @@ def objections(job: Job) -> list[str]:
 
 
 class Slam:
-    """ssdb_slam on a claimed drive, with fio for fills that need a map."""
+    """Run ssdb_slam on a claimed drive, with fio for fills that need a map."""
 
     name = NAME
 
@@ -103,11 +103,11 @@ class Slam:
         return SlamRunning(self, jobs, artifacts)
 
     def check(self) -> None:
-        """Require the same device at the same size. Raises DeviceLost."""
+        """Check that it is the same device at the same size. Raises DeviceLost."""
         blockdev.still(self._node, self._claim, size_bytes=self._geometry.size_bytes)
 
     def instances(self, job: Job) -> list[Instance]:
-        """One per job of `numjobs`, not yet started."""
+        """Make one instance per job of `numjobs`, without starting it."""
         made: list[Instance] = []
         try:
             for index in range(job.workload.numjobs):
@@ -143,7 +143,7 @@ class Slam:
 
 
 def _part(workload: Workload, index: int) -> tuple[int, int]:
-    """Offset and length of one instance: random ones share the range, others divide it."""
+    """Return offset and length of one instance: random ones share the range, others divide it."""
     block, start = workload.block_bytes, workload.range.offset_bytes
     blocks = workload.range.length_bytes // block
     if workload.pattern is Pattern.RANDOM or workload.numjobs == 1:
@@ -153,7 +153,7 @@ def _part(workload: Workload, index: int) -> tuple[int, int]:
 
 
 def _limit(job: Job, index: int) -> int:
-    """I/Os of one instance; 0 is no limit."""
+    """Return the I/Os of one instance; 0 means no limit."""
     if job.total_bytes is None:
         return 0
     ios = -(-job.total_bytes // job.workload.block_bytes)
@@ -162,7 +162,7 @@ def _limit(job: Job, index: int) -> int:
 
 
 def remove(instances: Sequence[Instance]) -> None:
-    """Stop and remove every instance, whatever one of them says."""
+    """Stop and remove every instance, even if one of them fails."""
     failed: list[OSError] = []
     for instance in instances:
         try:
@@ -175,7 +175,7 @@ def remove(instances: Sequence[Instance]) -> None:
 
 @dataclass(slots=True)
 class _Tally:
-    """Sums over the instances of one job."""
+    """Sum over the instances of one job."""
 
     errors: int = 0
     elapsed_ns: int = 0
@@ -199,7 +199,7 @@ class _Tally:
 
 
 class SlamRunning:
-    """Slammers at work; they never outlive the `with` block."""
+    """Iterate over the seconds of running instances, which end with the `with` block."""
 
     def __init__(self, slam: Slam, jobs: Sequence[Job], artifacts: Path) -> None:
         self._slam = slam
@@ -224,13 +224,13 @@ class SlamRunning:
         return self._iterator
 
     def stop(self) -> None:
-        """Send no more; what was done so far counts."""
+        """Send no more requests; what was done so far counts."""
         self._stopped = True
         for instance in self._instances:
             instance.stop()
 
     def outcome(self) -> Outcome:
-        """Totals, once the jobs have ended. Raises DeviceError or DeviceLost."""
+        """Return totals after the jobs have ended. Raises DeviceError or DeviceLost."""
         for _ in self._iterator:
             pass
         self._slam.check()
@@ -242,7 +242,7 @@ class SlamRunning:
         )
 
     def logged(self, job: str) -> LoggedIo:
-        """It keeps no log of each I/O."""
+        """Return nothing: it keeps no log of single I/Os."""
         raise ValueError(f"{NAME} kept no log of the I/Os of {job}")
 
     def _end(self) -> None:
@@ -279,7 +279,7 @@ class SlamRunning:
             yield second
 
     def _until(self, deadline: float) -> bool:
-        """Wait; whether anything runs still."""
+        """Wait until a time; returns whether anything still runs."""
         while time.monotonic() < deadline:
             if not any(instance.running for instance in self._instances):
                 return False
@@ -296,7 +296,7 @@ class SlamRunning:
 
 @dataclass(frozen=True, slots=True)
 class SlamOutcome:
-    """What a start of the slammer did; histograms are read when they are asked for."""
+    """Return what a start did; histograms are read on request."""
 
     jobs: tuple[JobOutcome, ...]
     seconds: tuple[Second, ...]
@@ -304,21 +304,21 @@ class SlamOutcome:
 
     @property
     def artifacts(self) -> tuple[Path, ...]:
-        """The histograms by second."""
+        """Return the histograms by second."""
         return tuple(sorted(self.directory.iterdir()))
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
-        """It knows none."""
+        """Return nothing: it has no streams."""
         return ()
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
-        """Latencies between two times; a row belongs to the window that holds its middle."""
+        """Return latencies between two times; a row belongs to the window that holds its middle."""
         return Histogram.merged(
             _histogram(row[direction]) for middle, row in self._rows() if from_s <= middle < to_s
         )
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Both directions by interval; a row belongs to where its middle lies."""
+        """Return both directions by interval; a row belongs to where its middle lies."""
         found: dict[int, Histogram] = {}
         for middle, row in self._rows():
             place = int(middle // every_s)
@@ -327,15 +327,15 @@ class SlamOutcome:
         return {place: histogram for place, histogram in found.items() if histogram.n}
 
     def logged(self, job: str) -> LoggedIo:
-        """It keeps no log of each I/O."""
+        """Return nothing: it keeps no log of single I/Os."""
         raise ValueError(f"{NAME} kept no log of the I/Os of {job}")
 
     def requests(self, job: str, *, end_s: float) -> Requests:
-        """No job has a rate. Raises ValueError."""
+        """Raise ValueError: no job has a rate."""
         raise ValueError(f"{job} was offered no rate")
 
     def _rows(self) -> Iterator[tuple[float, dict[str, dict[int, int]]]]:
-        """The middle of each row, and its bins by direction."""
+        """Yield the middle of each row, and its bins by direction."""
         lines = (self.directory / HISTOGRAMS).read_text().splitlines()
         for row in map(json.loads, lines):
             ways = {

@@ -1,1 +1,1 @@
-"""fio as the generator of workloads."""
+"""Use fio as the generator of workloads."""

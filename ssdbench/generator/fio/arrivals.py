@@ -1,13 +1,14 @@
-"""What fio makes of an offered rate, and when it makes each request due; pure.
+"""Compute the rate that fio really offers, and when each request is due; pure.
 
-fio takes whole numbers per thread and direction, so threads differ by one where a rate is no
+fio takes whole numbers per thread and direction, so threads differ by one where a rate is not a
 multiple of their number. Poisson gaps are whole microseconds, drawn around a whole number of them
-(`backend.c`: usec_for_io), so a thread runs ahead of the rate that was asked for: by 0.3 % at
-5,000 a second, by 8 % at 60,000. What is really offered is told here.
+(`backend.c`: usec_for_io), so a thread is faster than the rate it was given: by 0.3 % at 5,000 a
+second, by 8 % at 60,000.
 
-fio fixes beforehand when each request of a thread is due, and sends it then or, if it still waits
-for an answer, right after that. Its logs do not say so; the generator behind it (`lib/rand.c`:
-L'Ecuyer's taus88; `init.c`: the seeds) is the same from fio 3.33 to 3.41, so it is drawn again.
+fio decides in advance when each request of a thread is due, and sends it then or, if it still waits
+for an answer, right after that. Its logs do not have these times, but its generator (`lib/rand.c`:
+L'Ecuyer's taus88; `init.c`: the seeds) is the same from fio 3.33 to 3.41, so they are computed
+again.
 """
 
 import math
@@ -31,24 +32,24 @@ _Words = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Whole requests a second of one thread; 0 in a direction that is not used."""
+    """Hold whole requests per second of one thread; 0 in an unused direction."""
 
     reads: int
     writes: int
 
     @property
     def both(self) -> tuple[int, int]:
-        """As fio's option has them."""
+        """Return reads and writes in the order of fio's option."""
         return self.reads, self.writes
 
 
 def most_threads(rate_iops: float, read_percent: int) -> int:
-    """How many threads can share a rate: each sends at least one request a second each way."""
+    """Return how many threads can share a rate: each sends one request a second or more."""
     return max(1, min(n for n in _totals(rate_iops, read_percent) if n))
 
 
 def shares(workload: Workload, scale: float = 1.0) -> list[tuple[int, Pace]]:
-    """Groups of threads of one pace, which together have the workload's rate times `scale`.
+    """Split the workload's rate times `scale` over groups of threads with the same pace.
 
     Raises ValueError without a rate.
     """
@@ -78,7 +79,7 @@ def _share(total: int, threads: int, number: int) -> int:
 
 
 def offered_iops(workload: Workload) -> float:
-    """The rate that all threads together really offer. Raises ValueError without a rate."""
+    """Return the rate that all threads together really offer. Raises ValueError without a rate."""
     return sum(
         threads * arriving_iops(rate, workload.arrivals)
         for threads, pace in shares(workload)
@@ -88,7 +89,7 @@ def offered_iops(workload: Workload) -> float:
 
 
 def arriving_iops(asked: int, arrivals: Arrivals) -> float:
-    """Requests per second that one thread really sends of a whole rate in one direction."""
+    """Return the requests per second that one thread really sends of a whole rate."""
     if arrivals is Arrivals.EVEN:
         return float(asked)
     # The mean of floor(c X), X exponential with mean 1, is 1 / (exp(1 / c) - 1).
@@ -97,10 +98,9 @@ def arriving_iops(asked: int, arrivals: Arrivals) -> float:
 
 
 def due_us(asked: Whole, arrivals: Arrivals, seeds: "list[int]", until_us: float) -> list[Whole]:
-    """When requests are due, from 0 at the start of each stream of whole rates `asked`, up to a
-    time and a little beyond.
+    """Return when requests of each stream are due, from its start to a little beyond a time.
 
-    `seeds` are those of the streams (`poisson_seed`).
+    `asked` are the whole rates of the streams, `seeds` their seeds (`poisson_seed`).
     """
     if arrivals is Arrivals.EVEN:
         counts = [math.ceil(until_us * rate / US_PER_S) + 1 for rate in asked.tolist()]
@@ -120,14 +120,14 @@ def due_us(asked: Whole, arrivals: Arrivals, seeds: "list[int]", until_us: float
 
 
 def poisson_seed(randseed: int, thread: int, direction: int) -> int:
-    """The seed of the gaps of a thread (from 1) in a direction (0 reads, 1 writes)."""
+    """Return the seed of the gaps of a thread (from 1) in a direction (0 reads, 1 writes)."""
     place = POISSON_SEEDS[direction]
     spread = randseed % _LONG * pow(_SPREAD, 4 + place, _LONG)
     return (spread * thread + place) % _WORD
 
 
 class _Taus88:
-    """fio's generator of 32 bits, for many streams at once."""
+    """Draw fio's 32-bit random numbers, for many streams at once."""
 
     def __init__(self, seeds: "list[int]") -> None:
         seed = np.array(seeds, dtype=np.uint64)
@@ -142,7 +142,7 @@ class _Taus88:
             self.next()
 
     def next(self) -> _Words:
-        """The next number of each stream."""
+        """Return the next number of each stream."""
         one, two, three = self._states
         self._states = [
             _turned(one, 13, 19, 4294967294, 12),

@@ -1,4 +1,4 @@
-"""How fio reaches a target: which engine and name, which descriptors, whose clock."""
+"""Define how fio reaches a target: engine, file name, descriptors and clock."""
 
 import os
 from collections.abc import Sequence
@@ -21,50 +21,50 @@ ROOT = Path("/")
 
 
 class Way(Protocol):
-    """How one target is reached."""
+    """Describe how fio reaches a target."""
 
     name: str  # for messages
     engine: str  # fio's I/O engine
 
     def options(self) -> Options:
-        """Options for the [global] section."""
+        """Return options for the [global] section."""
         ...
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Variables for the next fio, which keeps its files in `directory`."""
+        """Return variables for the next fio, which keeps its files in `directory`."""
         ...
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Descriptors that fio inherits, so that a claim lasts as long as it writes."""
+        """Return descriptors that fio inherits, so that a claim lasts while it writes."""
         ...
 
     def check(self) -> None:
-        """Require that the target is what it was. Raises DeviceLost."""
+        """Check that the target is unchanged. Raises DeviceLost."""
         ...
 
 
 class Attachment(Way, Protocol):
-    """The way to a target of known size, whose seconds are counted."""
+    """Reach a target of known size, and count its seconds."""
 
     exact: bool  # whether the feed counts I/O of the target alone
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Require that the target can serve the jobs. Raises UsageError."""
+        """Check that the target can serve the jobs. Raises UsageError."""
         ...
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """The seconds of a fio that has just been started."""
+        """Return the seconds of a fio that was just started."""
         ...
 
 
 class _Held:
-    """What is reached by a descriptor that we hold: whoever opens it keeps the claim."""
+    """Reach a target by a descriptor of ours, so that fio keeps the claim too."""
 
     engine: str
     _claim: int
 
     def options(self) -> Options:
-        """Direct I/O by threads, so that nothing outlives the process that dies with us."""
+        """Return options for direct I/O by threads, which end with their process."""
         return {
             "ioengine": self.engine,
             "direct": 1,
@@ -73,16 +73,16 @@ class _Held:
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Nothing."""
+        """Return nothing."""
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """The claim, which fio opens; the target stays busy until fio has ended."""
+        """Return the claim, so that the target stays busy until fio has ended."""
         return (self._claim,)
 
 
 class DeviceAttachment(_Held):
-    """A block device whose claim we hold; the kernel counts."""
+    """Reach a claimed block device, whose seconds come from the kernel's counters."""
 
     exact = True
 
@@ -108,24 +108,27 @@ class DeviceAttachment(_Held):
         self._zoned = blockdev.zones_of(claim_fd) > 0
 
     def options(self) -> Options:
-        """In zones, fio writes at the pointer of each and resets it before it writes it again.
+        """Return options.
 
-        All jobs have all of them, so that fio finds their ends, which may be behind what they hold.
+        In zones, fio writes at the write pointer and resets a zone before rewriting.
+
+        All jobs get the range of all zones, because fio looks for zone ends beyond a job's own
+        range.
         """
         zones: Options = {"zonemode": "zbd", "size": self._size_bytes} if self._zoned else {}
         return {**super().options(), **zones}
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs beyond the end or with other blocks than the device's."""
+        """Raise UsageError for jobs beyond the end or with blocks that do not fit the device's."""
         for job in jobs:
             within(job, size_bytes=self._size_bytes, block_bytes=self._block_bytes)
 
     def check(self) -> None:
-        """Require the same device at the same size. Raises DeviceLost."""
+        """Check that it is the same device at the same size. Raises DeviceLost."""
         blockdev.still(self._node, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Seconds from the device's counters."""
+        """Return seconds from the device's counters."""
         meter = DeviceMeter(
             self._major_minor,
             process.pid,
@@ -138,7 +141,7 @@ class DeviceAttachment(_Held):
 
 
 class FileAttachment(_Held):
-    """A preallocated regular file; fio's own counters count, as others share the file system."""
+    """Reach a preallocated file; fio's own I/O is counted, as others share the file system."""
 
     exact = False
 
@@ -165,23 +168,23 @@ class FileAttachment(_Held):
         self._root = root
 
     def options(self) -> Options:
-        """Without fio laying out or growing the file."""
+        """Return options that keep fio from laying out or growing the file."""
         return {**super().options(), "fallocate": "none"}
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs beyond the end or with blocks that cannot be direct."""
+        """Raise UsageError for jobs beyond the end or with blocks that direct I/O refuses."""
         for job in jobs:
             within(job, size_bytes=self._size_bytes, block_bytes=FILE_BLOCK_BYTES)
 
     def check(self) -> None:
-        """Require the same file at the same size. Raises DeviceLost."""
+        """Check that it is the same file at the same size. Raises DeviceLost."""
         regular.still(self._path, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Seconds from fio's counters.
+        """Return seconds from fio's counters.
 
-        Raises ValueError for jobs of several block sizes: the kernel counts a process' bytes,
-        not its I/Os.
+        Raises ValueError for jobs of several block sizes: the kernel counts a process's bytes, not
+        I/Os.
         """
         block_bytes = one_block(jobs)
         if block_bytes is None:
@@ -191,10 +194,10 @@ class FileAttachment(_Held):
 
 
 class DirectoryAttachment:
-    """A directory of a file system that lies on the drive; fio makes its files there.
+    """Reach a directory of a file system on the drive, in which fio makes its files.
 
-    The claim on the drive is given up meanwhile. Inside `with` the directory itself is held, and
-    fio reaches it by that descriptor; after it nothing keeps the file system mounted.
+    The claim on the drive is released meanwhile. Inside `with` the directory is held open, and fio
+    reaches it by that descriptor.
     """
 
     engine = ENGINE
@@ -211,7 +214,7 @@ class DirectoryAttachment:
         os.close(self._descriptor)
 
     def options(self) -> Options:
-        """Direct I/O unless told otherwise; files are made, and not preallocated."""
+        """Return options: direct I/O unless changed; files are created, not preallocated."""
         return {
             "ioengine": self.engine,
             "direct": 1,
@@ -223,23 +226,23 @@ class DirectoryAttachment:
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Nothing."""
+        """Return nothing."""
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """The directory."""
+        """Return the directory."""
         return (self._descriptor,)
 
     def check(self) -> None:
-        """Require the same directory. Raises DeviceLost."""
+        """Check that it is the same directory. Raises DeviceLost."""
         regular.still_there(self._directory, self._descriptor)
 
 
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:
-    """The way to a claimed device or file.
+    """Return how to reach a claimed device or file.
 
-    Raises DeviceLost when it has not the size that it had, ValueError for a simulated drive: it is
-    reached with SimAttachment.
+    Raises DeviceLost when its size has changed, ValueError for a simulated drive (see
+    SimAttachment).
     """
     node = Path(info.node)
     match info.kind:

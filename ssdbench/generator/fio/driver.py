@@ -1,7 +1,7 @@
-"""Runs fio: one process per start, believed only when nothing speaks against it.
+"""Run fio, one process per start, and believe it only if nothing contradicts its report.
 
-Below `artifacts` everything of a start is kept: job.fio, command, stdout, stderr, status,
-versions, the report (fio.json) and the logs.
+Everything of a start is kept below `artifacts`: job.fio, command, stdout, stderr, status, versions,
+the report (fio.json) and the logs.
 """
 
 import math
@@ -35,7 +35,7 @@ UNREAPED_S = 10.0  # a fio stuck in a dead drive is left to the kernel
 
 
 def usable(engine: str) -> str:
-    """The fio of this host, as `fio 3.33`.
+    """Return this host's fio as `fio 3.33`.
 
     Raises HostLacks when it is missing, too old, or was built without the engine.
     """
@@ -48,7 +48,7 @@ def usable(engine: str) -> str:
 
 
 def installed() -> tuple[tuple[int, int], frozenset[str]]:
-    """Version and I/O engines of this host's fio. Raises HostLacks when there is none."""
+    """Return version and I/O engines of this host's fio. Raises HostLacks without fio."""
     path = command.which("fio")
     if path is None:
         raise HostLacks("fio is not installed", hint=INSTALL)
@@ -61,15 +61,15 @@ def installed() -> tuple[tuple[int, int], frozenset[str]]:
 
 @cache
 def _asked(path: str, changed_ns: int) -> tuple[str, str]:
-    """What this very fio says of its version and engines; a start takes seconds in a guest."""
+    """Ask this fio for its version and engines; cached, as a start takes seconds in a guest."""
     said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=ANSWERS_S).stdout
     return said, command.run(["fio", "--enghelp"], timeout_s=ANSWERS_S).stdout
 
 
 def complaint(text: str) -> str:
-    """What this host's fio has against a job file, in its first sentence; empty if nothing.
+    """Return the first sentence of fio's objection to a job file; empty if it has none.
 
-    Nothing is opened and nothing runs. Without a fio nobody can tell: then it is empty, too.
+    Nothing is opened or run. Also empty without fio.
     """
     path = command.which("fio")
     return "" if path is None else _complaint(text, path, Path(path).stat().st_mtime_ns)
@@ -77,7 +77,7 @@ def complaint(text: str) -> str:
 
 @cache
 def _complaint(text: str, path: str, changed_ns: int) -> str:
-    """What this very fio says; a plan asks several times for each job."""
+    """Ask this fio; cached, because a plan asks several times for each job."""
     done = command.run(
         ["fio", "--parse-only", "-"], input=text.encode(), ok=range(256), timeout_s=ANSWERS_S
     )
@@ -89,7 +89,10 @@ def _complaint(text: str, path: str, changed_ns: int) -> str:
 
 
 class Fio:
-    """fio against one target. Raises HostLacks when fio is missing, too old or lacks the engine."""
+    """Run fio against one target.
+
+    Raises HostLacks when fio is missing, too old or lacks the engine.
+    """
 
     def __init__(
         self,
@@ -104,14 +107,14 @@ class Fio:
 
     @cached_property
     def name(self) -> str:
-        """`fio 3.33`."""
+        """Return `fio 3.33`."""
         return usable(self._attachment.engine)
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> "FioRunning":
         """Start jobs, one after another, in one process.
 
-        Raises DeviceLost when the target is not what it was, UsageError for jobs that it or fio
-        cannot serve, ValueError for no job at all.
+        Raises DeviceLost when the target has changed, UsageError for jobs that it or fio cannot
+        serve, ValueError without jobs.
         """
         if not jobs:
             raise ValueError("nothing to start: the list of jobs is empty")
@@ -133,7 +136,7 @@ class Fio:
 def spawned(
     way: Way, text: str, artifacts: Path, *, cpus: Collection[int] | None = None
 ) -> command.Process:
-    """fio with this job file, on a target that was checked; all that it runs with is kept.
+    """Check the target, start fio with this job file, and keep everything that it runs with.
 
     Raises HostLacks when fio is missing, too old or lacks the engine.
     """
@@ -167,7 +170,7 @@ def reported(
     hung_s: float | None = None,
     late_s: float | None = None,
 ) -> Report:
-    """What a fio that has ended, or was killed, reports, once nothing speaks against it.
+    """Return the report of a fio that has ended or was killed, if nothing contradicts it.
 
     Raises DeviceError, DeviceLost, HostLacks or CommandFailed.
     """
@@ -191,7 +194,7 @@ def reported(
 
 
 class FioRunning:
-    """A fio at work; it never outlives the `with` block."""
+    """Iterate over the seconds of a running fio, which ends with the `with` block."""
 
     def __init__(
         self,
@@ -231,7 +234,7 @@ class FioRunning:
         self._feed.stop()
 
     def outcome(self) -> "FioOutcome":
-        """Totals and logs; waits for the end of the jobs.
+        """Wait for the end of the jobs and return totals and logs.
 
         Raises DeviceError, DeviceLost, HostLacks or CommandFailed when fio cannot be believed.
         """
@@ -256,7 +259,7 @@ class FioRunning:
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
-        """What a job logged until the end, whatever the end was. Raises ValueError without log."""
+        """Return what a job logged, however it ended. Raises ValueError without a log."""
         return _logged(self._artifacts, self._jobs, job, self._feed.origin_s)
 
     def _kept_seconds(self) -> Iterator[Second]:
@@ -269,7 +272,7 @@ class FioRunning:
             pass
 
     def _closed(self, outcomes: Sequence[JobOutcome]) -> tuple[Second, ...]:
-        """The seconds, the last one without what fio wrote into its own logs at the end."""
+        """Return the seconds; the last one without what fio wrote to its own logs at the end."""
         if self._attachment.exact or not self._seconds:
             return tuple(self._seconds)
         *others, last = self._seconds
@@ -292,7 +295,7 @@ class FioRunning:
 
 @dataclass(frozen=True, slots=True)
 class FioOutcome:
-    """What a start of fio did; its logs are read only when they are asked for."""
+    """Return what a start of fio did; its logs are read only on request."""
 
     jobs: tuple[JobOutcome, ...]
     seconds: tuple[Second, ...]
@@ -302,11 +305,10 @@ class FioOutcome:
     origin_s: float
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
-        """Completion latencies of "read" or "write" between two times on the clock of `seconds`.
+        """Return completion latencies of "read" or "write" between two times of `seconds`.
 
-
-        A row of fio's log belongs to the window that holds its middle. The longest latency is
-        that of the whole start. Raises ValueError when no job kept a histogram log.
+        A row of fio's log belongs to the window that holds its middle. The longest latency is of
+        the whole start. Raises ValueError when no job kept a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this start kept a histogram log")
@@ -325,10 +327,10 @@ class FioOutcome:
         return merged
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
-        """What each stream of the only job did, on the clock of `seconds`.
+        """Return what each stream of the only job did, on the clock of `seconds`.
 
-        A rate is that of the rows of fio's log over the time that they cover: a row of a stream
-        that does little is longer than a second.
+        Rates are over the time that the rows of fio's log cover: a row of a slow stream is longer
+        than a second.
         """
         if len(self.planned) != 1:
             raise ValueError("the streams of a start are those of its only job")
@@ -352,7 +354,7 @@ class FioOutcome:
         return tuple(seen)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Latencies of both directions by interval; a row belongs to where its middle lies."""
+        """Return latencies of both directions by interval; a row belongs where its middle lies."""
         by_second: dict[int, Histogram] = {}
         whole = {"from_ms": -math.inf, "to_ms": math.inf}
         for index, job in enumerate(self.planned):
@@ -369,17 +371,17 @@ class FioOutcome:
         return by_second
 
     def logged(self, job: str) -> LoggedIo:
-        """All I/Os of a job with `latency_log`, on the clock of `seconds`.
+        """Return all I/Os of a job with `latency_log`, on the clock of `seconds`.
 
         Raises ValueError when no such job kept one.
         """
         return _logged(self.directory, self.planned, job, self.origin_s)
 
     def requests(self, job: str, *, end_s: float) -> Requests:
-        """All requests that were due until `end_s`, on the clock of `seconds`.
+        """Return all requests that were due until `end_s`, on the clock of `seconds`.
 
         Raises ValueError for a job without a log, or not the only one; HostLacks if fio has another
-        schedule than is known.
+        schedule than the known one.
         """
         if [one.name for one in self.planned if one.latency_log] != [job] or len(self.planned) > 1:
             raise ValueError(f"a start of {job} alone, with a log, tells when requests were due")
@@ -397,7 +399,7 @@ class FioOutcome:
 
 
 def _as_asked(job: Job) -> Job:
-    """Streams end together when the first of them has done its part, so their sum is not known."""
+    """Describe the job for the check; streams end together, so their sum is unknown."""
     return replace(job, total_bytes=None) if job.workload.streams else job
 
 
@@ -415,13 +417,13 @@ def _logged(directory: Path, planned: Sequence[Job], job: str, origin_s: float) 
 
 
 def _clear(directory: Path) -> None:
-    """Remove what an earlier start left, so that its report or logs are not taken for ours."""
+    """Remove report and logs of an earlier start."""
     for path in (directory / "status", directory / "fio.json", *_logs(directory)):
         path.unlink(missing_ok=True)
 
 
 def _logs(directory: Path) -> list[Path]:
-    """The logs that fio kept, packed or not."""
+    """List the logs that fio kept, compressed or not."""
     names = ("*_clat_hist.*.log*", "*_lat.*.log*")
     return [path for name in names for path in directory.glob(name)]
 

@@ -1,10 +1,8 @@
-"""Run fio without the drive: ask the kernel where it runs, and measure how fast this host can be.
+"""Run fio without the drive: read where it runs, and measure how fast this host can be.
 
-No I/O reaches the drive under test in these runs.
-
-fio's null engine completes each request at once: what remains is fio's own work per request,
-random content and bookkeeping included, but not the kernel's. So the ceiling is an upper limit; a
-drive that comes near it is measured through a host that is too slow.
+fio's null engine completes each request at once. What remains is fio's own work per request, random
+content and bookkeeping included, but not the kernel's. So the ceiling is an upper limit; a drive
+that comes near it is measured by a host that is too slow.
 """
 
 import time
@@ -34,12 +32,12 @@ _ASK_EVERY_S = 0.02
 
 
 def placed(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
-    """NUMA settings of a run; a start that chooses its CPUs itself keeps the memory's only."""
+    """Return a run's NUMA options; a start with its own CPUs keeps only the memory's."""
     return {name: value for name, value in options.items() if not cpus or name != NODES}
 
 
 def require_numa(options: Mapping[str, str]) -> None:
-    """Raise HostLacks when options of NUMA are wanted of a fio that was built without it."""
+    """Raise HostLacks when NUMA options are wanted of a fio that was built without NUMA."""
     for option in options:
         try:
             said = command.run(["fio", f"--cmdhelp={option}"], timeout_s=_STARTS_S).stdout
@@ -53,17 +51,15 @@ def require_numa(options: Mapping[str, str]) -> None:
 
 
 def offers(said: str) -> bool:
-    """Whether `fio --cmdhelp=OPTION` tells of an option that works (one that does not says how
-    fio must be built).
-    """
+    """Tell whether `fio --cmdhelp=OPTION` describes an option that works."""
     return "NUMA" in said and "libnuma-dev" not in said and "unsupported" not in said.lower()
 
 
 def read_back(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
-    """CPUs and memory policy of fio's own job thread under these options, as the kernel has them.
+    """Return CPUs and memory policy of fio's job thread under these options, read from the kernel.
 
-    Starts a fio without I/O and ends it. Raises HostLacks when fio ends by itself, with its words,
-    and when the kernel keeps another policy than was asked for.
+    Starts a fio without I/O and ends it. Raises HostLacks when fio ends by itself, with its
+    message, and when the kernel has another policy than was set.
     """
     text = "\n".join([_IDLE_JOB, *(f"{name}={value}" for name, value in options.items())])
     with TemporaryDirectory(prefix="ssdbench-") as name:
@@ -88,7 +84,7 @@ def read_back(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, st
 
 
 def _awaited(process: command.Process, policy: str) -> dict[str, str] | None:
-    """What the job's thread has, once it is as asked for or can be expected to stay as it is."""
+    """Wait until the job's thread has what was set, or will not change any more."""
     deadline = time.monotonic() + _STARTS_S
     seen = None
     while time.monotonic() < deadline and process.poll() is None:
@@ -100,7 +96,7 @@ def _awaited(process: command.Process, policy: str) -> dict[str, str] | None:
 
 
 def _job_thread(pid: int) -> dict[str, str] | None:
-    """The youngest thread of a fio that has its job at work: the helper threads come before."""
+    """Return the youngest thread of a fio whose job is running; helper threads are older."""
     tasks = Path("/proc") / str(pid) / "task"
     try:
         threads = sorted(int(entry.name) for entry in tasks.iterdir())
@@ -135,12 +131,10 @@ ANSWERS_S = 60.0
 def ceiling_iops(
     workload: Workload, *, cpus: Collection[int] = (), placed: Mapping[str, str] | None = None
 ) -> float | None:
-    """I/Os per second that fio reaches on `cpus` (empty: all) with nothing behind it.
+    """Return the I/Os per second that fio reaches on `cpus` (empty: all) with the null engine.
 
-    `placed` are fio's NUMA settings.
-
-    None for a workload whose pace is not the host's (a rate or pauses), and where this fio has no
-    null engine or could not run it. Takes about half a second; nothing is read or written.
+    `placed` are fio's NUMA options. None for a workload with a rate or pauses, and where this fio
+    has no null engine or could not run it. Takes about half a second; nothing is read or written.
     """
     if not workload.keeps_queue_full:
         return None

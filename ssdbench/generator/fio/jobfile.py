@@ -1,12 +1,7 @@
 """Write workloads as the text of a fio job file; pure.
 
-fio reads `4KiB` as 4000 bytes, so every size is an integer of bytes. The options that close a
-trap of fio say which.
-
-With `refill_buffers` fio fills each buffer anew from one random number: in four rows of 64-bit
-words, side by side, each word is the one before it in its row times a constant (fio 3.33,
-lib/rand.c `__fill_random_buf`, hash.h `GOLDEN_RATIO_64`). Other data follows that rule in a sector
-of 512 bytes by chance once in 2 ** 3840. What compresses by a share ends with zeros.
+fio reads `4KiB` as 4000 bytes, so every size is an integer of bytes. Comments say which options
+avoid a trap of fio.
 """
 
 import math
@@ -42,7 +37,7 @@ _ALWAYS: Mapping[str, str | int] = {
 
 
 def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
-    """A job file that runs `jobs` one after another; `options` are those of the attachment.
+    """Return a job file that runs `jobs` one after another; `options` are of the attachment.
 
     Raises UsageError for a workload that fio cannot express.
     """
@@ -70,7 +65,7 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
 
 
 def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
-    """A section for each client of a replay, which sends the requests of its own iolog."""
+    """Return a section per client of a replay, each with its own iolog."""
     redirect: Options = {"replay_redirect": options["filename"]} if "filename" in options else {}
     expected = -(-(job.total_requests or 0) // len(job.replays))
     own: Options = {
@@ -97,9 +92,9 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
 
 
 def sections_jobfile(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
-    """A job file of sections that run at the same time and are reported as one.
+    """Return a job file of sections that run at the same time and are reported as one.
 
-    Their options are fio's own; those of a section override `options`, which are for all.
+    The options are fio's own; those of a section override `options`, which are for all.
     """
     lines = ["[global]", *_lines({**_ALWAYS, **options})]
     for number, section in enumerate(sections):
@@ -108,17 +103,17 @@ def sections_jobfile(sections: Sequence[Options], *, options: Mapping[str, str |
 
 
 def filename(path: str) -> str:
-    """A path as the value of `filename`. Raises UsageError for one that a job file cannot carry."""
+    """Return a path as the value of `filename`. Raises UsageError if a job file cannot hold it."""
     return written(Reader.FIO_FILE, path)
 
 
 def log_prefix(index: int, job: Job) -> str:
-    """What the names of the logs of a job begin with, in the directory of its start."""
+    """Return the prefix of the log names of a job, in the directory of its start."""
     return f"{index:02d}-{re.sub(r'[^A-Za-z0-9_]', '-', job.name)[:60]}"
 
 
 def histogram_logs(directory: Path, index: int, job: Job, stream: int | None = None) -> list[Path]:
-    """The histogram logs of a job, or of one of its streams, one for each of its threads."""
+    """List the histogram logs of a job or of one of its streams, one per thread."""
     prefix = log_prefix(index, job)
     if job.workload.streams:
         prefix += _STREAM + ("*" if stream is None else str(stream))
@@ -126,12 +121,12 @@ def histogram_logs(directory: Path, index: int, job: Job, stream: int | None = N
 
 
 def latency_logs(directory: Path, index: int, job: Job) -> list[Path]:
-    """The logs of every I/O of a job, one for each of its threads."""
+    """List the logs of every I/O of a job, one per thread."""
     return packed.found(directory, f"{log_prefix(index, job)}_lat.*.log")
 
 
 def _streams(index: int, job: Job) -> Iterator[str]:
-    """The sections of a job of several streams, which begin together and end together."""
+    """Return the sections of a job of several streams, which begin and end together."""
     streams = job.workload.streams
     for number, (stream, part) in enumerate(zip(streams, _parts(job), strict=True)):
         name = f"{log_prefix(index, job)}{_STREAM}{number}"
@@ -159,9 +154,9 @@ def _streams(index: int, job: Job) -> Iterator[str]:
 
 
 def _parts(job: Job) -> Iterator[int | None]:
-    """Bytes that each thread of a stream may move at most; None where it writes none of them.
+    """Return the bytes that each thread of a stream may move at most; None if it does not write.
 
-    Rates tell how uneven the streams are, where all that write have one; else threads are alike.
+    Split by the rates of the streams if all that write have one; else threads count alike.
     """
     streams = job.workload.streams
     rated = all(stream.moved_bytes_per_s for stream in streams if stream.writes)
@@ -202,7 +197,7 @@ def _section_options(job: Job, section: Section) -> Options:
 
 
 def _everywhere(options: Options) -> Options:
-    """The size that an attachment sets for all jobs."""
+    """Return the size that an attachment sets for all jobs."""
     return {"size": options["size"]} if "size" in options else {}
 
 
@@ -311,10 +306,10 @@ def _logs(index: int, job: Job, section: Section) -> Options:
 
 
 def _entries(job: Job, section: Section) -> int:
-    """Room for all I/Os of a thread from the start.
+    """Return the log size that holds all I/Os of a thread from the start.
 
-    When a log is full, fio lets the queue run empty and makes it larger (iolog.c, regrow_logs), so
-    the drive pauses at the 1,024th I/O, the 3,072nd, the 7,168th and so on.
+    When a log is full, fio lets the queue run empty while it makes the log larger (iolog.c,
+    regrow_logs), so the drive pauses at the 1,024th I/O, the 3,072nd, the 7,168th and so on.
     """
     least, most = LOG_ENTRIES
     if section.pace is not None and job.runtime_s is not None:
@@ -337,7 +332,7 @@ ENGINE_OPTIONS: Mapping[IoEngine, Options] = {
 
 
 def engine_of(jobs: Sequence[Job]) -> IoEngine:
-    """The engine of all jobs of a start. Raises ValueError where they have several."""
+    """Return the engine of all jobs of a start. Raises ValueError if they differ."""
     found = {job.workload.engine for job in jobs}
     if len(found) != 1:
         raise ValueError("the jobs of one start have one engine")
@@ -354,9 +349,13 @@ _LEAST_STEPS = 8  # words that must follow the rule, where zeros end a sector
 
 
 def written_by_fio(data: bytes) -> bool:
-    """Whether each sector of some data is what fio writes, or nothing but zeros or ones.
+    """Tell whether every sector is fio's data, zeros or ones, and at least one is fio's.
 
-    One sector at least must be fio's. Data whose length is no multiple of a sector is not.
+    With `refill_buffers` fio fills each buffer from one random number: in four rows of 64-bit
+    words, side by side, each word is the one before it in its row times a constant (fio 3.33,
+    lib/rand.c `__fill_random_buf`, hash.h `GOLDEN_RATIO_64`). Other data follows that rule in a
+    sector of 512 bytes by chance once in 2 ** 3840. Compressible data ends with zeros. False for a
+    length that is not a multiple of a sector.
     """
     if not data or len(data) % SECTOR_BYTES:
         return False

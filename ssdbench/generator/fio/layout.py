@@ -1,4 +1,4 @@
-"""How the range of a job is laid out over fio's threads; pure arithmetic on bytes."""
+"""Lay out the range of a job over fio's threads; pure arithmetic on bytes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ LFSR_FROM_BLOCKS = 1 << 26  # a random map of more blocks than this costs over 8
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the range, worked on by `numjobs` threads that each do `io_bytes`."""
+    """Hold a part of the range for `numjobs` threads that each do `io_bytes`."""
 
     offset_bytes: int
     size_bytes: int
@@ -27,17 +27,17 @@ class Section:
 
 
 def largest_block(workload: Workload) -> int:
-    """The largest block that the workload uses."""
+    """Return the largest block that the workload uses."""
     return max(workload.block_sizes)
 
 
 def sections(job: Job) -> tuple[Section, ...]:
-    """The parts of the range of a job.
+    """Split the range of a job into parts.
 
-    Threads share the range only where their offsets are drawn at random: in a sequence, and in a
-    random pattern that covers each block once, each thread has a part of its own. A fill also
-    gets the tail of a range that is not a whole number of blocks. Raises ValueError when a total
-    is not positive.
+    Threads share the range only where their offsets are drawn at random. In a sequence, and in a
+    random pattern that covers each block once, each thread has its own part. A fill also gets the
+    tail of a range that is not a whole number of blocks. Raises ValueError when a total is not
+    positive.
     """
     if job.total_bytes is not None and job.total_bytes <= 0:
         raise ValueError(f"{job.name}: the total must be positive, got {job.total_bytes}")
@@ -77,7 +77,7 @@ def sections(job: Job) -> tuple[Section, ...]:
 
 
 def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
-    """The parts, split where threads differ in their whole numbers of requests a second."""
+    """Split parts where threads differ in their whole requests per second."""
     paces = iter([pace for threads, pace in shares(workload, _faster(workload))
                   for _ in range(threads)])  # fmt: skip
     for part in parts:
@@ -86,8 +86,9 @@ def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
 
 
 def _faster(workload: Workload) -> float:
-    """What makes rate_iops true for several block sizes: fio paces bytes, at its smallest block,
-    but where requests come at random.
+    """Return the factor that makes rate_iops true for several block sizes.
+
+    fio paces bytes at its smallest block, except where requests come at random.
     """
     split = workload.block_split
     if not split or workload.arrivals is Arrivals.POISSON:
@@ -97,9 +98,9 @@ def _faster(workload: Workload) -> float:
 
 
 def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
-    """Require that a job stays within a target and fits its blocks.
+    """Check that a job stays within a target and fits its blocks; fio would clip it silently.
 
-    fio would clip the range in silence. Raises UsageError.
+    Raises UsageError.
     """
     workload = job.workload
     end = workload.range.offset_bytes + workload.range.length_bytes
@@ -115,18 +116,18 @@ def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
 
 
 def wants_lfsr(section: Section) -> bool:
-    """Whether a random map of the section would be too large to keep in fio's memory."""
+    """Tell whether a random map of the section would be too large for fio's memory."""
     return section.size_bytes // section.block_bytes > LFSR_FROM_BLOCKS
 
 
 def _tail_io(job: Job, *, length: int, tail: int) -> int:
-    """Bytes to do in the tail: all of it in each whole pass of a fill."""
+    """Return the bytes to do in the tail: all of it in each whole pass of a fill."""
     fill = job.total_bytes is not None and (job.cover or job.workload.pattern is Pattern.SEQUENTIAL)
     return tail * ((job.total_bytes or 0) // length) if fill else 0
 
 
 def _split(length: int, unit: int, numjobs: int) -> Iterator[tuple[int, int]]:
-    """(start, size) of at most `numjobs` parts of whole units; the last takes what remains."""
+    """Return (start, size) of at most `numjobs` parts of whole units; the last is the largest."""
     units = max(1, length // unit)
     parts = min(numjobs, units)
     start = 0
@@ -138,7 +139,7 @@ def _split(length: int, unit: int, numjobs: int) -> Iterator[tuple[int, int]]:
 
 
 def _share(total: int | None, size: int, of: int, block: int) -> int | None:
-    """A thread's part of the total, in whole blocks, rounded up."""
+    """Return a thread's part of the total, in whole blocks, rounded up."""
     if total is None:
         return None
     return max(1, -(-total * size // (of * block))) * block

@@ -30,7 +30,7 @@ _DIRECTIONS = {"0": "read", "1": "write", "2": "trim"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Logged:
-    """What one thread (from 1) did, in its order."""
+    """Hold what one thread (from 1) did, in its order."""
 
     thread: int
     t_ms: Whole  # of completion
@@ -39,7 +39,7 @@ class Logged:
 
 
 class DamagedLog(HostLacks, ValueError):
-    """A log of fio holds a line that fio does not write."""
+    """Report a line in a log that fio does not write."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -51,7 +51,7 @@ class DamagedLog(HostLacks, ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistogramRow:
-    """The latencies of the I/Os that one thread finished in one interval."""
+    """Hold the latencies of the I/Os that one thread finished in one interval."""
 
     t_ms: int  # end of the interval, on CLOCK_MONOTONIC
     counts: Counts
@@ -60,10 +60,10 @@ class HistogramRow:
 def histogram_rows(
     lines: Iterable[str], direction: str, *, from_ms: float, to_ms: float
 ) -> Iterator[HistogramRow]:
-    """The rows of "read" or "write" of a histogram log whose time lies in (from_ms, to_ms].
+    """Yield rows of "read" or "write" of a histogram log with a time in (from_ms, to_ms].
 
-    A torn last line is left out: fio writes the log in one go after the job. Raises ValueError
-    for a log with other bins than ours.
+    A torn last line is left out: fio writes the log in one go after the job. Raises ValueError for
+    a log with other bins than ours.
     """
     for line in lines:
         time_ms, _, rest = line.partition(",")
@@ -95,7 +95,7 @@ def _counts(text: str) -> Counts:
 
 
 def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: float) -> StreamSeen:
-    """What one thread did in the rows of its histogram log whose time lies in (from_ms, to_ms].
+    """Sum the rows of a thread's histogram log with a time in (from_ms, to_ms].
 
     A row holds what was finished since the row before it, or since `origin_ms`.
     """
@@ -122,7 +122,7 @@ def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: fl
 
 
 def merged(rows: Iterable[HistogramRow]) -> Histogram:
-    """All rows as one histogram."""
+    """Merge all rows into one histogram."""
     total = np.zeros(BINS, dtype=np.int64)
     for row in rows:
         total += row.counts
@@ -130,9 +130,9 @@ def merged(rows: Iterable[HistogramRow]) -> Histogram:
 
 
 def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
-    """Every I/O of a job from the latency logs of its threads, in order of completion.
+    """Return every I/O of a job from the latency logs of its threads, in order of completion.
 
-    Times count from `origin_ms` and are as fine as fio writes them: milliseconds.
+    Times count from `origin_ms`, in whole milliseconds as fio writes them.
     """
     parts = [_latency_rows(lines) for lines in logs]
     rows = np.concatenate(parts) if parts else np.zeros((0, 4), dtype=np.int64)
@@ -146,7 +146,7 @@ def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
 
 
 def of_thread(name: str, lines: Iterable[str]) -> Logged:
-    """What a thread did, from its latency log, whose name ends with the thread's number."""
+    """Parse a thread's latency log, whose name ends with the thread's number."""
     number = re.search(r"_lat\.(\d+)\.log", name)
     if number is None:
         raise DamagedLog(f"{plain(name, 80)} names no thread")
@@ -155,7 +155,7 @@ def of_thread(name: str, lines: Iterable[str]) -> Logged:
 
 
 def _latency_rows(lines: Iterable[str]) -> Counts:
-    """Columns time, latency, direction, offset; fio 3.33 has 6, later ones add more behind."""
+    """Parse the columns time, latency, direction, offset; fio 3.33 has 6, later ones more."""
     lines = [line for line in lines if line.endswith("\n")]
     if not lines:
         return np.zeros((0, 4), dtype=np.int64)
@@ -177,7 +177,7 @@ LATE_SHARE = 0.2  # of the time a client that waits for nothing is late: another
 
 
 def due_streams(parts: Sequence[Section]) -> list[tuple[int, int, int]]:
-    """Thread (from 1), direction and whole rate of each stream of requests."""
+    """Return thread (from 1), direction and whole rate of each stream of requests."""
     threads = [part.pace for part in parts for _ in range(part.numjobs) if part.pace]
     return [
         (number, direction, rate)
@@ -189,9 +189,9 @@ def due_streams(parts: Sequence[Section]) -> list[tuple[int, int, int]]:
 
 def due_requests(job: Job, parts: Sequence[Section], logs: Iterable[Logged], origin_ms: float,
              end_s: float) -> Requests:  # fmt: skip
-    """All requests of a job that were due until `end_s`, on the clock that begins at `origin_ms`.
+    """Return all requests of a job that were due until `end_s`, on a clock from `origin_ms`.
 
-    Raises HostLacks if fio sent them at times of another schedule.
+    Raises HostLacks if fio sent them by another schedule.
     """
     known = due_streams(parts)
     seeds = [poisson_seed(job.seed + 1, thread, way) for thread, way, _ in known]
@@ -226,7 +226,7 @@ def _together(
 def _thread(
     log: Logged, due: dict[int, Whole], origin_ms: float, end_s: float
 ) -> tuple[Requests, Whole]:
-    """The requests of one thread, and by how much each was sent late without a reason."""
+    """Return the requests of one thread, and by how much each was sent late without a reason."""
     was_due = np.zeros(len(log.t_ms), dtype=np.int64)
     rest = []
     for way, at in due.items():
@@ -259,7 +259,7 @@ def _thread(
 
 
 def _start_ms(log: Logged, was_due: Whole, origin_ms: float) -> float:
-    """When the thread began, in whole milliseconds of the log: no request was sent before due."""
+    """Return when the thread began, in whole ms of the log: no request was sent before due."""
     if not len(log.t_ms):
         return origin_ms
     return int((log.t_ms - (was_due + log.latency_ns - SLACK_NS) // NS_PER_MS).min())

@@ -32,12 +32,12 @@ _DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 
 
 class CutShort(ValueError):
-    """The report holds no complete document, or ends within one."""
+    """Report that fio's report has no complete document, or ends within one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One of our jobs with all its threads: a reporting group, or one for each of its streams."""
+    """Hold one of our jobs with all its threads: a reporting group, or one per stream."""
 
     outcome: JobOutcome
     error: int  # errno of the first thread that failed, 0 if none
@@ -48,7 +48,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run of fio."""
+    """Hold the report of one run of fio."""
 
     version: str
     groups: tuple[Group, ...]  # in the order in which they ran
@@ -56,7 +56,7 @@ class Report:
 
 
 def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> Report:
-    """The last report in `text`, its jobs named by `names`, each one group or as many as told.
+    """Parse the last report in `text`; its jobs are named by `names`, with `groups_of` groups each.
 
     fio puts messages before the document, and with --status-interval several documents one after
     another. Raises CutShort.
@@ -80,7 +80,7 @@ def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> 
 
 
 def version_of(text: str) -> tuple[int, int]:
-    """(3, 33) of what `fio --version` prints. Raises ValueError for anything else."""
+    """Return (3, 33) of what `fio --version` prints. Raises ValueError for anything else."""
     match = re.search(r"fio-([0-9]+)\.([0-9]+)", text)
     if not match:
         raise ValueError(f"not a version of fio: {text.strip()!r}")
@@ -88,26 +88,26 @@ def version_of(text: str) -> tuple[int, int]:
 
 
 def engines_of(text: str) -> frozenset[str]:
-    """The names of the I/O engines that `fio --enghelp` lists."""
+    """Return the names of the I/O engines that `fio --enghelp` lists."""
     return frozenset(re.findall(r"^\t(\S+)$", text, re.MULTILINE))
 
 
 def _count(value: object) -> int:
-    """A count as fio writes it; text, fractions and what no counter holds are none."""
+    """Check a count; text, fractions and impossible numbers are refused."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST_COUNTED:
         raise ValueError(f"{value!r} is no count")  # what fio wrote is wrong, not a type of ours
     return value
 
 
 def _measure(value: object) -> float:
-    """A time or a share as fio writes it."""
+    """Check a time or a share."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
         raise ValueError(f"{value!r} is no measure")
     return float(value)
 
 
 def _number_of(error: object) -> int:
-    """An errno, which some versions of fio write with a minus sign."""
+    """Return an errno, which some versions of fio write with a minus sign."""
     if not isinstance(error, int) or isinstance(error, bool):
         raise ValueError(f"{error!r} is no errno")
     return _count(abs(error))
@@ -121,7 +121,7 @@ def _groups(jobs: Sequence[Json]) -> list[list[Json]]:
 
 
 def _job(name: str, groups: Sequence[Sequence[Json]]) -> Group:
-    """A job as one, and each of its streams where it has several."""
+    """Make a job from its groups, and each of its streams where it has several."""
     whole = _group(name, list(chain.from_iterable(groups)))
     if len(groups) < 2:
         return whole
@@ -219,7 +219,7 @@ _MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
 
 
 class Asked(Protocol):
-    """What one job was to do: its name, its reporting groups, and when it ends by itself."""
+    """Hold what one job was to do: its name, its reporting groups, and when it ends by itself."""
 
     @property
     def name(self) -> str: ...
@@ -233,7 +233,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run of fio ended."""
+    """Hold how a run of fio ended."""
 
     argv: tuple[str, ...]
     status: int
@@ -246,12 +246,12 @@ class Ending:
 
     @property
     def badly(self) -> bool:
-        """Whether the status alone speaks against it."""
+        """Tell whether the status alone means a failure."""
         return self.status not in ({0, STATUS_AFTER_SIGINT} if self.stopped else {0})
 
 
 def believed(ending: Ending, jobs: Sequence[Asked]) -> Report:
-    """The report of a run, once nothing speaks against it.
+    """Return the report of a run if nothing contradicts it.
 
     Raises DeviceError, DeviceLost, HostLacks or CommandFailed (fio crashed, or cut its report).
     """

@@ -1,8 +1,8 @@
-"""fio on a claimed drive, and past the block layer where a job asks for it (NVMe passthrough).
+"""Run fio on a claimed drive, and past the block layer where a job asks for it (NVMe passthrough).
 
-The generic node of a namespace (/dev/ng0n1) knows of no claim, and the kernel counts nothing that
-goes through it. So the claim on the block node is held and inherited as ever, the requests are
-counted by the rings that they end in, and the last sum is that of fio's report.
+The generic node of a namespace (/dev/ng0n1) ignores claims, and the kernel does not count its
+requests. So the claim on the block node is held and inherited, requests are counted in fio's
+io_uring rings, and the last sum is from fio's report.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ REPORT = "fio.json"
 
 
 class Passing:
-    """fio on a claimed drive: through the block layer, or past it."""
+    """Run fio on a claimed drive, through the block layer or past it."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class Passing:
 
     @property
     def name(self) -> str:
-        """`fio 3.33`."""
+        """Return `fio 3.33`."""
         return self._through.name
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        """Start jobs, one after another, in one process; what `Fio.start` raises."""
+        """Start jobs, one after another, in one process. Raises what `Fio.start` does."""
         if not jobs or engine_of(jobs) is not IoEngine.IO_URING_CMD:
             return self._through.start(jobs, artifacts=artifacts)
         with nvme.generic(self._node, self._claim) as descriptor:  # fio has its own from then on
@@ -61,7 +61,7 @@ class Passing:
 
 
 class PassthroughAttachment(DeviceAttachment):
-    """The generic node of a namespace whose block node we hold by a claim."""
+    """Reach the generic node of a namespace whose block node is claimed."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class PassthroughAttachment(DeviceAttachment):
         self._report = Path()
 
     def options(self) -> Options:
-        """The same threads, on the generic node; the page cache is not in the way there."""
+        """Return options for the same threads on the generic node; it has no page cache."""
         return {
             "ioengine": self.engine,
             "thread": 1,
@@ -87,22 +87,22 @@ class PassthroughAttachment(DeviceAttachment):
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Nothing; where fio will report is noted."""
+        """Return nothing, and note where fio will report."""
         self._report = directory / REPORT
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """The claim, so that the drive stays ours until fio has ended, and the generic node."""
+        """Return the claim, which keeps the drive ours until fio ends, and the generic node."""
         return (self._claim, self._generic)
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs that cannot be served, or that could not be counted."""
+        """Raise UsageError for jobs that cannot be served or counted."""
         super().require(jobs)
         if one_block(jobs) is None or len(_directions(jobs)) != 1:
             raise UsageError("past the block layer a start has one block size and one direction")
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Seconds from the rings of fio."""
+        """Return seconds from fio's rings."""
         (reads,) = _directions(jobs)
         meter = PassthroughMeter(
             Rings(process.pid, self._root),
@@ -123,7 +123,7 @@ class PassthroughAttachment(DeviceAttachment):
 
 
 class PassthroughMeter:
-    """What ended in the rings of fio, all of one size and direction; at last what fio reports."""
+    """Count what completed in fio's rings, of one size and direction; at the end fio's report."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class PassthroughMeter:
         self._reported = ended
 
     def read(self) -> Reading:
-        """The sums now."""
+        """Return the sums now."""
         ios = max(self._rings.ended(), self._reported())
         foreign = self._others.read().foreign_ios
         if self._reads:
@@ -149,18 +149,18 @@ class PassthroughMeter:
         return Reading(write_ios=ios, write_bytes=ios * self._block, foreign_ios=foreign)
 
     def close(self) -> None:
-        """Give up the counters of the block node."""
+        """Close the counters of the block node."""
         self._others.close()
 
 
 def _directions(jobs: Sequence[Job]) -> set[bool]:
-    """Whether the jobs read; both, for jobs that do both."""
+    """Tell whether the jobs read; both for jobs that do both."""
     shares = {job.workload.read_percent for job in jobs}
     return {share > 0 for share in shares} | {share == 100 for share in shares}
 
 
 def _reported_ios(report: Path, names: Sequence[str]) -> int:
-    """The requests in fio's report; 0 while there is none."""
+    """Return the requests in fio's report; 0 without one."""
     try:
         groups = parse(report.read_text(errors="replace"), names).groups
     except (OSError, CutShort):

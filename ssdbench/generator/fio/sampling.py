@@ -1,6 +1,6 @@
-"""One-second samples of a running fio, from the kernel's counters.
+"""Sample a running fio every second from the kernel's counters.
 
-A loop of absolute deadlines: a late sample is longer, and the next one is on time again.
+Deadlines are absolute: a late sample is longer, and the next one is on time again.
 """
 
 import signal
@@ -31,7 +31,7 @@ KILL_GRACE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Sums of what was done up to now; I/Os that were not ours are left out of the others."""
+    """Hold the sums up to now, without I/Os that were not ours."""
 
     read_ios: int = 0
     write_ios: int = 0
@@ -41,11 +41,11 @@ class Reading:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """What changes as long as I/O finishes."""
+        """Return what changes as long as I/O finishes."""
         return self.read_bytes, self.write_bytes
 
     def since(self, before: "Reading", *, t_s: float, duration_s: float) -> Second:
-        """What was done between two readings."""
+        """Return what was done between two readings."""
         return Second(
             t_s=t_s,
             duration_s=duration_s,
@@ -58,13 +58,13 @@ class Reading:
 
 
 class Feed(Protocol):
-    """Where the seconds of a start come from."""
+    """Provide the seconds of a start."""
 
     origin_s: float  # time of t_s = 0, on the clock of fio's logs: CLOCK_MONOTONIC
     hung_s: float | None  # set when fio was killed because no I/O finished for so long
 
     def seconds(self) -> Iterator[Second]:
-        """One Second after another, until fio has ended."""
+        """Yield one Second after another until fio has ended."""
         ...
 
     def stop(self) -> None:
@@ -72,38 +72,37 @@ class Feed(Protocol):
         ...
 
     def abandon(self) -> None:
-        """End fio now; what it did does not matter any more."""
+        """End fio now; its results are not needed."""
         ...
 
 
 class Meter(Protocol):
-    """Reads the counters of a start of fio."""
+    """Read the counters of a start of fio."""
 
     def read(self) -> Reading:
-        """The sums now; after the end of fio the last that could be read."""
+        """Return the sums now; after the end of fio the last that could be read."""
         ...
 
     def close(self) -> None:
-        """Give up the counters."""
+        """Close the counters."""
         ...
 
 
 def one_block(jobs: Sequence[Job]) -> int | None:
-    """The size of every I/O of the jobs, or None when there are several."""
+    """Return the size of every I/O of the jobs, or None when there are several."""
     blocks = {size for job in jobs for size in job.workload.block_sizes}
     return blocks.pop() if len(blocks) == 1 else None
 
 
 class DeviceMeter:
-    """The counters of a block device, with those of fio beside them to tell ours from others'.
+    """Read the counters of a block device, and fio's own to tell our I/O from others'.
 
-    fio's counters move when an I/O is submitted and the device's when it is done, so that ours
-    are never behind; what the device has done beyond ours is someone else's. With one block size
-    the I/Os are counted by it, because the kernel merges and splits what it counts.
+    fio's counters move when an I/O is submitted and the device's when it is done, so ours are never
+    behind; what the device has done beyond ours is someone else's. With one block size the I/Os are
+    counted from bytes, because the kernel merges and splits requests.
 
-    fio's counters hold all that it moves: its libraries read from the system's disk, its logs
-    written there. Jobs that only write (`reads` False) or only read therefore own nothing of the
-    other direction, whatever fio's counters say.
+    fio's counters include its libraries and logs on the system's disk. So jobs that only write
+    (`reads` False) or only read own nothing of the other direction.
     """
 
     def __init__(
@@ -129,7 +128,7 @@ class DeviceMeter:
         self._last = Reading()
 
     def read(self) -> Reading:
-        """The sums now."""
+        """Return the sums now."""
         try:
             disk = self._disk.read()
         except (OSError, ValueError):
@@ -149,7 +148,7 @@ class DeviceMeter:
         return self._last
 
     def close(self) -> None:
-        """Give up the counters."""
+        """Close the counters."""
         self._disk.close()
         self._process.close()
 
@@ -173,10 +172,10 @@ class DeviceMeter:
 
 
 class FileMeter:
-    """fio's own I/O, for a file: its file system shares the device with others.
+    """Count fio's own I/O, for a file whose file system others share.
 
-    What fio reads and writes of its own files before it starts its jobs is left out. That moment
-    shows in the handler for a stop, which fio sets then (`set_sig_handlers` in its backend.c).
+    fio's I/O before it starts its jobs is left out. That moment shows in the signal handler for a
+    stop, which fio sets then (`set_sig_handlers` in its backend.c).
     """
 
     def __init__(self, pid: int, *, block_bytes: int, root: Path) -> None:
@@ -188,7 +187,7 @@ class FileMeter:
         self._last = Reading()
 
     def read(self) -> Reading:
-        """The sums now."""
+        """Return the sums now."""
         try:
             now = ProcessIo.parse(self._process.read())
         except (OSError, ValueError):
@@ -206,12 +205,12 @@ class FileMeter:
         return self._last
 
     def close(self) -> None:
-        """Give up the counters."""
+        """Close the counters."""
         self._process.close()
 
 
 class KernelFeed:
-    """Seconds of a running fio until it ends; ends it when it hangs or does not heed a stop."""
+    """Yield seconds of a running fio until it ends; end it when it hangs or ignores a stop."""
 
     def __init__(
         self,
@@ -233,10 +232,9 @@ class KernelFeed:
         self.hung_s: float | None = None  # set when fio was killed because no I/O finished
 
     def stop(self) -> None:
-        """Ask fio to end its I/O and report; it has STOP_GRACE_S to do so.
+        """Ask fio to end its I/O and report within STOP_GRACE_S.
 
-        A fio that has not started its jobs yet would die of it without a report, so that its
-        start is waited for.
+        Waits until fio has started its jobs: before that it would die without a report.
         """
         if self._stopped_at is None:
             until = self._clock() + STARTS_WITHIN_S
@@ -247,7 +245,7 @@ class KernelFeed:
             self._process.send(STOP_SIGNAL)
 
     def seconds(self) -> Iterator[Second]:
-        """One Second after another; the last is what fio did since, and shorter."""
+        """Yield one Second after another; the last is what fio did since, and shorter."""
         with ExitStack() as stack:
             stack.callback(self._meter.close)
             start, before = self._first_io()
@@ -267,14 +265,14 @@ class KernelFeed:
         self._process.terminate(KILL_GRACE_S)
 
     def _numbers(self, start: float) -> Iterator[int]:
-        """The next full second, again and again; seconds that have passed are left out."""
+        """Yield the number of the next full second; seconds that have passed are left out."""
         number = 0
         while True:
             number = max(number + 1, int(self._clock() - start) + 1)
             yield number
 
     def _first_io(self) -> tuple[float, Reading]:
-        """When the first I/O was seen, and the counters just before it."""
+        """Return when the first I/O was seen, and the counters just before it."""
         before = self._meter.read()
         now = self._clock()
         while not self._wait(self._clock() + FIRST_IO_POLL_S):
@@ -286,7 +284,7 @@ class KernelFeed:
         return now, before
 
     def _wait(self, until: float) -> bool:
-        """Whether fio ended before the time `until`; looks after its health meanwhile."""
+        """Wait until a time and check fio's health; returns whether fio ended before."""
         if self._process.ended(until - self._clock()):
             return True
         now, progress = self._clock(), self._meter.read().progress

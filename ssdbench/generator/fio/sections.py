@@ -1,7 +1,7 @@
-"""What fio does in several sections at the same time, in options of its own.
+"""Run fio with several sections at the same time, in options of their own.
 
-The trials of host settings and of file systems differ in what `ssdbench.generator.base.Job` does
-not have: engines, batches, priorities, files. Their starts are believed like all others.
+Trials of host settings and of file systems need more than `ssdbench.generator.base.Job` has:
+engines, batches, priorities, files. Their reports are checked like all others.
 """
 
 import time
@@ -19,10 +19,10 @@ from ssdbench.host.command import Process
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """Sections that start at the same time and are reported as one.
+    """Hold sections that start at the same time and are reported as one.
 
-    They end after `runtime_s`, or when each has done its part; `total_bytes` is what they have
-    moved then, where that is known.
+    They end after `runtime_s`, or when each has done its part; `total_bytes` is the sum of the
+    parts, where known.
     """
 
     sections: Sequence[Options]
@@ -43,10 +43,10 @@ def run_fio_sections(
     placed: Mapping[str, str],
     meanwhile: Callable[[Process], None] = lambda process: None,
 ) -> JobOutcome:
-    """Run them to their end. `placed` are the run's NUMA options.
+    """Run sections to their end. `placed` are the run's NUMA options.
 
-    `meanwhile` looks on and returns before the end; what it raises ends fio. Raises HostLacks,
-    DeviceLost, DeviceError and CommandFailed, as every start of fio does.
+    `meanwhile` is called while they run and returns before the end; if it raises, fio is ended.
+    Raises HostLacks, DeviceLost, DeviceError and CommandFailed, as every start of fio does.
     """
     way.check()
     options = {**way.options(), **work.options, **placed}

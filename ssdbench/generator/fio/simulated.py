@@ -1,4 +1,4 @@
-"""An unmodified fio on the simulated drive: the drive's clock moves as far as the judge looks."""
+"""Run an unmodified fio on the simulated drive, whose clock advances as far as the judge looks."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ PAGE = "clock"
 
 
 class SimFeed:
-    """Seconds of virtual time; the drive waits while nobody asks for the next."""
+    """Yield seconds of virtual time; the drive waits while no next second is requested."""
 
     def __init__(self, process: Process, clock: VirtualClock, *, step_s: int) -> None:
         self._process = process
@@ -31,7 +31,7 @@ class SimFeed:
         self.hung_s: float | None = None  # the library has a watchdog of its own
 
     def seconds(self) -> Iterator[Second]:
-        """One Second after another, in steps; the last may be shorter."""
+        """Yield one Second after another, in steps; the last may be shorter."""
         while not self._over:
             samples = self._clock.advance(self._step_s, alive=self._alive)
             self.origin_s = self._clock.first_io_s
@@ -40,12 +40,12 @@ class SimFeed:
             yield from (_second(sample) for sample in samples)
 
     def stop(self) -> None:
-        """End the jobs at the second where time stands."""
+        """End the jobs at the current second of the drive's clock."""
         if not self._over:
             self._clock.stop()
 
     def abandon(self) -> None:
-        """End fio now, between two requests, so that the drive stays whole."""
+        """End fio now, between two requests, so that the drive's state stays intact."""
         self.stop()
         for _ in self.seconds():
             pass
@@ -62,9 +62,9 @@ class SimFeed:
 
 
 class SimAttachment:
-    """A simulated drive in its state file, in virtual time or, with `realtime`, on the real clock.
+    """Reach a simulated drive in its state file, in virtual time or (`realtime`) real time.
 
-    `step_s` is how many seconds of the drive's clock pass between two looks of the judge.
+    `step_s`: seconds of the drive's clock between two looks of the judge.
     """
 
     engine = ENGINE
@@ -80,7 +80,7 @@ class SimAttachment:
         self._clock: VirtualClock | None = None
 
     def options(self) -> Options:
-        """fio's nbd engine, as threads: forked jobs would be twenty times slower."""
+        """Return fio's nbd engine with threads: forked jobs would be twenty times slower."""
         return {
             "ioengine": self.engine,
             "uri": "sim:",
@@ -89,7 +89,7 @@ class SimAttachment:
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """A new clock for the next fio; its page lies in `directory` until fio ends."""
+        """Make a new clock for the next fio; its page lies in `directory` until fio ends."""
         self._clock = VirtualClock.create(
             directory / PAGE,
             state=self._drive.path,
@@ -99,7 +99,7 @@ class SimAttachment:
         return self._clock.environment()
 
     def pass_fds(self) -> tuple[int, ...]:
-        """The lock of the state file."""
+        """Return the lock of the state file."""
         return (self._drive.fileno(),)
 
     def require(self, jobs: Sequence[Job]) -> None:
@@ -110,10 +110,10 @@ class SimAttachment:
             within(job, size_bytes=self._drive.spec.capacity_bytes, block_bytes=SECTOR_BYTES)
 
     def check(self) -> None:
-        """Nothing: nobody else can change a drive that we hold."""
+        """Do nothing: the state is locked, so nobody else can change it."""
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> SimFeed:
-        """Seconds from the drive itself."""
+        """Return seconds from the drive itself."""
         if self._clock is None:
             raise ValueError("environment() makes the clock that watch() reads")
         clock, self._clock = self._clock, None

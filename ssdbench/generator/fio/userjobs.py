@@ -1,9 +1,9 @@
-"""fio jobs that a user wrote, rewritten for the simulated drive; pure.
+"""Read fio jobs that a user wrote, and rewrite them for the simulated drive; pure.
 
 Job files are read as fio reads them (`parse_jobs_ini` in its init.c): a line is an option, a
-section or a comment, blanks around it do not count, and the rest of a line after ; or # is a
-comment too. A command line is the same in other words: options before the first --name are
-global, each --name begins a section.
+section or a comment; blanks around it do not count, and the rest of a line after ; or # is a
+comment. On a command line, options before the first --name are global, and each --name begins a
+section.
 """
 
 import re
@@ -163,7 +163,7 @@ _SHORT = {"-h": "help", "-v": "version", "-D": "daemonize", "-o": "output"}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option as the user wrote it; `place` is `FILE:LINE`, or the argument."""
+    """Hold an option as the user wrote it; `place` is `FILE:LINE`, or the argument."""
 
     name: str
     value: str  # empty where the user gave none
@@ -175,7 +175,7 @@ class Option:
 
 @dataclass(slots=True)
 class Section:
-    """A section of a job file; several may be global."""
+    """Hold a section of a job file; several may be global."""
 
     name: str
     options: list[Option] = field(default_factory=list)
@@ -183,11 +183,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A command line of fio.
+    """Hold a command line of fio.
 
-    `general` are fio's own options, one argument each; `files` are job files in their order ("-"
-    is stdin); `sections` are the jobs that the command line itself describes. With `question` fio
-    only answers one, such as --version, and runs no job.
+    `general`: fio's own options, one argument each. `files`: job files in order ("-" is stdin).
+    `sections`: jobs on the command line itself. With `question` fio only answers, such as
+    --version, and runs no job.
     """
 
     general: tuple[str, ...]
@@ -198,7 +198,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A job file for the simulated drive, and what is not as the user wrote it, as sentences."""
+    """Hold a job file for the simulated drive, and what was changed, as sentences."""
 
     text: str
     changes: tuple[str, ...]
@@ -206,7 +206,7 @@ class Rewritten:
 
 
 def command_line(arguments: Sequence[str]) -> Asked:
-    """What the arguments after `fio` ask for. Raises UsageError for what cannot be honoured."""
+    """Parse the arguments after `fio`. Raises UsageError for what is not supported."""
     general: list[str] = []
     files: list[str] = []
     sections: list[Section] = []
@@ -238,7 +238,7 @@ def command_line(arguments: Sequence[str]) -> Asked:
 
 
 def job_file(text: str, *, path: str) -> tuple[Section, ...]:
-    """The sections of a job file. Raises UsageError, with `path` and line, for what is none."""
+    """Parse the sections of a job file. Raises UsageError with `path` and line."""
     sections: list[Section] = []
     for number, line in enumerate(text.splitlines(), 1):
         stripped = re.split("[;#]", line, maxsplit=1)[0].strip()
@@ -263,7 +263,7 @@ def job_file(text: str, *, path: str) -> tuple[Section, ...]:
 def for_simulated_drive(
     sections: Sequence[Section], *, engine_options: Callable[[str], frozenset[str]]
 ) -> Rewritten:
-    """The same jobs on the one drive that there is, through fio's nbd engine.
+    """Rewrite the jobs for the one simulated drive, through fio's nbd engine.
 
     `engine_options(ENGINE)` are the options that only this engine of fio knows. Raises UsageError,
     with the place, for an option whose meaning would be lost.
@@ -276,7 +276,7 @@ def for_simulated_drive(
 
 
 class _Rewriting:
-    """Goes through the sections in their order, as a global option holds for those behind it."""
+    """Rewrite sections in order, as a global option holds for those after it."""
 
     def __init__(self, engine_options: Callable[[str], frozenset[str]]) -> None:
         self._engine_options = engine_options
@@ -286,7 +286,7 @@ class _Rewriting:
         self.verifies = False
 
     def lines(self, section: Section) -> Iterator[str]:
-        """The lines of a section; a global one is remembered for those behind it."""
+        """Return the lines of a section; a global one is kept for later sections."""
         engine, depth = self._engine_and_depth(section)
         own = self._engine_options(engine)
         for option in section.options:

@@ -1,10 +1,8 @@
-"""The options that a user's fio job may have, and how fio reads their values; pure.
+"""List the options that a user's fio job may have, and read their values as fio does; pure.
 
 Every option is on a list here or is refused by name, with its line: nothing in a job file starts a
-program, names a file or a device, or says how long it runs.
-
-Numbers, times, directions and shares; `userrequests` has the sizes of requests, and how often
-they come. Raises UsageError, with the place, for what is none.
+program, names a file or a device, or says how long it runs. Sizes of requests, and how often they
+come, are in `userrequests`. Raises UsageError, with the place, for a bad value.
 """
 
 import math
@@ -152,9 +150,9 @@ BUFFERS = frozenset(["zero_buffers", "refill_buffers", "buffer_compress_percenta
 
 
 def known(option: Option) -> tuple[Option, str]:
-    """An option of the list by its first name, and why it is left out where it is.
+    """Return an option by its first name, and why it is left out if it is.
 
-    Raises UsageError for any other.
+    Raises UsageError for options that are not on the list.
     """
     name = _ALIASES.get(option.name, option.name)
     named = plain(option.name, MOST_NAME)
@@ -181,14 +179,14 @@ def known(option: Option) -> tuple[Option, str]:
 
 
 def place_of(options: Mapping[str, Option], *names: str) -> str:
-    """Where one of these options stands, else where any does."""
+    """Return the place of one of these options, or of any option."""
     for option in (*(options[name] for name in names if name in options), *options.values()):
         return option.place
     return "a job without options"
 
 
 def shown(option: Option) -> str:
-    """An option in a message."""
+    """Format an option for a message."""
     return plain(str(option), 2 * MOST_NAME)
 
 
@@ -216,7 +214,7 @@ _TIMES_US: Mapping[str, int] = {
 
 
 def fio_bytes(text: str) -> int | None:
-    """A size as fio reads it, or None for what is none."""
+    """Parse a size as fio does; None if it is not a size."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         return None
@@ -226,7 +224,7 @@ def fio_bytes(text: str) -> int | None:
 
 
 def fio_time_us(text: str, *, bare_us: int = 1) -> int | None:
-    """A time as fio reads it, in microseconds, or None for what is none.
+    """Parse a time as fio does, in microseconds; None if it is not a time.
 
     `bare_us` is the unit of a number without one.
     """
@@ -236,7 +234,7 @@ def fio_time_us(text: str, *, bare_us: int = 1) -> int | None:
 
 
 def size_in_bytes(text: str, option: Option) -> int:
-    """A size in an option. Raises UsageError for what is none."""
+    """Parse a size in an option. Raises UsageError."""
     size = fio_bytes(text)
     if size is None:
         raise UsageError(f"{option.place}: {shown(option)}: {plain(text, MOST_NAME)!r} is no size")
@@ -244,10 +242,10 @@ def size_in_bytes(text: str, option: Option) -> int:
 
 
 def by_direction(option: Option) -> tuple[str, str, str]:
-    """Values for reads, writes and trims; empty where the option says nothing of one.
+    """Split an option into values for reads, writes and trims; empty where it has none.
 
-    fio's rule (handle_option of its parse.c): the last value is also for those behind it, unless a
-    comma follows it.
+    fio's rule (handle_option of its parse.c): the last value also holds for later directions,
+    unless a comma follows it.
     """
     parts = [part.strip() for part in option.value.split(",")]
     if len(parts) > 3:
@@ -257,14 +255,14 @@ def by_direction(option: Option) -> tuple[str, str, str]:
 
 
 def over(before: Option, option: Option) -> Option:
-    """An option that is given again, for each direction: what it leaves empty stays as it was."""
+    """Combine an option that is given twice, by direction; empty values stay as before."""
     pairs = zip(by_direction(option), by_direction(before), strict=True)
     return Option(option.name, ",".join(new or old for new, old in pairs), option.place)
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What `rw` says."""
+    """Hold the pattern and shares that `rw` sets."""
 
     random: bool
     read_percent: int  # of what is moved
@@ -273,14 +271,14 @@ class Way:
 
     @property
     def shares(self) -> tuple[float, float, float]:
-        """Of reads, writes and trims in all requests, in percent."""
+        """Return the shares of reads, writes and trims in all requests, in percent."""
         moves = 100 - self.trim_percent
         reads = moves * self.read_percent / 100
         return reads, moves - reads, float(self.trim_percent)
 
 
 def direction(options: Mapping[str, Option]) -> Way:
-    """What `rw` and the share of reads or of writes say; only the last of both is in `options`."""
+    """Parse `rw` and the share of reads or writes; only the last of both shares is in `options`."""
     option = options.get("rw")
     if option is None:
         return Way(False, 100, 0, "read")
@@ -304,7 +302,10 @@ def direction(options: Mapping[str, Option]) -> Way:
 def whole_number(
     options: Mapping[str, Option], name: str, default: int, *, least: int = 1, most: int
 ) -> int:
-    """An option as a whole number, or its default. Raises UsageError beyond its bounds."""
+    """Parse an option as a whole number, or return its default.
+
+    Raises UsageError beyond its bounds.
+    """
     option = options.get(name)
     if option is None:
         return default
@@ -317,23 +318,23 @@ def whole_number(
 
 
 def is_nonzero(options: Mapping[str, Option], name: str) -> int:
-    """0 where the option is not there or is off; else something else."""
+    """Return 0 where the option is missing or off; else another number."""
     option = options.get(name)
     return 0 if option is None or re.fullmatch(r"0*[a-z]*", option.value) else 1
 
 
 def flushes(options: Mapping[str, Option]) -> bool:
-    """Whether the job asks for what it writes to be safe."""
+    """Tell whether the job asks for its writes to be safe."""
     return any(is_nonzero(options, key) for key in ("fsync", "fdatasync")) or is_set(
         options.get("sync")
     )
 
 
 def is_on(option: Option | None) -> bool:
-    """A flag of fio: on when it is named without a value."""
+    """Tell whether a flag of fio is on; one without a value is."""
     return option is not None and option.value not in ("0", "false")
 
 
 def is_set(option: Option | None) -> bool:
-    """An option with a value that is not off."""
+    """Tell whether an option has a value that is not off."""
     return option is not None and option.value not in ("0", "none")

@@ -1,13 +1,13 @@
-"""The sizes of a user's requests and how often they come, as fio draws them; pure.
+"""Read the sizes of a user's requests and how often they come, as fio does; pure.
 
-`bs`, `bsrange` and `bssplit` may all be there, also for some directions only. fio draws from a
-split if there is one, else from the range, else it takes the one size (get_next_buflen of its
-io_u.c), and paces a rate in requests by the smallest (setup_rate of its init.c).
+`bs`, `bsrange` and `bssplit` may all be there, also for single directions. fio draws from a split
+if there is one, else from the range, else it takes the one size (get_next_buflen of its io_u.c),
+and paces a rate in requests by the smallest (setup_rate of its init.c).
 
-fio applies a rate to each direction of each thread on its own. Evenly it paces bytes, and a rate in
-requests is one of its smallest blocks (`usec_for_io` and `setup_rate` of its backend.c and init.c).
-With `rate_process=poisson` it paces requests, as many as smallest blocks would fit into the rate,
-whatever their sizes are.
+fio applies a rate to each direction of each thread. Evenly it paces bytes, and a rate in requests
+is one of its smallest blocks (`usec_for_io` and `setup_rate` of its backend.c and init.c). With
+`rate_process=poisson` it paces as many requests as smallest blocks fit into the rate, whatever
+their sizes are.
 """
 
 import re
@@ -39,7 +39,7 @@ _Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Sizes of the requests of one direction."""
+    """Hold the request sizes of one direction."""
 
     bytes: tuple[int, ...]  # each one, or the least and the most of a range
     mean_bytes: float
@@ -48,40 +48,40 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of reads, writes and trims, and the options that ask fio for them."""
+    """Hold the sizes of reads, writes and trims, and the fio options that set them."""
 
     sides: tuple[Side, Side, Side]
     options: tuple[tuple[str, str], ...]
 
     def all(self, does: Way) -> tuple[int, ...]:
-        """Each size once, of the directions that there are."""
+        """Return each size once, of the used directions."""
         return tuple(dict.fromkeys(size for side in self._used(does) for size in side.bytes))
 
     def smallest_of(self, does: Way) -> tuple[int, ...]:
-        """The smallest of each direction that there is."""
+        """Return the smallest size of each used direction."""
         return tuple(side.smallest_bytes for side in self._used(does))
 
     def several(self, does: Way) -> bool:
-        """Whether the requests of some direction are of several sizes."""
+        """Tell whether some direction has requests of several sizes."""
         return any(len(side.bytes) > 1 for side in self._used(does))
 
     def _used(self, does: Way) -> list[Side]:
         return [side for side, share in zip(self.sides, does.shares, strict=True) if share]
 
     def mean_bytes(self, does: Way) -> float:
-        """Of reads and writes; of trims where there is nothing else."""
+        """Return the mean size of reads and writes; of trims if there is nothing else."""
         shares = does.shares if does.trim_percent == 100 else (*does.shares[:2], 0.0)
         means = [side.mean_bytes for side in self.sides]
         return sum(s * mean for s, mean in zip(shares, means, strict=True)) / sum(shares)
 
     @property
     def smallest_bytes(self) -> int:
-        """Of all directions, whether the job uses them or not: places are rounded to it."""
+        """Return the smallest size of all directions, used or not: offsets are rounded to it."""
         return min(side.smallest_bytes for side in self.sides)
 
 
 def sizes_of(options: Mapping[str, Option]) -> Sizes:
-    """What `bs`, `bsrange` and `bssplit` say together, in the user's order."""
+    """Parse `bs`, `bsrange` and `bssplit` together, in the user's order."""
     blocks = [DEFAULT_BLOCK_BYTES] * 3
     ranges: list[_Range | None] = [None] * 3
     splits: list[_Split | None] = [None] * 3
@@ -112,7 +112,7 @@ def sizes_of(options: Mapping[str, Option]) -> Sizes:
 def _written(
     blocks: Sequence[int], ranges: Sequence[_Range | None], splits: Sequence[_Split | None]
 ) -> Iterator[tuple[str, str]]:
-    """As options, in an order in which fio comes to the same; `bs` only where it says something."""
+    """Return the sizes as fio options, without a `bs` that has no effect."""
     if not all(ranges):
         yield "bs", _joined([str(size) for size in blocks])
     texts = [":".join(f"{size}/{share}" for size, share in split or ()) for split in splits]
@@ -127,7 +127,7 @@ def _written(
 
 
 def _joined(texts: list[str]) -> str:
-    """Of reads, of writes and of trims; the last ones only where they differ."""
+    """Join values of reads, writes and trims; the last ones only where they differ."""
     while len(texts) > 1 and texts[-1] == texts[-2]:
         texts = texts[:-1]
     return ",".join(texts)
@@ -201,7 +201,7 @@ _PACING = ("rate", "rate_iops", "thinktime")
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What a job offers a drive."""
+    """Hold the load that a job offers to the drive."""
 
     does: Way  # with the share of reads that the rates make, whatever `rwmixread` says
     paced: bool = False  # by a rate, or by pauses
@@ -210,7 +210,7 @@ class Offered:
 
 
 def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Way) -> Offered:
-    """What the rates and pauses of a job offer. Raises UsageError for what fio cannot pace."""
+    """Return the load that rates and pauses of a job offer. Raises UsageError for others."""
     used = [side for side, share in enumerate(does.shares) if share]
     rates, asked = _rates(options, sizes, does)
     most, pause = _between_pauses(options)
@@ -241,7 +241,7 @@ def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Way
 
 
 def _mixed(rates: Sequence[float], does: Way) -> tuple[Way, list[str]]:
-    """With the share of reads that rates make: each direction is sent when it is due."""
+    """Set the share of reads that rates produce: each direction is sent when it is due."""
     reads, writes, _ = rates
     if not (reads and writes):
         return does, []
@@ -257,7 +257,7 @@ def _mixed(rates: Sequence[float], does: Way) -> tuple[Way, list[str]]:
 def _rates(
     options: Mapping[str, Option], sizes: Sizes, does: Way
 ) -> tuple[tuple[float, ...], bool]:
-    """Requests per second of one thread, of reads, writes and trims; and whether a rate is asked.
+    """Return requests per second of a thread's reads, writes and trims, and whether a rate is set.
 
     A trim before a write waits for the rate of the writes (get_rw_ddir and set_rw_ddir of fio's
     io_u.c).
@@ -282,7 +282,7 @@ def _rates(
 
 
 def _sent(rate_bytes: int, side: Side, option: Option, *, poisson: bool) -> float:
-    """Requests per second that one thread sends of a rate in bytes."""
+    """Return the requests per second that one thread sends for a rate in bytes."""
     if not poisson:
         return rate_bytes / side.mean_bytes
     whole = rate_bytes // side.smallest_bytes
@@ -297,7 +297,7 @@ def _sent(rate_bytes: int, side: Side, option: Option, *, poisson: bool) -> floa
 
 
 def _between_pauses(options: Mapping[str, Option]) -> tuple[float | None, str]:
-    """Requests per second that the pauses of one thread allow at most, and where they stand."""
+    """Return the most requests per second that a thread's pauses allow, and their place."""
     pause = options.get("thinktime")
     pause_us = fio_time_us(pause.value) if pause is not None else None
     if pause is None or not pause_us:

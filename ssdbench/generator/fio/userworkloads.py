@@ -1,7 +1,7 @@
-"""fio jobs that a user wrote, as workloads that are measured; pure.
+"""Turn fio jobs that a user wrote into workloads to measure; pure.
 
-Job files are foreign input: `useroptions` has the options that one may have. The
-place is checked against the part of the drive that this run fills.
+Job files are foreign input: `useroptions` has the options that one may have. The range is checked
+against the part of the drive that this run fills.
 """
 
 import math
@@ -55,7 +55,7 @@ _ONE_OF_BOTH = {"rwmixread": "rwmixwrite", "rwmixwrite": "rwmixread"}
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Where the jobs may work: the part of the drive that the run fills, from its start."""
+    """Hold the part of the drive that the run fills, from its start, where jobs may work."""
 
     length_bytes: int
     block_bytes: int  # the target's logical block
@@ -66,7 +66,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """The jobs between two stonewalls, and where each option of theirs stands."""
+    """Hold the jobs between two stonewalls, and the place of each of their options."""
 
     workload: Workload
     options: tuple[Option, ...] = ()
@@ -74,19 +74,19 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredJobs:
-    """A job file as phases, and what is not as the user wrote it, as sentences."""
+    """Hold a job file as phases, and what was changed, as sentences."""
 
     phases: tuple[Phase, ...]
     changes: tuple[str, ...]
 
 
 def measured_jobs(text: str, *, path: str, room: Room) -> MeasuredJobs:
-    """The phases of a job file. Raises UsageError, with `path` and line, for what is refused."""
+    """Parse the phases of a job file. Raises UsageError with `path` and line."""
     return phases_of(job_file(text, path=path), path=path, room=room)
 
 
 def phases_of(sections: Sequence[UserSection], *, path: str, room: Room) -> MeasuredJobs:
-    """The phases of sections in the order of a job file. Raises UsageError."""
+    """Parse the phases of sections in order. Raises UsageError."""
     reading = _Reading(room)
     for section in sections:
         reading.take(section)
@@ -108,7 +108,7 @@ def phases_of(sections: Sequence[UserSection], *, path: str, room: Room) -> Meas
 
 
 def uncapped(workload: Workload) -> Workload:
-    """The same reads and writes without rates, pauses and trims: what a drive is warmed up with."""
+    """Return the same reads and writes without rates, pauses and trims, for the warm-up."""
     streams = [
         stream.model_copy(
             update={
@@ -125,7 +125,7 @@ def uncapped(workload: Workload) -> Workload:
 
 
 def _mixed(stream: Stream) -> int:
-    """The share of reads that fio gives a stream without rates."""
+    """Return the share of reads that fio gives a stream without rates."""
     return direction({name: Option(name, value, "") for name, value in stream.options}).read_percent
 
 
@@ -136,7 +136,7 @@ def _untrimmed(option: tuple[str, str]) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Reading:
-    """Goes through the sections in their order, as a global option holds for those behind it."""
+    """Read sections in order, as a global option holds for those after it."""
 
     room: Room
     phases: list[tuple[list[Stream], list[Option]]] = field(default_factory=list)
@@ -304,10 +304,10 @@ class _Reading:
     def _range(
         self, options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Way
     ) -> tuple[list[tuple[str, str]], ActiveRange]:
-        """`offset`, `size` and `offset_increment` in bytes, and the range of all jobs.
+        """Return `offset`, `size` and `offset_increment` in bytes, and the range of all jobs.
 
-        fio rounds shares of a place to its smallest block, an offset up and a size down
-        (get_start_offset and setup_files of its filesetup.c).
+        fio rounds percentages to its smallest block, an offset up and a size down (get_start_offset
+        and setup_files of its filesetup.c).
         """
         largest = max(sizes.all(does))
         align = math.lcm(self.room.block_bytes, sizes.smallest_bytes)
@@ -345,7 +345,7 @@ class _Reading:
         return found, ActiveRange(offset_bytes=offset, length_bytes=length)
 
     def _step(self, step: int, align: int, numjobs: int, first_ends: int) -> int:
-        """In whole blocks, upwards like fio where that fits."""
+        """Return a step in whole blocks, rounded up like fio if that fits."""
         up = -(-step // align) * align
         fits = first_ends + (numjobs - 1) * up <= self.room.length_bytes
         return up if fits else step // align * align
@@ -372,7 +372,7 @@ class _Reading:
 
 
 def _without_map(options: Mapping[str, Option]) -> bool:
-    """Whether fio keeps no map of blocks that are done (fixup_options of its init.c)."""
+    """Tell whether fio keeps no map of written blocks (fixup_options of its init.c)."""
     uneven = options.get("random_distribution")
     return (
         is_on(options.get("norandommap"))
@@ -386,9 +386,9 @@ def _is_share(option: Option | None) -> bool:
 
 
 def _give(options: dict[str, Option], option: Option) -> None:
-    """Put an option behind those that were given before it, as fio does that takes them in order.
+    """Add an option after those given before, as fio takes them in order.
 
-    Raises UsageError for a size behind a share: fio would go on with the share.
+    Raises UsageError for a size after a percentage: fio would keep the percentage.
     """
     before = options.pop(option.name, None)  # first out: what counts is the order of the last
     if before is not None and option.name in _BY_DIRECTION:
@@ -403,7 +403,7 @@ def _give(options: dict[str, Option], option: Option) -> None:
 
 
 def _require_refilled(streams: Sequence[Stream], options: Sequence[Option]) -> None:
-    """Raise UsageError for jobs that trim beside none that writes: they empty the drive."""
+    """Raise UsageError for jobs that only trim: they empty the drive."""
     if not any(stream.trim_percent for stream in streams):
         return
     if any(s.read_percent < 100 and not s.only_trims for s in streams):
@@ -441,7 +441,7 @@ def _workload(title: str, streams: Sequence[Stream], content: Content) -> Worklo
 
 
 def _distinct(streams: Sequence[Stream]) -> Iterator[Stream]:
-    """Each under a name of its own, as tables tell them apart by it."""
+    """Give each stream a unique name, as tables use it."""
     seen: Counter[str] = Counter()
     for stream in streams:
         seen[stream.name] += 1

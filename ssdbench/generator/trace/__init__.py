@@ -1,1 +1,1 @@
-"""Traces of block I/O: read in whatever form, told in numbers, made into work for fio."""
+"""Read traces of block I/O in several formats, summarize them, and make fio's work of them."""

@@ -1,10 +1,10 @@
-"""A trace as work for fio: each of many clients gets an iolog of its own.
+"""Turn a trace into work for fio: each of many clients gets its own iolog.
 
-fio can send a log with times (version 3), but waits for each gap from the request before it, so
-what one request is late all later ones are; and before 3.36 it looks for answers only when it
-sends (iolog.c: iolog_delay). The waits of version 2 count from the start of fio, in milliseconds,
-on every fio from 3.33 on. So requests are dealt to clients in turn, each with one request in
-flight, which waits until its request is due, or until the answer before it came.
+fio can send a log with times (version 3), but waits for each gap from the request before it, so a
+late request makes all later ones late; and before 3.36 it looks for answers only when it sends
+(iolog.c: iolog_delay). The waits of version 2 count from the start of fio, in milliseconds, on
+every fio from 3.33 on. So requests are dealt to clients in turn, each with one request in flight,
+which waits until its request is due, or until the answer before it came.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ _WORDS = {READ: "read", WRITE: "write", FLUSH: "sync"}
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How a trace is sent."""
+    """Hold how a trace is sent."""
 
     clients: int
     speed: float
@@ -54,7 +54,7 @@ class Sending:
 
 @dataclass(slots=True)
 class Prepared:
-    """The work for fio, in files of a directory."""
+    """Hold the work for fio, in files of a directory."""
 
     directory: Path
     clients: int
@@ -69,20 +69,20 @@ class Prepared:
     dropped: Counter[str] | None = None
 
     def log(self, client: int) -> Path:
-        """The iolog of a client, from 0."""
+        """Return the iolog of a client, from 0."""
         return self.directory / f"client-{client:04d}.log"
 
     @property
     def logs_one_in(self) -> int:
-        """Clients of which one logs, so that fio's log does not grow with the trace."""
+        """Return n where one client in n logs, so that fio's log does not grow with the trace."""
         return min(self.clients, max(1, -(-self.requests // MOST_LOGGED)))
 
     def logged(self, replay: int) -> frozenset[int]:
-        """The clients that log in a replay: others in the next, until each had its turn."""
+        """Return the clients that log in a replay; the next replay takes others."""
         return frozenset(range(replay % self.logs_one_in, self.clients, self.logs_one_in))
 
     def due(self, client: int) -> npt.NDArray[np.void]:
-        """When each read and write of a client is due, and which it is, in its order."""
+        """Return when each read and write of a client is due and which it is, in its order."""
         path = self.directory / f"client-{client:04d}.due"
         return np.fromfile(path, DUE) if path.exists() else np.zeros(0, DUE)
 
@@ -107,7 +107,7 @@ def prepared(trace: Trace, how: Sending, directory: Path) -> Prepared:
 
 
 def looked(trace: Trace, how: Sending) -> tuple[TraceSummary, Prepared]:
-    """A trace in numbers, and what would be sent; nothing is written. Raises TraceError."""
+    """Summarize a trace and what would be sent, without writing it. Raises TraceError."""
     if how.placing is Placing.SCALE and not how.traced_bytes:
         how = replace(how, traced_bytes=summarised(trace).ends_at_bytes)
     summing = Summing()
@@ -125,7 +125,7 @@ def _placed(
     made: Prepared,
     seen: Callable[[Chunk], None] = lambda chunk: None,
 ) -> Iterator[Chunk]:
-    """The requests as they are sent: whole blocks, on the drive, at their scaled times."""
+    """Return the requests as they are sent: whole blocks, on the drive, at scaled times."""
     for chunk in trace.chunks():
         seen(chunk)
         trims = chunk.op == TRIM
@@ -193,7 +193,7 @@ def _refuse(
 
 
 def _deal(chunk: Chunk, sent: int, how: Sending, made: Prepared, last_ms: Whole) -> None:
-    """Append a chunk to the logs of the clients, who take turns."""
+    """Append a chunk to the logs of the clients in turn."""
     due_ms = chunk.time_ns // 10**6 + START_MS
     for client in range(how.clients):
         mine = slice((client - sent) % how.clients, None, how.clients)

@@ -1,4 +1,4 @@
-"""The forms of traces: fio's iologs, blktrace's records, blkparse's text, and CSV.
+"""Read the formats of traces: fio's iologs, blktrace's records, blkparse's text, and CSV.
 
 Each reader yields chunks and counts what it leaves out. Times are nanoseconds, offsets bytes.
 """
@@ -58,7 +58,7 @@ _UNITS_NS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 
 @dataclass(slots=True)
 class Trace:
-    """A trace that can be read as often as needed; its counts are those of the last reading."""
+    """Read a trace as often as needed; its counts are of the last reading."""
 
     path: Path
     form: TraceForm = TraceForm.AUTO
@@ -74,11 +74,11 @@ class Trace:
 
     @property
     def timed(self) -> bool:
-        """Whether it tells when requests arrived."""
+        """Tell whether it has the times of arrivals."""
         return self.version != 2
 
     def chunks(self) -> Iterator[Chunk]:
-        """The requests, their times counted from the first. Raises TraceError."""
+        """Yield the requests, with times counted from the first. Raises TraceError."""
         self.left_out.clear()
         self.by_process.clear()
         self.events = self.lost = 0
@@ -99,7 +99,7 @@ class Trace:
             )
 
     def wrong(self, line: int, why: str, *, hint: str = "") -> TraceError:
-        """A mistake of the trace."""
+        """Make the error for a mistake of the trace."""
         return TraceError(self.path, line, why, hint=hint)
 
     def _recognise(self, file: BinaryIO) -> None:
@@ -115,7 +115,7 @@ class Trace:
                 hint="name its `form`, and the `columns` of a CSV",
             )
         if self.files and self.form is not TraceForm.IOLOG:
-            raise self.wrong(0, "`files` are those of an iolog, and this trace is none")
+            raise self.wrong(0, "`files` is for iologs, and this trace is not an iolog")
 
 
 def _form_of(start: bytes) -> TraceForm:
@@ -139,9 +139,9 @@ def _is_device(word: bytes) -> bool:
 
 
 def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
-    """fio's iolog; version 3 has times in microseconds, version 2 waits in milliseconds.
+    """Read fio's iolog; version 3 has times in microseconds, version 2 waits in milliseconds.
 
-    fio sends nothing after a wait before so many milliseconds of the run (iolog.c).
+    fio sends nothing after a wait before that many milliseconds of the run (iolog.c).
     """
     numbered = lines(trace.path, file)
     _, first = next(numbered)
@@ -186,7 +186,7 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
 
 
 def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) -> int | None:
-    """Where a file begins; without a list there is only one. None for one that is not listed."""
+    """Return where a file begins on the drive; None for one that is not listed."""
     if trace.files:
         return starts.get(name)
     if starts and name not in starts:
@@ -199,9 +199,9 @@ def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) 
 
 
 def _starts(trace: Trace) -> dict[bytes, int]:
-    """Where each listed file begins: behind the last request to the one before, in whole extents.
+    """Return where each listed file begins: behind the one before it, in whole extents.
 
-    Reads the iolog once more; lines that are wrong are told when its requests are read.
+    Reads the iolog once more; wrong lines are reported when its requests are read.
     """
     ends = {os.fsencode(name): 0 for name in trace.files}
     others: dict[bytes, None] = {}
@@ -251,7 +251,7 @@ _BUFFER = 48 << 14
 
 
 def _order_of(start: bytes) -> str:
-    """The byte order of blktrace's records; empty for something else."""
+    """Return the byte order of blktrace's records; empty for something else."""
     for order in "<>":
         if len(start) == 4 and struct.unpack(f"{order}I", start)[0] >> 8 == MAGIC >> 8:
             return order
@@ -259,7 +259,7 @@ def _order_of(start: bytes) -> str:
 
 
 def _require_all_cpus(trace: Trace) -> None:
-    """Raise TraceError for the file of one CPU beside those of others, as blktrace leaves them."""
+    """Raise TraceError for the file of one CPU beside those of others, as blktrace writes them."""
     named = re.fullmatch(r"((.+)\.blktrace\.)([0-9]+)", trace.path.name)
     if named is None:
         return
@@ -278,12 +278,12 @@ def _require_all_cpus(trace: Trace) -> None:
 
 @dataclass(slots=True)
 class _Numbers:
-    """The numbers that the kernel gives the records of each device and CPU, one after another."""
+    """Check the sequence numbers that the kernel gives the records of each device and CPU."""
 
     seen: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
 
     def add(self, records: np.ndarray) -> None:
-        """Some records; notes about processes have no number (trace_note of its blktrace.c)."""
+        """Add records; notes about processes have no number (trace_note of its blktrace.c)."""
         numbered = records[(records["action"].astype(np.int64) & _NOTIFIES) == 0]
         keys = numbered["device"].astype(np.int64) << 32 | numbered["cpu"]
         for key in np.unique(keys).tolist():
@@ -296,17 +296,17 @@ class _Numbers:
             )  # fmt: skip
 
     def missing(self) -> int:
-        """How many between the first and the last are not there."""
+        """Return how many between the first and the last are missing."""
         return sum(max(0, most - least + 1 - count) for least, most, count in self.seen.values())
 
 
 def _blktrace(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
-    """blktrace's records, of which those count that say that a request was queued.
+    """Read blktrace's records; only queued requests count.
 
     A record may be followed by bytes of its own (`pdu_len`), which are skipped.
     """
     if not (order := _order_of(file.read(4))):
-        raise trace.wrong(1, "this record is none of blktrace's")
+        raise trace.wrong(1, "this is not a record of blktrace")
     record = np.dtype([(name, order + kind) for name, kind in _RECORD])
     file.seek(0)
     data, number, device = b"", 0, None
@@ -322,7 +322,7 @@ def _blktrace(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
             longer = np.flatnonzero(odd | (found["pdu_len"] > 0))
             plain_ones = int(longer[0]) if len(longer) else len(found)
             if len(longer) and odd[plain_ones]:
-                raise trace.wrong(number + plain_ones + 1, "this record is none of blktrace's")
+                raise trace.wrong(number + plain_ones + 1, "this is not a record of blktrace")
             upto = plain_ones + (1 if len(longer) else 0)
             skip = int(found["pdu_len"][plain_ones]) if len(longer) else 0
             end = at + upto * record.itemsize + skip
@@ -382,7 +382,7 @@ def _count(trace: Trace, what: str, number: int) -> None:
 
 
 def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
-    """blkparse's own format: device, CPU, sequence, seconds, PID, action, kind, sector + count.
+    """Read blkparse's format: device, CPU, sequence, seconds, PID, action, kind, sector + count.
 
     Its summary at the end, and events other than Q, are left out.
     """
@@ -427,7 +427,7 @@ def _lost(line: bytes) -> int:
 def _event(
     trace: Trace, number: int, line: bytes, words: list[bytes]
 ) -> tuple[int, int, int, int, int] | None:
-    """A request that was queued; None for one that moves nothing."""
+    """Return a queued request; None for one that moves nothing."""
     op = _kind(words[6])
     if op is None:
         raise trace.wrong(number, f"the kind {shown(words[6])} is none of blkparse's")
@@ -448,7 +448,7 @@ def _event(
 
 
 def _kind(word: bytes) -> int | None:
-    """Of blkparse's letters: D discards, W writes, R reads, F alone flushes."""
+    """Parse blkparse's letters: D discards, W writes, R reads, only F flushes."""
     for letter, op in ((b"D", TRIM), (b"W", WRITE), (b"R", READ), (b"F", FLUSH)):
         if letter in word:
             return op
@@ -469,7 +469,7 @@ def _process(trace: Trace, name: bytes) -> None:
 
 
 def _csv(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
-    """A CSV file whose first line names its columns; the others are not looked at."""
+    """Read a CSV file whose first line names its columns; other columns are ignored."""
     numbered = lines(trace.path, file)
     number, first = next(numbered)
     names = [name.strip().removeprefix("\ufeff") for name in _cells(trace, number, first)]
@@ -521,7 +521,7 @@ def _cells(trace: Trace, number: int, line: bytes) -> list[str]:
 
 
 def _time(trace: Trace, number: int, text: str, scale: int) -> int:
-    """A time in its unit, exact to the nanosecond: no float is between."""
+    """Parse a time in its unit, exact to the nanosecond, without floats."""
     seconds, _, fraction = text.partition(".")
     sound = seconds.isascii() and seconds.isdigit() and len(seconds) <= 19
     if not sound or (fraction and not (fraction.isascii() and fraction.isdigit())):

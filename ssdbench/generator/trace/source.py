@@ -1,7 +1,7 @@
-"""The file of a trace: foreign input, read in pieces, whose mistakes have a line.
+"""Read the file of a trace in pieces, as foreign input; errors name the line.
 
-Nothing of it is ever held whole. A mistake is a `TraceError`: file, line (or record) and one
-sentence; the command ends with 2 before anything is written.
+A mistake is a `TraceError`: file, line (or record) and one sentence. The command ends with status 2
+before anything is written.
 """
 
 import os
@@ -39,7 +39,7 @@ _PACKED = {
 
 
 class TraceError(UsageError):
-    """A trace is wrong: where, and what."""
+    """Report where a trace is wrong, and what is wrong."""
 
     def __init__(self, path: Path, line: int, why: str, *, hint: str = "") -> None:
         where = f"{plain(str(path), 200)}:{line}" if line else plain(str(path), 200)
@@ -49,7 +49,7 @@ class TraceError(UsageError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Some requests of a trace, in its order; arrays of equal length."""
+    """Hold some requests of a trace in order; arrays of equal length."""
 
     time_ns: Whole  # of arrival; of a trace without, not before
     offset_bytes: Whole
@@ -61,7 +61,7 @@ class Chunk:
         return len(self.op)
 
     def where(self, keep: npt.NDArray[np.bool_]) -> "Chunk":
-        """Those that are marked."""
+        """Return the marked requests."""
         return Chunk(
             self.time_ns[keep],
             self.offset_bytes[keep],
@@ -72,7 +72,7 @@ class Chunk:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, int, int, int, int]]) -> "Chunk":
-        """From rows of time, offset, size, op and line."""
+        """Make a chunk from rows of time, offset, size, op and line."""
         columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
         time, offset, size, op, line = columns
         return cls(time, offset, size, op.astype(np.uint8), line)
@@ -80,7 +80,7 @@ class Chunk:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A trace for reading. Raises TraceError for what is none, cannot be read, or is packed."""
+    """Open a trace for reading. Raises TraceError if it cannot be read or is compressed."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags)
@@ -90,7 +90,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
-        raise TraceError(path, 0, "a trace is a regular file, and this is none")
+        raise TraceError(path, 0, "a trace must be a regular file, and this is not one")
     with os.fdopen(descriptor, "rb") as file:
         if not found.st_size:
             raise TraceError(path, 0, "the trace is empty")
@@ -103,7 +103,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Number and text of each line. Raises TraceError for one that does not end."""
+    """Yield number and text of each line. Raises TraceError for an unfinished line."""
     number = 0
     while text := file.readline(LONGEST_LINE + 1):
         number += 1
@@ -122,19 +122,19 @@ def lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def whole(path: Path, line: int, what: str, text: bytes, *, unit: int = 1) -> int:
-    """A number of a trace in its unit. Raises TraceError for all but a whole one that can be."""
+    """Parse a whole number of a trace in its unit. Raises TraceError."""
     if not text.isdigit() or len(text) > 19 or (value := int(text) * unit) > MOST:
         raise TraceError(path, line, f"the {what} {shown(text)} is no whole number that can be")
     return value
 
 
 def shown(text: bytes) -> str:
-    """Foreign text in a message."""
+    """Format foreign text for a message."""
     return repr(plain(text.decode("utf-8", "replace"), 40))
 
 
 def in_order(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """The chunks, times counted from the first request. Raises TraceError for what cannot be."""
+    """Yield the chunks, with times counted from the first request. Raises TraceError."""
     first: int | None = None
     last = 0
     for chunk in chunks:
@@ -147,15 +147,17 @@ def in_order(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
             path,
             chunk,
             back,
-            "its time is before that of the request before it",
+            "its time is before the previous request's",
             "merge the files of all CPUs (`blkparse -d`), or sort the trace by time",
         )
         moves = chunk.op != FLUSH
-        _refuse(path, chunk, moves & (chunk.size_bytes <= 0), "a request of 0 bytes is none")
+        _refuse(
+            path, chunk, moves & (chunk.size_bytes <= 0), "a request must be larger than 0 bytes"
+        )
         large = (chunk.op <= WRITE) & (chunk.size_bytes > LARGEST_BYTES)
-        _refuse(path, chunk, large, "a request of more than 64 MiB is none")
+        _refuse(path, chunk, large, "a request must not be larger than 64 MiB")
         far = chunk.size_bytes > MOST_TRIMMED_BYTES
-        _refuse(path, chunk, far, "a trim of more than 64 TiB is none")
+        _refuse(path, chunk, far, "a trim must not be larger than 64 TiB")
         last = int(chunk.time_ns[-1])
         _refuse(
             path,

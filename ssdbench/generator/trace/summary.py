@@ -1,4 +1,4 @@
-"""A trace in numbers, in one pass and bounded memory."""
+"""Summarize a trace in one pass and bounded memory."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ HOTTEST = (1, 10, 20)  # percent
 
 
 class Summing:
-    """Adds up chunk by chunk."""
+    """Add up a trace chunk by chunk."""
 
     def __init__(self) -> None:
         self.counts = np.zeros(4, dtype=np.int64)
@@ -33,7 +33,7 @@ class Summing:
         self._touched, self._written = Blocks(), Blocks()
 
     def add(self, chunk: Chunk) -> None:
-        """The next requests."""
+        """Add the next requests."""
         self.counts += np.bincount(chunk.op, minlength=4)
         for op in (READ, WRITE, TRIM):
             self.bytes[op] += int(chunk.size_bytes[chunk.op == op].sum())
@@ -68,7 +68,7 @@ class Summing:
         _touch(self._written, data.where(data.op == WRITE))
 
     def result(self, trace: Trace) -> TraceSummary:
-        """All of it."""
+        """Return the summary of everything added."""
         data = max(1, int(self.counts[READ] + self.counts[WRITE]))
         total = int(self.counts.sum())
         span_s = self.last_ns / 1e9
@@ -118,7 +118,7 @@ class Summing:
 
 
 def summarised(trace: Trace) -> TraceSummary:
-    """Read a trace once. Raises TraceError."""
+    """Read a trace once and summarize it. Raises TraceError."""
     summing = Summing()
     for chunk in trace.chunks():
         summing.add(chunk)
@@ -126,7 +126,7 @@ def summarised(trace: Trace) -> TraceSummary:
 
 
 def _touch(blocks: Blocks, data: Chunk) -> None:
-    """Every block of every request, some at a time."""
+    """Mark every block of every request, some at a time."""
     first = data.offset_bytes // BLOCK_BYTES
     many = (data.offset_bytes + data.size_bytes - 1) // BLOCK_BYTES - first + 1
     parts = np.searchsorted(np.cumsum(many), np.arange(AT_ONCE, int(many.sum()), AT_ONCE))
