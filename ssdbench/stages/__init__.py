@@ -1,1 +1,1 @@
-"""One step of a run per module."""
+"""Measure: one module per step of a run."""

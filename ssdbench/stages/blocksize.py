@@ -1,13 +1,12 @@
-"""Finds the drive's block and its write buffer from the latencies of strided 4 KiB writes.
+"""Find the drive's block and its write buffer from the latencies of strided 4 KiB writes.
 
-The regions are written once from end to end, so that every block holds data; then one start of the
-generator walks over them at all strides, one write at a time. Only when no block up to 8 MiB is
-found are larger strides used. Cost: 0.97 GiB of strided writes, 1.2 GiB with the large strides, and
-the conditioning of 1 GiB, then 4 GiB. A drive that answers from its buffer is asked in two further
-ways (`ssdbench.stages.strides`), each of which costs as much again. What was measured
-before an interruption is judged and kept.
+The regions are written once, so that every block holds data; then one start of the generator writes
+at all strides, one write at a time. Larger strides are used only when no block up to 8 MiB is
+found. Cost: 0.97 GiB of strided writes, 1.2 GiB with the large strides, and a fill of 1 GiB, then 4
+GiB. A drive that answers from its buffer is tested in two further ways (`ssdbench.stages.strides`),
+at the same cost each. Results from before an interruption are judged and kept.
 
-Source: Dunn 2009, chapter III; the judgement is that of `ssdbench.stats.inside.blockjudge`.
+Source: Dunn 2009, chapter III; judged by `ssdbench.stats.inside.blockjudge`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +55,7 @@ STEP_S = 5
 
 @dataclass(frozen=True, slots=True)
 class StrideStart:
-    """One start of the generator: the regions are written, or walked over in one way."""
+    """Hold one start of the generator: it fills the regions, or writes at strides in one way."""
 
     round: int  # from 1; later ones only if the earlier find nothing
     plans: tuple[StridePlan, ...]
@@ -64,12 +63,12 @@ class StrideStart:
 
     @property
     def passes(self) -> list[Pass]:
-        """All passes of it, so that the count of writes goes on over all of them."""
+        """Return all its passes, so that the count of writes continues over them."""
         return [one for plan in self.plans for one in plan.passes]
 
 
 class StrideRecord(UnitRecord):
-    """One such start; what it logged lies beside it."""
+    """Record one such start; its log lies beside it."""
 
     round: int
     way: str = ""
@@ -78,7 +77,7 @@ class StrideRecord(UnitRecord):
 
 @dataclass(frozen=True)
 class BlockSize(PlainStage):
-    """The search for the block size; `strides` empty means that they are chosen."""
+    """Search for the block size; without `strides` they are chosen."""
 
     name: str
     block_bytes: int = 4 * KIB
@@ -96,11 +95,11 @@ class BlockSize(PlainStage):
 
     @property
     def destructive(self) -> bool:
-        """Whether it writes."""
+        """Tell whether it writes."""
         return not self.read_only
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """From the usual strides alone to the large ones as well. Raises UsageError."""
+        """Plan from the usual strides alone to the large ones as well. Raises UsageError."""
         rounds = self.rounds(target, seed=1)
         ways = (Way.ONLY_READS,) if self.read_only else (Way.WRITES, *FURTHER_WAYS)
         least = _spent(rounds[:1], ways[:1])
@@ -127,7 +126,7 @@ class BlockSize(PlainStage):
         )
 
     def rounds(self, target: TargetInfo, *, seed: int) -> list[list[StridePlan]]:
-        """What is walked over at once; the later rounds only if the earlier ones find nothing."""
+        """Return the rounds of strides; later ones run only if earlier ones find nothing."""
         if self.block_bytes % target.logical_block_bytes:
             raise UsageError(
                 f"a write of {format_size(self.block_bytes)} is no multiple of the logical block "
@@ -158,7 +157,7 @@ class BlockSize(PlainStage):
         return found
 
     def units(self, context: Context, done: Sequence[StrideRecord]) -> Iterator[Unit[StrideStart]]:
-        """One scale of strides, in one way after another until a block is found."""
+        """Yield one range of strides in one way after another until a block is found."""
         for number, plans in enumerate(self._rounds(context), start=1):
             if self.read_only:
                 yield self._unit(StrideStart(number, plans, Way.ONLY_READS))
@@ -174,7 +173,7 @@ class BlockSize(PlainStage):
                 return
 
     def measure(self, context: Context, unit: Unit[StrideStart]) -> StrideRecord:
-        """One start; a drive that fails half-way leaves what it said until then."""
+        """Run one start; a drive that fails half-way leaves what it logged until then."""
         start = unit.work
         jobs = self._jobs(context, start)
         planned = sum(stride_job.total_bytes or 0 for stride_job in jobs)
@@ -200,7 +199,7 @@ class BlockSize(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[StrideRecord], ended: Ended[StrideRecord]
     ) -> Concluded[BlockSizeFound]:
-        """Everything that was found, with the figures of Dunn's chapter III."""
+        """Return everything that was found, with the figures of Dunn's chapter III."""
         records = [*done, *([ended.partial] if ended.partial is not None else [])]
         asked = self._asked(context, records)
         said = blockverdict.answer(
@@ -221,7 +220,7 @@ class BlockSize(PlainStage):
         return Unit(f"{start.way.name.lower()}-{start.round}", start, f"Strides: {start.way}")
 
     def _jobs(self, context: Context, start: StrideStart) -> list[Job]:
-        """Every region written once from end to end, or all passes in one way."""
+        """Return the jobs that fill every region, or all passes in one way."""
         if start.way is None:
             largest = max(start.plans, key=lambda p: p.conditioning_bytes)
             return fills(
@@ -246,7 +245,7 @@ class BlockSize(PlainStage):
         return [*fills("full", regions, seed=start.round, most_bytes=BUFFER_BYTES), *jobs]
 
     def _asked(self, context: Context, done: Sequence[StrideRecord]) -> dict[Way, Asked]:
-        """What the drive said in each way so far, and what is made of it."""
+        """Return what the drive logged in each way so far, with its verdict."""
         traces = [record for record in done if record.trace]
         key = tuple(record.trace for record in traces)
         if key not in self._judged:
@@ -266,7 +265,10 @@ class BlockSize(PlainStage):
     def _figures(
         self, context: Context, asked: Mapping[Way, Asked], said: blockverdict.Answer
     ) -> tuple[StoredFigure, ...]:
-        """Latency against offset per stride with the peaks marked; throughput against stride."""
+        """Write the data of the figures.
+
+        Latency against offset per stride, throughput against stride.
+        """
         if said.way is None:
             return ()
         directory = context.store.directory()
@@ -303,7 +305,7 @@ class BlockSize(PlainStage):
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """What rounds of strides would take."""
+    """Hold what rounds of strides would cost."""
 
     strided: int  # bytes, in whichever direction
     filled: int
@@ -328,7 +330,7 @@ def _spent(rounds: list[list[StridePlan]], ways: tuple[Way, ...]) -> _Spent:
 
 
 def _found(asked: Mapping[Way, Asked]) -> bool:
-    """Whether there is nothing to add."""
+    """Tell whether the verdict is final."""
     return any(one.found for one in asked.values())
 
 

@@ -1,4 +1,4 @@
-"""The verdict on a drive's blocks in words and numbers, for people and for programs."""
+"""Put the verdict on a drive's blocks into words and numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,20 +30,20 @@ REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL, TargetKind.U
 
 @dataclass(slots=True)
 class Asked:
-    """What a drive said in one way of asking, and what is made of it."""
+    """Hold what a drive logged in one way of asking, with its verdict."""
 
     trace: Trace
     verdict: BlockVerdict | None = None
 
     @property
     def found(self) -> bool:
-        """Whether a block is shown."""
+        """Tell whether a block is shown."""
         return self.verdict is not None and self.verdict.block_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said about a drive."""
+    """Hold the verdict on a drive."""
 
     found: BlockSizeFound
     way: Way | None = None  # whose evidence it is; None without any
@@ -51,7 +51,7 @@ class Answer:
 
 
 def absorbed(asked: Mapping[Way, Asked], target: TargetInfo) -> bool:
-    """Whether a drive answered single writes before anything can have been programmed."""
+    """Tell whether the drive answered single writes before flash could have been programmed."""
     single = asked.get(Way.WRITES)
     return (
         target.kind in REAL
@@ -61,10 +61,10 @@ def absorbed(asked: Mapping[Way, Asked], target: TargetInfo) -> bool:
 
 
 def saturated(asked: Mapping[Way, Asked]) -> bool:
-    """Whether the buffer was full when many writes were under way, so that it can hide nothing.
+    """Tell whether the buffer was full under many parallel writes, so that it hides nothing.
 
-    Then writes wait for programs: longer than NAND takes at the least, and longer than as many
-    writes one after another, which a queue on the link or in the drive's processor explains.
+    Then writes wait for programs: longer than NAND takes at the least, and longer than the same
+    number of writes one by one, which a queue on the link or in the drive's processor explains.
     """
     deep, single = asked.get(Way.SATURATED), asked.get(Way.WRITES)
     if deep is None or single is None or not len(deep.trace):
@@ -74,9 +74,9 @@ def saturated(asked: Mapping[Way, Asked]) -> bool:
 
 
 def buffered(asked: Mapping[Way, Asked]) -> Held | None:
-    """What the buffer holds; None where the peaks do not tell.
+    """Return what the buffer holds; None where the peaks do not tell.
 
-    Of the other ways the numbers are not the latencies of single writes.
+    Only single writes count: in the other ways the numbers are not their latencies.
     """
     single = asked.get(Way.WRITES)
     if single is None or single.verdict is None or not single.found:
@@ -159,7 +159,7 @@ def _sentence(verdict: BlockVerdict, target: TargetInfo, *, hidden: bool) -> str
 
 
 def _behind(target: TargetInfo) -> str:
-    """What lies between the generator and a drive, which has sizes of its own."""
+    """Name what lies between generator and drive and has block sizes of its own."""
     if target.kind is TargetKind.FILE:
         return f"the file system that {target.name} lies on, or from what is behind it"
     if target.kind is not TargetKind.LOOP:
@@ -182,7 +182,7 @@ def _phase(verdict: BlockVerdict) -> int | None:
 def _buffer(
     holds: Held | None, count: CountPeriod | None, verdict: BlockVerdict, block_bytes: int
 ) -> str:
-    """What peaks say of a buffer; empty where there are none but those of blocks."""
+    """Describe the buffer from the peaks; empty where all peaks are those of blocks."""
     if holds is not None:
         least, most = (
             format_size(n * block_bytes) for n in (holds.least_writes, holds.most_writes)
@@ -205,7 +205,7 @@ def _buffer(
 
 
 def _absorbing(*, hidden: bool, answers: bool) -> str:
-    """What the latencies alone say of a buffer."""
+    """Describe the buffer from the latencies alone."""
     if not answers:
         return "no sign of a buffer"
     full = "never showed that it was full" if hidden else "was full with many writes under way"

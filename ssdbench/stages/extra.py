@@ -1,9 +1,8 @@
-"""Extra repeats, declared before the start: where intervals are wide, where repeats were disturbed,
-and where some had not settled.
+"""Plan extra repeats: for wide intervals, disturbed repeats, and repeats that had not settled.
 
-Nothing is run again and nothing dropped: extra repeats come after the planned ones, in shuffled
-passes of their own, and all repeats count and are shown. Which points get one follows from the
-stored repeats alone, so that a resumed run decides the same.
+They are declared before the start. No repeat is replaced or dropped: extra repeats come after the
+planned ones, in shuffled passes, and all repeats count and are shown. Which points get one follows
+from the stored repeats alone, so that a resumed run decides the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from ssdbench.stats.estimate import t_interval
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What was declared. `most` repeats per point altogether."""
+    """Hold the rules for extra repeats. `most`: repeats per point, planned ones included."""
 
     most: int = 0
     width: float | None = None  # half the 95 % interval over the mean; wider ones get more
@@ -29,12 +28,12 @@ class Extra:
     unsettled: int = 0  # at most so many beyond the planned ones, until as many as planned settled
 
     def most_of(self, planned: int) -> int:
-        """Repeats per point altogether, at most."""
+        """Return the most repeats per point."""
         return max(planned, self.most, planned + self.unsettled)
 
 
 def interval_width(repeats: Sequence[Repeat]) -> float:
-    """Half the width of the 95 % interval of the mean, as a share of the mean."""
+    """Return half the width of the 95 % interval of the mean, as a share of the mean."""
     values = [repeat.iops for repeat in repeats]
     interval = t_interval(values)
     mean = sum(values) / len(values) if values else 0.0
@@ -42,7 +41,7 @@ def interval_width(repeats: Sequence[Repeat]) -> float:
 
 
 def reasons(extra: Extra, repeats: Sequence[Repeat], planned: int) -> list[str]:
-    """Why a point wants one more repeat; empty when it does not, or has had them all."""
+    """Return why a point needs one more repeat; empty when it does not, or may have no more."""
     found = []
     settled = sum(repeat.settled for repeat in repeats)
     lasts = all(repeat.settled for repeat in repeats if repeat.unbroken_s)
@@ -67,10 +66,10 @@ def next_pass(
     planned: int,
     seed: int,
 ) -> list[PlannedRepeat]:
-    """One more repeat of every point that wants one, shuffled; empty when none does.
+    """Return one more repeat of every point that needs one, shuffled.
 
-    `repeats` holds those of each point by its id. Those that have one more than others are from
-    an extra pass that was interrupted: it goes on before another begins.
+    `repeats` holds the repeats of each point by its id. If some points have one more than others,
+    an extra pass was interrupted: it is finished first.
     """
     wanting = [point for point in points if reasons(extra, repeats.get(point.id, ()), planned)]
     number = min((len(repeats.get(p.id, ())) for p in wanting), default=0) + 1
@@ -90,7 +89,7 @@ def next_pass(
 def told(
     extra: Extra, repeats: Mapping[str, Sequence[Repeat]], planned: int, stage: str
 ) -> Iterator[Finding]:
-    """How many extra repeats were made, and which points are still wide."""
+    """Report how many extra repeats were made, and which points still have wide intervals."""
     more = {name: len(own) - planned for name, own in repeats.items() if len(own) > planned}
     if more:
         most = extra.most_of(planned)

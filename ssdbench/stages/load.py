@@ -1,12 +1,12 @@
-"""One offered load: its latencies over trials one after another, from when requests were due.
+"""Measure the latencies of one offered load over several trials, from when requests were due.
 
 The load is offered for half an hour with hardly a break: ten minutes settle the drive, which may
-still cool, clean up or fill a buffer from what ran before, and the trials that count follow. A
-percentile is that of all trials; its upper limit is the larger of the limit over all of them, with
-the design effect of their blocks, and the percentile of the slowest trial.
+still cool, clean up or fill a buffer, and the trials that count follow. A percentile is over all
+trials; its upper limit is the larger of the limit over all of them, with the design effect of their
+blocks, and the percentile of the slowest trial.
 
-Overhead: one start of the generator per trial, a second or two without load between two of them.
-Limits: what comes more seldom than once in half an hour may not have been seen.
+Overhead: one start of the generator per trial, with a second or two without load between two of
+them. Limits: an event rarer than once in half an hour may be missed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -64,7 +64,7 @@ SECONDS = 1_000_000  # so many trials with few successes make a binomial count a
 
 @dataclass(frozen=True)
 class Load(Rate):
-    """One workload at one offered rate; `percentile` and `limit_ns` are the rarest asked for."""
+    """Offer one workload at one rate; `percentile` and `limit_ns` are the rarest asked for."""
 
     load_iops: float = 0.0
     asked_as: str = ""  # 2 drive writes per day
@@ -74,7 +74,7 @@ class Load(Rate):
     each, before = "trial", "settling"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Half an hour, more where clients grow or waits still get longer, whatever the drive."""
+        """Plan half an hour, or more where clients are added or waits still grow."""
         look_s = MOST_GROWTHS * (self.window_s + self.settle_s) * self.clients_grow
         counted_s = max(LASTS_S - SETTLES_S, self.repeats * (self.window_s + self.settle_s))
         rare_s = min(aimed_s(self, self.load_iops), longest_s(self, self.settle_s))
@@ -101,13 +101,13 @@ class Load(Rate):
         )
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
-        """The next start at this load."""
+        """Return the next start at this load."""
         return next_load(self, self.load_iops, self.settle_s, done)
 
     def conclude(  # type: ignore[override]
         self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
     ) -> Concluded[LoadFound]:
-        """The latencies over all trials, and what speaks against them."""
+        """Return the latencies over all trials, and what speaks against them."""
         csv = context.store.directory() / RATES
         write_atomic(csv, csv_text(done).encode())
         tried = trials(done)
@@ -144,9 +144,9 @@ class Load(Rate):
         return Concluded(found, tuple(findings))
 
     def _missed(self, tried: Sequence[RateStep]) -> str:
-        """Why the drive did not keep up; that a backlog grew counts from two trials on.
+        """Return why the drive did not keep up; a growing backlog counts from two trials on.
 
-        By chance alone one in a hundred trials looks like that.
+        One in a hundred trials looks like that by chance.
         """
         why = [told for step in tried if (told := undelivered(step, self.limit_ns))]
         behind = [told for told in why if told != GREW]
@@ -176,7 +176,7 @@ class Load(Rate):
             ).finding(stage=self.name)
 
     def _sharing(self, tried: Sequence[RateStep]) -> Iterator[Finding]:
-        """Whether the latencies are those of the clients."""
+        """Tell whether the latencies are due to too few clients."""
         few = BUSY_OF_TAIL * (1 - QUANTILES[self.percentile])
         for step in tried:
             # Where clients grew, more of them were tried in vain: the drive does no more.
@@ -196,13 +196,13 @@ class Load(Rate):
                 return
 
     def _above(self, tried: Sequence[Sequence[Histogram]]) -> float:
-        """The share of requests that waited for longer than the limit."""
+        """Return the share of requests that waited longer than the limit."""
         merged = Histogram.merged([part for parts in tried for part in parts])
         return merged.share_above(self.limit_ns) if merged.n else 0.0
 
 
 def _elsewhere(stage: Load, results: Sequence[StageResult]) -> Iterator[Finding]:
-    """What other stages saw of a drive that does not stay as it is."""
+    """Return findings of other stages on a drive that does not stay the same."""
     seen = [
         (result.name, finding.code.value)
         for result in results
@@ -219,7 +219,7 @@ def _elsewhere(stage: Load, results: Sequence[StageResult]) -> Iterator[Finding]
 def _parts(
     context: Context, tried: Sequence[RateStep], direction: str
 ) -> Iterator[list[Histogram]]:
-    """The waits of each trial, as histograms of its blocks."""
+    """Return the waits of each trial as histograms of its blocks."""
     for step in tried:
         with np.load(context.run_path / step.artifacts / HISTOGRAMS) as stored:
             parts = [Histogram(counts) for counts in stored.get(direction, ()) if counts.sum()]
@@ -230,7 +230,7 @@ def _parts(
 def _estimates(
     tried: Sequence[Sequence[Histogram]], direction: str, steps: Sequence[RateStep]
 ) -> Iterator[Estimate]:
-    """Percentiles over all trials, each with the slowest trial's where that is above its limit."""
+    """Return percentiles over all trials, with the slowest trial's where it is above the limit."""
     if not tried:
         return
     each = [Histogram.merged(parts) for parts in tried]

@@ -1,8 +1,8 @@
-"""One repeat of one point: a section of its own, whose settle phase is stored and not counted.
+"""Measure one repeat of one point: settle first, then count.
 
-Two windows of one section are never two repeats: they share what the drive happened to be doing.
-So each repeat is a start of the generator with other offsets, in an order that chance decides
-(sweeps), and each proves again that what the point before left in the drive is over.
+Two windows of one section are never two repeats: they share the state of the drive. So each repeat
+is a start of the generator with other offsets, in random order (sweeps), and each proves again that
+the effect of the previous point is over. The settle phase is stored and not counted.
 
 Overhead: one generator start per repeat.
 """
@@ -68,7 +68,7 @@ DISTURBED_SHARE = 0.01  # of our own I/Os; below, housekeeping such as a SMART p
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """How every repeat of a stage is measured."""
+    """Hold how every repeat of a stage is measured."""
 
     measure_s: float = 60.0
     write_window_s: float = 600.0  # a point that writes settles for at least this long
@@ -80,18 +80,18 @@ class Measuring:
     unbroken_s: float = 0.0  # of the first repeat of each point, before its window
 
     def longest_s(self) -> float:
-        """How long a window may become for the sake of the drive's buffer."""
+        """Return how long a window may become to exceed the drive's buffer."""
         return longest_window_s(self.measure_s)
 
     def read_budget_s(self) -> float:
-        """How long a point that only reads may take to become flat."""
+        """Return how long a read-only point may take to become flat."""
         longest = READ_BUDGET * self.flat_s
         return longest if self.settle_s is None else min(longest, self.settle_s)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRepeat:
-    """One repeat that is to be measured."""
+    """Hold one planned repeat."""
 
     point: Point
     repeat: int  # from 1
@@ -104,7 +104,7 @@ class PlannedRepeat:
 
     @property
     def name(self) -> str:
-        """Name in the journal and directory below the stage's."""
+        """Return its name in the journal and directory below the stage's."""
         return f"{self.point.id}/repeat-{self.repeat:02d}"
 
 
@@ -195,7 +195,7 @@ def measure(
 
 
 def spare_bytes(context: Context, how: Measuring) -> float:
-    """The drive's spare area: as the profile says, as it is known, or pessimistically assumed."""
+    """Return the drive's spare area: from the profile, known, or a pessimistic guess."""
     if how.spare_share is not None:
         return how.spare_share * context.target.size_bytes
     known = context.session.spare_bytes
@@ -213,14 +213,14 @@ def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> 
 
 
 def _flat(series: Recorder, verdict: SteadyVerdict) -> Series:
-    """The seconds of a settle phase that were judged flat."""
+    """Return the seconds of a settle phase that were judged flat."""
     flat = series.t_s > verdict.window_from_s + 1e-9
     t_s = np.cumsum(series.column("duration_s")[flat])
     return Series(t_s, series.iops[flat], unit="1/s")
 
 
 def _needed_by(flat: Series, how: Measuring) -> Needed:
-    """How long windows must be by what the load itself showed."""
+    """Return how long windows must be by the load's own behaviour."""
     levels = levels_of([Stretch(Role.REPEAT, flat)]) is not None
     return needed_window(how.measure_s, flat, two_levels=levels, short=True)
 
@@ -228,7 +228,7 @@ def _needed_by(flat: Series, how: Measuring) -> Needed:
 def _settled_after_s(
     section: Section, series: Recorder, workload: Workload, how: Measuring
 ) -> float:
-    """How long other repeats of the point must settle, by this unbroken one; 0 for as usual."""
+    """Return how long other repeats of the point must settle, by this unbroken one; 0: as usual."""
     if not section.rule.unbroken_s or section.settle is None or not section.settle.steady:
         return 0.0
     history = History.of(Series(series.t_s, series.iops, unit="1/s"))
@@ -239,7 +239,7 @@ def _settled_after_s(
 def _spent(
     how: Measuring, workload: Workload, rule: Settle, *, drive_fills: float, t_s: float
 ) -> bool:
-    """Whether the settle phase has used up its budget."""
+    """Tell whether the settle phase has used up its budget."""
     if how.settle_s is not None and t_s >= how.settle_s:
         return True
     if rule.unbroken_s or rule.level_iops is not None:
@@ -259,7 +259,7 @@ def _follow(
     how: Measuring,
     size_bytes: int,
 ) -> None:
-    """One second on: still settling, measuring, or done."""
+    """Handle one second: still settling, measuring, or done."""
     if section.phase is Phase.MEASURE:
         section.foreign_ios += second.foreign_ios
     fills = run.bytes_written / workload.range.length_bytes
@@ -280,7 +280,7 @@ def _follow(
 
 
 def _standing(run: FioRun, section: Section) -> str:
-    """Whether it settles or counts, and for how long."""
+    """Return the state for progress: settling or measuring, and for how long."""
     t_s = run.length_s
     if section.window is None or section.from_s is None:
         return f"settling, {section.state()}"
@@ -331,14 +331,14 @@ def _measured(
 def latency_parts(
     outcome: Outcome, direction: str, *, from_s: float, to_s: float
 ) -> tuple[Histogram, ...]:
-    """Latencies of what is evidence, cut into equal parts of a horizon or little more."""
+    """Return latencies of the evidence, in equal parts of a horizon or little more."""
     parts = min(MOST_PARTS, max(1, int((to_s - from_s) / HORIZON_S)))
     edges = np.linspace(from_s, to_s, parts + 1).tolist()
     return tuple(outcome.latency(direction, from_s=a, to_s=b) for a, b in pairwise(edges))
 
 
 def _with_whole(seen: Sequence[StreamSeen], jobs: Sequence[JobOutcome]) -> tuple[StreamSeen, ...]:
-    """With what fio logs nowhere, of the whole start: flushes and bytes of each stream."""
+    """Add what fio has only for the whole start: flushes and bytes of each stream."""
     whole = _each(jobs, len(seen))
     return tuple(
         replace(one, flush=job.flushes.latency, moved_bytes_per_s=_moved_bytes_per_s(job))
@@ -352,15 +352,15 @@ def _moved_bytes_per_s(job: JobOutcome) -> float:
 
 
 def _each(jobs: Sequence[JobOutcome], streams: int) -> tuple[JobOutcome, ...]:
-    """What the only job did, by stream."""
+    """Return what the only job did, by stream."""
     return jobs[0].streams if streams > 1 else tuple(jobs[:streams])
 
 
 def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured:
-    """With latencies from submission on, where that takes longer than Little's law lets pass.
+    """Replace latencies by those from submission on, where Little's law shows a longer wait.
 
-    fio's log by time begins when the kernel has taken a request, and that waits while the drive's
-    queue has no free slot. Only the report, of the whole start, has all of it.
+    fio's log by time begins when the kernel has taken a request, which waits while the drive's
+    queue is full. Only the report, over the whole start, includes that wait.
     """
     sides = [side for job in jobs for side in (job.read, job.write) if side.runtime_s]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
@@ -418,7 +418,7 @@ def write_measured(path: Path, measured: Measured) -> None:
 
 
 def read_measured(path: Path) -> Measured:
-    """A stored window. Raises UsageError when it is damaged or not there."""
+    """Read a stored window. Raises UsageError when it is damaged or missing."""
     try:
         with np.load(path) as stored:
             cpu = float(stored["cpu_percent"])
@@ -445,7 +445,7 @@ def read_measured(path: Path) -> Measured:
 
 
 def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
-    """The streams as they are stored; results that are older have none, or less of each.
+    """Return the stored streams; older results have none, or less of each.
 
     Rates are those of the windows.
     """
@@ -464,9 +464,9 @@ def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
 
 
 def passed_by(written: int, told: int | None, *, directory: Path | None) -> list[Finding]:
-    """Keep what fio and the drive's health log tell of writes past the kernel; and if they differ.
+    """Note what fio and the drive's health log count of passthrough writes, and if they differ.
 
-    A log that does not move tells nothing: some drives bring it up to date late.
+    A log that does not move is ignored: some drives update it late.
     """
     if directory is None:
         return []

@@ -1,20 +1,20 @@
-"""Points, each measured in several repeats: sweeps, growing spans, several writers.
+"""Measure points in several repeats each: sweeps, growing spans, several writers.
 
-Points lie in groups that are measured one after another. Within a group every point is measured
-in several passes, each in an order of its own that chance decides (the seed and the order are
-stored), so that a drive that warms up, wears or recovers over the hours spreads that over all
-points instead of drawing a trend into one axis of the figure.
+Points lie in groups that are measured one after another. Within a group every point is measured in
+several shuffled passes (seed and order are stored), so that a drive that warms up, wears or
+recovers over the hours spreads that over all points instead of drawing a trend into one axis of the
+figure.
 
 A sweep has a group for each layout: the order in which writes leave the data on the drive (their
-block size, in order or at random). Reads and mixes of one block leave the same one. Before the
-first repeat in another layout the drive is converted: written until it holds that layout and is
-steady under it, which counts for no point. Points that only read are measured in the layout of the
-warm-up, which is the worst that the plan makes.
+block size, sequential or random). Reads and mixes of one block leave the same one. Before the first
+repeat in another layout the drive is converted: written until it holds that layout and is steady
+under it, which counts for no point. Read-only points are measured in the layout of the warm-up, the
+worst of the plan.
 
 A span sweep has a group for each span: they ascend and the whole drive comes last (Heger 2011),
-because a smaller span that is measured after a larger one would find the drive's spare area in the
-larger one's disorder. The rest of the drive stays full of static data, so a small span has no more
-spare area than a large one but for what its own overwrites set free.
+because a smaller span after a larger one would find the drive's spare area in the larger one's
+disorder. The rest of the drive stays full of static data, so a small span has no more spare area
+than a large one, except what its own overwrites set free.
 """
 
 import math
@@ -82,7 +82,7 @@ WHOLE_PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What the profile asks of a point before it may be called valid."""
+    """Hold what the profile asks of a point before it may be called valid."""
 
     rule: str = "pss"
     min_repeats: int = 10
@@ -93,7 +93,7 @@ class Judging:
 
 @dataclass(frozen=True, slots=True)
 class Reckoned:
-    """What a plan reckons with, at one end."""
+    """Hold the assumptions of one end of a plan."""
 
     fast: bool  # the fastest drive that is likely, or the slowest
     at_once: bool  # it settles as soon as it may, or as late
@@ -101,7 +101,7 @@ class Reckoned:
 
 @dataclass(frozen=True)
 class PointStage(PlainStage):
-    """Groups of points, measured as often as asked."""
+    """Measure groups of points, in as many repeats as asked."""
 
     name: str
     groups: tuple[tuple[Point, ...], ...]
@@ -118,26 +118,26 @@ class PointStage(PlainStage):
 
     @property
     def title(self) -> str:
-        """That of its kind."""
+        """Return the title of its kind."""
         return KINDS[self.kind].title
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """All points, as they were asked for."""
+        """Return all points, as they were asked for."""
         return tuple(point for group in self.groups for point in group)
 
     @property
     def leaves_holes(self) -> bool:
-        """Whether the drive is not full after it: some point trims."""
+        """Tell whether the drive is not full afterwards, because some point trims."""
         return any(point.workload.trims for point in self.points)
 
     @property
     def destructive(self) -> bool:
-        """Whether some point writes."""
+        """Tell whether some point writes."""
         return any(point.workload.writes for point in self.points)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Time and bytes of all repeats; each may settle at once, or use up its budget."""
+        """Plan time and bytes of all repeats; each may settle at once, or use up its budget."""
         # A fast drive takes less time and may write more in it; a slow one that settles at once
         # writes least.
         sides = [
@@ -169,7 +169,7 @@ class PointStage(PlainStage):
         )
 
     def _in_all(self, target: TargetInfo, hint: RateHint, drive: Reckoned) -> tuple[float, int]:
-        """Seconds and bytes written of all repeats."""
+        """Return seconds and bytes written of all repeats."""
         costs = [
             cost
             for place, group in enumerate(self.groups)
@@ -189,9 +189,9 @@ class PointStage(PlainStage):
         return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
 
     def _first(self, place: int, point: Point) -> bool:
-        """Whether it is the first of its group that writes, in another layout than was before.
+        """Tell whether it is the first of its group that writes in a new layout.
 
-        Only this one writes the spare area before it counts: those after it find their layout.
+        Only this one writes the spare area before it counts: later ones find their layout.
         """
         writers = [one for one in self.groups[place] if one.workload.writes]
         return bool(writers) and point is writers[0] and place not in self.conversions
@@ -199,7 +199,7 @@ class PointStage(PlainStage):
     def _costs(
         self, point: Point, target: TargetInfo, hint: RateHint, drive: Reckoned, *, first: bool
     ) -> list[tuple[float, float]]:
-        """Seconds and bytes written of each repeat."""
+        """Return seconds and bytes written of each repeat."""
         writers = [one.workload for one in self._group(point) if one.workload.writes]
         same = all(writer.layout == point.workload.layout for writer in writers)
         later = replace(self._how, spare_share=0.0) if same else self._how
@@ -217,7 +217,7 @@ class PointStage(PlainStage):
         return next(group for group in self.groups if point in group)
 
     def _unbroken(self) -> list[str]:
-        """That the first repeat of each point is long."""
+        """Note that the first repeat of each point is long."""
         if not self.how.unbroken_s:
             return []
         return [
@@ -227,7 +227,7 @@ class PointStage(PlainStage):
         ]
 
     def _unsettled(self) -> list[str]:
-        """The extra repeats for those that do not settle."""
+        """Note the extra repeats for those that do not settle."""
         if not self.extra.unsettled:
             return []
         return [
@@ -236,7 +236,7 @@ class PointStage(PlainStage):
         ]
 
     def _past_buffer(self, target: TargetInfo) -> list[str]:
-        """What seeing past the drive's buffer takes, where it is known before the start."""
+        """Note what exceeding the drive's buffer takes, where it is known before the start."""
         if not target.write_buffer_bytes or not self.destructive:
             return []
         size = target.write_buffer_bytes
@@ -247,7 +247,7 @@ class PointStage(PlainStage):
         ]
 
     def units(self, context: Context, done: Sequence[Repeat]) -> Iterator[Unit[PlannedRepeat]]:
-        """Pass after pass of one group, then its extra repeats, then the next group.
+        """Yield pass after pass of one group, then its extra repeats, then the next group.
 
         Extra repeats of a span come before the next one: after it they would find another drive.
         """
@@ -286,7 +286,7 @@ class PointStage(PlainStage):
 
     @property
     def conversions(self) -> dict[int, Point]:
-        """What is written before the first repeat of a group, by the group's place."""
+        """Return what is written before the first repeat of a group, by the group's index."""
         if self.returns_to is None or self.kind is not StageKind.SWEEP:
             return {}
         found: dict[int, Point] = {}
@@ -304,7 +304,7 @@ class PointStage(PlainStage):
         return found
 
     def _how_converting(self, workload: Workload) -> Measuring:
-        """Settles by bytes, for as long as it takes."""
+        """Return how a conversion settles: by bytes, for as long as it takes."""
         fills = CONVERTING_FILLS[workload.pattern]
         most = CONVERTING_BUDGET * fills
         how = replace(self._how, unbroken_s=0.0)
@@ -316,7 +316,7 @@ class PointStage(PlainStage):
 
     @property
     def _how_again(self) -> Measuring:
-        """The return: where the points leave other disorder, it settles by bytes, for longer."""
+        """Return how the return settles: longer and by bytes if points leave another disorder."""
         if not any(self._disorders(point) for point in self.points):
             return replace(self._how, unbroken_s=0.0)
         fills = self._how.settle_fills + REORDERING_FILLS
@@ -324,7 +324,7 @@ class PointStage(PlainStage):
         return replace(how, spare_share=REORDERING_FILLS, settle_fills=fills, settle_s=None)
 
     def _disorders(self, point: Point) -> bool:
-        """Whether it leaves the data in another order than the warm-up did."""
+        """Tell whether it leaves the data in another order than the warm-up did."""
         workload = point.workload
         part = point.span_percent is not None and point.span_percent < WHOLE_PERCENT
         other = self.returns_to is not None and workload.layout != self.returns_to.layout
@@ -338,7 +338,7 @@ class PointStage(PlainStage):
         return warmed(context.results, context.run_path, context.target, self.how.measure_s)
 
     def measure(self, context: Context, unit: Unit[PlannedRepeat]) -> Repeat | None:
-        """One repeat of one point."""
+        """Measure one repeat of one point."""
         around, needed = self._warmed(context)
         if unit.work.point.id == self._again:
             rhythm_s = around.rhythm_s
@@ -354,7 +354,7 @@ class PointStage(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[Repeat], ended: Ended[Repeat]
     ) -> Concluded[Points]:
-        """Every point over all its repeats."""
+        """Return every point over all its repeats."""
         repeats = by_point(done)
         ceilings = self._ceilings(context, repeats)
         again = next(iter(repeats.pop(self._again, [])), None)
@@ -375,7 +375,7 @@ class PointStage(PlainStage):
         return Concluded(found, (*self.skipped, *more, *block_layer_costs(points, self.name)))
 
     def passes(self, group: Sequence[Point], seed: int) -> Iterator[list[PlannedRepeat]]:
-        """The planned repeats of a group, pass by pass, each in an order of its own."""
+        """Return the planned repeats of a group, pass by pass, each shuffled."""
         for number in range(1, self.repeats + 1):
             order = list(group)
             Random(derived_seed(seed, self.name, "order", number)).shuffle(order)
@@ -392,7 +392,7 @@ class PointStage(PlainStage):
     def _ceilings(
         self, context: Context, repeats: Mapping[str, Sequence[Repeat]]
     ) -> dict[str, float]:
-        """What the host reaches without a drive, by point; after the windows, never in one."""
+        """Return what the host reaches without a drive, by point; read after the windows."""
         ceilings: dict[str, float] = {}
         for point in self.points:
             if context.interrupted() is not None:
@@ -404,7 +404,7 @@ class PointStage(PlainStage):
     def _together(
         self, context: Context, points: Sequence[PointResult], again: Repeat | None
     ) -> tuple[PointResult, ...]:
-        """With what the points tell of each other, and of those that other stages measured."""
+        """Add what the points tell of each other, and of those that other stages measured."""
         around = self._around(context, again)
         evidence = {
             p.point.id: evidence_of(p.point, p.repeats, _windows(context, p.repeats), around)
@@ -434,7 +434,7 @@ class PointStage(PlainStage):
         ceilings: Mapping[str, float],
         again: Repeat | None,
     ) -> Iterable[PointResult]:
-        """Every point that has a repeat, over all of them."""
+        """Return every point that has a repeat, over all of them."""
         around = self._around(context, again)
         _, needed = self._warmed(context)
         by_rule = Judged(
@@ -463,7 +463,7 @@ def _windows(context: Context, repeats: Sequence[Repeat]) -> list[Measured]:
 
 
 def by_point(done: Sequence[Repeat]) -> dict[str, list[Repeat]]:
-    """The repeats of each point, in their order."""
+    """Return the repeats of each point, in their order."""
     repeats_of: dict[str, list[Repeat]] = {}
     for repeat in done:
         repeats_of.setdefault(repeat.point, []).append(repeat)
@@ -471,16 +471,16 @@ def by_point(done: Sequence[Repeat]) -> dict[str, list[Repeat]]:
 
 
 def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
-    """A group for each span, from the smallest to the largest."""
+    """Return a group for each span, from the smallest to the largest."""
     ordered = sorted(points, key=lambda point: point.workload.range.length_bytes)
     return tuple((point,) for point in ordered)
 
 
 def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[Point, ...], ...]:
-    """A group for each layout, that of the warm-up first and with all points that only read.
+    """Return a group for each layout; the warm-up's is first, with all read-only points.
 
-    Then random writes by size, and writes in order last. One group where there is no warm-up, whose
-    layout could be told from others.
+    Then random writes by size, and sequential writes last. One group without a warm-up, which has
+    no layout to compare with.
     """
     if warm_up is None:
         return (tuple(points),)
@@ -524,7 +524,7 @@ def _declared(extra: Extra) -> DeclaredExtra:
 def _repeat_costs(
     workload: Workload, how: Measuring, target: TargetInfo, hint: RateHint, drive: Reckoned
 ) -> tuple[float, float]:
-    """Seconds and bytes written of one repeat."""
+    """Return seconds and bytes written of one repeat."""
     if not workload.writes:
         settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
         return max(settle_s, how.unbroken_s) + how.measure_s, 0.0
@@ -546,7 +546,7 @@ def _repeat_costs(
 
 
 def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) -> float:
-    """Bytes that a workload writes per second; no larger block goes faster than the sequence."""
+    """Return bytes that a workload writes per second; at most the sequential rate."""
     share = workload.read_percent / 100
     if workload.streams and all(stream.offered_iops for stream in workload.streams):
         return max(1.0, sum(s.written_bytes_per_s for s in workload.streams))

@@ -1,15 +1,13 @@
 """Fill the drive before anything is measured (SNIA PTS: workload-independent preconditioning).
 
-Two witnesses that know nothing of each other. The kernel counts what it handed to the drive; an
-NVMe drive counts "data units written" itself (NVM Express base specification, SMART log, bytes 48
-to 63: thousands of 512 bytes, rounded up). Pure.
-
-Limits: a health log covers the whole controller, so that writes to other namespaces count in it,
-and some drives write it with a delay; within `TELLS_FROM_UNITS` rounding hides a difference.
-
 A drive that was never written answers from its mapping table and has all its flash as spare area;
-such numbers are of no use to a planner (Seppanen et al. 2010, III.A.2). All fills run in one start
-of the generator, with no idle second between them, and are proven by counters that are not its own.
+such numbers are useless to a planner (Seppanen et al. 2010, III.A.2). All fills run in one start of
+the generator, with no idle second between them.
+
+The fill is proven by two independent counters: the kernel's, and the drive's "data units written"
+(NVM Express base specification, SMART log, bytes 48 to 63: thousands of 512 bytes, rounded up). The
+log covers the whole controller, so writes to other namespaces count in it, and some drives update
+it late; within `TELLS_FROM_UNITS` rounding hides a difference.
 
 Overhead: one generator start. Limits: a fill cannot show that a drive did not compress or
 deduplicate; random data make both useless to it.
@@ -60,14 +58,14 @@ TELLS_FROM_UNITS = 2  # each of two readings is rounded up to a unit
 
 
 def log_written_between(before: int | None, after: int | None) -> int | None:
-    """What the health log counted between two readings; None where it does not tell."""
+    """Return what the health log counted between two readings; None if unknown."""
     return None if before is None or after is None else after - before
 
 
 def fill_proof(
     planned: int, seen: int, before: Counters, after: Counters, told: int | None = None
 ) -> Sequence[Finding]:
-    """What keeps a fill that ran to its end from being proven.
+    """Return what keeps a finished fill from being proven.
 
     `planned`: bytes asked for; `seen`: in the samples; `told`: by the health log.
     """
@@ -80,12 +78,12 @@ def fill_proof(
 
 
 def log_tolerance_bytes(counted: int) -> float:
-    """How far the drive's health log may be from what was counted, and agree with it."""
+    """Return how far the drive's health log may differ from the count and still agree."""
     return max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES)
 
 
 def _second_witness(counted: int, told: int) -> Sequence[Finding]:
-    """A finding when the drive's own count is not the kernel's."""
+    """Return a finding when the drive's own count differs from the kernel's."""
     apart = told - counted
     if abs(apart) <= log_tolerance_bytes(counted):
         return []
@@ -100,14 +98,14 @@ STEP_S = 60  # a fill is judged by nobody; a simulated drive may run a minute at
 
 
 class FillRecord(UnitRecord):
-    """All fills, and what the counters say of them."""
+    """Record all fills, and their counters."""
 
     done: FillDone
 
 
 @dataclass(frozen=True)
 class Precondition(PlainStage):
-    """Fills of the drive, one after another."""
+    """Fill the drive, once or several times."""
 
     name: str
     fills: tuple[Fill, ...]
@@ -124,7 +122,7 @@ class Precondition(PlainStage):
     units_are = "fills"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Bytes are exact; the time depends on the drive."""
+        """Plan exact bytes; the time depends on the drive."""
         jobs = self.jobs(target, seed=0)
         written = sum(job.total_bytes or 0 for job in jobs)
         slow_random, fast_random = hint.random_write_iops
@@ -148,7 +146,7 @@ class Precondition(PlainStage):
         )
 
     def jobs(self, target: TargetInfo, *, seed: int) -> list[Job]:
-        """One job per pass; a tail that is shorter than a block is filled as well."""
+        """Return one job per pass; a tail that is shorter than a block is filled as well."""
         length = self.level_bytes(target)
         return [
             self._job(
@@ -162,18 +160,18 @@ class Precondition(PlainStage):
         ]
 
     def level_bytes(self, target: TargetInfo) -> int:
-        """How much of the drive is filled, in whole logical blocks."""
+        """Return how much of the drive is filled, in whole logical blocks."""
         block = target.logical_block_bytes
         return int(target.size_bytes * self.level_percent / 100) // block * block
 
     def units(self, context: Context, done: Sequence[FillRecord]) -> Iterator[Unit[list[Job]]]:
-        """All fills together: between two of them the drive must not rest."""
+        """Yield all fills as one unit: the drive must not rest between two of them."""
         jobs = self.jobs(context.target, seed=context.seed)
         planned = sum(job.total_bytes or 0 for job in jobs)
         yield Unit("fills", jobs, self.title, of=1, noted={"planned_bytes": planned})
 
     def measure(self, context: Context, unit: Unit[list[Job]]) -> FillRecord:
-        """Fill; what was written until an early end counts, and proves nothing."""
+        """Fill; what was written until an early end counts, but proves nothing."""
         planned = sum(job.total_bytes or 0 for job in unit.work)
         session, target = context.session, context.target
         before, told_before = session.counters(), session.health_written_bytes()
@@ -214,7 +212,7 @@ class Precondition(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[FillRecord], ended: Ended[FillRecord]
     ) -> Concluded[FillDone]:
-        """The fills, with what keeps them from being a whole and proven fill of the drive."""
+        """Return the fills, with what keeps them from being a whole and proven fill."""
         last = done[0] if done else ended.partial
         labels = self._labels(context.target)
         return Concluded(last.done if last else FillDone(), (*labels, *own_findings(done, ended)))
@@ -263,7 +261,7 @@ def _so_far(
     before: dict[Pattern, tuple[float, int]],
     all_jobs: Sequence[Job],
 ) -> FillDone | None:
-    """The rates while fills are at work; None until one of each order was seen."""
+    """Return the rates while fills run; None until one of each order was seen."""
     ends = before | _ends(run, jobs, least=SEEN)
     if any(job.workload.pattern not in ends for job in all_jobs):
         return None
@@ -278,9 +276,9 @@ def _so_far(
 def _ends(
     run: FioRun, jobs: Sequence[Job], *, least: float = 1.0
 ) -> dict[Pattern, tuple[float, int]]:
-    """Bytes per second at the end of the last fill of each order, and its block.
+    """Return bytes per second at the end of the last fill of each order, and its block size.
 
-    Of a fill that is at work, once `least` of it is done, they are those of the end so far.
+    For a running fill, once `least` of it is done, the newest rate counts.
     """
     bytes_done = np.cumsum(run.series.column("write_bytes"))
     written = float(bytes_done[-1]) if len(bytes_done) else 0.0
@@ -305,9 +303,9 @@ def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
 
 
 def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
-    """Jobs that one start of the generator can take: all, but on a file those of one block size.
+    """Split jobs into starts of the generator: one, but on a file one per block size.
 
-    The kernel counts a process' bytes and not its I/Os, so on a file a second of two block sizes
+    On a file the kernel counts a process's bytes and not its I/Os, so seconds of two block sizes
     could not be told apart.
     """
     if target.kind is not TargetKind.FILE:

@@ -1,6 +1,6 @@
-"""Brings the drive back to its fresh state before anything else of a run.
+"""Purge the drive before anything else of a run.
 
-Overhead: the time of the drive's own command. Limits: a discard is a wish; only format, sanitize
+Overhead: the time of the drive's own command. Limits: a discard is a request; only format, sanitize
 and erase are commands, and even they are believed, not proven: the evidence is in the report.
 """
 
@@ -33,22 +33,22 @@ SECONDS = (1.0, 7200.0)
 
 @runtime_checkable
 class Purgeable(Protocol):
-    """A session whose target can be purged."""
+    """Hold a session whose target can be purged."""
 
     def purge(self, method: Method, share: Callable[[float], None]) -> Purged:
-        """Purge the claimed target, telling how far it is."""
+        """Purge the claimed target; `share` is called with the progress, 0 to 1."""
         ...
 
 
 class PurgeRecord(UnitRecord):
-    """What the drive's command said."""
+    """Record the result of the drive's command."""
 
     done: PurgeDone
 
 
 @dataclass(frozen=True)
 class Purge(PlainStage):
-    """The purge of a run, by the method of the profile."""
+    """Purge by the method of the profile."""
 
     name: str
     method: Method
@@ -59,7 +59,7 @@ class Purge(PlainStage):
     units_are = "purges"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Its time is the drive's own; a simulated one is made anew at once."""
+        """Plan the time of the drive's own command; a simulated drive is recreated at once."""
         return StagePlan.of(
             self,
             target,
@@ -68,11 +68,11 @@ class Purge(PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[PurgeRecord]) -> Iterator[Unit[Method]]:
-        """The one purge."""
+        """Yield the one purge."""
         yield Unit("purge", self.method, self.title, noted={"method": self.method.value})
 
     def measure(self, context: Context, unit: Unit[Method]) -> PurgeRecord:
-        """Purge, and keep the drive's words from before and after."""
+        """Purge, and keep the drive's logs from before and after."""
         if not isinstance(context.session, Purgeable):
             raise UsageError(
                 f"{context.target.name} cannot be purged", hint="Set `purge: none` for this target."
@@ -89,12 +89,12 @@ class Purge(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[PurgeRecord], ended: Ended[PurgeRecord]
     ) -> Concluded[PurgeDone]:
-        """The purge, if it was done."""
+        """Return the purge, if it was done."""
         return Concluded(done[0].done if done else PurgeDone(), own_findings(done, ended))
 
 
 def _journalled(context: Context) -> Callable[[float], None]:
-    """Keeps the share of a long purge that is done in the journal, every few seconds."""
+    """Store the progress of a long purge in the journal every few seconds."""
     noted_at = context.wall()
 
     def share(done: float) -> None:

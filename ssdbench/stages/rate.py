@@ -1,14 +1,13 @@
-"""Open loop: the highest offered rate at which a percentile of latency keeps its limit.
+"""Find the highest offered rate (open loop) at which a percentile of latency keeps its limit.
 
 Each rate is a section of its own: it settles, then counts. The search goes up by factors until a
-rate fails and bisects from there; a rate that was not decided is offered once more for longer.
-After a first look it is repeated with other offsets and arrivals, and the lowest of all results
-is the answer. Latencies count from the moment when a request was due, over one list of the
-requests of all clients.
+rate fails and bisects from there; an undecided rate is offered once more for longer. After a first
+look it is repeated with other offsets and arrivals, and the lowest of all results is the answer.
+Latencies count from when a request was due, over the requests of all clients.
 
-Overhead: one generator start per rate, some six rates per search. Limits: rates within a search
-are tried in the order that the search needs, not at random; a lower rate gives a drive that writes
-idle time in which it recovers, so what a longer load would show needs a longer `settle`.
+Overhead: one generator start per rate, some six rates per search. Limits: rates are tried in the
+order of the search, not at random; a lower rate gives a drive idle time in which it recovers, so to
+see a longer load's effect set a longer `settle`.
 """
 
 import io
@@ -72,7 +71,7 @@ STEP_S = 5
 
 @dataclass(frozen=True)
 class Rate(PlainStage):
-    """One workload at growing offered rates; `workload` has one request per job and no rate."""
+    """Offer one workload at growing rates; `workload` has one request per job and no rate."""
 
     name: str
     workload: Workload
@@ -93,11 +92,11 @@ class Rate(PlainStage):
 
     @property
     def destructive(self) -> bool:
-        """Whether the workload writes."""
+        """Tell whether the workload writes."""
         return self.workload.writes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Every rate takes its time whatever the drive does; how many are needed is not known."""
+        """Plan the fixed time of every rate; how many are needed is unknown."""
         few, many = (a + self.repeats * b for a, b in zip(LOOK_STEPS, STEPS, strict=True))
         many += MOST_GROWTHS * self.clients_grow
         longest_s = max(self.window_s, LONGEST_WINDOW_S)
@@ -131,7 +130,10 @@ class Rate(PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[RateStep]) -> Iterator[Unit[OfferedRate]]:
-        """One offered rate after another; the next follows from whether the last kept the limit."""
+        """Yield one offered rate after another.
+
+        The next depends on whether the last kept the limit.
+        """
         while (asked := self.upcoming(context, done)) is not None:
             counts = f"{self.each} {asked.search}"
             counts += f" of {self.repeats}" if asked.search <= self.repeats else ""
@@ -148,7 +150,7 @@ class Rate(PlainStage):
             )
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
-        """The next rate, and for how long; None when all searches have ended."""
+        """Return the next rate and its length; None when all searches have ended."""
         return next_rate(self, self.start_iops or started_from(self, context), done)
 
     def measure(self, context: Context, unit: Unit[OfferedRate]) -> RateStep | None:
@@ -197,7 +199,7 @@ class Rate(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
     ) -> Concluded[RateFound]:
-        """The lowest rate of all searches that ended."""
+        """Return the lowest rate of all searches that ended."""
         went = searched(self, self.start_iops or started_from(self, context), done)
         looked = [step for step in done if not step.search]
         csv = context.store.directory() / RATES
@@ -236,14 +238,14 @@ def _keep(directory: Path, requests: Requests, window: Asked) -> None:
 
 
 def _drop(outcome: Outcome) -> None:
-    """Remove every thread's log: hundreds of megabytes a search."""
+    """Remove every thread's log: hundreds of megabytes per search."""
     for path in outcome.artifacts:
         if "_lat." in path.name:
             path.unlink(missing_ok=True)
 
 
 def started_from(stage: Rate, context: Context) -> float:
-    """Half of what an equal workload reached in a closed loop, where a stage measured one."""
+    """Return half of what an equal workload reached in a closed loop, if a stage measured one."""
     wanted = stage.workload
     same = (wanted.block_bytes, wanted.read_percent, wanted.pattern)
     for result in reversed(context.results):

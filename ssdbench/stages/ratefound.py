@@ -1,4 +1,4 @@
-"""What searches for a rate have found, as summary, data and findings; pure."""
+"""Summarize searches for a rate as result, data and findings; pure."""
 
 import csv
 import io
@@ -46,7 +46,7 @@ LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confide
 def answer(
     sought: Sought, searched: Sequence[Searched], looked: Sequence[RateStep] = ()
 ) -> RateFound:
-    """The lowest rate over all searches that ended, with every step behind it.
+    """Return the lowest rate over all searches that ended, with every step behind it.
 
     `looked` are the steps of the first look.
     """
@@ -81,7 +81,7 @@ def answer(
 
 
 def hidden(sought: Sought, searched: Sequence[Searched], buffer_bytes: int) -> Iterator[Finding]:
-    """At most one: the windows that the answer stands on wrote too little to get past a buffer."""
+    """Report, at most once, that the windows behind the answer wrote too little to exceed a buffer."""
     workload = sought.workload
     if not workload.writes:
         return
@@ -99,7 +99,7 @@ def hidden(sought: Sought, searched: Sequence[Searched], buffer_bytes: int) -> I
 
 
 def coarse(sought: Sought, unit_bytes: int) -> Iterator[Finding]:
-    """A note where the writes are of no whole remap units."""
+    """Return a note where writes are not whole remap units."""
     if below_remap_unit(sought.workload, unit_bytes):
         yield BelowMappingUnit((sought.workload.block_bytes,), unit_bytes).finding(
             stage=sought.name
@@ -107,7 +107,7 @@ def coarse(sought: Sought, unit_bytes: int) -> Iterator[Finding]:
 
 
 def csv_text(steps: Sequence[RateStep]) -> str:
-    """Every step of every search, one line each."""
+    """Return every step of every search as CSV."""
     stream = io.StringIO()
     left_out = {"findings", "block_means_ns"}
     names = [name for name in RateStep.model_fields if name not in left_out]
@@ -123,9 +123,9 @@ def _step(step: RateStep) -> JudgedStep:
 
 
 def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
-    """The steps with the verdict that they were given, which knew what chance may do.
+    """Return the steps with the verdict given, which allowed for chance.
 
-    No rate above `most_iops`, which is completed when requests always wait, is one that holds.
+    No rate above `most_iops`, which is completed when requests always wait, holds.
     """
     return [
         JudgedStep(
@@ -138,7 +138,7 @@ def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
 
 
 def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Finding]:
-    """Whether enough searches ended, a rate kept the limit, and requests were sent in time."""
+    """Report whether enough searches ended, a rate kept the limit, and requests were on time."""
     if complete and found.searches < LEAST_SEARCHES:
         yield TooFewSearches(found.searches, LEAST_SEARCHES).finding(stage=sought.name)
     if found.rate_iops is None and found.searches:
@@ -155,7 +155,7 @@ def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Findi
 
 
 def _lasting(sought: Sought, found: RateFound) -> Iterator[Finding]:
-    """Whether the answer kept its limit for as long as a load must last."""
+    """Report whether the answer kept its limit for as long as a load must last."""
     passed_s = sum(step.window_s + sought.settle_s for step in found.lasted)
     broken = next((step for step in found.lasted if broke_down(sought, step)), None)
     if broken is not None:
@@ -167,7 +167,7 @@ def _lasting(sought: Sought, found: RateFound) -> Iterator[Finding]:
 
 
 def _unsure(sought: Sought, found: RateFound) -> Iterator[Finding]:
-    """What keeps the answered rate from being VALIDATED, and what it was kept from."""
+    """Return what keeps the answered rate from being VALIDATED, or limited it."""
     most = completed(found.steps)
     above = [s for s in decided(found.steps) if s.kept and s.offered_iops > most]
     if above:

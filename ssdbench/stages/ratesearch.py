@@ -1,8 +1,8 @@
-"""Which rate is offered next, and for how long; pure, from the steps so far.
+"""Decide which rate is offered next, and for how long; pure, from the steps so far.
 
 A first look finds about where the rate is, what the drive completes behind a backlog, and how far
-its stalls are apart. The searches that count begin there, with windows that hold what they must.
-A rate at which requests waited for a client is offered again from more clients.
+apart its stalls are. The searches that count begin there, with windows that are long enough. A rate
+at which requests waited for a client is offered again from more clients.
 """
 
 import math
@@ -45,7 +45,7 @@ SAME_RATE = 1.02  # times what fewer clients completed, or less: clients do not 
 
 
 class Sought(Protocol):
-    """What is searched for."""
+    """Hold what is searched for."""
 
     @property
     def name(self) -> str: ...
@@ -67,13 +67,13 @@ class Sought(Protocol):
     def settle_s(self) -> float: ...
     @property
     def lasts_s(self) -> float:
-        """How long the answered rate is offered at the end; 0 for not at all."""
+        """Return how long the answered rate is offered at the end; 0 for not at all."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedRate:
-    """One rate that is to be offered."""
+    """Hold one rate to offer."""
 
     search: int  # from 1; 0 is the first look
     step: int  # from 1
@@ -84,7 +84,7 @@ class OfferedRate:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """One search, as far as it came."""
+    """Hold one search, as far as it came."""
 
     search: int
     held_iops: float | None
@@ -93,7 +93,7 @@ class Searched:
 
 
 def next_rate(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
-    """The rate to offer now, and from how many clients; None when all searches have ended."""
+    """Return the rate to offer now and the number of clients; None when all searches have ended."""
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
         return OfferedRate(last.search, last.step + 1, last.asked_iops, last.window_s, more)
@@ -110,7 +110,7 @@ def next_rate(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> Of
 def _next_of_lasting(
     sought: Sought, went: Sequence[Searched], done: Sequence[RateStep]
 ) -> OfferedRate | None:
-    """The next start at the answered rate, until it was offered for long enough or broke down."""
+    """Return the next start at the answered rate, until it lasted long enough or broke down."""
     held = [one.held_iops for one in went if one.ended]
     if not sought.lasts_s or len(held) < sought.repeats or None in held:
         return None
@@ -126,23 +126,23 @@ def _next_of_lasting(
 
 
 def lasting(sought: Sought, done: Sequence[RateStep]) -> list[RateStep]:
-    """The starts at the answered rate, after all searches."""
+    """Return the starts at the answered rate, after all searches."""
     return [step for step in decided(done) if step.search > sought.repeats]
 
 
 def broke_down(sought: Sought, step: RateStep) -> bool:
-    """Whether the limit was plainly missed: not only by what chance may add to a percentile."""
+    """Tell whether the limit was plainly missed, by more than chance adds to a percentile."""
     return not step.kept and step.reason != ONLY_UPPER
 
 
 def next_load(
     sought: Sought, load_iops: float, settle_s: float, done: Sequence[RateStep]
 ) -> OfferedRate | None:
-    """The next start at one load; None when all have ended.
+    """Return the next start at one load; None when all have ended.
 
-    First, it is offered until clients suffice and ten minutes have passed, which counts for
-    nothing. Then come the trials, at least as many as were asked for and half an hour with that
-    first time; more, while waits still get longer, or few requests lie beyond the percentile.
+    It is offered until clients suffice and ten minutes have passed, which do not count. Then come
+    the trials: as many as asked for, and half an hour with that first time; more while waits still
+    grow, or few requests lie beyond the percentile.
     """
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
@@ -168,39 +168,39 @@ def next_load(
 
 
 def longest_s(sought: Sought, settle_s: float) -> float:
-    """How long trials may last where few requests lie beyond the percentile."""
+    """Return how long trials may last where few requests lie beyond the percentile."""
     return MORE_TRIALS * sought.repeats * (LONGEST_WINDOW_S + settle_s)
 
 
 def aimed_s(sought: Sought, rate_iops: float) -> float:
-    """How long a rate must last for as many requests beyond the percentile as are aimed at."""
+    """Return how long a rate must last for the wanted requests beyond the percentile."""
     tail = 1 - QUANTILES[sought.percentile]
     return AIMED_BEYOND / max(_rarer_share(sought.workload) * rate_iops * tail, 1e-9)
 
 
 def trials(done: Sequence[RateStep]) -> list[RateStep]:
-    """The starts at one load that count."""
+    """Return the starts at one load that count."""
     return [step for step in decided(done) if step.search]
 
 
 def rises(tried: Sequence[RateStep]) -> bool:
-    """Whether waits get longer from trial to trial."""
+    """Tell whether waits grow from trial to trial."""
     drift = trend([mean for step in tried for mean in step.block_means_ns])
     return drift.p <= TREND_P and drift.change > RISES
 
 
 def clients_for(sought: Sought, rate_iops: float, done: Sequence[RateStep]) -> int:
-    """How many threads share a rate: as many as so far, each with a request a second or more."""
+    """Return how many threads share a rate: as so far, each with a request a second or more."""
     grown = max((step.clients for step in done), default=0) if sought.clients_grow else 0
     most = most_threads(rate_iops, sought.workload.read_percent)
     return min(max(sought.workload.numjobs, grown), most)
 
 
 def more_clients(sought: Sought, done: Sequence[RateStep]) -> int | None:
-    """How many are to offer the last rate again; None where waiting for one decides nothing.
+    """Return how many clients offer the last rate again; None where more would not help.
 
-    That is so where few requests waited, where the percentile from when requests were sent is
-    above the limit already, and where a backlog is worked off no faster for more clients.
+    That is where few requests waited, where the percentile from sending is already above the limit,
+    and where more clients do not reduce a backlog faster.
     """
     if not done or not sought.clients_grow:
         return None
@@ -218,13 +218,13 @@ def more_clients(sought: Sought, done: Sequence[RateStep]) -> int | None:
 
 
 def waited(sought: Sought, step: RateStep) -> bool:
-    """Whether waiting for a client moved the percentile, or hid requests from the drive."""
+    """Tell whether waiting for a client moved the percentile, or hid requests from the drive."""
     few = BUSY_OF_TAIL * (1 - QUANTILES[sought.percentile])
     return step.busy_share > few or step.value_ns > OMISSION_FACTOR * step.seen_ns
 
 
 def decided(steps: Sequence[RateStep]) -> list[RateStep]:
-    """The steps without those whose rate was offered again from more clients, which decides."""
+    """Return the steps without those whose rate was offered again from more clients."""
 
     def again(step: RateStep, after: RateStep) -> bool:
         same = (step.search, step.asked_iops) == (after.search, after.asked_iops)
@@ -235,7 +235,7 @@ def decided(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def searched(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> list[Searched]:
-    """The searches that count, as they went, the one at work included."""
+    """Return the searches that count, the running one included."""
     went = [one for one, _ in _course(sought, start_iops, done)]
     return [one for one in went if one.search and one.steps]
 
@@ -243,7 +243,7 @@ def searched(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> lis
 def _course(
     sought: Sought, start_iops: float, done: Sequence[RateStep]
 ) -> Iterator[tuple[Searched, float | None]]:
-    """Each search with the rate that it asks for; the last is the one at work."""
+    """Yield each search with the rate that it asks for; the last is the running one."""
     held: float | None = None
     for number in range(sought.repeats + 1):
         steps = tuple(step for step in done if step.search == number)
@@ -271,10 +271,10 @@ def _course(
 
 
 def settled(steps: Sequence[RateStep]) -> list[RateStep]:
-    """The steps of a search that decide, without those whose rate is offered once more.
+    """Return the steps of a search that decide, without those whose rate is offered once more.
 
-    That is done where the percentile kept the limit and only its upper limit did not: the window
-    held too few requests, and a rate that holds would be lost.
+    A rate is offered once more where the percentile kept the limit and only its upper limit did
+    not: the window held too few requests, and a good rate would be lost.
     """
     decide = []
     steps = decided(steps)
@@ -288,10 +288,9 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:
-    """A rate that the drive should not keep up with, until enough were tried in vain.
+    """Return a rate that the drive should not keep up with, until enough were tried in vain.
 
-    Each is above all before, kept or not: one that is kept above one that failed is none that a
-    backlog comes from.
+    Each is above all before, kept or not: a kept one above a failed one causes no backlog.
     """
     failed = min((step.asked_iops for step in steps if not step.kept), default=math.inf)
     beyond = sum(step.asked_iops > GROWTH * failed * (1 - 1e-9) for step in steps)
@@ -301,18 +300,18 @@ def _overload(steps: Sequence[RateStep]) -> float | None:
 
 
 def _held(search: Search, steps: Sequence[RateStep]) -> float | None:
-    """The rate that was offered where a search ended; whole requests a second move it a little."""
+    """Return the rate that was offered where a search ended; whole requests a second move it."""
     kept = [s.offered_iops for s in steps if s.kept and s.asked_iops == search.held_iops]
     return max(kept, default=None)
 
 
 def least_iops(sought: Sought) -> float:
-    """Below this rate a window holds too few requests for a bound of the percentile."""
+    """Return the rate below which a window holds too few requests for a bound of the percentile."""
     return 3 * smallest_sample(QUANTILES[sought.percentile]) / sought.window_s
 
 
 def window_s(sought: Sought, rate_iops: float, done: Sequence[RateStep]) -> float:
-    """How long this rate is to count: what a window must hold, as far as that is allowed."""
+    """Return how long this rate is to count: what a window must hold, within its limits."""
     beyond_s = aimed_s(sought, rate_iops)
     cycle = cycle_s(done, rate_iops)
     stalls_s = 0.0 if cycle is None else SPARED * LEAST_STALLS * cycle
@@ -326,7 +325,7 @@ def _rarer_share(workload: Workload) -> float:
 
 
 def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:
-    """How far stalls are apart at about this rate; None where none was seen."""
+    """Return how far apart stalls are at about this rate; None where none was seen."""
     near = [
         step
         for step in decided(steps)
@@ -337,11 +336,11 @@ def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:
 
 
 def overloaded(step: RateStep) -> bool:
-    """Whether the drive fell behind for as long as it lasted."""
+    """Tell whether the drive fell behind during the whole step."""
     return step.achieved_iops < BACKLOG * step.offered_iops
 
 
 def completed(steps: Sequence[RateStep]) -> float:
-    """What the drive completes behind a backlog, at the least; infinite where none was seen."""
+    """Return the least that the drive completes behind a backlog; infinite if unseen."""
     behind = (step.achieved_iops for step in decided(steps) if overloaded(step))
     return min((rate for rate in behind if rate > 0), default=math.inf)

@@ -1,10 +1,10 @@
-"""A trace, sent again at its own times on a filled, steady drive, and judged from when due.
+"""Send a trace again at its own times on a filled, steady drive, and judge from when due.
 
 Replays that do not count come first, so that the drive is used to the trace; each that counts is a
-start of fio of its own. Work for fio is made once (`ssdbench.generator.trace.clients`) and removed
-at the end: it is as large as the trace. Limits: clients with one request each bound what is in
-flight, arrivals are exact to 2 ms (fio's clock of waits), and trims are not sent. Of a long trace
-not every client is logged: fio keeps a log in memory until it ends.
+start of fio. Work for fio is made once (`ssdbench.generator.trace.clients`) and removed at the end:
+it is as large as the trace. Limits: clients with one request each bound what is in flight, arrivals
+are exact to 2 ms (fio's clock of waits), and trims are not sent. Of a long trace not every client
+is logged: fio keeps a log in memory until it ends.
 """
 
 import io
@@ -75,7 +75,7 @@ STEP_S = 5
 
 @dataclass(frozen=True)
 class Replay(PlainStage):
-    """A trace on the first `range_bytes` of the drive."""
+    """Send a trace to the first `range_bytes` of the drive."""
 
     name: str
     called: str
@@ -100,7 +100,7 @@ class Replay(PlainStage):
     units_are = "replays"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Every replay takes its time. Raises TraceError for a trace that cannot be sent."""
+        """Plan the fixed time of every replay. Raises TraceError for a trace that cannot be sent."""
         summary, made = self._looked()
         replays = self.passes + self.repeats
         seconds = self._asked_s(made)
@@ -126,7 +126,7 @@ class Replay(PlainStage):
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
-        """With the work for fio in the directory of the stage."""
+        """Make the work for fio in the directory of the stage."""
         directory = context.store.directory() / TRACE
         make_directory(directory)
         require_room(directory)
@@ -137,7 +137,7 @@ class Replay(PlainStage):
             shutil.rmtree(directory, ignore_errors=True)
 
     def units(self, context: Context, done: Sequence[ReplayRun]) -> Iterator[Unit[int]]:
-        """The replays, those first that do not count."""
+        """Yield the replays; the first ones do not count."""
         for number in range(self.passes + self.repeats):
             replay = number - self.passes + 1
             yield Unit(
@@ -212,7 +212,7 @@ class Replay(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[ReplayRun], ended: Ended[ReplayRun]
     ) -> Concluded[ReplayFound]:
-        """Latencies over all replays that count, and what speaks against them."""
+        """Return latencies over all replays that count, and what speaks against them."""
         counting = [run for run in done if run.replay > 0]
         try:
             summary, made = self._looked()
@@ -264,7 +264,7 @@ class Replay(PlainStage):
     def _waits(
         self, artifacts: Path, job: Job, made: Prepared, length_s: float, *, timed: bool
     ) -> Waits:
-        """From the logs of all clients, one after another."""
+        """Read the waits from the logs of all clients, one after another."""
         paths = latency_logs(artifacts, 0, job)
         began: list[int] = []
         for path in islice(paths, FIRST_CLIENTS):  # one after another: each is read as text
@@ -294,7 +294,7 @@ class Replay(PlainStage):
         return waits
 
     def _workload(self, made: Prepared) -> Workload:
-        """What stands for the trace where a workload is asked for: its sizes, mix and place."""
+        """Return a workload that stands for the trace: its sizes, mix and range."""
         sizes = {self.block_bytes, max(self.block_bytes, made.largest_bytes)}
         reads = round(100 * made.reads / max(1, made.requests))
         if 0 < made.reads < made.requests:
@@ -318,7 +318,7 @@ class Replay(PlainStage):
         return _looked(self, changed)
 
     def trace(self) -> Trace:
-        """The file, as it is to be read."""
+        """Return the file, as it is to be read."""
         return Trace(self.path, self.form, self.columns, self.names, self.files)
 
     def _sending(self) -> Sending:
@@ -331,7 +331,7 @@ class Replay(PlainStage):
         return made.last_due_ns / NS_PER_S
 
     def _sent(self, made: Prepared) -> str:
-        """What is sent, how fast and where to."""
+        """Return what is sent, how fast and to which range."""
         here = format_capacity(self.range_bytes)
         where = {
             Placing.KEEP: f"at its own offsets, below {here}",
@@ -348,7 +348,7 @@ class Replay(PlainStage):
 
 
 def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
-    """What speaks for a trace that is only a part of the load."""
+    """Return signs that the trace is only a part of the load."""
     if summary is not None and summary.lost:
         yield TraceLacksEvents(summary.lost, 100 * summary.lost_share).finding()
     if summary is not None and summary.only_cpu is not None:
@@ -356,7 +356,7 @@ def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
 
 
 def told(summary: TraceSummary) -> str:
-    """A trace in one line."""
+    """Return a trace in one line."""
     data = max(1, summary.reads + summary.writes)
     parts = [f"{summary.requests:,} requests", f"{100 * summary.reads / data:.0f} % reads"]
     if summary.timed and summary.mean_iops:
@@ -407,7 +407,7 @@ def _drop(outcome: Outcome) -> None:
 
 
 def _keep(path: Path, waits: Waits) -> None:
-    """Of reads and writes: without `clat` fio tells no latency of a flush."""
+    """Store waits of reads and writes: without `clat` fio logs no latency of a flush."""
     buffer = io.BytesIO()
     stacked = arrays_of(read=waits.reads, write=waits.writes)
     np.savez_compressed(buffer, allow_pickle=False, **stacked)
@@ -415,7 +415,7 @@ def _keep(path: Path, waits: Waits) -> None:
 
 
 def _estimates(context: Context, counting: Sequence[ReplayRun]) -> tuple[Estimate, ...]:
-    """Of each direction, from the blocks of all replays: slow requests come in clusters."""
+    """Return estimates of each direction from the blocks of all replays: slow requests cluster."""
     found: list[Estimate] = []
     for direction in ("read", "write"):
         parts: list[Histogram] = []

@@ -1,17 +1,17 @@
 """Precondition with the test workload until it is steady (SNIA PTS: workload-dependent).
 
-Small random writes make a drive slow, not hot. A plan whose other points move more bytes would heat
-it up while they are measured, and throttling would come after the verdict. Drives without a sensor
-are not heated: nobody could tell when to stop.
+One long job, so that no idle second lets the drive recover; the judge sees the target's own
+one-second samples. There is no time limit unless the profile sets one (a fill of a slow or large
+drive takes days), but a limit of drive fills: a drive that is not steady after that is published as
+"at most X, not steady". A drive that is filled in minutes still gets the time of two of the rule's
+windows: no rule can be satisfied before.
 
-One long job, so that no idle second lets the drive recover; the judge sits outside the generator
-and sees the target's own one-second samples. There is no limit in time unless the profile sets
-one (a fill of a slow or large drive takes days), but one in drive fills: a drive that is not
-steady after that is published as "at most X, not steady". A drive that is filled in minutes is
-given the time for two of the rule's windows all the same: no rule can be satisfied before.
+Small random writes make a drive slow, not hot. If other points move more bytes, the drive would
+heat up while they are measured, and throttling would come after the verdict. So it is heated first;
+not without a temperature sensor, because the end could not be seen.
 
-Overhead: one generator start. Limits: a step that comes later than everything seen so far cannot
-be foreseen by any rule (docs/steady-state.md, "What they cannot see").
+Overhead: one generator start. Limits: a step that comes later than everything seen so far cannot be
+foreseen by any rule (docs/steady-state.md, "What they cannot see").
 """
 
 import io
@@ -60,7 +60,7 @@ HEAT_LONGEST_S = 3600.0
 
 
 def heat_up(context: Context, workload: Workload, name: str) -> Heated | None:
-    """Run it until two means of five minutes agree within 1 °C, or for an hour."""
+    """Run the workload until two means of five minutes agree within 1 °C, or for an hour."""
     first = context.heat(context.target)
     if first is None:
         return None
@@ -88,7 +88,7 @@ def heat_up(context: Context, workload: Workload, name: str) -> Heated | None:
 
 
 def is_flat(readings: Sequence[float]) -> bool:
-    """Whether the newest five readings are no more than 1 °C above the five before them."""
+    """Tell whether the newest five readings are at most 1 °C above the five before them."""
     if len(readings) < 2 * HEAT_LOOKS:
         return False
     newest, before = readings[-HEAT_LOOKS:], readings[-2 * HEAT_LOOKS : -HEAT_LOOKS]
@@ -102,14 +102,14 @@ STEP_S = 60  # rules look once a minute
 
 
 class WarmUpRecord(UnitRecord):
-    """The warm-up with its verdict."""
+    """Record the warm-up with its verdict."""
 
     done: WarmUp
 
 
 @dataclass(frozen=True)
 class Steady(PlainStage):
-    """The warm-up under one workload, judged by one rule."""
+    """Warm up under one workload, judged by one rule."""
 
     name: str
     workload: Workload
@@ -127,7 +127,7 @@ class Steady(PlainStage):
     units_are = "warm-ups"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """From two fills (what the rules ask for at least) to the budget."""
+        """Plan from two fills (the rules ask for at least that) to the budget."""
         span = self.workload.range.length_bytes
         block = self.workload.block_bytes
         slow, fast = (iops * block for iops in hint.random_write_iops)
@@ -147,7 +147,7 @@ class Steady(PlainStage):
         )
 
     def _ends(self) -> Iterator[str]:
-        """When it is given up, for the plan."""
+        """Say when it is given up, for the plan."""
         if self.chosen:
             yield f"the profile names no workload for it: this is {self.chosen}"
         if self.heats_with is not None:
@@ -165,7 +165,7 @@ class Steady(PlainStage):
             yield f"that is too short for {self.rule!r}, which needs {format_duration(window_s)}"
 
     def units(self, context: Context, done: Sequence[WarmUpRecord]) -> Iterator[Unit[Job]]:
-        """One long job."""
+        """Yield one long job."""
         seed = derived_seed(context.seed, self.name, UNIT)
         log = not self.workload.streams  # whose I/Os are counted another way
         job = Job(
@@ -195,7 +195,7 @@ class Steady(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[WarmUpRecord], ended: Ended[WarmUpRecord]
     ) -> Concluded[WarmUp]:
-        """The verdict, also of a warm-up that ended early."""
+        """Return the verdict, also of a warm-up that ended early."""
         last = done[0] if done else ended.partial
         return Concluded(last.done if last else WarmUp(), own_findings(done, ended))
 
@@ -205,7 +205,7 @@ class Steady(PlainStage):
         return heat_up(context, self.heats_with, self.name)
 
     def _warm_up(self, context: Context, run: FioRun) -> tuple[SteadyVerdict, Spent | None]:
-        """The verdict, and at which limit it was given up, if at any."""
+        """Return the verdict, and the limit at which it was given up, if any."""
         watch = Watch(rule(self.rule))
         span = self.workload.range.length_bytes
         writes = self.workload.writes
@@ -222,7 +222,7 @@ class Steady(PlainStage):
         return upper_limit(watch.verdict(), run.series.bytes_per_s), spent
 
     def _other_rules(self, run: FioRun) -> tuple[SteadyVerdict, ...]:
-        """What the rules that were not asked say of the same seconds, with their evidence."""
+        """Return what the other rules say of the same seconds, with their evidence."""
         series = run.series
         if not len(series):
             return ()
@@ -232,7 +232,7 @@ class Steady(PlainStage):
         return other_opinions(whole, than=self.rule)
 
     def _standing(self, run: FioRun, watch: Watch, least_s: float) -> str:
-        """Time passed, the most that may come, and what the judge says."""
+        """Return the state for progress: time passed, its most, and what the judge says."""
         t_s = float(run.series.t_s[-1]) if len(run.series) else 0.0
         fills = run.bytes_written / self.workload.range.length_bytes
         most_s = least_s - t_s
@@ -246,11 +246,11 @@ class Steady(PlainStage):
         )
 
     def least_s(self) -> float:
-        """How long the warm-up lasts at least before it is given up."""
+        """Return how long the warm-up lasts at least before it is given up."""
         return max(LEAST_S, 2 * rule(self.rule).min_window_s)
 
     def _spent(self, fills: float, t_s: float, least_s: float) -> Spent | None:
-        """Which limit is reached, if any."""
+        """Return which limit is reached, if any."""
         if fills >= self.max_fills and t_s >= least_s:
             return Spent(max_fills=self.max_fills)
         if self.max_time_s is not None and t_s >= self.max_time_s:

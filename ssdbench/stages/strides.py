@@ -1,11 +1,11 @@
-"""Strided writes that show a drive's block: how they are sent, and what was logged of them.
+"""Send strided writes that show a drive's block, and keep what was logged of them.
 
 A write buffer answers single writes before anything is programmed. What it hides shows
 
 - in reads between the writes, which wait for the flash that the buffer is emptied into (as SSDcheck
   does it, MICRO 2018);
 - at saturation, when writes come faster than the buffer can be emptied. With a fixed number of
-  writes under way, one write's latency grows over that of the write before it by as much as the
+  writes in flight, one write's latency grows over that of the write before it by as much as the
   drive paused between the two, so the growth is judged instead of the latency.
 """
 
@@ -34,7 +34,7 @@ BUFFER_BYTES = 256 * MIB  # written before saturated strides, so that a buffer i
 
 
 class Way(StrEnum):
-    """How strides are walked."""
+    """Say how strides are written."""
 
     WRITES = "writes one at a time"
     ONLY_READS = "reads"
@@ -43,7 +43,7 @@ class Way(StrEnum):
 
     @property
     def judged(self) -> str:
-        """What the judged numbers are."""
+        """Say what the judged numbers are."""
         return {
             Way.READS_BETWEEN: "latency of reads after each write",
             Way.SATURATED: "growth of latency from write to write",
@@ -52,7 +52,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a pass says, in the order of its offsets."""
+    """Hold what a pass logged, in the order of its offsets."""
 
     offset_bytes: Ints
     judged_ns: Floats
@@ -60,7 +60,7 @@ class Heard:
 
 
 def stride_job(name: str, way: Way, one: Pass, *, block_bytes: int, seed: int) -> Job:
-    """One pass as a job of the generator."""
+    """Return one pass as a job of the generator."""
     mixed = way is Way.READS_BETWEEN
     return Job(
         name=name,
@@ -79,7 +79,7 @@ def stride_job(name: str, way: Way, one: Pass, *, block_bytes: int, seed: int) -
 
 
 def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -> list[Job]:
-    """Sequential writes to the beginning of each region, up to `most_bytes`."""
+    """Return sequential writes to the beginning of each region, up to `most_bytes`."""
     return [
         Job(
             name=f"{name}-{region.index}",
@@ -101,7 +101,7 @@ def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -
 
 
 def bytes_written(way: Way, passes: int, regions: Sequence[Region]) -> int:
-    """By one walk whose passes write `passes` bytes."""
+    """Return the bytes of one way whose passes write `passes` bytes."""
     if way is Way.ONLY_READS:
         return 0
     full = sum(min(BUFFER_BYTES, region.length_bytes) for region in regions)
@@ -109,7 +109,7 @@ def bytes_written(way: Way, passes: int, regions: Sequence[Region]) -> int:
 
 
 def heard(way: Way, log: LoggedIo) -> Heard:
-    """The log of a pass as numbers to judge."""
+    """Return the log of a pass as numbers to judge."""
     offset = np.asarray(log.offset_bytes, dtype=np.int64)
     latency = np.asarray(log.latency_ns, dtype=np.float64)
     match way:
@@ -125,7 +125,7 @@ def heard(way: Way, log: LoggedIo) -> Heard:
 def _reads_between(
     offset: Ints, latency: Floats, written: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 ) -> Heard:
-    """Every write with the longest read before the next one; zero where there was none."""
+    """Return every write with the longest read before the next one; zero without one."""
     position = np.flatnonzero(written)
     if not len(position):
         return Heard(offset[:0], latency[:0], latency[:0])
@@ -138,7 +138,9 @@ def _reads_between(
 
 
 def _growth(latency: Floats) -> Floats:
-    """By how much each latency exceeds the one before; zero while the queue fills or empties.
+    """Return by how much each latency exceeds the one before.
+
+    Zero while the queue fills or empties.
 
     Passes begin and end at about the same places of both regions, which would look like a block.
     """
@@ -154,7 +156,7 @@ USUAL_BLOCK_BYTES = MIB
 
 @dataclass(slots=True)
 class Trace:
-    """Passes in the order in which they were walked."""
+    """Hold passes in the order in which they were written."""
 
     passes: list[Pass] = field(default_factory=list)
     offsets: list[npt.NDArray[np.int64]] = field(default_factory=list)
@@ -162,7 +164,7 @@ class Trace:
     latencies: list[npt.NDArray[np.float64]] = field(default_factory=list)
 
     def add(self, one: Pass, said: Heard) -> None:
-        """A pass, or as much of it as was done."""
+        """Add a pass, or as much of it as was done."""
         if not len(said.offset_bytes):
             return
         self.passes.append(one)
@@ -172,11 +174,11 @@ class Trace:
 
     @property
     def median_latency_ns(self) -> float:
-        """Of all I/Os; zero without any."""
+        """Return the median latency of all I/Os; zero without any."""
         return float(np.median(np.concatenate(self.latencies))) if self.latencies else 0.0
 
     def save(self, path: Path, planned: Sequence[Pass]) -> None:
-        """Store all I/Os of the passes that were planned, done or not."""
+        """Store all I/Os of the planned passes, done or not."""
         done = {id(one): n for n, one in enumerate(self.passes)}
         lengths = [len(self.offsets[done[id(p)]]) if id(p) in done else 0 for p in planned]
         buffer = io.BytesIO()
@@ -186,7 +188,7 @@ class Trace:
         write_atomic(path, buffer.getvalue())
 
     def load(self, path: Path, planned: Sequence[Pass]) -> None:
-        """Add what `save` stored. Raises UsageError when it is damaged or not there."""
+        """Add what `save` stored. Raises UsageError when it is damaged or missing."""
         try:
             with np.load(path, allow_pickle=False) as stored:
                 ends = np.cumsum(stored["lengths"])[:-1]
@@ -203,7 +205,7 @@ class Trace:
         return sum(len(offsets) for offsets in self.offsets)
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All I/Os: region, stride, offset and latency, and which of them begin a pass."""
+        """Return all I/Os: region, stride, offset and latency, and which of them begin a pass."""
         sizes = [len(offsets) for offsets in self.offsets]
         first = np.zeros(sum(sizes), dtype=np.bool_)
         if sizes:
@@ -220,7 +222,7 @@ class Trace:
         }
 
     def series(self) -> list[Series]:
-        """As the detector wants it."""
+        """Return the I/Os as the detector needs them."""
         a = self.arrays()
         return gathered(
             a["region"].astype(np.int64),
@@ -231,7 +233,7 @@ class Trace:
         )
 
     def excerpts(self, block_bytes: int | None) -> Iterator[tuple[int, str]]:
-        """Per stride the first blocks of its first pass, as CSV with the peaks marked."""
+        """Return the first blocks of each stride's first pass as CSV, with the peaks marked."""
         seen: set[int] = set()
         for one, offset, latency in zip(self.passes, self.offsets, self.judged, strict=True):
             if one.stride_bytes in seen:
@@ -245,7 +247,7 @@ class Trace:
             yield one.stride_bytes, "\n".join(["offset_bytes,latency_ns,peak", *lines, ""])
 
     def throughput(self, block_bytes: int) -> str:
-        """Stride, MB/s and median latency, as CSV."""
+        """Return stride, MB/s and median latency as CSV."""
         lines = ["stride_bytes,mb_per_s,median_latency_ns,writes"]
         for stride in sorted({one.stride_bytes for one in self.passes}):
             mine = [

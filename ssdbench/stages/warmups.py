@@ -1,4 +1,4 @@
-"""What the warm-up before some points, and the return to its workload after them, tell of both."""
+"""Read evidence from the warm-up before points, and from the return to its workload after."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -26,10 +26,10 @@ from ssdbench.stats.steady.window import Needed, needed_window
 def warmed(
     results: Sequence[StageResult], run_path: Path, target: TargetInfo, asked_s: float
 ) -> tuple[Around, Needed]:
-    """The steady part of the newest warm-up, and how long it asks every window to be.
+    """Return the steady part of the newest warm-up, and how long it asks every window to be.
 
-    Nothing is known where there is none or where it was not steady. A warm-up before the last fill
-    sizes no window. Raises UsageError when its seconds are damaged.
+    Nothing is known without one, or if it was not steady. A warm-up before the last fill sizes no
+    window. Raises UsageError when its seconds are damaged.
     """
     refilled = False
     for index in range(len(results) - 1, -1, -1):
@@ -84,7 +84,7 @@ def _steady_part(
 
 @lru_cache(maxsize=4)
 def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
-    """Of the steady part, by direction; runs that are older kept none."""
+    """Return latencies of the steady part, by direction; older runs kept none."""
     if not path.is_file():
         return {}
     try:
@@ -95,7 +95,7 @@ def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
 
 
 def returned(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
-    """The return as evidence. Raises UsageError when it is damaged or not there."""
+    """Return the return as evidence. Raises UsageError when it is damaged or missing."""
     measured = read_measured(run_path / again.artifacts / HISTOGRAMS)
     written = float(measured.write_bytes.sum()) / target.size_bytes
     return Stretch(

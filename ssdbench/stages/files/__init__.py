@@ -1,1 +1,1 @@
-"""Experiments on a file system that is made on the drive."""
+"""Run experiments on a file system that is made on the drive."""

@@ -1,8 +1,8 @@
-"""Application programs on a file system on the drive, and fio's equivalents beside them.
+"""Run application programs on a file system on the drive, and fio's equivalents beside them.
 
-Figures 24 to 27 of Dunn (2009): each program under one scheduler after another, in several passes
-of an order of their own. The programs go through the page cache as they do in use, so what they
-count and what reaches the drive are different numbers, and both are kept.
+Figures 24 to 27 of Dunn (2009): each program under one scheduler after another, in several shuffled
+passes. The programs use the page cache as in real use, so what they count and what reaches the
+drive differ, and both are stored.
 """
 
 import time
@@ -43,7 +43,7 @@ _PREPARE_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where programs run; fio has the run's own options."""
+    """Hold on which CPUs programs run; fio has the run's own options."""
 
     cpus: tuple[int, ...] = ()  # empty: all
     memory: str = ""  # policy
@@ -51,7 +51,7 @@ class Placed:
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationTrial(FileTrial):
-    """Programs by scheduler on one file system, each beside what fio does in its place."""
+    """Compare programs by scheduler on one file system, each beside its fio equivalent."""
 
     programs: tuple[Program, ...]
     scale: Scale
@@ -70,7 +70,7 @@ class ApplicationTrial(FileTrial):
         placed: Placed = Placed(),
         notes: tuple[str, ...] = (),
     ) -> Self:
-        """The trial of some programs."""
+        """Make the trial of some programs."""
         return cls(
             name=name,
             kind=StageKind.APPLICATIONS,
@@ -92,11 +92,11 @@ class ApplicationTrial(FileTrial):
         )
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """What every start writes before it is measured."""
+        """Return what every start writes before it is measured."""
         return self.starts * self.scale.data_bytes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Its starts; a program that ends when its work is done has no certain time."""
+        """Plan its starts; a program that ends when its work is done has no certain time."""
         whole = super().plan(target, hint)
         jobs = (
             f"{self.repeats} x {p.name} ({p.title}) and fio's equivalent under each of "
@@ -107,7 +107,7 @@ class ApplicationTrial(FileTrial):
         return replace(whole, jobs=(self.place.planned, *jobs), seconds=(least, 6 * least))
 
     def cell(self, context: Context, turn: Turn) -> Cell | None:
-        """A program or its equivalent, in an empty directory."""
+        """Run a program or its equivalent in an empty directory."""
         work = where(context) / "work"
         if work.exists():
             rmtree(work)  # of a start that was cut short
@@ -127,12 +127,12 @@ class ApplicationTrial(FileTrial):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Medians of programs and equivalents."""
+        """Return the medians of programs and equivalents."""
         found = super().found(compared, notes, cells_csv)
         return found.model_copy(update={"programs": tuple(p.name for p in self.programs)})
 
     def _prepare(self, context: Context, program: Program, work: Path, server: str) -> None:
-        """All that comes before the measurement, and is on the drive when it begins."""
+        """Prepare the files of a program on the drive before it is measured."""
         if arguments := program.prepare(self.scale):
             argv = _argv(program, arguments, server)
             _ended(context, argv, work, (), _PREPARE_S)
@@ -183,7 +183,7 @@ class ApplicationTrial(FileTrial):
 def _served(
     program: Program, work: Path, logs: Path, scale: Scale, cpus: Sequence[int]
 ) -> Iterator[str]:
-    """The database that a program works on, stopped after it; nothing for one that needs none.
+    """Run the database that a program needs, and stop it afterwards.
 
     The directory of its socket is journalled: `restore` removes it after a crash.
     """
@@ -205,7 +205,7 @@ def _argv(program: Program, arguments: Sequence[str], server: str) -> list[str]:
 
 
 def _moved(before: DiskStat, disk: DiskCounters, place: Path) -> tuple[int, int]:
-    """Bytes that the drive read and wrote since, with all that is still to be written."""
+    """Return the bytes that the drive read and wrote since, after all writes reached it."""
     command.run(["sync", "-f", str(place)], timeout_s=_PREPARE_S)
     now = disk.read()
     return now.read_bytes - before.read_bytes, now.write_bytes - before.write_bytes
@@ -219,9 +219,9 @@ def _ended(
     longest_s: float,
     meanwhile: LoadWatch | None = None,
 ) -> tuple[str, float]:
-    """What a program said, and its seconds.
+    """Run a program and return its output and seconds.
 
-    Raises CommandFailed with its last words, MustEndError.
+    Raises CommandFailed with its last words, RunMustEnd.
     """
     directory, vigil = context.directory(), ProgramWatch(context)
     write_whole(directory / "command", " ".join(argv).encode() + b"\n")

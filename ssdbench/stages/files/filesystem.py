@@ -1,10 +1,10 @@
-"""One file system on the drive: threads that read and write, fresh and aged.
+"""Measure one file system on the drive: threads that read and write, fresh and aged.
 
-Figures 13 and 14 of Seppanen et al. (2010), on a drive that was filled again right
-before: a `mkfs` that discards, or the free space of the file system before, would make it look
-faster. The claim is given up for this one step. The file system lies on a partition that begins
-and ends on whole MiB, which only the kernel is told of: no table is written. With a partition
-smaller than the drive, the rest was discarded and not filled: spare area that the user gives.
+Figures 13 and 14 of Seppanen et al. (2010), on a drive that was just filled again: a `mkfs` that
+discards, or the free space of the previous file system, would make it look faster. The claim is
+released for this step. The partition begins and ends on whole MiB and is only known to the kernel:
+no table is written. With a partition smaller than the drive, the rest was discarded: spare area
+that the user gives.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ FILE: Options = {"filename": "measured"}
 
 @dataclass(frozen=True, kw_only=True)
 class FileSystemTrial(OnFiles):
-    """Threads by read and write on one file system."""
+    """Measure threads by read and write on one file system."""
 
     kind: StageKind = StageKind.FILESYSTEM
     threads: tuple[int, ...]
@@ -55,7 +55,7 @@ class FileSystemTrial(OnFiles):
         window_s: int = 5,
         notes: tuple[str, ...] = (),
     ) -> Self:
-        """The trial of one file system; `notes` say what cannot be compared here, and why."""
+        """Make the trial of one file system; `notes` say what cannot be compared here, and why."""
         part = place.part_percent
         fresh = place.system.name + ("" if part >= 100 else f" on {part:g} %")
         return cls(
@@ -85,20 +85,20 @@ class FileSystemTrial(OnFiles):
 
     @property
     def steps(self) -> int:
-        """The cells, the file, and the rounds of aging."""
+        """Count the cells, the file, and the rounds of aging."""
         return self.starts + 1 + self.aging
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Its file, and what aging writes."""
+        """Return the bytes of its file and of aging."""
         return int(target.size_bytes * self.place.part_percent / 100) * (1 + self.aging)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """In one line for all numbers of threads."""
+        """Plan with one line for all numbers of threads."""
         starts = f"{self.starts} starts with {', '.join(map(str, self.threads))} threads"
         return replace(super().plan(target, hint), jobs=(self.place.planned, starts))
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
-        """Its file, all cells, the rounds of aging, all cells again."""
+        """Yield its file, all cells, the rounds of aging, and all cells again."""
         yield self.building("lay", "writing its file", self._lay, done)
         size = done[0].file_bytes
         for state in self.variants:
@@ -119,7 +119,7 @@ class FileSystemTrial(OnFiles):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> FileSystemComparison:
-        """Medians by threads and direction, fresh and aged."""
+        """Return medians by threads and direction, fresh and aged."""
         return FileSystemComparison(
             medians=tuple(self._by_threads(median) for median in compared),
             file_system=self.place.system.name,
@@ -152,9 +152,9 @@ def _named(count: int, word: str) -> str:
 
 
 def _age(turn: int, context: Context) -> Step | None:
-    """A round of small files that fill the free space, every other of them deleted again.
+    """Fill the free space with small files, then delete every other of them.
 
-    What is left is scattered, and so is the free space that later files get (Heger 2011: a
+    The files that stay are scattered, and so is the free space for later files (Heger 2011: a
     benchmark begins by aging what it measures).
     """
     room = int(free_bytes(where(context)) * AGE_SHARE)

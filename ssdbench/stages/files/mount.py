@@ -1,8 +1,8 @@
-"""A file system made and mounted on the drive under test, for one stage.
+"""Make and mount a file system on the drive under test for one stage.
 
-The claim is given up meanwhile. The partition begins and ends on whole MiB and only the kernel is
-told of it. Partition and mount are journalled, so that `restore` takes them back after a crash; a
-resumed run mounts the file system again as it was, if nobody else wrote to the drive.
+The claim is released meanwhile. The partition begins and ends on whole MiB and is only known to the
+kernel. Partition and mount are journalled, so that `restore` removes them after a crash; a resumed
+run mounts the file system again, if nobody else wrote to the drive.
 """
 
 from collections.abc import Iterator
@@ -38,18 +38,18 @@ _REASON = "the file system under test lies there"
 
 @runtime_checkable
 class Releasing(Protocol):
-    """A session whose claim can be given up for one step."""
+    """Hold a session whose claim can be released for one step."""
 
     def released(
         self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
     ) -> AbstractContextManager[None]:
-        """See `Claim.released`."""
+        """Release the claim: see `Claim.released`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which file system, and on how much of which drive."""
+    """Name the file system, and the drive and size it gets."""
 
     system: FileSystem
     kernel_name: str
@@ -57,21 +57,21 @@ class Place:
 
     @property
     def made_with(self) -> str:
-        """The command that makes it, without the node."""
+        """Return the command that makes it, without the node."""
         return " ".join((self.system.program, *self.system.options))
 
     @property
     def planned(self) -> str:
-        """What making it does, for a plan."""
+        """Say what making it does, for a plan."""
         return f"{self.made_with} without a discard; the claim is given up meanwhile"
 
 
 @contextmanager
 def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
-    """The file system mounted: as finished units left it while that stands, or else a fresh one.
+    """Mount the file system as finished units left it, or a new one.
 
     A device without partitions is a note. Raises UsageError for a target that cannot hold one,
-    HostLacks when mkfs or mount refuses.
+    HostLacks when mkfs or mount fails.
     """
     if not isinstance(context.session, Releasing):
         raise UsageError(
@@ -99,7 +99,7 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
 
 
 def _holds(held: ExitStack, plan: HostPlan, own: str) -> bool:
-    """Mount what should be there; what cannot be mounted is lost."""
+    """Mount an existing file system; one that cannot be mounted is lost."""
     try:
         held.enter_context(applied(plan, own))
     except HostLacks:
@@ -108,7 +108,7 @@ def _holds(held: ExitStack, plan: HostPlan, own: str) -> bool:
 
 
 def where(context: Context) -> Path:
-    """Where the file system is mounted."""
+    """Return where the file system is mounted."""
     if context.mounted is None:
         raise RuntimeError("no file system is mounted")
     return context.mounted
@@ -119,7 +119,7 @@ def lay(
 ) -> bool:
     """Write files once, from start to end, and wait until they are on the drive.
 
-    `size_bytes`: of each file, where all have one size. False when the run must end before.
+    `size_bytes`: of each file, where all have one size. Returns False when the run must end before.
     """
     block = LAY_BLOCK_BYTES if size_bytes is None else gcd(size_bytes, LAY_BLOCK_BYTES)
     sized: Options = {} if size_bytes is None else {"size": size_bytes}

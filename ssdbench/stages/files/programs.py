@@ -1,10 +1,10 @@
-"""The application programs of Dunn (2009) and what fio does in their place (pure).
+"""Define the application programs of Dunn (2009) and their fio equivalents (pure).
 
 Postmark (Katcher 1997) is a mail server's small files, dbench (Tridgell) a file server's clients,
-sysbench's file test a database's pages, its OLTP a whole database (Kopytov). Each counts in its
-own operations. The mixes of the equivalents are the programs' own: dbench's was counted in its
-load file (client.txt: 76 % reads, a flush for every seven writes), sysbench's and Postmark's are
-their defaults; OLTP's share of reads is that of its statements (14 of 18 select).
+sysbench's file test a database's pages, its OLTP a whole database (Kopytov). Each counts in its own
+operations. The mixes of the equivalents are the programs' own: dbench's was counted in its load
+file (client.txt: 76 % reads, a flush for every seven writes), sysbench's and Postmark's are their
+defaults; OLTP's share of reads is that of its statements (14 of 18 select).
 """
 
 import re
@@ -23,7 +23,7 @@ ROW_BYTES = 256  # that a row of sysbench takes in PostgreSQL, with its indexes
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much a program does."""
+    """Hold how much a program does."""
 
     threads: int
     window_s: int
@@ -35,7 +35,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program, how it is started, and what fio does in its place."""
+    """Hold a program, how it is started, and its fio equivalent."""
 
     name: str
     title: str
@@ -51,12 +51,12 @@ class Program:
 
     @property
     def program(self) -> str:
-        """What is started."""
+        """Return what is started."""
         return self.executable or self.name
 
 
 def number(text: str, pattern: str) -> float:
-    """What a program said. Raises ValueError when it did not say it."""
+    """Parse a number from a program's output. Raises ValueError without it."""
     match = re.search(pattern, text, re.MULTILINE)
     if match is None:
         raise ValueError(f"no {pattern!r} in what the program said")
@@ -64,7 +64,7 @@ def number(text: str, pattern: str) -> float:
 
 
 def postmark_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Its report has whole seconds only, so the clock is ours."""
+    """Parse its report, which has whole seconds only, so our clock is used."""
     moved = number(text, r"^\s*([\d.]+) \w*bytes read")
     written = number(text, r"^\s*([\d.]+) \w*bytes written")
     size = {"bytes": 1, "kilobytes": KIB, "megabytes": MIB, "gigabytes": KIB * MIB}
@@ -74,7 +74,7 @@ def postmark_figures(text: str, scale: Scale, seconds: float) -> dict[str, float
 
 
 def dbench_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Operations by the table of counts, throughput and the longest wait by its last line."""
+    """Parse operations from the table of counts, throughput and longest wait from the last line."""
     del seconds  # it warms up and cleans up besides
     counts = re.findall(r"^ [A-Za-z]+ +(\d+) +[\d.]+ +[\d.]+$", text, re.MULTILINE)
     return {
@@ -85,7 +85,7 @@ def dbench_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
 
 
 def fileio_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Reads and writes; its flushes are a figure of their own."""
+    """Parse reads and writes; its flushes are a separate figure."""
     del scale, seconds
     read, written = number(text, r"reads/s: +([\d.]+)"), number(text, r"writes/s: +([\d.]+)")
     moved = number(text, r"read, MiB/s: +([\d.]+)") + number(text, r"written, MiB/s: +([\d.]+)")
@@ -98,7 +98,7 @@ def fileio_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
 
 
 def oltp_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Transactions; what it moves it does not know, the drive's counters do."""
+    """Parse transactions; the bytes come from the drive's counters."""
     del scale, seconds
     return {
         "operations_per_s": number(text, r"transactions: +\d+ +\(([\d.]+) per sec"),

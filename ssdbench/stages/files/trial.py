@@ -1,12 +1,11 @@
-"""A trial on files of a file system on the drive, instead of on the bare drive.
+"""Compare variants on files of a file system on the drive, instead of on the bare drive.
 
-What its units build there (files, age) is measured on by those after them. After a crash the file
-system is mounted again as they left it; where that is lost it is made anew, and they are measured
-again.
+Later units measure on what earlier units write there (files, aging). After a crash the file system
+is mounted again; if it is lost it is made again, and they are measured again.
 
-Figures 6 to 13 of Dunn (2009), Iozone's surfaces among them, were measured so, and so was the
-random work of figure 3 of Yu et al. (2012). The file system is fresh and its files are written once
-before anything is measured, so that no start creates what another finds.
+Figures 6 to 13 of Dunn (2009), Iozone's surfaces among them, and the random work of figure 3 of Yu
+et al. (2012) were measured so. The file system is new and its files are written once before
+anything is measured, so that no start creates what another finds.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +24,7 @@ from ssdbench.stages.host.trial import Build, Experiment, Step, Trial, Work
 
 @dataclass(frozen=True, kw_only=True)
 class OnFiles(Experiment, ABC):
-    """Variants times workloads on one mounted file system."""
+    """Measure variants times workloads on one mounted file system."""
 
     place: Place
     units_are = "steps"
@@ -33,11 +32,11 @@ class OnFiles(Experiment, ABC):
 
     @property
     def destructive(self) -> bool:
-        """Always: a file system is made."""
+        """Return True: a file system is made."""
         return True
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """That of the cells, with the file system and what lies on it before them."""
+        """Plan the cells, the file system and its files."""
         whole = super().plan(target, hint)
         laid = self.laid_bytes(target)
         most = whole.bytes_written[1] + laid
@@ -51,11 +50,11 @@ class OnFiles(Experiment, ABC):
 
     @abstractmethod
     def laid_bytes(self, target: TargetInfo) -> int:
-        """What is written besides the cells."""
+        """Return what is written besides the cells."""
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
-        """With the file system mounted, and what all experiments hold."""
+        """Mount the file system, and hold what all experiments need."""
         with mounted(context, self.place, self.name) as there, super().opened(there) as opened:
             yield opened
 
@@ -68,7 +67,7 @@ class OnFiles(Experiment, ABC):
         *,
         ahead_bytes: int = 0,
     ) -> Unit[Work]:
-        """A unit that leaves something on the file system for those after it."""
+        """Return a unit that writes something on the file system for later units."""
         return Unit(
             name,
             Build(built),
@@ -85,7 +84,7 @@ NO_HINT: Options = {"fadvise_hint": 0}  # else fio tells the kernel to forget th
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files of one size that are written once, before anything is measured."""
+    """Hold files of one size that are written once, before anything is measured."""
 
     size_bytes: int
     options: Options  # of fio: their name, where it is not fio's own
@@ -94,21 +93,21 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class FileTrial(OnFiles, Trial):
-    """Variants times workloads on files that lie in one directory."""
+    """Compare variants times workloads on files in one directory."""
 
     files: tuple[Files, ...] = ()
 
     @property
     def steps(self) -> int:
-        """The cells, and the files before them."""
+        """Count the cells, and the files before them."""
         return self.starts + len(self.files)
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """All files."""
+        """Return the bytes of all files."""
         return sum(files.count * files.size_bytes for files in self.files)
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
-        """Its files, then all cells."""
+        """Yield its files, then all cells."""
         for number, files in enumerate(self.files):
             size = files.count * files.size_bytes
             built = partial(_laid, files)
@@ -118,7 +117,7 @@ class FileTrial(OnFiles, Trial):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Medians of all variants, and on what they were measured."""
+        """Return the medians of all variants, and the file system they were measured on."""
         found = super().found(compared, notes, cells_csv)
         return found.model_copy(update={"file_system": self.place.system.name})
 

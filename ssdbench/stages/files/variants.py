@@ -1,4 +1,4 @@
-"""What is done on files of a file system: surfaces, several writers, mixed work (pure)."""
+"""Define the work on files of a file system: surfaces, several writers, mixed work (pure)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ MIXED_FILE = "mixed"
 
 
 def fitting(sizes: Sequence[int], room_bytes: int) -> tuple[int, ...]:
-    """Those of the sizes, from the smallest on, that there is room for together."""
+    """Return the sizes, from the smallest on, that fit together."""
     counts: list[int] = []
     for size in sorted(set(sizes)):
         if sum(counts) + size <= room_bytes:
@@ -21,7 +21,7 @@ def fitting(sizes: Sequence[int], room_bytes: int) -> tuple[int, ...]:
 
 
 def surface_on_files(sizes: Sequence[int]) -> tuple[TrialWorkload, ...]:
-    """Four directions on a file of each size."""
+    """Return four directions on a file of each size."""
     return tuple(
         TrialWorkload(
             workload.name,
@@ -32,7 +32,7 @@ def surface_on_files(sizes: Sequence[int]) -> tuple[TrialWorkload, ...]:
 
 
 def surface_files(sizes: Sequence[int]) -> tuple[Files, ...]:
-    """One file of each size."""
+    """Return one file of each size."""
     return tuple(Files(size, {"filename": _file(size)}) for size in sizes)
 
 
@@ -41,7 +41,7 @@ def _file(size: int) -> str:
 
 
 def writer_variants(processes: Sequence[int]) -> list[Variant]:
-    """One per number of writers, each in a file of its own."""
+    """Return one variant per number of writers, each with its own file."""
     return [
         Variant(f"{count} process{'es' if count > 1 else ''}", options={"numjobs": count})
         for count in processes
@@ -56,9 +56,9 @@ def writer_workloads(
     window_s: int,
     buffered: bool,
 ) -> tuple[TrialWorkload, ...]:
-    """Sequential writers without a pause, and with one after every so many writes.
+    """Return sequential writers without pauses, and with a pause after a number of writes.
 
-    fio counts what a job with `thinktime` does in its ramp, but not the time of it (measured: fio
+    fio counts what a job with `thinktime` does in its ramp, but not the ramp's time (measured: fio
     3.33, 20 writes in 3 s at 5 a second after a ramp of 1 s). So these have a longer window.
     """
     base: Options = {
@@ -85,12 +85,12 @@ def writer_workloads(
 
 
 def writer_files(processes: Sequence[int], size_bytes: int) -> tuple[Files, ...]:
-    """A file for each of the most writers, under the names that fio gives by itself."""
+    """Return a file for each of the most writers, with fio's default names."""
     return (Files(size_bytes, {}, max(processes)),)
 
 
 def mix_variants(threads: Sequence[int]) -> list[Variant]:
-    """One per number of threads, all in one file."""
+    """Return one variant per number of threads, all on one file."""
     return [
         Variant(f"{count} thread{'s' if count > 1 else ''}", options={"numjobs": count})
         for count in threads
@@ -100,7 +100,7 @@ def mix_variants(threads: Sequence[int]) -> list[Variant]:
 def mix_workloads(
     read_percents: Sequence[int], block_bytes: int, size_bytes: int, *, buffered: bool
 ) -> tuple[TrialWorkload, ...]:
-    """Random reads, writes and mixes of them in one file, a request at a time per thread."""
+    """Return random reads, writes and mixes in one file, one request at a time per thread."""
     base: Options = {
         "bs": block_bytes,
         "size": size_bytes,
@@ -124,10 +124,10 @@ def mix_workloads(
 
 
 def mix_files(size_bytes: int) -> tuple[Files, ...]:
-    """The one file."""
+    """Return the one file."""
     return (Files(size_bytes, {"filename": MIXED_FILE}),)
 
 
 def room_on(drive_bytes: int) -> int:
-    """What files may take together, so that every file system has room for its own."""
+    """Return what files may take together, so that every file system has room for itself."""
     return max(0, int(drive_bytes * 0.6) - 16 * MIB) // (4 * KIB) * 4 * KIB

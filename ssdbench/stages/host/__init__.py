@@ -1,1 +1,1 @@
-"""Experiments over the host: the same workloads under one setting after another."""
+"""Run experiments over the host: the same workloads under one setting after another."""

@@ -1,8 +1,8 @@
-"""Block tracepoints of one drive while a start of fio is at work.
+"""Record block tracepoints of one drive while fio runs.
 
-Costs some 1 to 2 microseconds of CPU per request and event, so the rates of traced starts are
-compared with each other only. Limits: bios that the kernel splits are not followed; what the
-application itself does before its request is queued is not seen.
+Costs some 1 to 2 microseconds of CPU per request and event, so the rates of traced starts are only
+compared with each other. Limits: bios that the kernel splits are not followed, and what the
+application does before its request is queued is not seen.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ _STEP_OF = {event.partition("/")[2]: step for event, step in (STEPS | OF_DRIVERS
 
 @dataclass(slots=True)
 class BlockTrace:
-    """Tracepoints of one drive; `running` holds the tracer, `start` and `stop` frame a window."""
+    """Record tracepoints of one drive; `running` holds the tracer, `start` and `stop` a window."""
 
     target: TargetInfo
     kernel_name: str
@@ -60,7 +60,7 @@ class BlockTrace:
 
     @contextmanager
     def running(self, lease: str) -> Iterator[None]:
-        """The tracer is ours, and gone afterwards, even when we are killed meanwhile.
+        """Hold the tracer, and give it back even when this process is killed.
 
         Raises HostLacks when this kernel has no tracefs or somebody else traces.
         """
@@ -106,15 +106,15 @@ class BlockTrace:
                 self._second = None
 
     def figures(self) -> dict[str, float]:
-        """Median nanoseconds by layer, the requests behind them, and merges per request."""
+        """Return median nanoseconds by layer, the number of requests, and merges per request."""
         return self._found
 
     def lacking(self) -> Sequence[str]:
-        """Why blktrace and btt have no figures, where they were asked for."""
+        """Return why blktrace and btt have no figures, where they were asked for."""
         return self._lacking
 
     def _open_debugfs(self, held: ExitStack, lease: str, sysfs: Sysfs) -> None:
-        """The tracepoints say more than btt does, so they go on without it."""
+        """Open debugfs for btt; without it the tracepoints, which say more, go on."""
         if not blktrace.mounted(sysfs):
             mount = Setting(Backend.MOUNT, blktrace.DEBUGFS, blktrace.FILE_SYSTEM, _REASON)
             held.enter_context(applied(HostPlan(settings=(mount,)), f"{lease}-debugfs"))
@@ -139,14 +139,14 @@ class BlockTrace:
 def block_trace(
     target: TargetInfo, kernel_name: str, interrupts: Sequence[Interrupt], *, btt: bool = False
 ) -> BlockTrace:
-    """For the drive of that name below /sys/block."""
+    """Make the trace of the drive with that name below /sys/block."""
     address = Sysfs().path(f"/sys/block/{kernel_name}/device").resolve().name
     scsi_host = address.split(":")[0] if address.count(":") == 3 else ""
     return BlockTrace(target, kernel_name, interrupts, scsi_host, btt)
 
 
 def medians(events: Sequence[TraceEvent]) -> dict[str, float]:
-    """Median time in each layer; empty where too few requests were seen."""
+    """Return the median time in each layer; empty where too few requests were seen."""
     walk = walked(seen(event) for event in events)
     count = len(walk.requests)
     if count < _LEAST:

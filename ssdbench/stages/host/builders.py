@@ -1,4 +1,4 @@
-"""Builds the experiments over the host that a profile asks for."""
+"""Build the experiments over the host that a profile asks for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ from ssdbench.units import format_size
 
 
 def host_trial(name: str, wanted: spec.OnDrive, target: TargetInfo, span_bytes: int) -> Trial:
-    """The trial of one stage of the profile.
+    """Build the trial of one stage of the profile.
 
-    Raises UsageError for a target without a queue of the kernel, HostLacks for an unknown
-    scheduler, with those that exist.
+    Raises UsageError for a target without a kernel queue, HostLacks for an unknown scheduler, with
+    the known ones.
     """
     kernel = kernel_name(target)
     if target.simulated or not kernel:
@@ -62,7 +62,7 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """What a trial is built on."""
+    """Hold the host and drive of a trial."""
 
     target: TargetInfo
     host: Topology
@@ -137,7 +137,7 @@ def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
 
 
 def _coalesces(target: TargetInfo) -> bool:
-    """Whether the drive answers when asked how it coalesces interrupts."""
+    """Tell whether the drive reports how it coalesces interrupts."""
     if not kernel_name(target).startswith("nvme"):
         return False
     backend = host_backends(Sysfs())[Backend.NVME_FEATURE]

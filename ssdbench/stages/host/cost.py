@@ -1,4 +1,4 @@
-"""What a start of fio costs its host, read inside its window: CPU, interrupts, energy, queue."""
+"""Read what fio costs its host inside a window: CPU, interrupts, energy, queue."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,26 +15,26 @@ LOOK_S = 0.02
 
 
 class Probe(Protocol):
-    """Something more that is measured inside the window of each start."""
+    """Measure something more inside the window of each start."""
 
     def running(self, lease: str) -> AbstractContextManager[None]:
-        """Hold what it needs, journalled under `lease`, for a whole stage. Raises HostLacks."""
+        """Hold what it needs for a whole stage, journalled under `lease`. Raises HostLacks."""
         ...
 
     def start(self) -> None:
-        """The window begins."""
+        """Begin the window."""
         ...
 
     def stop(self) -> None:
-        """The window ended."""
+        """End the window."""
         ...
 
     def figures(self) -> dict[str, float]:
-        """What the last window showed, by name with unit."""
+        """Return what the last window showed, by name with unit."""
         ...
 
     def lacking(self) -> Sequence[str]:
-        """What was asked for and could not be had, a sentence each; known once it is running."""
+        """Return what was asked for but is not available, a sentence each; call while running."""
         ...
 
 
@@ -46,7 +46,7 @@ LEAST_CPU_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Differences over a window, of the whole host and one drive; per second where said."""
+    """Hold differences over a window, of the whole host and one drive."""
 
     seconds: float
     ios_per_s: float = 0.0
@@ -61,22 +61,22 @@ class Load:
 
     @property
     def iops_per_core(self) -> float:
-        """I/Os for each second of CPU time that the whole host spent; 0 when unknown.
+        """Return I/Os per second of CPU time of the whole host; 0 when unknown.
 
-        The kernel counts in hundredths of a second: what is left of a few of them after others'
-        time is taken off is no measurement.
+        The kernel counts in hundredths of a second: a few of them minus others' time measure
+        nothing.
         """
         known = self.busy_cpus * self.seconds >= LEAST_CPU_S
         return self.ios_per_s / self.busy_cpus if known else 0.0
 
     @property
     def host_cpu_us_per_io(self) -> float:
-        """CPU time of everybody per I/O, kernel threads and interrupts included; 0 likewise."""
+        """Return CPU time per I/O of all programs, kernel threads and interrupts; 0 when unknown."""
         return 1e6 / self.iops_per_core if self.iops_per_core > 0 else 0.0
 
     @property
     def iops_per_watt(self) -> float | None:
-        """I/Os for each joule of the CPU packages; None where the machine does not tell."""
+        """Return I/Os per joule of the CPU packages; None without a meter."""
         return self.ios_per_s / self.watts if self.watts else None
 
 
@@ -85,7 +85,7 @@ NO_LOAD = Load(0.0)
 
 @dataclass(slots=True)
 class LoadWatch:
-    """Looks on while fio works: two readings at the ends of its window, samples in between."""
+    """Read the host at both ends of fio's window, and sample the queue in between."""
 
     disk: DiskCounters
     read: Callable[[], Activity]
@@ -116,7 +116,7 @@ class LoadWatch:
 def load(
     host: tuple[Activity, Activity], disk: tuple[DiskStat, DiskStat], samples: Sequence[int]
 ) -> Load:
-    """The difference of two readings; pure."""
+    """Return the difference of two readings; pure."""
     before, after = host
     first, last = disk
     seconds = max(after.at_s - before.at_s, 1e-9)
@@ -143,7 +143,7 @@ def _others_s(host: tuple[Activity, Activity]) -> float:
 
 
 def _watts(before: Activity, after: Activity, seconds: float) -> float | None:
-    """None without a meter, and when it wrapped around meanwhile."""
+    """Return the power; None without a meter, and when it wrapped around."""
     if before.energy_j is None or after.energy_j is None or after.energy_j < before.energy_j:
         return None
     return (after.energy_j - before.energy_j) / seconds

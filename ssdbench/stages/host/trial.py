@@ -1,9 +1,9 @@
 """Compare the same small workloads under one host setting after another.
 
-Every cell (a variant of the host with a workload) is one short start of fio; all cells are run in
-several passes, each in an order of its own, so that a drift of drive or host spreads over all.
-Settings of a variant go through the settings journal and are put back after its cell. A trial
-compares variants with each other: it publishes medians and no number to plan on.
+Every cell (a variant of the host with a workload) is one short start of fio. All cells run in
+several passes, each shuffled, so that a drift of drive or host spreads over all. Settings of a
+variant go through the settings journal and are restored after its cell. A trial compares variants:
+it publishes medians, and no number to plan on.
 """
 
 import csv
@@ -49,7 +49,7 @@ from ssdbench.tuning.setting import Setting
 
 
 class Cell(Model):
-    """One measured start."""
+    """Record one measured start."""
 
     variant: str
     workload: str
@@ -74,19 +74,19 @@ class Cell(Model):
 
 
 class Step(UnitRecord):
-    """A finished unit of a trial: a measured start, or a step that builds for those after it."""
+    """Record a finished unit: a measured start, or a step that builds for later units."""
 
     cell: Cell | None = None
     file_bytes: int = 0  # of the file that was written for them
 
 
 def cells_of(steps: Iterable[Step]) -> list[Cell]:
-    """Those that were measured."""
+    """Return the measured cells."""
     return [step.cell for step in steps if step.cell is not None]
 
 
 def medians(cells: Sequence[Cell], order: Sequence[str] = ()) -> list[Median]:
-    """One per workload and variant, over its repeats; names that `order` has come in it."""
+    """Return one median per workload and variant over its repeats, sorted by `order`."""
     place = {name: n for n, name in enumerate(order)}
     by_cell: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
@@ -150,7 +150,7 @@ def _cents(value: float | None) -> float | None:
 
 
 def cells_csv(cells: Sequence[Cell]) -> str:
-    """Every cell, one line each."""
+    """Return every cell as a line of CSV."""
     text = io.StringIO()
     more = sorted({name for cell in cells for name in cell.more})
     columns = [name for name in Cell.model_fields if name != "more"]
@@ -168,7 +168,7 @@ Compared = Comparison | FileSystemComparison
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One state of the host, or one way to submit."""
+    """Hold one state of the host, or one way to submit."""
 
     name: str
     settings: tuple[Setting, ...] = ()
@@ -178,24 +178,24 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class TrialWorkload:
-    """What fio does: one section, or several at the same time."""
+    """Hold what fio does: one section, or several at the same time."""
 
     name: str
     sections: tuple[Options, ...]
 
     def threads(self, variant: Variant) -> int:
-        """Threads over all sections, as the variant has them."""
+        """Return the threads over all sections under a variant."""
         return sum(int({**s, **variant.options}.get("numjobs", 1)) for s in self.sections)
 
     @property
     def writes(self) -> bool:
-        """Whether some section writes."""
+        """Tell whether some section writes."""
         return any(str(s["rw"]).removeprefix("rand") != "read" for s in self.sections)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One cell to be measured."""
+    """Hold one cell to be measured."""
 
     variant: Variant
     workload: TrialWorkload
@@ -204,13 +204,13 @@ class Turn:
 
     @property
     def name(self) -> str:
-        """Name in the journal and directory below the stage's."""
+        """Return its name in the journal and directory below the stage's."""
         return f"{slug(self.variant.name)}/{slug(self.workload.name)}/repeat-{self.repeat:02d}"
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A step that leaves something on the drive for the cells after it."""
+    """Hold a step that writes something on the drive for later cells."""
 
     done: Callable[[Context], Step | None]  # None when the run must end before
 
@@ -220,7 +220,7 @@ Work = Turn | Build
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(PlainStage, ABC):
-    """Variants times workloads, several passes."""
+    """Measure variants times workloads in several passes."""
 
     name: str
     kind: StageKind
@@ -238,11 +238,11 @@ class Experiment(PlainStage, ABC):
 
     @property
     def destructive(self) -> bool:
-        """Whether some workload writes."""
+        """Tell whether some workload writes."""
         return any(workload.writes for workload in self.workloads)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Every cell once per pass."""
+        """Plan every cell once per pass."""
         seconds = float(self.starts * (self.window_s + RAMP_S))
         written = seconds * hint.sequential_bytes_per_s[1] if self.destructive else 0
         settings = {str(s): s.reason for v in self.variants for s in v.settings}
@@ -261,17 +261,17 @@ class Experiment(PlainStage, ABC):
 
     @property
     def starts(self) -> int:
-        """Cells over all passes."""
+        """Count the cells over all passes."""
         return self.repeats * len(self.variants) * len(self.workloads)
 
     @property
     def steps(self) -> int:
-        """Units: the cells, and what is built for them."""
+        """Count the units: cells, and what is built for them."""
         return self.starts
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
-        """With the probe at work, and a series of the host beside all starts."""
+        """Run the probe, and record the host during all starts."""
         with ExitStack() as held:
             if self.probe is not None:
                 held.enter_context(self.probe.running(lease(context, self.name)))
@@ -280,14 +280,14 @@ class Experiment(PlainStage, ABC):
             yield replace(context, trial_host=series)
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
-        """All cells, pass by pass."""
+        """Yield all cells, pass by pass."""
         turns = self.turns(context.seed, span_bytes=self.span_bytes)
         yield from self.measuring(turns, context, done)
 
     def turns(
         self, seed: int, *, span_bytes: int, variants: Sequence[Variant] = (), about: str = "order"
     ) -> list[Turn]:
-        """All cells of some variants, or of all, shuffled within each pass."""
+        """Return all cells of some or all variants, shuffled within each pass."""
         found: list[Turn] = []
         for repeat in range(1, self.repeats + 1):
             own = [
@@ -302,7 +302,7 @@ class Experiment(PlainStage, ABC):
     def measuring(
         self, turns: Sequence[Turn], context: Context, done: Sequence[Step]
     ) -> Iterator[Unit[Work]]:
-        """Cells as units."""
+        """Yield cells as units."""
         ahead = context.hint.sequential_bytes_per_s[1] * (self.window_s + RAMP_S)
         for turn in turns:
             yield Unit(
@@ -316,7 +316,7 @@ class Experiment(PlainStage, ABC):
             )
 
     def measure(self, context: Context, unit: Unit[Work]) -> Step | None:
-        """One start, with the host as its variant has it; or a step that builds."""
+        """Run one start with the host set as its variant says, or a step that builds."""
         if isinstance(unit.work, Build):
             return unit.work.done(context)
         host = context.trial_host
@@ -344,7 +344,7 @@ class Experiment(PlainStage, ABC):
     def conclude(
         self, context: Context, done: Sequence[Step], ended: Ended[Step]
     ) -> Concluded[Compared]:
-        """Medians of all cells, which are kept in a file."""
+        """Return the medians of all cells, which are kept in a file."""
         cells = cells_of(done)
         path = context.store.path / CELLS
         make_directory(path.parent)  # a stage that failed before its first start has none
@@ -356,19 +356,19 @@ class Experiment(PlainStage, ABC):
 
     @abstractmethod
     def found(self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str) -> Compared:
-        """What the stage's result holds."""
+        """Return the stage's result."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial(Experiment):
-    """An experiment on the bare drive."""
+    """Run an experiment on the bare drive."""
 
     kind: ComparedKind
 
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Medians of all variants."""
+        """Return the medians of all variants."""
         return Comparison(
             kind=self.kind,
             medians=tuple(compared),
@@ -379,7 +379,7 @@ class Trial(Experiment):
 
 
 def window(sections: Sequence[Options], options: Options, *, window_s: int, seed: int) -> Sections:
-    """Sections that all work for a time, after a ramp that is not counted."""
+    """Return sections that all run for a time, after a ramp that is not counted."""
     shared: Options = {
         "randseed": seed % (1 << 31) + 1,
         "norandommap": 1,
@@ -395,7 +395,7 @@ def window(sections: Sequence[Options], options: Options, *, window_s: int, seed
 
 
 def lease(context: Context, stage: str) -> str:
-    """What settings are journalled under while a stage is at work."""
+    """Return the name under which settings of a stage are journalled."""
     return f"{context.run_path.resolve().name}-{stage}"
 
 
@@ -406,7 +406,7 @@ def cell_of(
     load: Load = NO_LOAD,
     more: dict[str, float] | None = None,
 ) -> Cell:
-    """The figures of one start."""
+    """Return the figures of one start."""
     read, write = outcome.read, outcome.write
     ios, moved = read.ios + write.ios, read.bytes + write.bytes
     runtime_s = max(read.runtime_s, write.runtime_s, 1e-9)
@@ -438,7 +438,7 @@ def cell_of(
 
 
 def slug(name: str) -> str:
-    """A name of a directory for the name of a variant or workload."""
+    """Return a directory name for the name of a variant or workload."""
     return "".join(c if c.isalnum() or c in "-." else "-" for c in name)
 
 
@@ -447,7 +447,7 @@ def _per_io(rate_per_s: float, load: Load) -> float:
 
 
 def _disturbed(cells: Sequence[Cell]) -> list[Finding]:
-    """That starts were disturbed."""
+    """Report starts that were disturbed."""
     disturbed = [cell.disturbed for cell in cells if cell.disturbed]
     if not disturbed:
         return []

@@ -1,7 +1,7 @@
-"""The states of the host that are compared: schedulers, queue settings, engines, interrupts; pure.
+"""Define the states of the host to compare: schedulers, queue settings, engines, interrupts; pure.
 
-Figures 3 and 6 of Seppanen et al. (2010): the same reads, retired on the submitting
-CPU, beside it, far from it, or spread over all.
+Interrupts as in figures 3 and 6 of Seppanen et al. (2010): the same reads, completed on the
+submitting CPU, beside it, far from it, or spread over all.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +22,7 @@ _BATCHES: Options = {"iodepth_batch_submit": 16, "iodepth_batch_complete_min": 1
 
 
 def scheduler_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """One variant per scheduler, all that exist unless some are named. Raises HostLacks."""
+    """Return one variant per scheduler: all that exist, or those named. Raises HostLacks."""
     for name in wanted:
         require_scheduler(name, offered)
     return [
@@ -32,7 +32,7 @@ def scheduler_variants(wanted: Sequence[str], offered: Sequence[str], drive: str
 
 
 def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
-    """As it is, then one setting after another moved away from it, where the queue has it."""
+    """Return the host as it is, then one changed setting after another, where the queue has it."""
     tried = {
         "nomerges": ("0", "2"),
         "rq_affinity": ("0", "1", "2"),
@@ -55,7 +55,7 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
 
 
 def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
-    """The host as it is, slower steps of its CPUs, and entropy credited or not; with what is not.
+    """Return the host as it is, with slower CPUs, and with entropy credited or not, and notes.
 
     "Wimpy" and "beefy" CPUs in one machine: the same drive behind less computing power.
     """
@@ -79,12 +79,12 @@ def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[
 
 
 def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """The schedulers that are named, or the drive as it is. Raises HostLacks."""
+    """Return the schedulers that are named, or the drive as it is. Raises HostLacks."""
     return scheduler_variants(wanted, offered, drive) if wanted else [Variant("as it is")]
 
 
 def path_workloads() -> tuple[TrialWorkload, ...]:
-    """Alone, queued, and mergeable: three ways through the layers."""
+    """Return alone, queued, and mergeable requests: three ways through the layers."""
     alone: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1}
     queued: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 32}
     merged: Options = {"rw": "write", "bs": 4 * KIB, "iodepth": 32, **_BATCHES}
@@ -97,7 +97,7 @@ def path_workloads() -> tuple[TrialWorkload, ...]:
 
 
 def cost_workloads() -> tuple[TrialWorkload, ...]:
-    """Reads whose cost is the host's: one at a time, and as many as one core can keep going."""
+    """Return reads whose cost is the host's: one at a time, and as many as one core can do."""
     read: Options = {"rw": "randread", "bs": 4 * KIB}
     return (
         TrialWorkload("4 KiB random read, depth 1", ({**read, "iodepth": 1},)),
@@ -108,10 +108,10 @@ def cost_workloads() -> tuple[TrialWorkload, ...]:
 def engine_variants(
     engines: Collection[str], hit_bytes: int, *, polls: bool = False
 ) -> list[Variant]:
-    """Ways to submit, of those that this fio was built with.
+    """Return ways to submit, of those that this fio was built with.
 
-    `hit_bytes`: the part of the drive that is read again and again for hits of the page cache.
-    `polls`: whether the drive has queues that are polled.
+    `hit_bytes`: the part of the drive that is read repeatedly for page cache hits. `polls`: whether
+    the drive has polled queues.
     """
     batch: Options = {"iodepth_batch_submit": 8, "iodepth_batch_complete_min": 4}
     tried: list[tuple[str, dict[str, str | int]]] = [
@@ -137,7 +137,7 @@ def engine_variants(
 
 
 def scheduler_workloads() -> tuple[TrialWorkload, ...]:
-    """What Dunn (2009, chapter V) compared schedulers with, by fio; and a reader with priority."""
+    """Return the workloads of Dunn (2009, chapter V) in fio, and a reader with priority."""
     reader: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1, "numjobs": 2}
     return (
         TrialWorkload(
@@ -169,7 +169,7 @@ def scheduler_workloads() -> tuple[TrialWorkload, ...]:
 
 
 def surface_variants(records: Sequence[int], *, buffered: bool) -> list[Variant]:
-    """One per record size; a thread submits one record after another, as Iozone does."""
+    """Return one variant per record size; a thread submits records one by one, as Iozone does."""
     return [
         Variant(
             format_size(record),
@@ -181,7 +181,7 @@ def surface_variants(records: Sequence[int], *, buffered: bool) -> list[Variant]
 
 
 def surface_workloads(files: Sequence[int], span_bytes: int) -> tuple[TrialWorkload, ...]:
-    """Four directions on every size that the drive has room for."""
+    """Return four directions on every size that the drive has room for."""
     directions = (
         ("sequential read", "read"),
         ("random read", "randread"),
@@ -197,12 +197,12 @@ def surface_workloads(files: Sequence[int], span_bytes: int) -> tuple[TrialWorkl
 
 
 def random_reads() -> TrialWorkload:
-    """4 KiB random reads at depth 8."""
+    """Return 4 KiB random reads at depth 8."""
     return TrialWorkload("4 KiB random read", ({"rw": "randread", "bs": 4 * KIB, "iodepth": 8},))
 
 
 def queue_workloads() -> tuple[TrialWorkload, ...]:
-    """Random reads, and small sequential writes that can be merged."""
+    """Return random reads, and small sequential writes that can be merged."""
     merged: Options = {"rw": "write", "bs": 4 * KIB, "iodepth": 32, **_BATCHES}
     return (random_reads(), TrialWorkload("4 KiB sequential write", (merged,)))
 
@@ -221,7 +221,7 @@ _COALESCED = (("off", 0x0000), ("4 or 100 us", 0x0103), ("16 or 200 us", 0x020F)
 
 @dataclass(frozen=True, slots=True)
 class Placements:
-    """What can be compared here, and what cannot, with the reason."""
+    """Hold what can be compared here, and what cannot, with the reason."""
 
     variants: tuple[Variant, ...]
     notes: tuple[str, ...] = ()
@@ -230,10 +230,10 @@ class Placements:
 def interrupt_variants(
     host: Topology, drive: str, *, submitters: Sequence[int] = (), coalescing: bool = False
 ) -> Placements:
-    """Placements of interrupts, then rq_affinity, then coalescing.
+    """Return placements of interrupts, then rq_affinity, then coalescing.
 
-    The submitters are one CPU unless told otherwise, so that there are CPUs beside and far from
-    it. `coalescing`: whether the drive lets its interrupts be coalesced.
+    One CPU submits unless given otherwise, so that others are beside and far from it. `coalescing`:
+    whether the drive can coalesce interrupts.
     """
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []
@@ -257,7 +257,7 @@ def interrupt_variants(
 
 
 def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator[Variant]:
-    """Where interrupts can go, or the submitters instead where the kernel keeps them."""
+    """Return where interrupts can go, or the submitters where the kernel fixes the interrupts."""
     if not host.interrupts:
         notes.append("the drive has no interrupts of its own: the submitters move instead")
         return
@@ -288,7 +288,7 @@ def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator
 def _moved_submitters(
     host: Topology, cpus: tuple[int, ...], known: Sequence[tuple[int, ...]]
 ) -> Iterator[Variant]:
-    """With nothing of the drive to move, the submitters are: one CPU, another, all."""
+    """Move the submitters instead of the interrupts: one CPU, another, all."""
     for other in dict.fromkeys((host.cpus[-1:], host.cpus)):
         if other != cpus and other not in known:
             yield Variant(f"from CPUs {cpu_text(other)}", cpus=other)
@@ -303,7 +303,7 @@ def _completions(host: Topology, drive: str, cpus: tuple[int, ...]) -> Iterator[
 
 
 def interrupt_workloads() -> tuple[TrialWorkload, ...]:
-    """Small random reads of many threads, whose rate is the completions'."""
+    """Return small random reads of many threads, limited by completions."""
     read: Options = {"rw": "randread", "bs": 4 * KIB}
     return (
         TrialWorkload("4 KiB random read, 8 jobs", ({**read, "iodepth": 8, "numjobs": 8},)),
@@ -312,7 +312,7 @@ def interrupt_workloads() -> tuple[TrialWorkload, ...]:
 
 
 def depth_variants(depths: Sequence[int], offered: Sequence[str], drive: str) -> list[Variant]:
-    """One variant per depth, and the deepest again without merging."""
+    """Return one variant per depth, and the deepest again without merging."""
     variants = [Variant(f"{depth}", (), _batched(depth)) for depth in depths]
     if "nomerges" in offered and depths:
         setting = Setting(Backend.BLOCK, "queue/nomerges", "2", _TRIED_PLACES, drive)
@@ -321,7 +321,7 @@ def depth_variants(depths: Sequence[int], offered: Sequence[str], drive: str) ->
 
 
 def depth_workloads() -> tuple[TrialWorkload, ...]:
-    """Reads and writes that cannot be merged, and writes that can."""
+    """Return reads and writes that cannot be merged, and writes that can."""
     return tuple(
         TrialWorkload(f"4 KiB {words}", ({"rw": rw, "bs": 4 * KIB},))
         for words, rw in (
@@ -333,6 +333,6 @@ def depth_workloads() -> tuple[TrialWorkload, ...]:
 
 
 def _batched(depth: int) -> Options:
-    """Half of the queue is submitted at once: without batches there is nothing to merge."""
+    """Submit half of the queue at once: without batches nothing is merged."""
     half = max(1, depth // 2)
     return {"iodepth": depth, "iodepth_batch_submit": half, "iodepth_batch_complete_min": half}

@@ -1,4 +1,4 @@
-"""What probes measure with, and the stage that runs one of them."""
+"""Provide what probes measure with, and the stage that runs one of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ COLLECTING = 0.5  # of the drive, written at random: more than the spare area
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a probe found: a sentence, numbers, and the measurements behind them."""
+    """Hold what a probe found: a sentence, numbers, and the measurements behind them."""
 
     answer: str
     numbers: ProbeNumbers = ProbeNumbers()
@@ -42,7 +42,7 @@ class Said:
 
 
 class Probe(Protocol):
-    """One question to a drive."""
+    """Answer one question about a drive."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ class Probe(Protocol):
     def title(self) -> str: ...
 
     def writes(self, size_bytes: int) -> int:
-        """The most that it writes to a drive of this size."""
+        """Return the most that it writes to a drive of this size."""
         ...
 
     def ask(self, bench: "Bench") -> Said:
@@ -59,11 +59,11 @@ class Probe(Protocol):
 
 
 class CutShort(Exception):  # no error: the run ends as it was asked to
-    """A measurement ended before it was done."""
+    """Signal that a measurement ended before it was done."""
 
 
 class Bench:
-    """Starts of the generator, and what they brought."""
+    """Start the generator and return what was measured."""
 
     def __init__(self, probe: Probe, context: Context) -> None:
         self._context, self._probe = context, probe
@@ -71,12 +71,12 @@ class Bench:
 
     @property
     def size_bytes(self) -> int:
-        """Of the drive."""
+        """Return the size of the drive."""
         return self._context.target.size_bytes
 
     @property
     def logical_block_bytes(self) -> int:
-        """The smallest request."""
+        """Return the smallest request."""
         return self._context.target.logical_block_bytes
 
     def fill(self, length_bytes: int, *, pattern: Pattern = Pattern.SEQUENTIAL) -> Floats:
@@ -94,7 +94,7 @@ class Bench:
         *,
         cover: bool = False,
     ) -> Floats:
-        """Bytes per second and second, of writes until so much is written."""
+        """Write that many bytes, and return the bytes of each second."""
         job = self._job(pattern, block_bytes, 0, iodepth, span_bytes, total_bytes, cover=cover)
         run = self._start([job])
         return np.asarray(run.series.column("write_bytes"), dtype=np.float64)
@@ -110,7 +110,7 @@ class Bench:
         *,
         stride_bytes: int | None = None,
     ) -> Direction:
-        """Totals of one direction until so many bytes are moved."""
+        """Move that many bytes, and return the totals of the one direction."""
         job = self._job(
             pattern, block_bytes, read_percent, iodepth, span_bytes, total_bytes,
             stride_bytes=stride_bytes,
@@ -121,7 +121,7 @@ class Bench:
     def latencies(
         self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
     ) -> Floats:
-        """Of random writes that begin after the drive was left alone."""
+        """Let the drive rest, and return the latencies of random writes after it."""
         quiet = self._job(
             Pattern.RANDOM, 4 * KIB, 100, 1, span_bytes, None, runtime_s=rest_s, rate_iops=10.0
         )
@@ -134,13 +134,13 @@ class Bench:
     def flushes(
         self, block_bytes: int, span_bytes: int, writes: int, *, every: int
     ) -> tuple[Direction, Direction]:
-        """Random writes one at a time, and the flushes behind every so many of them."""
+        """Write randomly one at a time with a flush after every few; return the totals of both."""
         job = self._job(Pattern.RANDOM, block_bytes, 0, 1, span_bytes, writes * block_bytes)
         (done,) = self._start([replace(job, flush_every=every)]).outcome().jobs
         return done.write, done.flushes
 
     def discard(self, offset_bytes: int, length_bytes: int) -> bool:
-        """Discard a range; False when the drive takes no discards."""
+        """Discard a range; False when the drive does not support it."""
         try:
             self._context.session.discard(offset_bytes, length_bytes)
         except HostLacks:
@@ -194,14 +194,14 @@ class Bench:
 
 
 class ProbeRecord(UnitRecord):
-    """The answer of a probe."""
+    """Record the answer of a probe."""
 
     found: ProbeFound
 
 
 @dataclass(frozen=True)
 class ProbeStage(PlainStage):
-    """One probe as a stage of a run."""
+    """Run one probe as a stage."""
 
     name: str
     probe: Probe
@@ -212,11 +212,11 @@ class ProbeStage(PlainStage):
 
     @property
     def title(self) -> str:
-        """What it does, for people."""
+        """Say what it does, for people."""
         return self.probe.title
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """From a tenth to all of what the probe may write."""
+        """Plan from a tenth to all of what the probe may write."""
         most = self.probe.writes(target.size_bytes)
         slow, fast = hint.sequential_bytes_per_s
         return StagePlan.of(
@@ -228,11 +228,11 @@ class ProbeStage(PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[ProbeRecord]) -> Iterator[Unit[Probe]]:
-        """The question, which takes as many starts as it needs."""
+        """Yield the probe, which takes as many starts as it needs."""
         yield Unit(self.probe.name, self.probe, self.title)
 
     def measure(self, context: Context, unit: Unit[Probe]) -> ProbeRecord:
-        """Ask; a drive or user that ends it early leaves no answer."""
+        """Run the probe; if drive or user end it early there is no answer."""
         try:
             said = unit.work.ask(Bench(unit.work, context))
         except CutShort:
@@ -251,19 +251,19 @@ class ProbeStage(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[ProbeRecord], ended: Ended[ProbeRecord]
     ) -> Concluded[ProbeFound]:
-        """The answer, as it was given."""
+        """Return the answer as it was given."""
         last = done[0] if done else ended.partial
         nothing = ProbeFound(probe=self.probe.name, answer=EARLY)
         return Concluded(last.found if last else nothing, own_findings(done, ended))
 
 
 def part(size_bytes: int, most_bytes: int) -> int:
-    """At most so much of a drive, in whole MiB."""
+    """Return at most that much of a drive, in whole MiB."""
     return max(MIB, min(size_bytes, most_bytes) // MIB * MIB)
 
 
 def collect(bench: Bench) -> None:
-    """Fill the drive and write to it at random until it collects while it is written to."""
+    """Fill the drive and write to it at random until it collects garbage while being written."""
     size = bench.size_bytes
     bench.fill(size)
     bench.write(Pattern.RANDOM, 32 * KIB, 32, size, round(COLLECTING * size))

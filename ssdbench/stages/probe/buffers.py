@@ -1,4 +1,4 @@
-"""Probes of what takes writes before flash does: SLC cache, write buffer, and flushes."""
+"""Probe what takes writes before flash does: SLC cache, write buffer, and flushes."""
 
 from collections.abc import Sequence
 
@@ -22,17 +22,20 @@ CACHE_DEPTH = 32
 
 
 class SlcCache:
-    """A drive that stores one bit per cell first slows down when that room is used up."""
+    """Find the cache of a drive that first stores one bit per cell.
+
+    It slows down when that is full.
+    """
 
     name = "slc-cache"
     title = "SLC cache from one sequential fill"
 
     def writes(self, size_bytes: int) -> int:
-        """One fill of the drive."""
+        """Return one fill of the drive."""
         return size_bytes
 
     def ask(self, bench: Bench) -> Said:
-        """Only a purged or empty drive shows all of its cache."""
+        """Fill the drive; only a purged or empty drive shows all of its cache."""
         per_second = bench.write(
             Pattern.SEQUENTIAL, CACHE_BLOCK_BYTES, CACHE_DEPTH, bench.size_bytes, bench.size_bytes
         )
@@ -67,21 +70,21 @@ BURSTS_BYTES = len(BUFFER_BLOCKS) * len(RESTS_S) * BURST_BYTES  # by all bursts 
 
 
 class WriteBuffer:
-    """Bursts of writes after a rest: the latency rises when the buffer is full.
+    """Find the buffer from bursts of writes after a rest: latency rises when it is full.
 
-    Flash that only programs may be faster than the link, and no buffer fills; flash that collects
-    as well is not. So the drive is brought to collect first.
+    Flash that only programs may be faster than the link, so that no buffer fills; flash that also
+    collects garbage is slower. So the drive is brought to collect first.
     """
 
     name = "write-buffer"
     title = "Write buffer from bursts after a rest"
 
     def writes(self, size_bytes: int) -> int:
-        """One fill and a half, and the bursts."""
+        """Return one fill and a half, and the bursts."""
         return round((1 + COLLECTING) * size_bytes) + BURSTS_BYTES
 
     def ask(self, bench: Bench) -> Said:
-        """The two smallest bursts that wait, if they agree within a quarter."""
+        """Take the two smallest bursts that waited, if they agree within a quarter."""
         size = bench.size_bytes
         collect(bench)
         steps = bursts(bench, size)
@@ -97,7 +100,7 @@ class WriteBuffer:
 
 
 def bursts(bench: Bench, span: int) -> list[int | None]:
-    """What a buffer took of each burst, of a drive that collects; None where nothing shows."""
+    """Return what a buffer took of each burst while the drive collects; None where unseen."""
     steps: list[int | None] = []
     for block, depth in zip(BUFFER_BLOCKS, BUFFER_DEPTHS, strict=True):
         steps = [
@@ -114,7 +117,7 @@ def bursts(bench: Bench, span: int) -> list[int | None]:
 
 
 def agreed_bytes(steps: Sequence[int | None]) -> int | None:
-    """The buffer, if the two smallest bursts that had to wait agree on it."""
+    """Return the buffer, if the two smallest bursts that had to wait agree on it."""
     # What leaves the buffer unnoticed only adds to a burst, so the smallest are nearest.
     known = sorted(one for one in steps if one is not None)
     if len(known) < 2 or known[1] > AGREE * known[0]:
@@ -130,22 +133,22 @@ MEDIAN = 0.5
 
 
 class Flushes:
-    """Writes one at a time, with a flush behind every 1, 4, 16 and 64 of them.
+    """Write one at a time, with a flush after every 1, 4, 16 and 64 writes.
 
-    Flash that is as fast as the writes has little left to do when a flush comes, however many were
-    written; flash that collects as well has. So a drive that cannot tell is brought to collect.
+    Flash that is as fast as the writes has little left to do when a flush comes; flash that also
+    collects garbage has. So a drive that cannot tell is brought to collect.
     """
 
     name = "flush"
     title = "Flushes behind one and behind many writes"
 
     def writes(self, size_bytes: int) -> int:
-        """One fill, and one and a half where the first cannot tell, and the writes."""
+        """Return one fill, one and a half more if the first cannot tell, and the writes."""
         once = sum(FLUSH_WRITES) * FLUSHES * FLUSH_BLOCK_BYTES
         return part(size_bytes, FLUSH_SPAN_BYTES) + round((1 + COLLECTING) * size_bytes) + 2 * once
 
     def ask(self, bench: Bench) -> Said:
-        """While nothing is collected, and if need be while something is."""
+        """Ask while nothing is collected, and if needed again while something is."""
         span = part(bench.size_bytes, FLUSH_SPAN_BYTES)
         bench.fill(span)
         said = _flush_costs(bench, span)
@@ -157,7 +160,7 @@ class Flushes:
 
 
 def _flush_costs(bench: Bench, span_bytes: int) -> Said:
-    """Few writes first, so that a full buffer does not reach into the next count."""
+    """Measure few writes per flush first, so that a full buffer does not affect the next count."""
     write_ns: dict[int, float] = {}
     flush_ns: dict[int, float] = {}
     for count in FLUSH_WRITES:

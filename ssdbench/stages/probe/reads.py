@@ -1,11 +1,4 @@
-"""Probes that read: parallelism, stripe width, read chunk, and scattered against ordered data.
-
-Source: stride reads of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
-
-Two reads side by side at a small stride meet on one die; that costs nothing from a stride of half
-the chunk on, since then the second of a pair on one die runs beside the first on the next. Source:
-reads pushed over a chunk's boundary, of Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
-"""
+"""Probe with reads: parallelism, stripe width, read chunk, scattered against ordered data."""
 
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
@@ -20,17 +13,17 @@ PARALLEL_IOS_PER_DEPTH = 4000
 
 
 class Parallelism:
-    """Random reads at growing depth: the rate grows until dies, channels or commands are busy."""
+    """Read at random at growing depth: the rate grows until dies, channels or commands are busy."""
 
     name = "parallelism"
     title = "Usable parallelism from random reads at growing depth"
 
     def writes(self, size_bytes: int) -> int:
-        """One fill: what was never written is not read from flash."""
+        """Return one fill: a page that was never written is not read from flash."""
         return part(size_bytes, PARALLEL_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Said:
-        """Every depth long enough for its own steady rate."""
+        """Read at every depth long enough for a steady rate."""
         span = part(bench.size_bytes, PARALLEL_SPAN_BYTES)
         bench.fill(span)
         rates: dict[int, float] = {}
@@ -73,17 +66,20 @@ STRIPE_STRIDES = tuple(
 
 
 class StripeWidth:
-    """Parallel reads at a fixed stride: slow where the stride is a multiple of the stripe."""
+    """Read in parallel at a fixed stride: slow where it is a multiple of the stripe.
+
+    Source: stride reads of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
+    """
 
     name = "stripe"
     title = "Stripe width from parallel reads at fixed strides"
 
     def writes(self, size_bytes: int) -> int:
-        """One fill in order: the mapping of ordered data is what is looked at."""
+        """Return one sequential fill: the mapping of ordered data is probed."""
         return part(size_bytes, STRIPE_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Said:
-        """Strides of 16 KiB x 2^k, and 3, 5 and 7 times that."""
+        """Read at strides of 16 KiB x 2^k, and 3, 5 and 7 times that."""
         span = part(bench.size_bytes, STRIPE_SPAN_BYTES)
         bench.fill(span)
         rates: dict[int, float] = {}
@@ -113,17 +109,22 @@ CHUNK_WRAPS = 4  # strides that the span must hold at the least
 
 
 class ReadChunk:
-    """Two reads under way at growing stride: as fast as it gets from half the chunk on."""
+    """Read two at a time at growing stride: fastest from half the chunk on.
+
+    Two parallel reads at a small stride meet on one die. That costs nothing from a stride of half
+    the chunk on, since then the second of a pair on one die runs beside the first on the next.
+    Source: reads pushed over a chunk's boundary, of Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
+    """
 
     name = "read-chunk"
     title = "Read chunk from two reads side by side at small strides"
 
     def writes(self, size_bytes: int) -> int:
-        """One fill in order: the mapping of ordered data is what is looked at."""
+        """Return one sequential fill: the mapping of ordered data is probed."""
         return part(size_bytes, CHUNK_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Said:
-        """One read alone, then pairs of them at strides of 8 KiB to 1 MiB."""
+        """Read one at a time, then pairs at strides of 8 KiB to 1 MiB."""
         span = part(bench.size_bytes, CHUNK_SPAN_BYTES)
         bench.fill(span)
         alone = _strided_iops(bench, CHUNK_STRIDES[-1], 1, span)
@@ -142,7 +143,7 @@ class ReadChunk:
 
 
 def _strided_iops(bench: Bench, stride_bytes: int, iodepth: int, span_bytes: int) -> float:
-    """Reads per second at a stride."""
+    """Return reads per second at a stride."""
     done = bench.rate(
         Pattern.STRIDED, CHUNK_BLOCK_BYTES, 100, iodepth, span_bytes, CHUNK_IOS * CHUNK_BLOCK_BYTES,
         stride_bytes=stride_bytes,
@@ -157,17 +158,17 @@ MAPPING_SAME = 0.9
 
 
 class Mapping:
-    """Sequential reads of ordered and of scattered data."""
+    """Read sequentially ordered and scattered data."""
 
     name = "mapping"
     title = "Sequential reads of ordered and of scattered data"
 
     def writes(self, size_bytes: int) -> int:
-        """A fill in order and one in random order."""
+        """Return one sequential fill and one in random order."""
         return 2 * part(size_bytes, MAPPING_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Said:
-        """The same reads before and after the data are rewritten at random."""
+        """Read before and after the data are rewritten at random."""
         span = part(bench.size_bytes, MAPPING_SPAN_BYTES)
         rates = []
         for pattern in (Pattern.SEQUENTIAL, Pattern.RANDOM):

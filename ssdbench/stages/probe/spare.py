@@ -1,6 +1,4 @@
-"""Probes that write at random: remap unit, spare area, and TRIM.
-
-Source: trimmed space serves as spare area (Frankie, Hughes and Kreutz-Delgado, ACMSE 2012).
+"""Probe with random writes: remap unit, spare area, and TRIM.
 
 Source: trimmed space serves as spare area (Frankie, Hughes and Kreutz-Delgado, ACMSE 2012: the
 effective over-provisioning grows by what is trimmed), so writes are amplified less.
@@ -34,20 +32,20 @@ REMAP_SHARE = 8  # of the drive at most: the spare area is large beside it, so n
 
 
 class RemapUnit:
-    """Bytes/s of random writes of several sizes: below the unit they fall with the size."""
+    """Write at random in several sizes: below the unit the rate in bytes falls with the size."""
 
     name = "remap-unit"
     title = "Remap unit from the cost of small random writes"
 
     def writes(self, size_bytes: int) -> int:
-        """One fill of the span and the random writes."""
+        """Return one fill of the span and the random writes."""
         return (
             part(size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
             + (len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
         )
 
     def ask(self, bench: Bench) -> Said:
-        """Largest writes first, so that wear on the mapping does not favour the small ones."""
+        """Write the largest sizes first, so that growing disorder does not favour small ones."""
         span = part(bench.size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
         bench.discard(0, bench.size_bytes)  # room, where the drive takes it: nothing is collected
         bench.fill(span)
@@ -74,7 +72,7 @@ class RemapUnit:
 
 
 def buffered(bench: Bench, span: int) -> bool:
-    """Whether single writes after a rest are answered before flash could be programmed."""
+    """Tell whether single writes after a rest are answered before flash could be programmed."""
     return any(
         float(np.median(bench.latencies(block, 1, span, REMAP_SINGLE))) < BUFFERED_NS
         for block in (4 * KIB, 16 * KIB, 64 * KIB)
@@ -82,7 +80,7 @@ def buffered(bench: Bench, span: int) -> bool:
 
 
 def _remap_rate(bench: Bench, block_bytes: int, span_bytes: int) -> float:
-    """Bytes/s of random writes of one size."""
+    """Return bytes/s of random writes of one size."""
     done = bench.rate(Pattern.RANDOM, block_bytes, 0, REMAP_DEPTH, span_bytes, REMAP_EACH_BYTES)
     return max(done.bytes, 1) / max(done.runtime_s, 1e-9)
 
@@ -99,7 +97,7 @@ SPARE_SLOWED, SPARE_AFTER = (
 
 
 class Spare:
-    """Random writes to all of the drive, then to less and less of it with the rest trimmed.
+    """Write at random to all of the drive, then to less and less of it with the rest trimmed.
 
     What it takes at full speed is its room; what it gains from more room says whether that is so.
     """
@@ -108,7 +106,7 @@ class Spare:
     title = "Over-provisioning and write amplification from random writes with more and more room"
 
     def writes(self, size_bytes: int) -> int:
-        """A fill in order, half of one in parts, three for each span, and bursts."""
+        """Return a sequential fill, half of one in parts, three for each span, and bursts."""
         fills = (
             1
             + SPARE_MOST_FIRST / SPARE_FIRST
@@ -117,7 +115,7 @@ class Spare:
         return round(size_bytes * fills) + BURSTS_BYTES
 
     def ask(self, bench: Bench) -> Said:
-        """Time per byte in steady state at every span."""
+        """Measure the time per byte in steady state at every span."""
         size = bench.size_bytes
         if not bench.discard(0, size):
             return Said("cannot tell: the target takes no TRIM, so no room can be given to it")
@@ -173,7 +171,7 @@ class Spare:
 
 
 def _first(bench: Bench, size: int, part_bytes: int) -> tuple[float, ...]:
-    """The first random writes to a drive that was filled in order, part by part."""
+    """Measure the first random writes to a drive that was filled in order, part by part."""
     taken: list[float] = []
     while len(taken) < SPARE_MOST_FIRST:
         taken.append(_seconds_per_byte(bench, size, part_bytes))
@@ -184,7 +182,7 @@ def _first(bench: Bench, size: int, part_bytes: int) -> tuple[float, ...]:
 
 
 def _buffer(bench: Bench, span: int, size: int) -> float | None:
-    """What a buffer takes while the drive collects, as a share of the drive."""
+    """Return what a buffer takes while the drive collects, as a share of the drive."""
     taken = agreed_bytes(bursts(bench, span))
     if taken is not None:
         return taken / size
@@ -192,7 +190,7 @@ def _buffer(bench: Bench, span: int, size: int) -> float | None:
 
 
 def _seconds_per_byte(bench: Bench, span: int, total: int | None = None) -> float:
-    """Of random writes of so many bytes to the span, or of a part of it."""
+    """Return seconds per byte of random writes to the span."""
     total = total or max(SPARE_BLOCK_BYTES, round(SPARE_MEASURE * span))
     done = bench.rate(Pattern.RANDOM, SPARE_BLOCK_BYTES, 0, SPARE_DEPTH, span, total)
     return done.runtime_s / max(done.bytes, 1)
@@ -206,19 +204,19 @@ TRIM_SETTLE, TRIM_MEASURE = 1.5, 0.25  # times what is kept
 
 
 class Trim:
-    """Random writes to three quarters of a full drive, before and after the rest is trimmed."""
+    """Write at random to three quarters of a full drive, before and after the rest is trimmed."""
 
     name = "trim"
     title = "Random writes before and after a TRIM of a quarter"
 
     def writes(self, size_bytes: int) -> int:
-        """A fill in order, and the random writes."""
+        """Return a sequential fill, and the random writes."""
         return round(
             size_bytes * (1 + TRIM_KEPT * (TRIM_FRESH + 2 * TRIM_SETTLE + 3 * TRIM_MEASURE))
         )
 
     def ask(self, bench: Bench) -> Said:
-        """The rate before must hold still, and collection must have slowed it."""
+        """Compare the rates; the one before must be stable and slowed by garbage collection."""
         size = bench.size_bytes
         kept = part(round(size * TRIM_KEPT), size)
         bench.fill(size)
@@ -243,7 +241,7 @@ class Trim:
 
 
 def _trim_rate(bench: Bench, kept: int, share: float) -> float:
-    """Bytes/s of random writes of so much of what is kept."""
+    """Return bytes/s of random writes of a share of the kept part."""
     total = max(TRIM_BLOCK_BYTES, round(kept * share))
     done = bench.rate(Pattern.RANDOM, TRIM_BLOCK_BYTES, 0, TRIM_DEPTH, kept, total)
     return done.bytes / max(done.runtime_s, 1e-9)

@@ -1,9 +1,9 @@
-"""PTS-style tests of rounds: cells one after another, until five rounds look alike.
+"""Run PTS-style tests of rounds: cells one after another, until five rounds look alike.
 
-A round is one pass over all cells in the standard's order, which is not shuffled. After each
-round every tracking variable is judged over the last five; the test ends when all are steady, or
-after 25 rounds with "steady state not reached". A resumed test keeps its finished rounds and runs
-one that does not count, because the drive may have recovered in the pause.
+A round is one pass over all cells in the standard's order, not shuffled. After each round every
+tracking variable is judged over the last five; the test ends when all are steady, or after 25
+rounds with "steady state not reached". A resumed test keeps its finished rounds and runs one that
+does not count, because the drive may have recovered in the pause.
 
 Overhead: one generator start per cell.
 """
@@ -59,7 +59,7 @@ LEVELS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds(PtsStage):
-    """A test as cells, tracking variables and what follows in steady state."""
+    """Define a test by cells, tracking variables and what follows in steady state."""
 
     cells: tuple[Cell, ...]
     tracking: tuple[Tracking, ...]
@@ -70,11 +70,11 @@ class Rounds(PtsStage):
 
     @property
     def parts(self) -> Sequence[Cell]:
-        """The cells of a round."""
+        """Return the cells of a round."""
         return self.cells
 
     def lengths(self) -> Iterator[Length]:
-        """From five rounds to 25."""
+        """Return the lengths of five to 25 rounds."""
         for cell in self.cells:
             least = min(ROUNDS, self.max_rounds) * cell.seconds
             yield Length(cell.workload, least, self.max_rounds * cell.seconds)
@@ -85,12 +85,12 @@ class Rounds(PtsStage):
             yield Length(self.cells[0].workload, seconds, seconds)
 
     def notes(self) -> Sequence[str]:
-        """When it ends."""
+        """Say when it ends."""
         count = len(self.cells)
         return [f"rounds of {count} cells, until five are alike, at most {self.max_rounds}"]
 
     def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """The warm-up; rounds until steady or the maximum; levels of demand."""
+        """Yield the warm-up, rounds until steady or the maximum, and levels of demand."""
         if self.warm_up:
             yield unit("warm-up", partial(self._warm_up, self.warm_up), self.warm_up.name)
         while not self._over(rounds := measured_by(done).rounds):
@@ -104,7 +104,7 @@ class Rounds(PtsStage):
                 yield unit(f"demand-{level}", measure, f"{level} demand")
 
     def found(self, measured: PtsMeasured) -> Pts:
-        """The newest window of each tracking variable, and every cell averaged over it."""
+        """Return the newest window of each tracking variable, and every cell averaged over it."""
         windows = self._windows(measured.rounds)
         slim = [one.model_copy(update={"cells": _slim(one.cells)}) for one in measured.rounds]
         found = self.result(
@@ -119,13 +119,13 @@ class Rounds(PtsStage):
         return found.model_copy(update={"not_applicable": self.absent})
 
     def where(self, found: Pts) -> str:
-        """The window, or the rounds in vain."""
+        """Name the window, or the rounds that did not become steady."""
         if found.steady:
             return f"in {found.windows[0].rounds}"
         return f"in {len(found.rounds)} rounds; the last five are shown"
 
     def about(self, found: Pts) -> Iterator[Finding]:
-        """That the warm-up was in vain, and that there was a pause."""
+        """Report a warm-up that did not become steady, and a pause."""
         window = window_of(found.warm_up)
         if found.warm_up and not (window and window.steady):
             yield PtsWarmUpNotSteady().finding()
@@ -133,13 +133,13 @@ class Rounds(PtsStage):
             yield PtsPaused(paused).finding()
 
     def _over(self, rounds: Sequence[PtsRound]) -> bool:
-        """Whether it is steady, or has had all rounds; those after a pause are more of them."""
+        """Tell whether it is steady, or has had all rounds; rounds after a pause are added."""
         windows = self._windows(rounds)
         steady = bool(windows) and all(window.steady for window in windows)
         return steady or sum(one.counted for one in rounds) >= self.max_rounds
 
     def _windows(self, rounds: Sequence[PtsRound]) -> list[RoundWindow]:
-        """The newest window of each tracking variable; none before the first round."""
+        """Return the newest window of each tracking variable; empty before the first round."""
         counted = [one for one in rounds if one.counted]
         numbers = [one.number for one in counted]
         cells = [cell for one in counted for cell in one.cells]
@@ -154,7 +154,7 @@ class Rounds(PtsStage):
         return recorded(PtsMeasured(warm_up=measured.samples))
 
     def _round(self, number: int, context: Context) -> PtsRecord | None:
-        """One pass over all cells; a part of one is worth nothing."""
+        """Run one pass over all cells; a part of one is useless."""
         cells: list[PtsCell] = []
         for place, cell in enumerate(self.cells):
             share = (number - 1 + place / len(self.cells)) / self.max_rounds
@@ -174,7 +174,7 @@ class Rounds(PtsStage):
         return recorded(PtsMeasured(rounds=(found_round,)))
 
     def _level(self, level: str, chosen: Cell, context: Context) -> PtsRecord | None:
-        """An hour of pre-writes, and ten minutes at one demand for their histogram."""
+        """Pre-write for an hour, then measure ten minutes at one demand for its histogram."""
         phase = Phase(f"pre-write before {level}", self.cells[0].workload, PRE_WRITE_S)
         before = measured_phase(context, phase, self.scale, part="pre-write")
         cell = Cell(f"{level} demand, {chosen.name}", chosen.workload, LEVEL_S)
@@ -186,7 +186,7 @@ class Rounds(PtsStage):
 
 
 def _slim(cells: Sequence[PtsCell]) -> tuple[PtsCell, ...]:
-    """Without their bins, which only the means need."""
+    """Drop the histogram bins, which only the means need."""
     return tuple(cell.model_copy(update={"bins": None}) for cell in cells)
 
 
@@ -199,14 +199,14 @@ def _demands(means: Sequence[PtsCell]) -> list[Demand]:
 
 
 def _means(rounds: Sequence[PtsRound], windows: Sequence[RoundWindow]) -> list[PtsCell]:
-    """Every cell averaged over the rounds of the window."""
+    """Return every cell averaged over the rounds of the window."""
     numbers = windows[0].rounds if windows else ()
     inside = [one.cells for one in rounds if one.counted and one.number in numbers]
     return [_mean(own) for own in zip(*inside, strict=True)]
 
 
 def _mean(cells: Sequence[PtsCell]) -> PtsCell:
-    """One cell over rounds."""
+    """Return one cell averaged over rounds."""
     used = [cell.cpu_percent for cell in cells if cell.cpu_percent is not None]
     return cells[0].model_copy(
         update={
@@ -220,9 +220,9 @@ def _mean(cells: Sequence[PtsCell]) -> PtsCell:
 
 
 def _latency(cells: Sequence[PtsCell]) -> PtsLatency | None:
-    """Mean and extremes over rounds; 99.999 % of all their I/Os, where enough lie beyond it.
+    """Return mean and extremes over rounds, and 99.999 % of all I/Os, if enough lie beyond.
 
-    A round in which no request ended has no latency. Percentiles are never averaged over rounds.
+    A round without finished requests has no latency. Percentiles are never averaged.
     """
     seen = [cell.latency for cell in cells if cell.latency is not None]
     if not seen:

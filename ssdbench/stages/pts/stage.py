@@ -1,11 +1,9 @@
-"""The stage that PTS-style tests of rounds and of phases share, and its preparation of the drive.
+"""Provide the stage that PTS-style tests share, and its preparation of the drive.
 
-Both are part of the test that they prepare, so that a test that must begin again is purged and
-filled again, and one that is finished never is.
-
-A test is its preparation, then rounds or phases, then what is measured once at their end. It
-publishes means and no bounds: a rule that is optimistic in a third of cases
-(`nox -s judge-the-judges`) validates nothing.
+A test is its preparation, then rounds or phases, then a final measurement. The preparation is part
+of the test: a test that must begin again is purged and filled again, and a finished one is not. A
+test publishes means and no bounds: a rule that is optimistic in a third of cases (`nox -s
+judge-the-judges`) validates nothing.
 """
 
 import math
@@ -50,7 +48,7 @@ CAPACITIES = 2  # of the user, written in 128 KiB from end to end of the active 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """A purge by the profile's method, and the fill where the test has one."""
+    """Purge by the profile's method, and fill where the test needs it."""
 
     purge: Method = Method.NONE
     fills: bool = True
@@ -58,7 +56,7 @@ class Preparation:
     from_fresh: bool = False  # the test itself is about a drive that was just purged
 
     def steps(self) -> Iterator[tuple[Purge | Precondition, Measure]]:
-        """Its steps, each named as what it does, and how each is done as a unit of the test."""
+        """Yield its steps, and how each is done as a unit of the test."""
         if self.purge is not Method.NONE:
             purge = Purge("purge", self.purge)
             yield purge, partial(prepared, purge)
@@ -68,18 +66,18 @@ class Preparation:
             yield fill, partial(prepared, fill)
 
     def plans(self, target: TargetInfo, hint: RateHint) -> list[StagePlan]:
-        """What it would do, step by step."""
+        """Plan it step by step."""
         return [step.plan(target, hint) for step, _ in self.steps()]
 
     def labels(self) -> list[Finding]:
-        """That the drive is not purged, where it is not."""
+        """Report that the drive is not purged, if so."""
         if self.purge is not Method.NONE:
             return []
         return [NotPurged(needs_fresh=self.from_fresh).finding()]
 
 
 def prepared(step: Stage[W, U, R], context: Context) -> PtsRecord:
-    """One step, as a unit of the test; its findings are the test's own."""
+    """Run one step as a unit of the test; its findings become the test's."""
     before = replace(context.meter)
     (unit,) = step.units(context, ())
     record = step.measure(context, unit)
@@ -99,7 +97,7 @@ def prepared(step: Stage[W, U, R], context: Context) -> PtsRecord:
 
 
 def _own(finding: Finding) -> Finding:
-    """That a part of the drive was filled is what the client form asks for."""
+    """Lower the severity of a partial fill, which the client form asks for."""
     partial = finding.code is Code.PARTIAL_FILL
     return finding.model_copy(update={"severity": Severity.WARNS}) if partial else finding
 
@@ -109,7 +107,7 @@ PLANNED_BLOCK_BYTES = 4096  # plans take every write for one of 4 KiB
 
 @dataclass(frozen=True, kw_only=True)
 class PtsStage(PlainStage, ABC):
-    """One PTS-style test."""
+    """Run one PTS-style test."""
 
     name: str
     test: PtsTest
@@ -126,36 +124,36 @@ class PtsStage(PlainStage, ABC):
 
     @property
     def title(self) -> str:
-        """The test, and its workload where there are several."""
+        """Return the test, and its workload where there are several."""
         return f"PTS-style {self.test.full_name} test" + (f", {self.load}" if self.load else "")
 
     @property
     @abstractmethod
     def parts(self) -> Sequence[Cell | Phase]:
-        """The cells of a round, or the phases."""
+        """Return the cells of a round, or the phases."""
 
     @abstractmethod
     def lengths(self) -> Iterator[Length]:
-        """Of every workload, but for the finale."""
+        """Return the length of every workload except the final one."""
 
     @abstractmethod
     def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """Between the preparation and the finale."""
+        """Yield the units between the preparation and the final measurement."""
 
     @abstractmethod
     def found(self, measured: PtsMeasured) -> Pts:
-        """What it means together."""
+        """Return what all units mean together."""
 
     @abstractmethod
     def about(self, found: Pts) -> Iterator[Finding]:
-        """What must be known besides what the rule says."""
+        """Return findings besides those of the rule."""
 
     @abstractmethod
     def where(self, found: Pts) -> str:
-        """Where the rule held, or did not: "in rounds 1 to 5"."""
+        """Name where the rule held or failed: "in rounds 1 to 5"."""
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """From the soonest that it can be steady; bytes from the drive's likely rates."""
+        """Plan from the earliest steady state; bytes from the drive's likely rates."""
         before = self.preparation.plans(target, hint)
         finale = (Length(cell.workload, cell.seconds, cell.seconds) for cell in self.finale)
         lengths = [*self.lengths(), *finale]
@@ -182,11 +180,11 @@ class PtsStage(PlainStage, ABC):
         )
 
     def notes(self) -> Sequence[str]:
-        """For the plan."""
+        """Return notes for the plan."""
         return ()
 
     def units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """Purge and fill; rounds or phases; the finale."""
+        """Yield purge and fill, rounds or phases, and the final measurement."""
         for step, measure in self.preparation.steps():
             yield unit(step.name, measure, step.title)
         yield from self.own_units(context, done)
@@ -194,13 +192,13 @@ class PtsStage(PlainStage, ABC):
             yield unit(f"finale-{place:02d}", partial(self._last, cell), cell.name)
 
     def measure(self, context: Context, unit: Unit[Measure]) -> PtsRecord | None:
-        """One part."""
+        """Measure one part."""
         return unit.work(context)
 
     def conclude(
         self, context: Context, done: Sequence[PtsRecord], ended: Ended[PtsRecord]
     ) -> Concluded[Pts]:
-        """The test, and what must be known before its numbers are believed."""
+        """Return the test, with findings on how far to believe its numbers."""
         partly = () if ended.partial is None else (ended.partial,)
         found = self.found(measured_by((*done, *partly)))
         return Concluded(
@@ -224,7 +222,7 @@ class PtsStage(PlainStage, ABC):
         means: Sequence[PtsCell] = (),
         phases: Sequence[PtsPhase] = (),
     ) -> Pts:
-        """As it is stored."""
+        """Return the test as it is stored."""
         loads = [part.workload for part in self.parts]
         return Pts(
             **dict(measured),
@@ -249,7 +247,7 @@ class PtsStage(PlainStage, ABC):
         return None if last is None else recorded(PtsMeasured(in_steady_state=(last,)))
 
     def _of_rule(self, found: Pts, ended: Ended[PtsRecord]) -> Iterator[Finding]:
-        """What a reader must know before believing a PTS-style number."""
+        """Return what a reader must know before believing a PTS-style number."""
         if self.scale != 1:
             yield PtsScaled(self.scale).finding()
         if not ended.complete:
@@ -263,22 +261,22 @@ class PtsStage(PlainStage, ABC):
 
 
 def unit(name: str, measure: Measure, doing: str) -> Unit[Measure]:
-    """A part of a test."""
+    """Return a part of a test as a unit."""
     return Unit(name, measure, doing, ahead_bytes=LEAST_AHEAD_BYTES)
 
 
 def recorded(measured: PtsMeasured) -> PtsRecord:
-    """A part without findings."""
+    """Return a part without findings."""
     return PtsRecord(measured=measured)
 
 
 def measured_by(done: Sequence[PtsRecord]) -> PtsMeasured:
-    """What all parts measured together."""
+    """Return what all parts measured together."""
     return PtsMeasured.joined(record.measured for record in done)
 
 
 def header(cell: str, metric: PtsMetric, window: RoundWindow) -> PtsWindow:
-    """The rows of the standard's report header for one tracking variable."""
+    """Return the rows of the standard's report header for one tracking variable."""
     return PtsWindow(
         cell=cell,
         metric=metric,
@@ -296,14 +294,14 @@ def header(cell: str, metric: PtsMetric, window: RoundWindow) -> PtsWindow:
 
 
 def wanted_cache(form: PtsForm) -> bool:
-    """Whether a form of the standard wants the volatile write cache to be on."""
+    """Tell whether a form of the standard wants the volatile write cache on."""
     return form is PtsForm.CLIENT
 
 
 def cache_finding(
     target: TargetInfo, form: PtsForm, settings: Sequence[Mapping[str, str]] = ()
 ) -> Iterator[Finding]:
-    """Whether the volatile write cache is as the form asks: off for enterprise, on for client.
+    """Report a volatile write cache not as the form asks: off for enterprise, on for client.
 
     `settings`: what the run has set.
     """

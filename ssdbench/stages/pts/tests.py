@@ -1,4 +1,4 @@
-"""The PTS-style tests: cells and tracking variables, or phases."""
+"""Define the PTS-style tests: cells and tracking variables, or phases."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ COMPOSITE_ZONES = ((50.0, 5.0), (30.0, 15.0), (20.0, 80.0))
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Parameters that the enterprise and the client form of the standard differ in."""
+    """Hold the parameters that differ between the standard's enterprise and client forms."""
 
     active_percent: float
     iodepth: int
@@ -63,7 +63,7 @@ FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where and how a test is done."""
+    """Hold where and how a test is run."""
 
     target: TargetInfo
     form_name: PtsForm
@@ -74,19 +74,19 @@ class Setting:
 
     @property
     def form(self) -> Form:
-        """The form's parameters."""
+        """Return the form's parameters."""
         return FORMS[self.form_name]
 
     def lasting(self, seconds: float) -> str:
-        """How long a part lasts in this test, in words."""
+        """Say how long a part lasts in this test."""
         return format_minutes(self.scale * seconds)
 
     def preparation(self, *, fills: bool = True) -> Preparation:
-        """Before each test: the profile's purge, and two capacities of writes where asked."""
+        """Return the profile's purge, and two capacities of writes where asked."""
         return Preparation(self.purge, fills, self.form.active_percent, from_fresh=not fills)
 
     def workload(self, pattern: Pattern, block: int, read: int, depth: int, jobs: int) -> Workload:
-        """A workload on the active range, from the start of the drive."""
+        """Return a workload on the active range, from the start of the drive."""
         length = int(self.target.size_bytes * self.form.active_percent / 100)
         return Workload(
             pattern=pattern,
@@ -98,11 +98,11 @@ class Setting:
         )
 
     def fits(self, part: Cell | Phase) -> bool:
-        """Whether the drive's logical blocks allow its blocks."""
+        """Tell whether the drive's logical blocks allow its blocks."""
         return part.workload.block_bytes % self.target.logical_block_bytes == 0
 
     def misfit(self, name: str) -> UsageError:
-        """The error for a test that this drive cannot do."""
+        """Return the error for a test that this drive cannot do."""
         return UsageError(
             f"{name} needs blocks that the drive's logical block of "
             f"{format_size(self.target.logical_block_bytes)} does not allow",
@@ -110,12 +110,12 @@ class Setting:
         )
 
     def not_applicable(self, part: Cell | Phase) -> Finding:
-        """That the drive cannot do a part of a test."""
+        """Return the finding for a part that the drive cannot do."""
         block = format_size(self.target.logical_block_bytes)
         return NotApplicable(part.name, f"the drive's logical block is {block}").finding()
 
     def labels(self, parts: Sequence[Cell | Phase]) -> tuple[Finding, ...]:
-        """At most one: which blocks are not whole mapping units."""
+        """Report at most once which blocks are not whole mapping units."""
         unit = known_remap_unit(self.target, ())
         loads = (part.workload for part in parts)
         below = tuple(load.block_bytes for load in loads if below_remap_unit(load, unit))
@@ -130,7 +130,7 @@ class Setting:
         load: str = "",
         finale: tuple[Cell, ...] = (),
     ) -> Timed:
-        """A test of phases. Raises UsageError when this drive cannot do it."""
+        """Return a test of phases. Raises UsageError when this drive cannot do it."""
         if not all(self.fits(phase) for phase in phases):
             raise self.misfit(name)
         return Timed(
@@ -156,9 +156,9 @@ class Setting:
         finale: tuple[Cell, ...] = (),
         warm_up: Phase | None = None,
     ) -> Rounds:
-        """A test of rounds, without the cells that this drive cannot do.
+        """Return a test of rounds, without the cells that this drive cannot do.
 
-        Raises UsageError when it cannot do what the test tracks.
+        Raises UsageError when it cannot do the cells that the test tracks.
         """
         kept: list[Cell] = []
         skipped: list[Cell] = []
@@ -185,12 +185,12 @@ class Setting:
 
 
 def cell_name(read: int, block: int) -> str:
-    """`65/35 64 KiB`."""
+    """Return `65/35 64 KiB`."""
     return f"{read}/{100 - read} {format_size(block)}"
 
 
 def iops(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Random, seven mixes of eight block sizes; three tracking variables (2.0.x)."""
+    """Test IOPS: random, seven mixes of eight block sizes; three tracking variables (2.0.x)."""
     form = setting.form
     cells = [
         Cell(
@@ -206,7 +206,7 @@ def iops(name: str, setting: Setting) -> tuple[Rounds, ...]:
 
 
 def throughput(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Sequential reads and writes; a test of its own for each block size."""
+    """Test throughput: sequential reads and writes, a test of its own for each block size."""
     return tuple(
         setting.rounds(
             f"{name}-{block // KIB}k",
@@ -225,7 +225,7 @@ def throughput(name: str, setting: Setting) -> tuple[Rounds, ...]:
 
 
 def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """One request at a time; in steady state 20 min of 4 KiB writes for their histogram."""
+    """Test latency: one request at a time; then 20 min of 4 KiB writes for their histogram."""
     cells = [
         Cell(cell_name(read, block), setting.workload(Pattern.RANDOM, block, read, 1, 1))
         for read in (100, 65, 0)
@@ -238,19 +238,19 @@ def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
 
 
 def demand(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Response time over the outstanding requests, 4 KiB writes."""
+    """Test response time over the outstanding requests, with 4 KiB writes."""
     base = setting.workload(Pattern.RANDOM, 4 * KIB, 0, 32, 32)
     return (_matrix(name, PtsTest.DEMAND, setting, base),)
 
 
 def composite(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Twelve block sizes in three zones, 40/60 reads and writes, over outstanding requests."""
+    """Test twelve block sizes in three zones, 40/60 reads and writes, by outstanding requests."""
     base = setting.workload(Pattern.RANDOM, 4 * KIB, 40, 32, 32)
     return (_matrix(name, PtsTest.COMPOSITE, setting, _mixed(base, setting)),)
 
 
 def _mixed(base: Workload, setting: Setting) -> Workload:
-    """A workload of twelve block sizes in three zones."""
+    """Return a workload of twelve block sizes in three zones."""
     logical = setting.target.logical_block_bytes
     split = tuple((size, share) for size, share in COMPOSITE if size % logical == 0)
     missing = 100 - sum(share for _, share in split)
@@ -271,9 +271,9 @@ def _matrix(name: str, test: PtsTest, setting: Setting, base: Workload) -> Round
 
 
 def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """A purged drive under writes for four drive fills, a day, or until it is steady.
+    """Test a purged drive under writes for four drive fills, a day, or until it is steady.
 
-    A test for each workload. Raises UsageError when none of them fits the drive's blocks.
+    One test for each workload. Raises UsageError when none of them fits the drive's blocks.
     """
     phases = {kind: _saturating(kind, setting) for kind in setting.saturation}
     skipped = [setting.not_applicable(p) for p in phases.values() if not setting.fits(p)]
@@ -288,7 +288,7 @@ def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
 
 
 def _saturating(kind: Saturation, setting: Setting) -> Phase:
-    """The standard's workload of that kind, with its threads and queue."""
+    """Return the standard's workload of that kind, with its threads and queue."""
     form = setting.form
     pattern, block, read = SATURATIONS[kind]
     workload = setting.workload(pattern, block, read, form.iodepth, form.threads)
@@ -310,7 +310,7 @@ def _saturated(name: str, kind: Saturation, phase: Phase, setting: Setting) -> T
 
 
 def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """Bursts of 4 KiB writes with pauses that grow, each followed by half an hour without any."""
+    """Test bursts of 4 KiB writes with growing pauses, each followed by half an hour of idle."""
     form = setting.form
     workload = setting.workload(Pattern.RANDOM, 4 * KIB, 0, form.iodepth, form.threads)
     phases = [Phase("warm-up", workload, warm_up_s(), until_steady=True)]
@@ -333,7 +333,7 @@ def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
 
 
 def crossed(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """Sequential, then random, then sequential writes, one thread of 32."""
+    """Test sequential, then random, then sequential writes, one thread of depth 32."""
     large = setting.workload(Pattern.SEQUENTIAL, 1024 * KIB, 0, 32, 1)
     small = setting.workload(Pattern.RANDOM, 8 * KIB, 0, 32, 1)
     phases = [
@@ -357,6 +357,6 @@ TESTS: Mapping[PtsTest, Callable[[str, Setting], Sequence[Rounds | Timed]]] = {
 
 
 def _absent(cell: Cell) -> PtsAbsent:
-    """Where a cell that this drive cannot do stands in the tables."""
+    """Return the place in the tables of a cell that this drive cannot do."""
     load = cell.workload
     return PtsAbsent(cell=cell.name, block_bytes=load.block_bytes, read_percent=load.read_percent)

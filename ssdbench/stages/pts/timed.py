@@ -1,8 +1,8 @@
-"""PTS-style tests that are a history of the drive: write saturation, host idle, cross-stimulus.
+"""Run PTS-style tests over time: write saturation, host idle, cross-stimulus.
 
-One workload after another, each without a break and in samples of a minute. A sample's latencies
-come from the generator's own intervals and may lie a second beside it. An unfinished test begins
-again from its purge on resume, because its history is what it measures.
+One workload after another, each without a break and in samples of a minute. Latencies of a sample
+come from the generator's intervals and may be off by a second. An unfinished test begins again from
+its purge on resume, because it measures the drive's history.
 
 Overhead: one generator start per phase.
 """
@@ -36,31 +36,31 @@ SHORTEST_SEEN_US = 3_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Timed(PtsStage):
-    """A test as phases; steadiness is judged in the first that lasts until it is steady."""
+    """Define a test by phases; steadiness is judged in the first that lasts until it is steady."""
 
     phases: tuple[Phase, ...]
     units_last = Lasting.NOTHING
 
     @property
     def parts(self) -> Sequence[Phase]:
-        """The phases."""
+        """Return the phases."""
         return self.phases
 
     def lengths(self) -> Iterator[Length]:
-        """At most the phases' lengths; those that end when steady may end earlier."""
+        """Return the lengths of the phases at most; those that end when steady may end earlier."""
         for phase in self.phases:
             least = 0.0 if phase.until_steady else phase.seconds
             yield Length(phase.workload, least, phase.seconds, phase.fills or math.inf)
 
     def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """All phases in order."""
+        """Yield all phases in order."""
         began_s = context.meter.seconds
         for place, phase in enumerate(self.phases, start=1):
             measure = partial(self._phase, phase, context.meter.seconds - began_s)
             yield unit(f"phase-{place:02d}", measure, phase.name)
 
     def found(self, measured: PtsMeasured) -> Pts:
-        """Every phase averaged, and the window of the one that is judged."""
+        """Return every phase averaged, and the window of the one that is judged."""
         taken = [(phase, _of(phase, measured.samples)) for phase in self.phases]
         judged, samples = next((t for t in taken if t[0].until_steady), (None, ()))
         window = window_of(samples)
@@ -76,7 +76,7 @@ class Timed(PtsStage):
         )
 
     def where(self, found: Pts) -> str:
-        """The rule's samples, or those in vain."""
+        """Name the rule's samples, or those that did not become steady."""
         if found.steady:
             return f"by five samples {format_minutes(SPACING_S * self.scale)} apart"
         judged = next(phase for phase in self.phases if phase.until_steady)
@@ -84,7 +84,7 @@ class Timed(PtsStage):
         return f"in {len(_of(judged, found.samples))} samples of {length}"
 
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Waits for a slot, and planned pauses that were none; shorter ones cannot be seen."""
+        """Report waits for a slot, and planned pauses that did not happen."""
         for one in found.waited:
             yield PtsQueueFull(one.phase, one.submit_percent).finding()
         for phase in self.phases:
@@ -103,7 +103,7 @@ def _of(phase: Phase, samples: Sequence[PtsSample]) -> list[PtsSample]:
 
 
 def _averaged(number: int, samples: Sequence[PtsSample], waited: Sequence[PtsWaited]) -> PtsPhase:
-    """One phase; the time of recovery is that to its own end."""
+    """Return one phase averaged; a recovery's time is measured to the end of the phase."""
     latencies = [sample.latency for sample in samples if sample.latency is not None]
     mean_ns = _mean_ns(samples)
     if whole := next((one for one in waited if one.phase == samples[0].phase), None):
@@ -122,7 +122,7 @@ def _averaged(number: int, samples: Sequence[PtsSample], waited: Sequence[PtsWai
 
 
 def _mean_ns(samples: Sequence[PtsSample]) -> float | None:
-    """Over all I/Os of the samples that have latencies; a pause has none, and adds none."""
+    """Return the mean over all I/Os of the samples; a pause has none."""
     known = [(one.iops, one.latency.mean_ns) for one in samples if one.latency is not None]
     ios = sum(iops for iops, _ in known)
     return sum(iops * mean_ns for iops, mean_ns in known) / ios if ios else None

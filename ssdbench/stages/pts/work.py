@@ -34,7 +34,7 @@ SPACING_S = 30 * MINUTE_S  # ... and what is in between
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One minute of a round, or a longer measurement of its own."""
+    """Hold one minute of a round, or a longer measurement."""
 
     name: str  # "0/100 4 KiB"
     workload: Workload
@@ -44,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """What must be steady: one metric of one cell."""
+    """Hold what must be steady: one metric of one cell."""
 
     cell: str
     metric: PtsMetric = PtsMetric.IOPS
@@ -52,7 +52,7 @@ class Tracking:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One workload without a break, in samples of a minute."""
+    """Hold one workload without a break, in samples of a minute."""
 
     name: str
     workload: Workload
@@ -62,7 +62,7 @@ class Phase:
     sample_s: float = MINUTE_S
 
     def active_s(self, from_s: float, to_s: float) -> float:
-        """The time between two times in which requests flow by plan.
+        """Return the planned time with requests between two times.
 
         The first burst of fio lasts a whole cycle (3.33: its clock of pauses starts with one).
         """
@@ -74,14 +74,14 @@ class Phase:
         return first + (to_s - from_s - first) * burst / cycle
 
     def idle_s(self) -> float:
-        """Planned seconds without a request, at full length."""
+        """Return the planned seconds without a request, at full length."""
         burst, pause = self.workload.burst_us, self.workload.thinktime_us
         return self.seconds * pause / (burst + pause) if burst else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How long a workload may run in all, unscaled, for a plan."""
+    """Hold how long a workload may run in all, unscaled, for a plan."""
 
     workload: Workload
     least_s: float
@@ -90,7 +90,7 @@ class Length:
 
 
 def warm_up_s() -> float:
-    """How long a phase lasts that gives up after 25 samples, 30 min apart."""
+    """Return how long a phase lasts that gives up after 25 samples, 30 min apart."""
     return ((MAX_ROUNDS - 1) * SPACING + 1) * MINUTE_S
 
 
@@ -99,7 +99,7 @@ LEVEL_BEYOND = 10  # I/Os that lie beyond a level of the standard's histogram
 
 
 class PtsRecord(UnitRecord):
-    """What one unit of a test measured."""
+    """Record what one unit of a test measured."""
 
     measured: PtsMeasured
 
@@ -110,9 +110,9 @@ Measure = Callable[[Context], PtsRecord | None]  # how a unit of a test is measu
 def measured_cell(
     context: Context, cell: Cell, scale: float, *, part: str = "", bins: bool = False
 ) -> PtsCell | None:
-    """A cell to its end; None when the run must end before it.
+    """Run a cell to its end; None when the run must end before it.
 
-    `bins`: with its latencies in bins, to be added up with those of other rounds.
+    `bins`: keep latencies as a histogram, to be merged over rounds.
     """
     context.unit.cut_short = context.unit.cut_short or context.must_end(
         ahead_bytes=LEAST_AHEAD_BYTES
@@ -146,7 +146,7 @@ def measured_cell(
 def in_steady_state(
     context: Context, cell: Cell, scale: float, *, part: str = ""
 ) -> PtsCell | None:
-    """A cell for a table and a histogram of its own, without levels that few I/Os lie beyond."""
+    """Measure a cell for a table and its own histogram, with levels that enough I/Os exceed."""
     steady = measured_cell(context, cell, scale, part=part, bins=True)
     if steady is None or steady.latency is None:
         return steady
@@ -158,7 +158,7 @@ def in_steady_state(
 def measured_phase(
     context: Context, phase: Phase, scale: float, *, part: str = "", from_start_s: float = 0.0
 ) -> PtsMeasured:
-    """A phase as samples, also one that the run's end cut short; fills count from its start."""
+    """Measure a phase as samples, even one cut short; fills count from its start."""
     seconds, sample_s = phase.seconds * scale, phase.sample_s * scale
     job = _job(context, phase, part, seconds, histogram_s=max(1, round(sample_s)))
     samples = _Samples(phase, sample_s, from_start_s, context.target.size_bytes)
@@ -183,7 +183,7 @@ def measured_phase(
 
 
 class _Samples:
-    """Seconds of a phase, gathered into samples; a last one that is too short is left out."""
+    """Gather seconds of a phase into samples; a last one that is too short is left out."""
 
     def __init__(self, phase: Phase, sample_s: float, from_start_s: float, size_bytes: int) -> None:
         self.done: list[PtsSample] = []
@@ -198,7 +198,7 @@ class _Samples:
         self._idle_s = 0.0
 
     def add(self, second: Second) -> bool:
-        """One second on; whether it ended a sample."""
+        """Add one second; returns whether it ended a sample."""
         self.t_s = second.t_s
         self.written += second.write_bytes
         self._ios += second.ios
@@ -226,12 +226,12 @@ class _Samples:
         return True
 
     def filled(self) -> float:
-        """The share of the drive fills that end the phase; 0 where none do."""
+        """Return the share of the drive fills that end the phase; 0 without such an end."""
         fills = self._phase.fills
         return self.written / (fills * self._size_bytes) if fills else 0.0
 
     def over(self) -> bool:
-        """Whether the phase has what it was for."""
+        """Tell whether the phase is complete."""
         if self.filled() >= 1:
             return True
         if not self._phase.until_steady or len(self.done) % SPACING != 1:
@@ -241,13 +241,13 @@ class _Samples:
 
 
 def window_of(samples: Sequence[PtsRate]) -> RoundWindow | None:
-    """The newest five samples that lie 30 min apart, or None before there are five."""
+    """Return the newest five samples that lie 30 min apart; None before there are five."""
     rounds = [sample.iops for sample in samples[::SPACING]]
     return round_window(rounds) if len(rounds) >= ROUNDS else None
 
 
 def histogram_of(cell: PtsCell) -> Histogram:
-    """The latencies that a cell holds in bins; empty where it holds none."""
+    """Return the histogram of a cell; empty where it has none."""
     bins = cell.bins or PtsBins(latency_ns=(), count=())
     found = Histogram.from_bins(dict(zip(bins.latency_ns, bins.count, strict=True)))
     return found if cell.latency is None else found.ended(cell.latency.max_ns)
@@ -267,7 +267,7 @@ def _job(
 
 
 def _cpu_percent(context: Context, outcome: Outcome) -> float | None:
-    """Of the generator's busiest thread; in virtual time its use is made up."""
+    """Return the CPU use of the generator's busiest thread; in virtual time it is made up."""
     if context.target.simulated or not outcome.jobs:
         return None
     return round(max(job.cpu_user_percent + job.cpu_system_percent for job in outcome.jobs), 2)
@@ -285,14 +285,14 @@ def _latency(latency: Histogram) -> PtsLatency | None:
 
 
 def _levels(latency: Histogram) -> Iterator[tuple[str, float]]:
-    """The levels of the standard's histogram that enough I/Os lie beyond."""
+    """Return the levels of the standard's histogram that enough I/Os exceed."""
     for name, quantile in QUANTILES.items():
         if quantile >= 0.99 and latency.n * (1 - quantile) >= LEVEL_BEYOND:
             yield name, latency.percentile_ns(quantile)
 
 
 def _mean_block(workload: Workload) -> int:
-    """The block, or the mean of a mixture by its shares."""
+    """Return the block size, or the mean of a mix by its shares."""
     split = workload.block_split or ((workload.block_bytes, 100),)
     return round(sum(size * share for size, share in split) / sum(share for _, share in split))
 
