@@ -81,7 +81,7 @@ def answer(
 
 
 def hidden(sought: Sought, searched: Sequence[Searched], buffer_bytes: int) -> Iterator[Finding]:
-    """Report, at most once, that the windows behind the answer wrote too little to exceed a buffer."""
+    """Report once at most that the windows behind the answer did not exceed the drive's buffer."""
     workload = sought.workload
     if not workload.writes:
         return

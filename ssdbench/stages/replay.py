@@ -100,7 +100,7 @@ class Replay(PlainStage):
     units_are = "replays"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the fixed time of every replay. Raises TraceError for a trace that cannot be sent."""
+        """Plan the fixed time of every replay. Raises TraceError for one that cannot be sent."""
         summary, made = self._looked()
         replays = self.passes + self.repeats
         seconds = self._asked_s(made)

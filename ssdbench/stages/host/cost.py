@@ -34,7 +34,7 @@ class Probe(Protocol):
         ...
 
     def lacking(self) -> Sequence[str]:
-        """Return what was asked for but is not available, a sentence each; call while running."""
+        """Return what was asked for but is not available, a sentence each."""
         ...
 
 
