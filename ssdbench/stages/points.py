@@ -77,7 +77,9 @@ REORDERING_FILLS = 1.5
 # after three fills some were 4 % off).
 CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 4.0}
 CONVERTING_BUDGET = 2.0  # times that
+SPAN_BUDGET = 8.0  # times the span and the spare area
 WHOLE_PERCENT = 100
+WHOLE_SHARE = 0.99  # of the drive: a range in whole blocks may be a little less
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ class PointStage(PlainStage):
             target,
             jobs=[
                 *(f"{self.repeats} x {p.label()}" for p in self.points),
-                *(f"1 x {p.label()}, for its layout" for p in self.conversions.values()),
+                *(f"1 x {p.label()}, to convert the drive" for p in self.conversions.values()),
                 *([f"1 x {self.returns_to.label()}, as in the warm-up"] if self.returns_to else []),
             ],
             seconds=(least_s, most_s * most / self.repeats),
@@ -177,11 +179,11 @@ class PointStage(PlainStage):
             for cost in self._costs(point, target, hint, drive, first=self._first(place, point))
         ]
         costs += [
-            _repeat_costs(p.workload, self._how_converting(p.workload), target, hint, drive)
+            _repeat_costs(p.workload, self._how_converting(p.workload, target), target, hint, drive)
             for p in self.conversions.values()
         ]
         if self.returns_to is not None:
-            how = replace(self._how_again, measure_s=HORIZON_S)
+            how = replace(self._how_again(target), measure_s=HORIZON_S)
             last = [point.workload for point in self.groups[-1] if point.workload.writes]
             if last and all(one.layout == self.returns_to.layout for one in last):
                 how = replace(how, spare_share=0.0)  # the last points have written that much
@@ -287,7 +289,7 @@ class PointStage(PlainStage):
     @property
     def conversions(self) -> dict[int, Point]:
         """Return what is written before the first repeat of a group, by the group's index."""
-        if self.returns_to is None or self.kind is not StageKind.SWEEP:
+        if self.returns_to is None:
             return {}
         found: dict[int, Point] = {}
         now = self.returns_to.layout
@@ -299,28 +301,43 @@ class PointStage(PlainStage):
             heaviest = max(writers, key=lambda w: (-w.read_percent, w.iodepth * w.numjobs))
             workload = heaviest.model_copy(update={"read_percent": 0})
             found[place] = Point(
-                id=f"{self.name}-to-layout-{place}", sweep=self.name, workload=workload
+                id=f"{self.name}-to-layout-{place}",
+                sweep=self.name,
+                workload=workload,
+                span_percent=group[0].span_percent,
             )
         return found
 
-    def _how_converting(self, workload: Workload) -> Measuring:
+    def _how_converting(self, workload: Workload, target: TargetInfo) -> Measuring:
         """Return how a conversion settles: by bytes, for as long as it takes."""
-        fills = CONVERTING_FILLS[workload.pattern]
-        most = CONVERTING_BUDGET * fills
-        how = replace(self._how, unbroken_s=0.0)
-        return replace(how, spare_share=fills, settle_fills=most, settle_s=None)
+        how = replace(self._how, unbroken_s=0.0, settle_s=None)
+        if self.kind is not StageKind.SPAN:
+            fills = CONVERTING_FILLS[workload.pattern]
+            return replace(how, spare_share=fills, settle_fills=CONVERTING_BUDGET * fills)
+        # A span takes over the spare area, too, which held old data of the rest of the drive.
+        span = workload.range.length_bytes / target.size_bytes
+        spare = 0.0
+        if span < WHOLE_SHARE:
+            spare = UNKNOWN_SPARE_SHARE if how.spare_share is None else how.spare_share
+        return replace(
+            how,
+            spare_share=span + spare,
+            settle_fills=SPAN_BUDGET * (span + spare),
+            relaxes_fills=1 + spare / span,
+        )
 
     @property
     def _how(self) -> Measuring:
         return replace(self.how, repeats=self.repeats)
 
-    @property
-    def _how_again(self) -> Measuring:
-        """Return how the return settles: longer and by bytes if points leave another disorder."""
-        if not any(self._disorders(point) for point in self.points):
-            return replace(self._how, unbroken_s=0.0)
-        fills = self._how.settle_fills + REORDERING_FILLS
+    def _how_again(self, target: TargetInfo) -> Measuring:
+        """Return how the return settles: longer and by bytes if points leave another layout."""
         how = replace(self._how, unbroken_s=0.0)
+        if self.returns_to is None or not any(self._disorders(point) for point in self.points):
+            return how
+        if self.kind is StageKind.SPAN:
+            return self._how_converting(self.returns_to, target)
+        fills = how.settle_fills + REORDERING_FILLS
         return replace(how, spare_share=REORDERING_FILLS, settle_fills=fills, settle_s=None)
 
     def _disorders(self, point: Point) -> bool:
@@ -343,9 +360,9 @@ class PointStage(PlainStage):
         if unit.work.point.id == self._again:
             rhythm_s = around.rhythm_s
             needed = Needed(max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s)), rhythm_s)
-            return measure(context, unit, self._how_again, needed)
+            return measure(context, unit, self._how_again(context.target), needed)
         if unit.work.point in self.conversions.values():
-            how = self._how_converting(unit.work.point.workload)
+            how = self._how_converting(unit.work.point.workload, context.target)
             return measure(context, unit, how, Needed(self.how.measure_s))
         if not unit.work.point.workload.writes:
             needed = Needed(self.how.measure_s)

@@ -199,10 +199,10 @@ def test_a_sweep_over_a_part_of_the_drive_is_nothing_that_a_plan_stands_on() -> 
 def test_the_plan_of_a_span_sweep_says_which_share_each_line_is_of() -> None:
     *_, spans = plan(asked(SWEEP)).stages
 
-    shares = [line.rpartition(", ")[2] for line in spans.jobs]
-    assert shares == [
-        "5 % of the drive", "25 % of the drive", "100 % of the drive", "as in the warm-up",
-    ]  # fmt: skip
+    shares = [line.split(", ", 2)[2] for line in spans.jobs]
+    parts = ["5 % of the drive", "25 % of the drive", "100 % of the drive"]
+    converting = [f"{part}, to convert the drive" for part in parts]
+    assert shares == [*parts, *converting, "as in the warm-up"]
 
 
 def test_a_plan_names_an_engine_that_this_host_lacks(

@@ -6,12 +6,13 @@ import pytest
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import Points
+from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Repeat
 from ssdbench.model.result import RunResult
-from ssdbench.model.workload import Pattern, Point, Workload
+from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
 from ssdbench.stages.extra import Extra, next_pass, reasons
 from ssdbench.stages.measuring import Measuring, PlannedRepeat
-from ssdbench.stages.points import Judging, PointStage, by_layout
+from ssdbench.stages.points import Judging, PointStage, ascending, by_layout
 from ssdbench.stages.unbroken import planned
 from tests.support.builders import a_verdict
 from tests.support.fakes import WearyDrive
@@ -237,3 +238,27 @@ def test_reads_that_are_not_shown_to_be_easier_run_for_two_hours_themselves(
     shallow = [moved(READS_SHALLOW, 20e6, unbroken_s=1800)]
 
     assert of(READS_SHALLOW, 2, {"deep": deep, "shallow": shallow}).unbroken_s == 7200
+
+
+def test_each_span_is_converted_since_the_rest_gives_its_spare_area_up_slowly(
+    tmp_path: Path,
+) -> None:
+    def a_span(percent: int) -> Point:
+        length = DRIVE.size_bytes * percent // 100
+        workload = a_workload(DRIVE).model_copy(
+            update={"range": ActiveRange(offset_bytes=0, length_bytes=length)}
+        )
+        return Point(id=f"span-{percent}", sweep="s", workload=workload, span_percent=percent)
+
+    groups = ascending([a_span(100), a_span(25)])
+    run = ARun(tmp_path / "run", WearyDrive(noise=0.001)).precondition().steady()
+    run.stages.append(
+        PointStage("03-span", groups, 2, SHORT, returns_to=WARM_UP, kind=StageKind.SPAN)
+    )
+
+    found = run.go().stages[-1].found
+
+    assert isinstance(found, Points)
+    quarter, whole = [repeat.settle.volume_fills for repeat in found.conversions if repeat.settle]
+    assert quarter >= 1 + 0.28 / 0.25  # in fills of its range: that, and the spare area
+    assert 1.0 <= whole < 2.0
