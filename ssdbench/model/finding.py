@@ -88,7 +88,7 @@ class Finding(Model):
     numbers: dict[str, Number] = {}  # what the message says, by name with unit; {} in old results
 
     def __hash__(self) -> int:
-        """The numbers are in the message already, and a dict has no hash."""
+        """Hash all but the numbers: they are in the message, and a dict has no hash."""
         return hash((self.code, self.severity, self.message, self.point, self.repeat, self.stage))
 
 

@@ -34,7 +34,7 @@ _IN_ORDER = f"{_ZONED}, so it takes writes in order only"
 
 
 def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
-    """Everything in a profile that a drive in zones cannot serve, with the path where it stands."""
+    """List what a drive in zones cannot serve, with its path in the profile."""
     if not target.zone_bytes:
         return
     yield from _settings(profile)
@@ -93,7 +93,7 @@ _TOLD_APART = (StageKind.RATE, StageKind.LOAD, StageKind.REPLAY, StageKind.PTS)
 
 
 def unmeasured(profile: Profile) -> Iterator[Mistake]:
-    """Each target that no stage of the profile can tell, with the path where it stands."""
+    """Return each target that no stage of the profile can tell, with the path where it stands."""
     stages = [measure.stage for measure in profile.measure]
     for index, target in enumerate(profile.accept):
         for why in _missing(target, stages):
@@ -104,7 +104,7 @@ def unmeasured(profile: Profile) -> Iterator[Mistake]:
 def _without_bound(
     target: Target, index: int, stages: list[spec.MeasuredStage]
 ) -> Iterator[Mistake]:
-    """A rate of what only mixes with rates measure could never be told."""
+    """Refuse a target of a rate that only mixes with fixed rates measure."""
     if target.of.job is None or not (target.iops or target.throughput_bytes_per_s):
         return
     meant = [stage for stage in stages if _measures_target(stage, target.of)]
@@ -131,12 +131,12 @@ def _missing(target: Target, stages: list[spec.MeasuredStage]) -> Iterator[str]:
 
 
 def _jobs(stages: list[spec.MeasuredStage]) -> list[str]:
-    """The names of job files and mixes, as reports have them."""
+    """Return the names of job files and mixes, as reports have them."""
     return [stage.called for stage in stages if isinstance(stage, spec.FioJobs | spec.Mix)]
 
 
 def _about_a_workload(target: Target) -> bool:
-    """Whether it limits more than the write amplification of the whole run."""
+    """Tell whether it limits more than the write amplification of the whole run."""
     sheet = target.datasheet
     return bool(
         target.iops or target.throughput_bytes_per_s or target.latency
@@ -146,7 +146,7 @@ def _about_a_workload(target: Target) -> bool:
 
 
 def loads(profile: Profile) -> list[spec.Load]:
-    """The loads that targets name and that no `load` of the profile measures, each once.
+    """Return the loads that targets name and that no `load` of the profile measures, each once.
 
     Arrivals, clients and times are those of a `rate` stage of the same workload, where there is
     one. Of several limits at one load the rarest percentile sizes the windows.
@@ -171,7 +171,7 @@ def loads(profile: Profile) -> list[spec.Load]:
 
 
 def _of(which: Which) -> spec.Offered:
-    """The workload that a target names, with the usual arrivals, clients and times."""
+    """Return the workload that a target names, with the usual arrivals, clients and times."""
     named = ("block_bytes", "read_percent", "pattern")
     known = {name: value for name in named if (value := getattr(which, name)) is not None}
     return spec.Offered().model_copy(update=known)
@@ -182,7 +182,7 @@ def _rarest_first(load: spec.Load) -> tuple[float, float]:
 
 
 def _offered(target: Target, stages: list[spec.MeasuredStage]) -> list[spec.Offered]:
-    """The stages that offer the workload of a target, one of each workload; a `load` before all."""
+    """List the stages that offer the workload of a target, a `load` first."""
     of = target.of
     found = [
         stage
@@ -198,7 +198,7 @@ def _offered(target: Target, stages: list[spec.MeasuredStage]) -> list[spec.Offe
 
 
 def _named(of: Which) -> bool:
-    """Whether a workload is named well enough to be offered."""
+    """Tell whether a workload is named well enough to be offered."""
     return of.block_bytes is not None and of.read_percent is not None
 
 
@@ -236,7 +236,7 @@ def _measures_target(stage: spec.MeasuredStage, of: Which) -> bool:
 
 
 def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
-    """Whether a job file, one of its phases or a mix is meant; a mix has its streams by name."""
+    """Tell whether a job file, one of its phases or a mix is meant."""
     if not (of.names(stage.called) or (of.job or "").startswith(f"{stage.called} ")):
         return False
     if not isinstance(stage, spec.Mix):
@@ -249,7 +249,7 @@ def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
 
 
 def _spans_of(spans: tuple[Extent, ...], of: Which) -> bool:
-    """A span in bytes may be any share of a drive that is not known yet."""
+    """Tell whether a span may be meant; one in bytes may be any share of an unknown drive."""
     wanted = WHOLE_PERCENT if of.span_percent is None else of.span_percent
     return any(span.percent in (None, wanted) for span in spans)
 
@@ -258,7 +258,7 @@ _NAMESPACE = re.compile(r"/nvme\d+n\d+$")
 
 
 def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
-    """Why requests of a size cannot be made in a range of a target; empty if they can."""
+    """Say why requests of a size cannot be made in a range of a target; empty if they can."""
     logical = target.logical_block_bytes
     if block_bytes % logical:
         return (
@@ -276,7 +276,7 @@ def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
 
 
 def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
-    """Why an engine can never reach such a target, whatever the host has; empty if it can."""
+    """Say why an engine can never reach such a target, whatever the host has; empty if it can."""
     if engine is IoEngine.LIBAIO:
         return ""
     if ZONES in target.facts and not target.zone_bytes:
@@ -297,7 +297,7 @@ def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
 
 
 def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
-    """Everything in a profile that this target cannot serve, with the path where it stands."""
+    """List what this target cannot serve, with its path in the profile."""
     unoffered = list(_lba_format(profile, target))
     there = target if unoffered else target.formatted(profile.lba_format)
     return [
@@ -316,7 +316,7 @@ def _lba_format(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
 
 
 def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
-    """Why a drive cannot be given a format; empty if it can."""
+    """Say why a drive cannot be given a format; empty if it can."""
     if not target.lba_formats:
         return f"{target.name} offers no choice of LBA formats: only NVMe drives do"
     if wanted.sizes not in target.lba_formats:

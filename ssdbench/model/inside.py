@@ -109,7 +109,7 @@ class ProbeNumbers(Model):
     rate_after_over_before: float | None = None
 
     def known(self) -> dict[str, Scalar]:
-        """Those that were set, in their order."""
+        """Return those that were set, in their order."""
         return self.model_dump(include=self.model_fields_set)
 
 

@@ -70,7 +70,7 @@ class KindFacts:
 
     @property
     def prepares(self) -> bool:
-        """Whether what is measured after it inherits its findings."""
+        """Tell whether what is measured after it inherits its findings."""
         return self.about is About.PREPARATION
 
 

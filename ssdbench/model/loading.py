@@ -78,7 +78,7 @@ def load(text: str, file: str, kind: type[M], *, hint: str = "") -> M:
 def misfit_error(
     text: str, file: str, mistakes: Sequence[Mistake], *, hint: str = ANOTHER
 ) -> ProfileError:
-    """The error for mistakes that only the target shows, each where it stands in the profile."""
+    """Make the error for mistakes that only the target shows, with their places."""
     document = read(text, file)
     for path, message in mistakes:
         # A list of one may be written without brackets.
@@ -127,7 +127,7 @@ def _explain(document: Document, details: ErrorDetails, model: type[BaseModel]) 
 
 
 def _known_path(document: Document, location: tuple[int | str, ...]) -> Path:
-    """The part of pydantic's location that stands in the file; it names union members as well."""
+    """Return the part of pydantic's location that stands in the file."""
     path: Path = ()
     last = len(location) - 1
     for index, part in enumerate(location):
@@ -186,7 +186,7 @@ def _did_you_mean(word: str, choices: Sequence[str]) -> str:
 
 
 def _keys_at(model: type[BaseModel], path: Path) -> Iterator[str]:
-    """The keys that are allowed at `path`, from the JSON Schema, which knows every model."""
+    """Return the keys that are allowed at `path`, from the JSON Schema, which knows every model."""
     schema = _schema(model)
     definitions = schema.get("$defs", {})
     nodes = [schema]
@@ -224,7 +224,7 @@ _APART = {"title", "target", "seed", "plan", "accept"}
 
 
 def profile_hash(result: RunResult) -> str:
-    """SHA-256 of what was asked of the drive: the same for all drives whose numbers may be mixed.
+    """Hash what was asked of the drive: equal for drives whose numbers may be mixed.
 
     Comments, spelling, title, target, seed, plan and what is accepted do not count; defaults and
     a budget do. A profile that this version cannot read is the same as itself only.
@@ -240,7 +240,7 @@ def profile_hash(result: RunResult) -> str:
 
 
 def profile_schema() -> dict[str, Any]:
-    """The JSON Schema of profiles, for editors."""
+    """Return the JSON Schema of profiles, for editors."""
     schema = Profile.model_json_schema(by_alias=True, schema_generator=_Generator)
     told_apart: dict[str, Any] = _told_apart(schema, schema["$defs"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **told_apart}
@@ -261,7 +261,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _told_apart(node: Any, definitions: dict[str, Any]) -> Any:
-    """A mapping or a list is told from what else may stand there by its type.
+    """Tell a mapping or a list from what else may stand there, by its type.
 
     Of `anyOf` a validator only says that none of it fits; of `if` and `else`, what does not.
     """
@@ -286,7 +286,7 @@ def _told_apart(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _type(form: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """The type of a form that has one; empty where it is a choice itself."""
+    """Return the type of a form that has one; empty where it is a choice itself."""
     if "$ref" in form:
         form = definitions[form["$ref"].rsplit("/", 1)[-1]]
     found: str = form.get("type", "")

@@ -61,12 +61,12 @@ _COUNTS = ("visits_per_step", "missing_visits")
 
 
 def criterion_words(name: str) -> str:
-    """What a criterion looks at, in words."""
+    """Say what a criterion looks at, in words."""
     return _CRITERIA.get(name, name.replace("_", " "))
 
 
 def criterion_value(name: str, value: float) -> str:
-    """A measured value of a criterion, or its limit, in its unit."""
+    """Return a measured value of a criterion, or its limit, in its unit."""
     if name in _CRITERIA and name not in _COUNTS:
         return f"{100 * value:.2g} %"
     return f"{value:.4g}"
@@ -138,12 +138,12 @@ class Repeat(UnitRecord):
 
     @property
     def settled(self) -> bool:
-        """Whether the phase before its window had become steady."""
+        """Tell whether the phase before its window had become steady."""
         return self.settle is None or self.settle.steady
 
     @property
     def disturbed(self) -> bool:
-        """Whether something else was at work on the host or the drive meanwhile."""
+        """Tell whether something else was at work on the host or the drive meanwhile."""
         return any(finding.code is Code.DISTURBED for finding in self.findings)
 
 
@@ -183,12 +183,12 @@ class PointResult(Model):
     streams: tuple[StreamResult, ...] = ()  # where its workload has streams
 
     def estimate(self, metric: str) -> Estimate | None:
-        """The estimate of one metric, or None."""
+        """Return the estimate of one metric, or None."""
         return next((e for e in self.estimates if e.metric == metric), None)
 
     @property
     def unsteady(self) -> bool:
-        """Whether something says that the rate was still moving: its numbers are "at most"."""
+        """Tell whether something says that the rate was still moving: its numbers are "at most"."""
         return any(
             f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT)
             and f.severity is Severity.INVALIDATES

@@ -55,7 +55,7 @@ class PtsCell(Model):
     bins: PtsBins | None = None  # where latencies are added up or drawn
 
     def tracked(self, metric: PtsMetric) -> float:
-        """A tracking variable."""
+        """Return a tracking variable."""
         match metric:
             case PtsMetric.IOPS:
                 return self.iops
@@ -131,7 +131,7 @@ class PtsWindow(Model):
 
     @property
     def rounds(self) -> str:
-        """`rounds 1 to 5`."""
+        """Return `rounds 1 to 5`."""
         return f"rounds {self.first_round} to {self.last_round}"
 
 
@@ -170,7 +170,7 @@ class PtsMeasured(Model):
 
     @classmethod
     def joined(cls, parts: Iterable["PtsMeasured"]) -> Self:
-        """All parts one after another."""
+        """Return all parts one after another."""
         every = [dict(part) for part in parts]
         return cls(
             **{

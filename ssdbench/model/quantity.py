@@ -50,7 +50,7 @@ class Extent:
     size_bytes: int | None = None
 
     def bytes_of(self, whole_bytes: int, *, align_bytes: int) -> int:
-        """Length on a drive of `whole_bytes`, rounded down to whole `align_bytes`."""
+        """Return length on a drive of `whole_bytes`, rounded down to whole `align_bytes`."""
         if self.size_bytes is not None:
             wanted = min(self.size_bytes, whole_bytes)
         else:

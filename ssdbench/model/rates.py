@@ -58,7 +58,7 @@ class RateFound(Model):
 
     @property
     def limit(self) -> str:
-        """The limit for people."""
+        """Return the limit for people."""
         return f"{self.percentile} of at most {format_ns(self.limit_ns)}, from when due"
 
 
@@ -86,6 +86,6 @@ class LoadFound(Model):
 
     @property
     def label(self) -> str:
-        """The load for people: `904.2 IOPS, 2 drive writes per day`."""
+        """Return the load for people: `904.2 IOPS, 2 drive writes per day`."""
         rate = f"{format_count(self.asked_iops)} IOPS"
         return f"{rate}, {self.load}" if self.load else rate

@@ -40,13 +40,13 @@ class Held:
 
 
 def line(fields: Mapping[str, object]) -> str:
-    """A record as it is stored, without its newline."""
+    """Return a record as it is stored, without its newline."""
     rest = json.dumps(dict(fields), separators=(",", ":"))[1:]  # ASCII, and never a newline in it
     return f'{{"crc32":"{crc32(rest.encode()):08x}",{rest}'
 
 
 def read(data: bytes) -> Held:
-    """All records of a file, in order."""
+    """Return all records of a file, in order."""
     *ended, tail = data.split(b"\n")
     sound, damaged, checked = [], [], False
     for number, text in enumerate(ended, start=1):
@@ -62,7 +62,7 @@ def read(data: bytes) -> Held:
 
 
 def is_torn(tail: bytes) -> bool:
-    """Whether a last line without a newline is part of a record, as a crash leaves it.
+    """Tell whether a last line without a newline is part of a record, as a crash leaves it.
 
     A whole record with one more byte is not: its newline is damaged.
     """

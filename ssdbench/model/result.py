@@ -35,12 +35,12 @@ class Budget(Model):
 
     @property
     def validates(self) -> bool:
-        """Whether the run can be VALIDATED at all."""
+        """Tell whether the run can be VALIDATED at all."""
         return not self.lacks
 
     @property
     def proves(self) -> str:
-        """One sentence about the verdict."""
+        """Return one sentence about the verdict."""
         if self.lacks:
             return f"cannot be VALIDATED: {'; '.join(self.lacks)}"
         return "can be VALIDATED, if the drive is steady and the time is enough"
@@ -70,22 +70,22 @@ class StageResult(Model):
 
     @property
     def kind(self) -> StageKind:
-        """Which kind of stage it was."""
+        """Say which kind of stage it was."""
         return self.found.kind
 
     @property
     def points(self) -> tuple[PointResult, ...]:
-        """The points that it measured; none for other kinds."""
+        """Return the points that it measured; none for other kinds."""
         return self.found.points if isinstance(self.found, Points) else ()
 
     @property
     def verdict(self) -> SteadyVerdict | None:
-        """What it found of steady state; None for other kinds."""
+        """Say what it found of steady state; None for other kinds."""
         return self.found.verdict if isinstance(self.found, WarmUp) else None
 
     @property
     def why_not(self) -> str:
-        """What keeps its answer from being VALIDATED, by codes; empty where nothing does."""
+        """Say what keeps its answer from being VALIDATED, by codes; empty where nothing does."""
         against = [f.code.value for f in self.findings if f.severity is Severity.INVALIDATES]
         if against:
             return ", ".join(dict.fromkeys(against))
@@ -107,12 +107,12 @@ class FlashWritten(Model):
 
     @property
     def amplification(self) -> float:
-        """Bytes to flash over bytes from the host."""
+        """Return bytes to flash over bytes from the host."""
         return self.media_bytes / self.host_bytes
 
     @property
     def amplification_range(self) -> tuple[float, float]:
-        """From the least to the most that counters so coarse allow."""
+        """Return the least and the most that counters so coarse allow."""
         step = self.media_step_bytes or 0
         least = max(0, self.media_bytes - step) / (self.host_bytes + HOST_UNIT_BYTES)
         return least, (self.media_bytes + step) / max(1, self.host_bytes - HOST_UNIT_BYTES)
@@ -159,14 +159,14 @@ class RunResult(Model):
 
     @property
     def points(self) -> tuple[PointResult, ...]:
-        """The points of all stages, in order."""
+        """Return the points of all stages, in order."""
         return tuple(point for stage in self.stages for point in stage.points)
 
     @property
     def steady(self) -> SteadyVerdict | None:
-        """The newest verdict on steady state; None where none was asked for."""
+        """Return the newest verdict on steady state; None where none was asked for."""
         return next((stage.verdict for stage in reversed(self.stages) if stage.verdict), None)
 
     def having(self, kind: type[F]) -> list[tuple[StageResult, F]]:
-        """The stages that found something of that kind, with what they found."""
+        """Return the stages that found something of that kind, with what they found."""
         return [(stage, stage.found) for stage in self.stages if isinstance(stage.found, kind)]

@@ -32,5 +32,5 @@ MEASURE = "measure"  # the phase that counts
 
 
 def seconds_of(stage: str, *parts: str) -> str:
-    """The path of the seconds of a start of fio, below the run directory."""
+    """Return the path of the seconds of a start of fio, below the run directory."""
     return "/".join((STAGES, stage, *parts, SECONDS))

@@ -41,7 +41,7 @@ class LbaFormat(Model):
 
     @property
     def sizes(self) -> str:
-        """As drives are said to offer it: data+metadata in bytes, such as 4096+0."""
+        """Return data+metadata in bytes, such as 4096+0."""
         return f"{self.data_bytes}+{self.metadata_bytes}"
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class LbaFormat(Model):
 
 
 def asked_format(sizes: str, protection: int = 0) -> LbaFormat:
-    """From a command line: `4096`, `4KiB` or `512+8`. Raises UsageError for anything else."""
+    """Parse `4096`, `4KiB` or `512+8`. Raises UsageError for anything else."""
     data, _, metadata = sizes.partition("+")
     try:
         return LbaFormat(
@@ -66,7 +66,7 @@ def asked_format(sizes: str, protection: int = 0) -> LbaFormat:
 
 
 def _short(value: object) -> object:
-    """`4KiB` is a format without metadata."""
+    """Take `4KiB` as a format without metadata."""
     return value if isinstance(value, dict | LbaFormat) or value is None else {"data": value}
 
 
@@ -97,7 +97,7 @@ class TargetKind(StrEnum):
 
     @property
     def plannable(self) -> bool:
-        """Whether a number from such a target may be used for planning."""
+        """Tell whether a number from such a target may be used for planning."""
         return self in (TargetKind.DRIVE, TargetKind.SIMULATED)
 
 
@@ -133,23 +133,23 @@ class TargetInfo(Model):
 
     @property
     def consent_id(self) -> str:
-        """What --destroy names: its identity, and what it holds where that is but a place."""
+        """Say what --destroy names: its identity, and what it holds where that is but a place."""
         return f"{self.id}{CONTENT}{self.content}" if self.content else self.id
 
     @property
     def here(self) -> str:
-        """What its settings are noted for: its identity, and the path where there is a choice."""
+        """Return what its settings are noted for: identity, and path if it has several."""
         return f"{self.id}{VIA}{self.via}" if self.via else self.id
 
     @property
     def end_bytes(self) -> int:
-        """Where the device ends: behind its size, where zones hold less than their length."""
+        """Say where the device ends: behind its size, where zones hold less than their length."""
         if not self.zone_length_bytes:
             return self.size_bytes
         return self.size_bytes // self.zone_bytes * self.zone_length_bytes
 
     def formatted(self, wanted: LbaFormat | None) -> "TargetInfo":
-        """What a format would make of it, for plans: the drive alone knows its size then."""
+        """Say what a format would make of it, for plans: the drive alone knows its size then."""
         if wanted is None or wanted == self.lba_format or self.lba_format is None:
             return self
         was, now = self.lba_format, wanted
@@ -178,9 +178,9 @@ class Consent(Model):
     run: str = ""  # that works on it: what this very run left in a file is its own
 
     def overwriting(self) -> Self:
-        """The same where signatures do not matter: they are our own, or nothing is written."""
+        """Ignore signatures: they are our own, or nothing is written."""
         return self.model_copy(update={"overwrite": True})
 
     def of_run(self, run: str) -> Self:
-        """The same for the work of one run."""
+        """Return the same for the work of one run."""
         return self.model_copy(update={"run": run})

@@ -73,38 +73,38 @@ class Stream(Model):
 
     @property
     def in_flight(self) -> int:
-        """Requests that it keeps outstanding at most."""
+        """Return the most requests that it keeps outstanding."""
         return self.iodepth * self.numjobs
 
     @property
     def only_trims(self) -> bool:
-        """Whether it neither reads nor writes."""
+        """Tell whether it neither reads nor writes."""
         return self.trim_percent == WHOLE_PERCENT
 
     @property
     def writes(self) -> bool:
-        """Whether it writes at all."""
+        """Tell whether it writes at all."""
         return self.read_percent < WHOLE_PERCENT and not self.only_trims
 
     @property
     def moved_bytes_per_s(self) -> float:
-        """Bytes that it moves per second where a rate is offered, by the mean of its sizes."""
+        """Return the bytes per second of an offered rate, by the mean of its sizes."""
         moving_iops = (self.offered_iops or 0.0) * (100 - self.trim_percent) / 100
         return moving_iops * self.mean_bytes
 
     @property
     def written_bytes_per_s(self) -> float:
-        """Bytes of those that it writes."""
+        """Return bytes of those that it writes."""
         written = self.moved_bytes_per_s * (100 - self.read_percent) / 100
         return written * (self.write_bytes or self.mean_bytes) / self.mean_bytes
 
     @property
     def poisson(self) -> bool:
-        """Whether its requests come at random: then fio paces them, and else their bytes."""
+        """Tell whether its requests come at random: then fio paces them, and else their bytes."""
         return ("rate_process", str(Arrivals.POISSON)) in self.options
 
     def label(self) -> str:
-        """Short text for people: `data: 8 KiB random, 70 % read, 16 in flight`."""
+        """Return a short text: `data: 8 KiB random, 70 % read, 16 in flight`."""
         sizes = [format_size(size) for size in sorted({*self.block_sizes})]
         size = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
         order = "random" if self.random else "sequential"
@@ -159,12 +159,12 @@ class Workload(Model):
 
     @property
     def writes(self) -> bool:
-        """Whether the workload writes at all."""
+        """Tell whether the workload writes at all."""
         return self.read_percent < 100
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """What its writes leave on the drive: blocks in order, or of one size at random, and where.
+        """Return what its writes leave on the drive: blocks in order or at random, and where.
 
         Equal for workloads that differ only in reads, depth and, at random, jobs. Blocks below the
         least that drives map (4 KiB) leave those. Streams, zones and pauses have one of their own.
@@ -182,45 +182,45 @@ class Workload(Model):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """All sizes of a request, in bytes."""
+        """Return all sizes of a request, in bytes."""
         if self.streams:
             return tuple(size for stream in self.moving for size in stream.block_sizes)
         return tuple(size for size, _ in self.block_split) or (self.block_bytes,)
 
     @property
     def moving(self) -> tuple[Stream, ...]:
-        """The streams that read or write."""
+        """Return the streams that read or write."""
         return tuple(stream for stream in self.streams if not stream.only_trims)
 
     @property
     def trims(self) -> bool:
-        """Whether it also trims: then the drive does not stay full."""
+        """Tell whether it also trims: then the drive does not stay full."""
         return any(stream.trim_percent for stream in self.streams)
 
     @property
     def paced(self) -> bool:
-        """Whether reads or writes have a rate or pauses: then the drive does not set their rate."""
+        """Tell whether reads or writes have a rate or pauses, so the drive does not set it."""
         return any(stream.paced for stream in self.moving)
 
     @property
     def rated(self) -> bool:
-        """Whether all that reads or writes is offered at a rate, which then says nothing else."""
+        """Tell whether all that reads or writes is offered at a rate."""
         return bool(self.moving) and all(stream.offered_iops for stream in self.moving)
 
     @property
     def keeps_queue_full(self) -> bool:
-        """Whether each request is followed by the next at once."""
+        """Tell whether each request is followed by the next at once."""
         waits = self.rate_iops is not None or self.thinktime_us
         return not waits and not any(s.paced or s.flushes or s.trim_percent for s in self.streams)
 
     @property
     def order(self) -> str:
-        """The order of offsets, and an engine other than libaio: `random, io_uring`."""
+        """Return the order of offsets, and an engine other than libaio: `random, io_uring`."""
         usual = self.engine is IoEngine.LIBAIO
         return str(self.pattern) if usual else f"{self.pattern}, {self.engine}"
 
     def label(self) -> str:
-        """Short text for people: `4 KiB random write, QD 32 x 4`."""
+        """Return a short text: `4 KiB random write, QD 32 x 4`."""
         if self.streams:
             names = " + ".join(stream.name for stream in self.streams)
             return f"{self.title}: {names}, {self.iodepth} in flight"
@@ -248,6 +248,6 @@ class Point(Model):
     span_percent: float | None = None  # LBA-span sweeps: share of the drive that is touched
 
     def label(self) -> str:
-        """What it does, for people, and in which share of the drive where that was asked for."""
+        """Return a short text of what it does, and in which share of the drive."""
         share = "" if self.span_percent is None else f", {self.span_percent:g} % of the drive"
         return self.workload.label() + share

@@ -60,7 +60,7 @@ class Document:
 
     @property
     def full(self) -> bool:
-        """Whether enough mistakes were found; what comes after them is not looked for."""
+        """Tell whether enough mistakes were found; what comes after them is not looked for."""
         return len(self.diagnostics) >= MOST_MISTAKES
 
     def complain(self, position: Position, message: str, *, key: str = "") -> None:
@@ -71,11 +71,11 @@ class Document:
             self.diagnostics.append(Diagnostic(self.file, *at, told, key))
 
     def value_at(self, path: Path) -> Position:
-        """Where the value at `path` stands; of the nearest part around it, if it is not there."""
+        """Return where the value at `path` stands, or the nearest part around it."""
         return self.values.get(path) or self._around(path)
 
     def key_at(self, path: Path) -> Position:
-        """Where the key that leads to `path` stands."""
+        """Say where the key that leads to `path` stands."""
         return self.keys.get(path) or self.value_at(path)
 
     def _around(self, path: Path) -> Position:
@@ -192,7 +192,7 @@ def _one_line(text: str) -> str:
 
 
 def _unreadable_at(text: str) -> Position:
-    """The first character that YAML does not allow, such as a NUL of a binary file."""
+    """Return the first character that YAML does not allow, such as a NUL of a binary file."""
     for line, content in enumerate(text.split("\n"), start=1):
         for column, character in enumerate(content, start=1):
             if character != "\t" and not character.isprintable() and character != "\r":
@@ -207,7 +207,7 @@ def _refuse_yaml_1_1(document: Document, text: str) -> None:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """A path for people: `measure[0].sweep.block`."""
+    """Return a path for people: `measure[0].sweep.block`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part

@@ -33,7 +33,7 @@ LEAST_REPEATS = 2
 
 
 def block_layer_costs(points: Sequence[PointResult], stage: str) -> Iterator[Finding]:
-    """A finding for each point that was measured past the block layer and through it."""
+    """Return a finding for each point that was measured past the block layer and through it."""
     for past in points:
         if past.point.workload.engine is not IoEngine.IO_URING_CMD:
             continue
@@ -68,7 +68,7 @@ def _mean_iops(point: PointResult) -> float:
 
 
 def _request_ns(point: PointResult) -> list[float]:
-    """The mean time of a request in each repeat; none where a repeat completed nothing."""
+    """Return the mean time of a request in each repeat; none where a repeat completed nothing."""
     in_flight = point.point.workload.iodepth * point.point.workload.numjobs
     rates = [repeat.iops for repeat in point.repeats]
     return [in_flight / rate * NS_PER_S for rate in rates] if all(rates) else []
@@ -116,7 +116,7 @@ class Request:
     completed_ns: int | None = None
 
     def layers(self) -> dict[str, int]:
-        """Nanoseconds in each layer, which together are the whole."""
+        """Return nanoseconds in each layer, which together are the whole."""
         if self.issued_ns is None or self.completed_ns is None:
             return {}
         found = {}
@@ -226,7 +226,7 @@ def walked(events: Iterable[Seen]) -> Walk:
 
 
 def medians_ns(requests: Iterable[Request]) -> Mapping[str, float]:
-    """The median of each layer that any request shows, over the requests that show it.
+    """Return the median of each layer that any request shows, over the requests that show it.
 
     Medians of parts do not add up to the median of the whole.
     """

@@ -16,19 +16,19 @@ MIN_BUFFERS_PER_WINDOW = 20.0  # a window must write that many times the buffer
 
 
 def in_flight(iops: float, lat_mean_ns: float) -> float:
-    """Mean number of requests in flight by Little's law (1961)."""
+    """Return mean number of requests in flight by Little's law (1961)."""
     return iops * lat_mean_ns / NS_PER_S
 
 
 def little_error(iops: float, lat_mean_ns: float, queue_depth: int) -> float:
-    """How far rate times latency is from the queue depth, as a share of the depth."""
+    """Say how far rate times latency is from the queue depth, as a share of the depth."""
     return in_flight(iops, lat_mean_ns) / queue_depth - 1
 
 
 def host_bound(
     iops: float, *, cpu_percent: float | None, ceiling_iops: float | None
 ) -> HostBoundByCpu | HostBoundByCeiling | None:
-    """Why the host and not the drive seems to set this rate, or None.
+    """Say why the host and not the drive seems to set this rate, or None.
 
     `cpu_percent` is that of the busiest generator thread; `ceiling_iops` what this host reached
     with the same depth and jobs on a null target.
@@ -41,7 +41,7 @@ def host_bound(
 
 
 def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) -> Histogram:
-    """Latencies of requests that were due while slow ones held them back (as HdrHistogram does).
+    """Add requests that came due while slow ones held them back (as HdrHistogram does).
 
     A generator that waits for a slow request does not send those that are due meanwhile. For each
     latency l longer than the interval 1/rate, requests waited for l - 1/rate, l - 2/rate, … and
@@ -63,7 +63,7 @@ def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) ->
 
 
 def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
-    """As many as in the first, the slowest of both: what waited was sent at last, and is in it."""
+    """Keep the slowest of both, as many as in the first: what waited was sent at last."""
     both = np.cumsum((histogram.counts + waited.counts)[::-1])[::-1]
     kept = np.minimum(both, histogram.n)
     longest_ns = Histogram.merged([histogram, waited]).longest_ns or math.inf
@@ -71,7 +71,7 @@ def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
 
 
 def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
-    """What all windows of a point wrote, in buffers, if that is below 20, else None.
+    """Say what all windows of a point wrote, in buffers, if that is below 20, else None.
 
     Each of them follows settling that wrote the buffer twice under the same load, so it begins
     with a buffer as full as it stays; what is left of it is the noise of its level, which is a
@@ -84,7 +84,7 @@ def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> fl
 
 
 def windows_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
-    """The smallest window in buffers, if below the 20 that a bound needs, else None."""
+    """Return the smallest window in buffers, if below the 20 that a bound needs, else None."""
     if not buffer_bytes or not written_bytes:
         return None
     smallest = min(written_bytes) / buffer_bytes

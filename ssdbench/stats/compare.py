@@ -47,7 +47,7 @@ class Serial:
 
 
 def serial_difference(first: Floats, second: Floats) -> Serial:
-    """The second mean against the first, of values in the order in which they were measured."""
+    """Compare two means of values in the order in which they were measured."""
     pair = (first, second)
     total = len(first) + len(second)
     assumed = _autocorrelation(pair, total)
@@ -66,7 +66,7 @@ def serial_difference(first: Floats, second: Floats) -> Serial:
 
 
 def autocorrelation(values: Sequence[float] | Floats) -> float:
-    """Correlation of each value with the one before it; 0 for constant or fewer than 3 values."""
+    """Correlate each value with the one before; 0 for constant or fewer than 3 values."""
     data = np.asarray(values, dtype=np.float64)
     away = data - data.mean()
     spread = float((away * away).sum())
@@ -74,7 +74,7 @@ def autocorrelation(values: Sequence[float] | Floats) -> float:
 
 
 def _autocorrelation(pair: tuple[Floats, Floats], total: int) -> float:
-    """Of both together: without bias, which is (1 + 4 r) / n, and with a margin."""
+    """Estimate it for both together, without its bias (1 + 4 r) / n and with a margin."""
     found = sum(len(values) * autocorrelation(values) for values in pair) / total
     n = total / 2
     if n <= 4:
@@ -85,7 +85,7 @@ def _autocorrelation(pair: tuple[Floats, Floats], total: int) -> float:
 
 
 def _of_mean(values: Floats, assumed: float) -> tuple[float, float]:
-    """Variance of the mean, and how many independent values it would take."""
+    """Return variance of the mean, and how many independent values it would take."""
     n = len(values)
     lags = np.arange(1, n)
     inflation = 1 + 2 * float(((1 - lags / n) * assumed**lags).sum())
@@ -95,7 +95,7 @@ def _of_mean(values: Floats, assumed: float) -> tuple[float, float]:
 
 
 def _visits(first: Floats, second: Floats) -> int:
-    """How often the series of which it happened more was at the other's level."""
+    """Say how often the series of which it happened more was at the other's level."""
     low, high = (first, second) if first.mean() <= second.mean() else (second, first)
     up = int((low >= np.quantile(high, LEVEL)).sum())
     down = int((high <= np.quantile(low, 1 - LEVEL)).sum())
@@ -122,12 +122,12 @@ class Comparison:
 
     @property
     def p(self) -> float:
-        """What a difference stands on: the larger p-value, and 1 for samples that share a level."""
+        """Return the larger of both p-values; 1 for samples that share a level."""
         return 1.0 if self.entangled else max(self.p_mann_whitney, self.p_serial)
 
     @property
     def unsure(self) -> bool:
-        """Whether independent repeats would show a difference that these do not."""
+        """Tell whether independent repeats would show a difference that these do not."""
         return self.p_mann_whitney <= ALPHA < self.p
 
 
@@ -178,7 +178,7 @@ def independent(first: Sequence[float] | Floats, second: Sequence[float] | Float
 
 @cache
 def _null_counts(n: int, m: int) -> npt.NDArray[np.float64]:
-    """Probability of each value of U without ties (Mann and Whitney 1947)."""
+    """Count the orders that give each value of U, without ties (Mann and Whitney 1947)."""
     counts = np.zeros(n * m + 1)
     counts[0] = 1.0
     for i in range(1, n + 1):  # multiply by (1 - x^(m+i)) / (1 - x^i)
@@ -191,7 +191,7 @@ def _null_counts(n: int, m: int) -> npt.NDArray[np.float64]:
 
 
 def _mann_whitney_p(a: Floats, b: Floats) -> float:
-    """Two-sided: exact for few values without ties, else normal, corrected for continuity."""
+    """Return the two-sided p: exact for few values without ties, else normal."""
     pooled = np.concatenate([a, b])
     distinct = len(np.unique(pooled))
     if distinct == 1:
@@ -211,13 +211,13 @@ def _mann_whitney_p(a: Floats, b: Floats) -> float:
 
 
 def _midranks(values: Floats) -> Floats:
-    """Ranks from 1; equal values share the mean of theirs."""
+    """Rank values from 1; equal values share the mean of their ranks."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place], dtype=np.float64)
 
 
 def _brunner_munzel_p(a: Floats, b: Floats) -> float:
-    """Brunner and Munzel 2000, for samples that overlap."""
+    """Test as Brunner and Munzel (2000) do, for samples that overlap."""
     n, m = len(a), len(b)
     ranks = _midranks(np.concatenate([a, b]))
     first = n * float((ranks[:n] - _midranks(a)).var(ddof=1))
@@ -228,7 +228,7 @@ def _brunner_munzel_p(a: Floats, b: Floats) -> float:
 
 
 def _shift_interval(differences: Floats, n: int, m: int) -> tuple[float | None, float | None]:
-    """Interval of the shift from the null distribution of U (Hollander and Wolfe, 4.3)."""
+    """Take the interval of the shift from the null distribution of U (Hollander and Wolfe, 4.3)."""
     if n * m <= _EXACT_PRODUCT:
         cumulative = np.cumsum(_null_counts(min(n, m), max(n, m)))  # symmetric, and exacter so
         rank = int(np.searchsorted(cumulative, 0.025, side="right"))
@@ -241,7 +241,7 @@ def _shift_interval(differences: Floats, n: int, m: int) -> tuple[float | None, 
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """p-values corrected for their number, in the order given (Holm 1979)."""
+    """Correct p-values for their number, in the order given (Holm 1979)."""
     order = np.argsort(p_values)
     corrected = np.empty(len(p_values))
     highest = 0.0

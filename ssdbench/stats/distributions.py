@@ -22,7 +22,7 @@ _STIRLING_FROM = 15.0
 
 
 def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
-    """Regularised I_x(a, b), where y = 1 - x is given apart because either may be tiny."""
+    """Compute the regularised I_x(a, b); y = 1 - x is given too, as either may be tiny."""
     if x <= 0 or y <= 0:
         return 0.0 if x <= 0 else 1.0
     if x * (a + b) > a:  # beyond the mean the fraction converges for the other tail
@@ -39,7 +39,7 @@ def _beta_tail(a: float, b: float, x: float, y: float) -> float:
 
 
 def one_plus_lambert(share: float) -> float:
-    """1 + W(-r exp(-r)) for r = 1 + share, share > 0 and W Lambert's function: between 0 and 1.
+    """Compute 1 + W(-r exp(-r)) for r = 1 + share, share > 0 and W Lambert's function.
 
     It is the u with -u - log(1 - u) = share - log(1 + share), which keeps its digits near 0.
     """
@@ -52,7 +52,7 @@ def one_plus_lambert(share: float) -> float:
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that changes its sign once between `low` and `high` is zero."""
+    """Say where a function that changes its sign once between `low` and `high` is zero."""
     rising = function(low) < 0
     while low < (middle := (low + high) / 2) < high:
         if (function(middle) < 0) == rising:
@@ -63,20 +63,20 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _remainder(z: float) -> float:
-    """log Γ(z) less Stirling's (z - 1/2) log z - z + log(2π)/2."""
+    """Compute log Γ(z) less Stirling's (z - 1/2) log z - z + log(2π)/2."""
     if z < _STIRLING_FROM:
         return math.lgamma(z) - (z - 0.5) * math.log(z) + z - 0.5 * math.log(2 * math.pi)
     return math.fsum(c / z ** (2 * k + 1) for k, c in enumerate(_STIRLING))
 
 
 def _log_ratio(value: float, mean: float) -> float:
-    """log(value / mean), exact also where they are nearly equal."""
+    """Compute log(value / mean), exact also where they are nearly equal."""
     away = (value - mean) / mean
     return math.log1p(away) if abs(away) < 0.5 else math.log(value / mean)
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """DLMF 8.17.22, by the method of Lentz as modified by Thompson and Barnett."""
+    """Compute DLMF 8.17.22 by the method of Lentz as modified by Thompson and Barnett."""
     value, above, below = 1.0, 1.0, 0.0
     m = 0
     while True:
@@ -100,7 +100,7 @@ _REACH = 9.0  # how far it goes from 1, over the root of the degrees of freedom
 
 @cache
 def t_quantile(probability: float, degrees: float) -> float:
-    """Quantile of Student's t."""
+    """Return a quantile of Student's t."""
     if probability == 0.5:
         return 0.0
     wanted = 2 * min(probability, 1 - probability)
@@ -119,7 +119,7 @@ def t_quantile(probability: float, degrees: float) -> float:
 
 
 def t_two_sided_p(statistic: float, degrees: float) -> float:
-    """Two-sided p-value of a statistic of Student's t."""
+    """Return the two-sided p-value of a statistic of Student's t."""
     if not math.isfinite(statistic):
         return 0.0 if math.isinf(statistic) else math.nan
     square = statistic * statistic
@@ -128,7 +128,7 @@ def t_two_sided_p(statistic: float, degrees: float) -> float:
 
 
 def f_upper_p(statistic: float, above: int, below: int) -> float:
-    """P(F > statistic) with so many degrees of freedom above and below."""
+    """Return P(F > statistic) with so many degrees of freedom above and below."""
     if not statistic > 0:
         return 1.0
     total = below + above * statistic
@@ -136,12 +136,12 @@ def f_upper_p(statistic: float, above: int, below: int) -> float:
 
 
 def normal_two_sided_p(statistic: float) -> float:
-    """Two-sided p-value of a standard normal statistic."""
+    """Return the two-sided p-value of a standard normal statistic."""
     return math.erfc(abs(statistic) / math.sqrt(2))
 
 
 def binomial_at_most(count: int, trials: int, success: float) -> float:
-    """P(X <= count), X binomial."""
+    """Return P(X <= count), X binomial."""
     if count < 0 or count >= trials:
         return 0.0 if count < 0 else 1.0
     return incomplete_beta(trials - count, count + 1, 1 - success, success)
@@ -149,7 +149,7 @@ def binomial_at_most(count: int, trials: int, success: float) -> float:
 
 @cache
 def binomial_quantile(probability: float, trials: int, success: float) -> int:
-    """Smallest k with P(X <= k) >= probability, X binomial."""
+    """Return the smallest k with P(X <= k) >= probability, X binomial."""
     low, high = -1, trials
     while high - low > 1:
         middle = (low + high) // 2
@@ -161,7 +161,7 @@ def binomial_quantile(probability: float, trials: int, success: float) -> int:
 
 
 def binomial_upper_limit(successes: int, trials: int, *, confidence: float = 0.95) -> float:
-    """One-sided upper limit of a proportion (Clopper and Pearson 1934)."""
+    """Return the one-sided upper limit of a proportion (Clopper and Pearson 1934)."""
     if successes >= trials:
         return 1.0
     return root(
@@ -170,7 +170,7 @@ def binomial_upper_limit(successes: int, trials: int, *, confidence: float = 0.9
 
 
 def hypergeometric_at_most(count: int, population: int, marked: int, drawn: int) -> float:
-    """P(X <= count), X the marked ones among `drawn` of a `population` without replacement."""
+    """Return P(X <= count), X the marked ones among `drawn` of a `population`."""
     least, most = max(0, drawn - (population - marked)), min(drawn, marked)
     if count < least or count >= most:
         return 0.0 if count < least else 1.0
@@ -187,7 +187,7 @@ def _log_choose(n: int, k: int) -> float:
 
 @cache
 def tolerance_factor(n: int, *, share: float = 0.95, confidence: float = 0.95) -> float:
-    """k such that mean - k * sd lies below `share` of a normal population with `confidence`.
+    """Return k so that mean - k * sd is below `share` of a normal population, with `confidence`.
 
     The exact one-sided factor from the noncentral t (Owen 1968): 2.911 for n = 10.
     Raises ValueError for fewer than two values.

@@ -23,7 +23,7 @@ class Interval:
 
 
 def t_interval(values: Sequence[float] | Floats) -> Interval | None:
-    """95 % interval of the mean of independent values, or None for fewer than two."""
+    """Return the 95 % interval of the mean of independent values; None for fewer than two."""
     data = np.asarray(values, dtype=np.float64)
     if len(data) < 2:
         return None
@@ -33,7 +33,7 @@ def t_interval(values: Sequence[float] | Floats) -> Interval | None:
 
 
 def median_interval(values: Sequence[float] | Floats) -> Interval | None:
-    """Order-statistics interval of the median with at least 95 %: x(2), x(9) of ten.
+    """Return the order-statistics interval of the median with at least 95 %: x(2), x(9) of ten.
 
     None for fewer than six values, which cannot give 95 % (Conover 1999, section 3.2).
     """
@@ -46,7 +46,7 @@ def median_interval(values: Sequence[float] | Floats) -> Interval | None:
 
 
 def lower_tolerance(values: Sequence[float] | Floats) -> float | None:
-    """With 95 % confidence, 95 % of such values lie above (normal); None for fewer than two."""
+    """Return what 95 % of such values exceed, with 95 % confidence; None for fewer than two."""
     data = np.asarray(values, dtype=np.float64)
     if len(data) < 2:
         return None
@@ -54,13 +54,13 @@ def lower_tolerance(values: Sequence[float] | Floats) -> float | None:
 
 
 def upper_tolerance(values: Sequence[float] | Floats) -> float | None:
-    """With 95 % confidence, 95 % of such values lie below (normal); None for fewer than two."""
+    """Return what 95 % of such values are below, with 95 % confidence; None for fewer than two."""
     lower = lower_tolerance(-np.asarray(values, dtype=np.float64))
     return None if lower is None else -lower
 
 
 def coefficient_of_variation(values: Sequence[float] | Floats) -> float:
-    """Sample standard deviation over the mean; 0 for fewer than two values or a mean of 0."""
+    """Return standard deviation over mean; 0 for fewer than two values or a mean of 0."""
     data = np.asarray(values, dtype=np.float64)
     mean = float(data.mean()) if len(data) else 0.0
     return float(data.std(ddof=1)) / mean if len(data) > 1 and mean else 0.0
@@ -71,7 +71,7 @@ def _not_below_zero(value: float | None) -> float | None:
 
 
 def mean_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate:
-    """Mean over independent repeats with its t interval; the bound is the lower tolerance bound."""
+    """Estimate a mean over repeats: t interval, lower tolerance bound."""
     interval = t_interval(values)
     return Estimate(
         metric=metric,
@@ -86,7 +86,7 @@ def mean_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate
 
 
 def median_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate:
-    """Median over repeats with its order-statistics interval, which assumes no distribution."""
+    """Estimate a median over repeats with its order-statistics interval."""
     interval = median_interval(values)
     return Estimate(
         metric=metric,

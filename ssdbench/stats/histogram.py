@@ -36,7 +36,7 @@ OPEN_NS = float(LOWER_EDGES_NS[BINS - 1])  # where the last bin begins; it has n
 
 
 def bin_of(latency_ns: npt.ArrayLike) -> Counts:
-    """The bin of each latency (integers of nanoseconds); the last bin takes all above 17 s."""
+    """Return the bin of each latency in nanoseconds; the last one takes all above 17 s."""
     latency = np.asarray(latency_ns)
     # A double begins with its exponent and the bits that say which of 64 bins of an octave.
     octave_and_bin = latency.astype(np.float64).view(np.int64) >> (52 - GROUP_BITS)
@@ -54,18 +54,18 @@ class Histogram:
 
     @classmethod
     def empty(cls) -> "Histogram":
-        """A histogram of nothing."""
+        """Return a histogram of nothing."""
         return cls(np.zeros(BINS, dtype=np.int64))
 
     @classmethod
     def of(cls, latencies_ns: npt.ArrayLike) -> "Histogram":
-        """The histogram of single latencies in nanoseconds."""
+        """Return the histogram of single latencies in nanoseconds."""
         found = cls(np.bincount(bin_of(latencies_ns), minlength=BINS).astype(np.int64))
         return found.ended(float(np.max(latencies_ns, initial=0)))
 
     @classmethod
     def from_bins(cls, bins: Mapping[str, int] | Mapping[int, int]) -> "Histogram":
-        """From the `bins` of fio's json+ output, {midpoint in ns: count}."""
+        """Read the `bins` of fio's json+ output, {midpoint in ns: count}."""
         counts = np.zeros(BINS, dtype=np.int64)
         if bins:
             midpoints = np.array([int(value) for value in bins], dtype=np.int64)
@@ -74,7 +74,7 @@ class Histogram:
 
     @classmethod
     def merged(cls, parts: Iterable["Histogram"]) -> "Histogram":
-        """The histogram of all I/Os of all parts."""
+        """Return the histogram of all I/Os of all parts."""
         total = np.zeros(BINS, dtype=np.int64)
         longest_ns = []
         for part in parts:
@@ -84,7 +84,7 @@ class Histogram:
         return cls(total).ended(max(longest_ns, default=0.0))
 
     def ended(self, longest_ns: float) -> "Histogram":
-        """With the longest latency as the end of the last bin, if that holds any.
+        """End the last bin at the longest latency, if it holds any.
 
         What is shorter than this bin, or not finite, ends nothing.
         """
@@ -92,17 +92,17 @@ class Histogram:
         return replace(self, longest_ns=longest_ns if known else None)
 
     def scaled(self, share: float) -> "Histogram":
-        """That share of it; what rounding leaves of a bin counts in the next."""
+        """Take a share of it; what rounding leaves of a bin counts in the next."""
         up_to = np.rint(np.cumsum(self.counts) * share).astype(np.int64)
         return replace(self, counts=np.diff(up_to, prepend=0))
 
     @property
     def n(self) -> int:
-        """Number of I/Os."""
+        """Return the number of I/Os."""
         return int(self.counts.sum())
 
     def percentile_ns(self, quantile: float) -> float:
-        """The latency that a share `quantile` (0.99 for p99) of the I/Os did not exceed.
+        """Return the latency that a share `quantile` (0.99 for p99) of the I/Os did not exceed.
 
         The upper edge of the bin that holds the rank ceil(quantile * n): of the last bin the
         longest latency, infinity where that is not known. Raises ValueError when the histogram is
@@ -120,34 +120,34 @@ class Histogram:
         return float(LOWER_EDGES_NS[index + 1] - (1 if exact else 0))
 
     def middles_ns(self) -> npt.NDArray[np.float64]:
-        """The middle of each bin; of the last, its end where it is known."""
+        """Return the middle of each bin; of the last, its end where it is known."""
         middles = (LOWER_EDGES_NS[:-1] + LOWER_EDGES_NS[1:] - 1) / 2
         if self.longest_ns is not None:
             middles[-1] = self.longest_ns
         return np.asarray(middles, dtype=np.float64)
 
     def share_above(self, latency_ns: float) -> float:
-        """Share of the I/Os in bins that begin there or above."""
+        """Return share of the I/Os in bins that begin there or above."""
         first = int(np.searchsorted(LOWER_EDGES_NS[:BINS], latency_ns, side="left"))
         return float(self.counts[first:].sum()) / self.n if self.n else 0.0
 
     def mean_ns(self) -> float:
-        """Mean latency from the middles of bins; too low where the last bin has no known end."""
+        """Return the mean from middles of bins; too low if the last bin has no known end."""
         return float((self.counts * self.middles_ns()).sum() / max(self.n, 1))
 
     def min_ns(self) -> float:
-        """Lower edge of the lowest bin in use."""
+        """Return the lower edge of the lowest bin in use."""
         used = np.flatnonzero(self.counts)
         return float(LOWER_EDGES_NS[used[0]]) if len(used) else 0.0
 
     def max_ns(self) -> float:
-        """Upper edge of the highest bin in use; infinity where that is the last, without an end."""
+        """Return the upper edge of the highest bin in use; infinity if that has no end."""
         used = np.flatnonzero(self.counts)
         return self._upper_edge_ns(int(used[-1])) if len(used) else 0.0
 
 
 def arrays_of(**named: "Histogram | Sequence[Histogram]") -> dict[str, npt.NDArray[Any]]:
-    """Histograms as arrays to be stored: counts under their name, the longest latency beside it.
+    """Turn histograms into arrays to store: counts by name, the longest latency beside.
 
     Several of one name are rows. A longest latency that is not known, or needless, is 0.
     """
@@ -163,7 +163,7 @@ def arrays_of(**named: "Histogram | Sequence[Histogram]") -> dict[str, npt.NDArr
 
 
 def from_arrays(stored: Mapping[str, npt.NDArray[Any]], name: str) -> list[Histogram]:
-    """The histograms of that name; files that are older tell no longest latency."""
+    """Return the histograms of that name; files that are older tell no longest latency."""
     if name not in stored:
         return []
     rows = np.asarray(stored[name]).astype(np.int64).reshape(-1, BINS)

@@ -32,12 +32,12 @@ class Loss:
 
     @property
     def is_small(self) -> bool:
-        """Whether it is shown to be below MOST_LOSS."""
+        """Tell whether it is shown to be below MOST_LOSS."""
         return self.high is not None and self.high < MOST_LOSS
 
     @property
     def is_large(self) -> bool:
-        """Whether it is shown to be above."""
+        """Tell whether it is shown to be above."""
         return self.low is not None and self.low > MOST_LOSS
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Loss:
 def loss(
     drive: str, workload: str, alone_iops: Sequence[float], together_iops: Sequence[float]
 ) -> Loss:
-    """Of one drive, from its rates in the same rounds."""
+    """Estimate the loss of one drive from its rates in the same rounds."""
     rounds = len(alone_iops)
     alone = sum(alone_iops) / max(1, rounds)
     together = sum(together_iops) / max(1, rounds)
@@ -69,7 +69,7 @@ def loss(
 
 
 def says(losses: Sequence[Loss]) -> tuple[bool, str]:
-    """Whether they may be measured side by side, and why, with the worst figure."""
+    """Tell whether they may be measured side by side, and why, with the worst figure."""
     worst = max(losses, key=lambda one: math.inf if one.high is None else one.high, default=None)
     if worst is None:
         return False, "one after another: nothing was tried"

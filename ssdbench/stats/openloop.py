@@ -42,13 +42,13 @@ class Requests:
 
     @classmethod
     def of(cls, due_ns: Whole, sent_ns: Whole, done_ns: Whole, is_write: Flags) -> Self:
-        """From requests in any order."""
+        """Sort requests by when they were due."""
         order = np.argsort(due_ns, kind="stable")
         return cls(due_ns[order], sent_ns[order], done_ns[order], is_write[order])
 
     @classmethod
     def merged(cls, parts: Sequence["Requests"]) -> Self:
-        """The requests of all clients as one queue."""
+        """Return the requests of all clients as one queue."""
         if not parts:
             none = np.zeros(0, dtype=np.int64)
             return cls(none, none, none, none.astype(np.bool_))
@@ -60,14 +60,14 @@ class Requests:
         )
 
     def of_direction(self, *, writes: bool) -> "Requests":
-        """The reads or the writes."""
+        """Return the reads or the writes."""
         mine = self.is_write if writes else ~self.is_write
         return Requests(
             self.due_ns[mine], self.sent_ns[mine], self.done_ns[mine], self.is_write[mine]
         )
 
     def due_between(self, from_ns: float, to_ns: float) -> "Requests":
-        """Those that were due from one time to before another."""
+        """Return those that were due from one time to before another."""
         first, last = np.searchsorted(self.due_ns, (from_ns, to_ns))
         return Requests(
             self.due_ns[first:last],
@@ -77,18 +77,18 @@ class Requests:
         )
 
     def waited_ns(self, end_ns: float) -> Whole:
-        """From due to done; at least until `end_ns` for what was not done by then."""
+        """Return the times from due to done, at least until `end_ns` for what was not done."""
         ended = np.where(self.done_ns == NEVER_NS, round(end_ns), self.done_ns)
         return np.asarray(ended - self.due_ns, dtype=np.int64)
 
     def seen_ns(self) -> Whole:
-        """From sent to done, as the generator measures it, of what was sent."""
+        """Return the times from sent to done, as the generator measures, of what was sent."""
         sent = self.sent_ns < NEVER_NS
         return np.asarray(self.done_ns[sent] - self.sent_ns[sent], dtype=np.int64)
 
 
 def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: float) -> float:
-    """Share of the requests due in a window that came due while every client waited.
+    """Return share of the requests due in a window that came due while every client waited.
 
     That is where as many as there are clients were sent and not done.
     """
@@ -104,7 +104,7 @@ def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: floa
 
 
 def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
-    """How often waits above a limit came: each time ends when the drive has caught up.
+    """Say how often waits above a limit came: each time ends when the drive has caught up.
 
     That is when a request took no more than the median, and none was above the limit for as long
     as the limit is.
@@ -135,7 +135,7 @@ class Search:
     steps: int = 0
 
     def next_iops(self) -> float | None:
-        """The rate to try now."""
+        """Return the rate to try now."""
         if self.steps >= MOST_STEPS:
             return None
         held, failed = self.held_iops, self.failed_iops
@@ -148,7 +148,7 @@ class Search:
         return None if failed <= held * (1 + self.resolution) else math.sqrt(held * failed)
 
     def saw(self, iops: float, *, held: bool) -> None:
-        """What became of a rate."""
+        """Say what became of a rate."""
         self.steps += 1
         if held:
             self.held_iops = max(iops, self.held_iops or 0.0)
@@ -159,7 +159,7 @@ class Search:
 
 
 def confidence_of_lowest(repeats: int) -> float:
-    """With which confidence the lowest of so many results lies below their median: 0.97 of 5."""
+    """Return how sure the lowest of so many results lies below their median: 0.97 of 5."""
     return 1 - 0.5**repeats
 
 
@@ -182,12 +182,12 @@ class Client:
 
     @property
     def sound(self) -> bool:
-        """Whether the log is one of these requests."""
+        """Tell whether the log is one of these requests."""
         sent = len(self.done_ms)
         return sent <= len(self.due_ns) and bool(np.all(self.writes[:sent] == self.logged_writes))
 
     def start_ns(self) -> int:
-        """At most a millisecond before the replay began: nothing is sent before it is due."""
+        """Return the start, at most 1 ms early: nothing is sent before it is due."""
         due_ns = self.due_ns[: len(self.done_ms)] // NS_PER_MS * NS_PER_MS
         return int((self.done_ms * NS_PER_MS - due_ns - self.latency_ns).min())
 
@@ -215,7 +215,7 @@ class Waits:
         self._off = np.zeros(1 << 16, dtype=np.int64)  # by 0.1 ms that a request was sent beside
 
     def add(self, client: Client) -> None:
-        """The requests of one client."""
+        """Return the requests of one client."""
         sent = len(client.done_ms)
         due = client.due_ns[:sent]
         latency = client.latency_ns
@@ -242,7 +242,7 @@ class Waits:
                                      minlength=len(self._off))  # fmt: skip
 
     def arrivals_off_ns(self) -> float:
-        """How far beside its time a request was sent whose client was free: 99 % were nearer."""
+        """Return how far off requests of free clients were sent, at the 99th percentile."""
         total = int(self._off.sum())
         if not total:
             return 0.0
@@ -250,7 +250,7 @@ class Waits:
 
 
 def _done(due: Whole, latency: Whole, logged: Whole) -> tuple[Whole, Flags]:
-    """When each was done, and whether its client still waited when it came due."""
+    """Say when each was done, and whether its client still waited when it came due."""
     late = logged - latency - due > LATE_NS
     total = np.cumsum(latency)
     least = np.maximum(due + latency, np.where(late, logged, 0))

@@ -53,12 +53,12 @@ class Percentile:
 
     @property
     def beyond(self) -> float:
-        """Independent I/Os beyond it."""
+        """Return the independent I/Os beyond it."""
         return self.n_effective * (1 - self.quantile) * (1 + 1e-9)
 
 
 def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
-    """Variance over mean of the number of I/Os slower than `value_ns`, per section; at least 1.
+    """Return variance over mean of the I/Os slower than `value_ns` per section, at least 1.
 
     Sections of unequal length are scaled to the mean length first. With one section only there
     is nothing to tell clustering from, and 1 is returned.
@@ -79,7 +79,7 @@ def _slower(section: Histogram, value_ns: float) -> float:
 
 
 def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | None:
-    """The percentile of all sections together, or None when there is no I/O at all."""
+    """Return the percentile of all sections together, or None when there is no I/O at all."""
     merged = Histogram.merged(sections)
     if merged.n == 0:
         return None
@@ -103,7 +103,7 @@ def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | N
 def _at_rank(
     merged: Histogram, quantile: float, effective: int, probability: float
 ) -> float | None:
-    """The order statistic that bounds the percentile, None when it would lie beyond the data."""
+    """Return the order statistic that bounds the percentile; None beyond the data."""
     rank = binomial_quantile(probability, effective, quantile)
     if probability > 0.5:
         rank += 1
@@ -122,12 +122,12 @@ def _status(beyond: float) -> str:
 
 
 def smallest_sample(quantile: float) -> int:
-    """I/Os needed for a one-sided 95 % upper bound to exist at all: 299 for p99."""
+    """Return the I/Os needed for a one-sided 95 % upper bound to exist: 299 for p99."""
     return math.ceil(math.log(0.05) / math.log(quantile))
 
 
 def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | None:
-    """The percentile of a load that goes on for long, from sections of about ten minutes.
+    """Return the percentile of a load that goes on for long, from sections of about ten minutes.
 
     What requests wait for can build up over hours (queues that fill behind one die, collections
     that fall into step), and sections that are alike can all have missed it. So no limit is below
@@ -148,7 +148,7 @@ def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percen
 
 
 def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
-    """The upper limit that a target may be held against; None where there is none.
+    """Return the upper limit that a target may be held against; None where there is none.
 
     It asks for less than a figure does, since only the side matters. A few swings of the rate leave
     few independent I/Os, and then a run may have seen one state of a drive that has others: the
@@ -165,7 +165,7 @@ def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
 def latency_estimates(
     sections: Sequence[Histogram], direction: str, *, lasting: bool = False, rarest: float = 1.0
 ) -> tuple[Estimate, ...]:
-    """Percentiles of one direction; the bound is the upper 95 % limit.
+    """Estimate percentiles of one direction; the bound is the upper 95 % limit.
 
     `lasting`: of a load that goes on for long, see `lasting_percentile`. Quantiles above `rarest`
     are suppressed, and no target may be held against them.

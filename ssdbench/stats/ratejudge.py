@@ -34,7 +34,7 @@ class Asked:
 
     @property
     def seconds(self) -> float:
-        """How long the window is."""
+        """Say how long the window is."""
         return self.to_s - self.from_s
 
 
@@ -117,7 +117,7 @@ def judged(requests: Requests, asked: Asked) -> Judged:
 
 
 def on_their_way_iops(offered_iops: float, limit_ns: float, seconds: float) -> float:
-    """By how much fewer may be done, as requests within the limit are on their way at the end.
+    """Return how much fewer may be done, as requests in time are under way at the end.
 
     Without a limit that is a second's worth.
     """
@@ -126,25 +126,25 @@ def on_their_way_iops(offered_iops: float, limit_ns: float, seconds: float) -> f
 
 
 def _together(blocks: Sequence[Sequence[Histogram]]) -> list[Histogram]:
-    """The waits of all directions in each part of a window."""
+    """Return the waits of all directions in each part of a window."""
     return [Histogram.merged(parts) for parts in zip(*blocks, strict=True)]
 
 
 def blocked(requests: Requests, waited_ns: Whole, asked: Asked) -> list[Histogram]:
-    """The waits of a window as histograms of its blocks, by when requests were due."""
+    """Return the waits of a window as histograms of its blocks, by when requests were due."""
     edges = np.linspace(asked.from_s, asked.to_s, BLOCKS + 1)[1:-1] * NS_PER_S
     parts = np.split(waited_ns, np.searchsorted(requests.due_ns, edges))
     return [Histogram.of(part) if len(part) else Histogram.empty() for part in parts]
 
 
 def _grows(parts: list[Histogram]) -> bool:
-    """Whether latencies rise over the window, as they do behind a queue that is never emptied."""
+    """Tell whether latencies rise over the window, as behind a growing queue."""
     drift = trend([part.mean_ns() for part in parts if part.n])
     return drift.p <= TREND_P and drift.change > TREND_CHANGE
 
 
 def undelivered(step: RateTrial, limit_ns: float) -> str:
-    """Why a drive did not keep up with an offered rate; empty where it did."""
+    """Say why a drive did not keep up with an offered rate; empty where it did."""
     chance = on_their_way_iops(step.offered_iops, limit_ns, step.window_s)
     due_iops = step.due_iops or step.offered_iops
     told = RateStep(due_iops, step.achieved_iops, 0.0, step.backlog_grows, chance)

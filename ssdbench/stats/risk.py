@@ -27,7 +27,7 @@ class Risk:
 
     @property
     def sentence(self) -> str:
-        """For a plan."""
+        """Say it in a sentence for a plan."""
         what = "VALIDATED bound" if self.validated else "bound (none VALIDATED)"
         text = (
             f"for the worst family of the zoo ({self.family}) the {what} was > 5 % optimistic for "
@@ -43,7 +43,7 @@ class Risk:
 
 
 def _share(wrong: int, of: int) -> str:
-    """`1 drive in 12 (8 of 96; 95 % limit: 1 in 7)`."""
+    """Return `1 drive in 12 (8 of 96; 95 % limit: 1 in 7)`."""
     limit = 1 / binomial_upper_limit(wrong, of)
     seen = f"1 drive in {of / wrong:.0f}" if wrong else "no drive"
     return f"{seen} ({wrong} of {of:,}; 95 % limit: 1 in {limit:.0f})"
@@ -58,5 +58,5 @@ RISKS = {
 
 
 def risk(evidence: str) -> str:
-    """What is known of bounds with such evidence, in one sentence."""
+    """Say what is known of bounds with such evidence, in one sentence."""
     return RISKS[evidence].sentence

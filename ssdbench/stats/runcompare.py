@@ -32,25 +32,25 @@ class Pair:
 
     @property
     def shift_percent(self) -> float | None:
-        """The Hodges-Lehmann shift in percent of the first run's mean."""
+        """Return the Hodges-Lehmann shift in percent of the first run's mean."""
         estimate = self.points[0].estimate("iops")
         return 100 * self.found.shift / estimate.value if estimate and estimate.value else None
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """What a planner would use of the first run and of the second, in IOPS."""
+        """Say what a planner would use of the first run and of the second, in IOPS."""
         first, second = (None if p.unsteady else p.estimate("iops") for p in self.points)
         return first.bound if first else None, second.bound if second else None
 
     @property
     def bound_percent(self) -> float | None:
-        """How the bound of the second differs from the first's, in percent of it."""
+        """Say how the bound of the second differs from the first's, in percent of it."""
         first, second = self.bounds
         return 100 * (second / first - 1) if first and second is not None else None
 
     @property
     def validated(self) -> bool:
-        """Whether both sides are."""
+        """Tell whether both sides are."""
         return all(point.verdict == "VALIDATED" for point in self.points)
 
 
@@ -63,7 +63,7 @@ class Compared:
 
 
 def compared(results: Sequence[RunResult]) -> Compared:
-    """All pairs of runs, point by point."""
+    """Return all pairs of runs, point by point."""
     points = [points_of(result) for result in results]
     raw = [
         (key, a, b, compare(_rates(points[a][key]), _rates(points[b][key])))
@@ -80,7 +80,7 @@ def compared(results: Sequence[RunResult]) -> Compared:
 
 
 def points_of(result: RunResult) -> dict[Key, PointResult]:
-    """The points of a run by what they have in common with those of other drives.
+    """Return the points of a run by what they have in common with those of other drives.
 
     Of a point that was measured again in the same run, the first measurement.
     """
@@ -99,7 +99,7 @@ def _key(point: PointResult, size_bytes: int) -> Key:
 
 
 def _rates(point: PointResult) -> list[float]:
-    """In the order of measurement, which is what neighbours have in common."""
+    """Return the rates in the order of measurement, as neighbours resemble each other."""
     return [repeat.iops for repeat in sorted(point.repeats, key=lambda r: r.sequence)]
 
 

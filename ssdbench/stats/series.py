@@ -37,7 +37,7 @@ class Series:
         bytes_per_fill: float | None = None,
         unit: str = "B/s",
     ) -> Self:
-        """A series of rates in bytes per second, one per second from the start."""
+        """Return a series of rates in bytes per second, one per second from the start."""
         rates = np.asarray(rate, dtype=np.float64)
         fills = None if bytes_per_fill is None else np.cumsum(rates) / bytes_per_fill
         return cls(np.arange(1, len(rates) + 1, dtype=np.float64), rates, fills, unit)
@@ -55,7 +55,7 @@ class History:
 
     @classmethod
     def of(cls, series: Series) -> "History":
-        """The whole series at once."""
+        """Return the whole series at once."""
         history = cls()
         n = len(series.t_s) + 1
         history._t = np.concatenate([[0.0], series.t_s])
@@ -86,31 +86,31 @@ class History:
 
     @property
     def end_s(self) -> float:
-        """Time of the last sample."""
+        """Return time of the last sample."""
         return float(self._t[self._n - 1])
 
     def fills_at(self, t_s: float) -> float:
-        """Drive fills written by then."""
+        """Return drive fills written by then."""
         return float(np.interp(t_s, self._t[: self._n], self._fills[: self._n]))
 
     def time_at_fills(self, fills: float) -> float:
-        """When that many drive fills were written."""
+        """Say when that many drive fills were written."""
         return float(np.interp(fills, self._fills[: self._n], self._t[: self._n]))
 
     def means(self, edges_s: Floats) -> Floats:
-        """Mean rate between each two neighbouring edges."""
+        """Return mean rate between each two neighbouring edges."""
         integral = np.interp(edges_s, self._t[: self._n], self._integral[: self._n])
         return np.asarray(np.diff(integral) / np.diff(edges_s), dtype=np.float64)
 
     def mean(self, from_s: float, to_s: float) -> float:
-        """Mean rate of a window."""
+        """Return mean rate of a window."""
         return float(self.means(np.array([from_s, to_s]))[0])
 
     def blocks(self, from_s: float, to_s: float, count: int) -> Floats:
-        """Means of `count` equal blocks of a window."""
+        """Return means of `count` equal blocks of a window."""
         return self.means(np.linspace(from_s, to_s, count + 1))
 
     def steps(self, from_s: float, to_s: float, step_s: float) -> Floats:
-        """Means of all whole steps of `step_s` of a window, counted back from its end."""
+        """Return means of all whole steps of `step_s` of a window, counted back from its end."""
         count = int((to_s - from_s) / step_s + 1e-9)
         return self.means(to_s - step_s * np.arange(count, -1, -1.0))

@@ -23,7 +23,7 @@ class Trend:
 
 
 def trend(values: Sequence[float] | Floats, order: Sequence[float] | None = None) -> Trend:
-    """Mann-Kendall test of values against their order (1, 2, … by default).
+    """Test values against their order (1, 2, … by default), as Mann and Kendall do.
 
     Exact for up to 20 values without ties, else normal with the correction for ties
     (Kendall 1975). Fewer than four values cannot show a trend: p is 1.
@@ -44,7 +44,7 @@ def trend(values: Sequence[float] | Floats, order: Sequence[float] | None = None
 
 
 def _exact_p(score: int, n: int) -> float:
-    """The share of all orders of n different values with at least this score, either way."""
+    """Return the share of all orders of n different values with at least this score, either way."""
     pairs = n * (n - 1) // 2
     orders = [1]  # how many have 0, 1, 2 … pairs in the wrong order (Mahonian numbers)
     for size in range(2, n + 1):
@@ -57,7 +57,7 @@ def _exact_p(score: int, n: int) -> float:
 
 
 def _normal_p(score: float, y: Floats) -> float:
-    """Corrected for ties and continuity."""
+    """Return the normal p, corrected for ties and continuity."""
     n = len(y)
     _, ties = np.unique(y, return_counts=True)
     variance = n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())
@@ -68,7 +68,7 @@ def _normal_p(score: float, y: Floats) -> float:
 
 
 def mean_shift(differences: Sequence[float] | Floats) -> tuple[float, float]:
-    """Mean of paired differences and its two-sided p (paired t); p is 1 for fewer than three."""
+    """Return the mean of paired differences and its two-sided p; 1 for fewer than three."""
     data = np.asarray(differences, dtype=np.float64)
     if len(data) < 3:
         return (float(data.mean()) if len(data) else 0.0), 1.0
@@ -90,7 +90,7 @@ class Step:
 
 
 def largest_step(values: Sequence[float] | Floats) -> Step | None:
-    """The place with the largest t between what lies before and after it (Bonferroni).
+    """Return the place with the largest t between what lies before and after it (Bonferroni).
 
     None for fewer than four values, or where the first level is 0.
     """

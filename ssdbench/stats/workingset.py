@@ -27,7 +27,7 @@ class Blocks:
         self._accesses = 0
 
     def touch(self, number: Whole, time_ns: Whole) -> None:
-        """Accesses to blocks by their number, in the order of time."""
+        """Take accesses to blocks by their number, in the order of time."""
         self._accesses += len(number)
         mine = _sampled(number, self._level)
         number, time_ns = number[mine], time_ns[mine]
@@ -58,16 +58,16 @@ class Blocks:
 
     @property
     def number(self) -> int:
-        """Distinct blocks, estimated."""
+        """Return distinct blocks, estimated."""
         return len(self._number) << self._level
 
     @property
     def reused_share(self) -> float:
-        """Of all accesses, those to a block that was touched before."""
+        """Return the share of accesses to a block that was touched before."""
         return max(0.0, 1 - self.number / self._accesses) if self._accesses else 0.0
 
     def hottest_share(self, percent: int) -> float:
-        """Of all accesses, those to the hottest so many percent of the touched blocks."""
+        """Return the share of accesses to the hottest so many percent of the touched blocks."""
         if not len(self._count):
             return 0.0
         falling = np.sort(self._count)[::-1]
@@ -75,7 +75,7 @@ class Blocks:
         return float(falling[:most].sum() / falling.sum())
 
     def median_reuse_s(self) -> float | None:
-        """Between two accesses to the same block, to within a factor of 1.5; None without any."""
+        """Return the median time between two accesses to a block, within a factor of 1.5."""
         if not (total := int(self._reuse.sum())):
             return None
         middle = int(np.searchsorted(np.cumsum(self._reuse), total / 2))

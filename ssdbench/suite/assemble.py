@@ -44,7 +44,7 @@ from ssdbench.suite.request import Planning
 
 
 def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
-    """The replay that a profile asks for.
+    """Return the replay that a profile asks for.
 
     Raises UsageError where this target cannot have one, or for a trace that cannot be sent.
     """
@@ -78,7 +78,7 @@ def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
 
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
-    """All stages of a run, in order. Raises UsageError for what this target cannot do."""
+    """Return all stages of a run, in order. Raises UsageError for what this target cannot do."""
     planning = Planning.of(profile, target)
     _require_supported(profile)
     if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
@@ -104,7 +104,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
 def _measuring(  # noqa: C901 - a case for each kind
     before: int, asked_for: spec.MeasuredStage, planning: Planning
 ) -> list[AnyStage]:
-    """The stages of one item of `measure`; `before`: how many there are already."""
+    """Return the stages of one item of `measure`; `before`: how many there are already."""
     name = f"{before + 1:02d}-{asked_for.kind}"
     match asked_for:
         case spec.Sweep() as wanted:
@@ -134,7 +134,7 @@ def _measuring(  # noqa: C901 - a case for each kind
 
 
 def _jobs(before: int, wanted: spec.FioJobs | spec.Mix, planning: Planning) -> list[AnyStage]:
-    """The phases of a job file, those that trim behind the others and each on a full drive."""
+    """Plan the phases of a job file, those that trim last and each on a full drive."""
     found = phases(wanted, planning)
     planned: list[AnyStage] = []
     for numbers in phase_groups(found):
@@ -145,7 +145,7 @@ def _jobs(before: int, wanted: spec.FioJobs | spec.Mix, planning: Planning) -> l
 
 
 def _refilled(planned: Sequence[AnyStage], before: int, planning: Planning) -> list[AnyStage]:
-    """The fill and the warm-up once more, where the stage before trimmed the drive."""
+    """Return the fill and the warm-up once more, where the stage before trimmed the drive."""
     last = planned[-1] if planned else None
     if not (isinstance(last, PointStage) and last.leaves_holes and planning.profile.precondition):
         return []
@@ -165,7 +165,7 @@ def _refilled(planned: Sequence[AnyStage], before: int, planning: Planning) -> l
 
 
 def _over_spans(before: int, wanted: spec.SpanSweep, planning: Planning) -> list[AnyStage]:
-    """Growing spans, on a drive that is put in order first where the profile asks for it."""
+    """Plan growing spans, on a drive that is put in order first if the profile asks for it."""
     planned: list[AnyStage] = []
     if wanted.rest is spec.Rest.ORDERED:
         planned.append(_put_in_order(f"{before + 1:02d}-precondition", planning.profile))
@@ -203,7 +203,7 @@ def _over_host(before: int, wanted: spec.OverHost, planning: Planning) -> list[A
 
 
 def _prepared(planning: Planning) -> list[AnyStage]:
-    """What comes before the first measurement."""
+    """Say what comes before the first measurement."""
     planned: list[AnyStage] = []
     if not planning.profile.needs_fill:
         return planned
@@ -236,7 +236,7 @@ def _name(found: list[AnyStage], kind: str) -> str:
 
 
 def _put_in_order(name: str, profile: Profile) -> Precondition:
-    """One sequential fill before growing spans.
+    """Return one sequential fill before growing spans.
 
     Random writes leave garbage scattered over all blocks. Where they go on in one span alone,
     garbage in blocks that are not written any more is out of greedy collection's reach, and so is

@@ -45,7 +45,7 @@ class Cut:
 def within(
     wishes: RunRequest, info: TargetInfo, hint: RateHint, budget_s: float
 ) -> tuple[RunRequest, Budget]:
-    """The wishes cut down to the time. Raises UsageError where not even the fills fit into it."""
+    """Cut the request to the time. Raises UsageError if not even the fills fit."""
     fit = _Fit(wishes, info, hint, budget_s)
     cuts = fit.cuts()
     profile = fit.cut(cuts)
@@ -80,7 +80,7 @@ class _Fit:
     budget_s: float
 
     def cuts(self) -> list[Cut]:
-        """Those that are made, in their order."""
+        """Return those that are made, in their order."""
         made: list[Cut] = []
         for cut in self._ladder():
             if self._fits(made):
@@ -96,13 +96,13 @@ class _Fit:
         return made
 
     def validated_from_s(self) -> float | None:
-        """The least time in which a number can likely be VALIDATED."""
+        """Return the least time in which a number can likely be VALIDATED."""
         able = [cut for cut in self._ladder() if cut.kind not in ("repeats", "rule")]
         profile = self.cut(able)
         return None if list(_lacks(profile)) else self.likely_s(profile)
 
     def _ladder(self) -> Iterator[Cut]:
-        """All cuts, in the order in which they are made."""
+        """Return all cuts, in the order in which they are made."""
         kept = self._kept()
         for index in reversed(range(len(self.wishes.profile.measure))):
             if index != kept:
@@ -116,7 +116,7 @@ class _Fit:
         yield Cut("rule")
 
     def _kept(self) -> int:
-        """The stage that stays: the first sweep with the points that a plan stands on."""
+        """Return the stage that stays: the first sweep with the points that a plan stands on."""
         wanted = self.wishes.profile.plan
         items = [measure.stage for measure in self.wishes.profile.measure]
         sweeps = [(i, item) for i, item in enumerate(items) if isinstance(item, spec.Sweep)]
@@ -132,7 +132,7 @@ class _Fit:
         return self.likely_s(self.cut(cuts)) <= self.budget_s
 
     def likely_s(self, profile: Profile) -> float:
-        """How long it likely takes."""
+        """Say how long it likely takes."""
         return sum(math.sqrt(plan.seconds[0] * plan.seconds[1]) for plan in self._plans(profile))
 
     def _plans(self, profile: Profile) -> list[StagePlan]:
@@ -153,7 +153,7 @@ class _Fit:
             )
 
     def cut(self, cuts: Sequence[Cut]) -> Profile:
-        """The profile without what is cut."""
+        """Return the profile without what is cut."""
         profile = self.wishes.profile
         kept, dropped = self._kept(), {cut.value for cut in cuts if cut.kind == "stage"}
         made = {cut.kind: cut.value for cut in cuts}
@@ -173,7 +173,7 @@ class _Fit:
         return profile.model_copy(update=changes) if changes else profile
 
     def _worst(self, sweep: spec.Sweep, axis: str) -> object:
-        """The value of an axis that a plan stands on, else the one that is likely the slowest."""
+        """Return the value that a plan stands on, else the one that is likely the slowest."""
         wanted, values = self.wishes.profile.plan, getattr(sweep, axis)
         asked_for = getattr(wanted, axis, None)
         if asked_for in values:
@@ -187,7 +187,7 @@ class _Fit:
         return spec.AccessOrder.RANDOM if spec.AccessOrder.RANDOM in values else min(values)
 
     def said(self, cut: Cut) -> str:
-        """A cut, for people."""
+        """Return a cut, for people."""
         profile = self.wishes.profile
         if cut.kind == "stage":
             number = int(cut.value)
@@ -210,7 +210,7 @@ class _Fit:
 
 
 def _shorter(stage: spec.MeasuredStage, made: dict[str, int | str]) -> dict[str, object]:
-    """What changes in a stage of points."""
+    """Say what changes in a stage of points."""
     if not isinstance(stage, spec.Repeated):
         return {}
     changes: dict[str, object] = {}
@@ -224,7 +224,7 @@ def _shorter(stage: spec.MeasuredStage, made: dict[str, int | str]) -> dict[str,
 
 
 def _settled_shorter(settle: spec.Settle, made: dict[str, int | str]) -> spec.Settle:
-    """No longer than two minutes; with fewer repeats nothing is VALIDATED, or must last."""
+    """Settle for at most two minutes; with fewer repeats nothing is VALIDATED, or must last."""
     shorter = {"window_s": "settle", "unbroken_s": "repeats"}
     update = {
         name: SHORT_SETTLE_S
@@ -235,7 +235,7 @@ def _settled_shorter(settle: spec.Settle, made: dict[str, int | str]) -> spec.Se
 
 
 def _prepared_shorter(profile: Profile, made: dict[str, int | str]) -> dict[str, object]:
-    """What changes in the head of a profile."""
+    """Say what changes in the head of a profile."""
     changes: dict[str, object] = {}
     if (settle := _settled_shorter(profile.settle, made)) != profile.settle:
         changes["settle"] = settle
@@ -268,7 +268,7 @@ def _fills(profile: Profile, made: dict[str, int | str]) -> Iterator[Fill]:
 
 
 def _lacks(profile: Profile) -> Iterator[str]:
-    """Why a run of it can never be VALIDATED, as far as the plan shows it."""
+    """Say why a run of it can never be VALIDATED, as far as the plan shows it."""
     if profile.needs_warm_up and not rule(profile.steady.rule.value).validates:
         yield f"the warm-up is judged by {profile.steady.rule.value}, too early to prove anything"
     repeats = [
@@ -286,7 +286,7 @@ def _lacks(profile: Profile) -> Iterator[str]:
 
 
 def _evidence(profile: Profile, cuts: Sequence[Cut]) -> str:
-    """Which table of risks the plan belongs to."""
+    """Say which table of risks the plan belongs to."""
     if list(_lacks(profile)):
         return HASTY
     shorter = {"settle", "fill", "random-fill", "warm-up"}

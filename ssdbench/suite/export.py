@@ -64,7 +64,7 @@ the name of a real drive in place of `{NOWHERE}` to run them elsewhere.
 
 
 def exported(wishes: RunRequest) -> Mapping[str, str]:
-    """Each file by its name, in the order of the run, and README.md.
+    """Return each file by its name, in the order of the run, and README.md.
 
     Looks at the target and changes nothing. Raises what `plan` raises, and UsageError where no
     stage of the profile could be run with plain fio.
@@ -115,7 +115,7 @@ def _of_stage(stage: AnyStage, info: TargetInfo, seed: int) -> Iterator[tuple[st
 
 
 def _of_points(stage: PointStage, info: TargetInfo, seed: int) -> Iterator[tuple[str, str]]:
-    """A file for each repeat of each point, numbered in the order that chance gave them."""
+    """Return a file for each repeat of each point, numbered in the order that chance gave them."""
     wanted = [one for group in stage.groups for order in stage.passes(group, seed) for one in order]
     for number, one in enumerate(wanted, 1):
         job = Job("measure", one.point.workload, one.seed)

@@ -35,7 +35,7 @@ from ssdbench.units import KIB, MIB, format_capacity, format_size
 
 
 def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning) -> list[AnyStage]:
-    """A fill and a trial for every file system and part; before a part, everything is discarded.
+    """Plan a fill and a trial for every file system and part of the drive.
 
     Raises UsageError for what is no block device, HostLacks for a file system that is named and
     that this host or drive cannot have, with every reason.
@@ -64,7 +64,7 @@ def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning
 
 
 def required_device(target: TargetInfo) -> str:
-    """The kernel's name of it. Raises UsageError for what is no block device."""
+    """Return the kernel's name of it. Raises UsageError for what is no block device."""
     kernel = kernel_name(target)
     if target.simulated or not kernel:
         raise UsageError(
@@ -75,7 +75,7 @@ def required_device(target: TargetInfo) -> str:
 
 
 def chosen(wanted: spec.FileSystems, target: TargetInfo) -> tuple[FileSystem, ...]:
-    """Those named, or all that can be had. Raises HostLacks with a sentence for each lacking."""
+    """Return the named ones, or all there are. Raises HostLacks for what is lacking."""
     least = min(wanted.parts_percent) / 100 * target.size_bytes
     names = [name.value for name in wanted.types] or list(FILE_SYSTEMS)
     lacking = {name: _lacking(FILE_SYSTEMS[name], least) for name in names}
@@ -89,7 +89,7 @@ def chosen(wanted: spec.FileSystems, target: TargetInfo) -> tuple[FileSystem, ..
 
 
 def left_out(wanted: spec.FileSystems, target: TargetInfo) -> tuple[str, ...]:
-    """Why file systems that were not named are not compared, a sentence each."""
+    """Say why file systems that were not named are not compared, a sentence each."""
     if wanted.types:
         return ()
     least = min(wanted.parts_percent) / 100 * target.size_bytes
@@ -106,12 +106,12 @@ def _lacking(system: FileSystem, room_bytes: float) -> str:
 
 
 def required(name: spec.FileSystemName, target: TargetInfo) -> FileSystem:
-    """One file system. Raises HostLacks with a sentence when it cannot be had."""
+    """Return one file system. Raises HostLacks with a sentence when it cannot be had."""
     return chosen(spec.FileSystems(types=(name,)), target)[0]
 
 
 def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[AnyStage]:
-    """What comes before a file system: the whole drive filled again, or a part of it alone."""
+    """Say what comes before a file system: the whole drive filled again, or a part of it alone."""
     if part < 100:
         method = Purge.DISCARD if profile.purge is Purge.NONE else profile.purge
         yield PurgeStage(f"{number:02d}-purge", method)
@@ -244,7 +244,7 @@ def application_trials(
     planning: Planning,
     placed: Placed,
 ) -> list[AnyStage]:
-    """A fill and the trial. Raises HostLacks for a program or file system that is lacking,
+    """Return a fill and the trial. Raises HostLacks for a program or file system that is lacking,
     UsageError for a target that is no block device or too small.
     """
     kernel = required_device(planning.target)
@@ -275,7 +275,7 @@ def application_trials(
 
 
 def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
-    """Those that are asked for, or else all that are there with a sentence for each other.
+    """Return those that are asked for, or else all that are there with a sentence for each other.
 
     Raises HostLacks with a sentence for each that is lacking.
     """
@@ -292,7 +292,7 @@ def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tup
 
 
 def _program_lacking(program: Program) -> str:
-    """What a program needs and this host has not, in a sentence; empty when all is there."""
+    """Say what a program needs and this host has not, in a sentence; empty when all is there."""
     if command.which(program.program) is None:
         return f"{program.program} is not installed (package {program.package})"
     if program.is_served and database.programs() is None:

@@ -42,12 +42,12 @@ class Gathered:
 
     @property
     def results(self) -> tuple[RunResult, ...]:
-        """What each run found."""
+        """Say what each run found."""
         return tuple(run.result for run in self.runs)
 
 
 def gathered(places: Sequence[Path]) -> Gathered:
-    """The runs that are named, and those below each directory that is no run itself.
+    """Return the runs that are named, and those below each directory that is no run itself.
 
     Raises UsageError, with what to do, where one of them must not be merged with the others.
     """
@@ -66,13 +66,13 @@ def gathered(places: Sequence[Path]) -> Gathered:
 
 
 def require_comparable(first: Gathered, second: Gathered) -> None:
-    """Two lots of different drives, measured alike; models may differ. Raises UsageError."""
+    """Return two lots of different drives, measured alike; models may differ. Raises UsageError."""
     _require_drives([*first.runs, *second.runs])
     _require_one_method([first.runs[0], second.runs[0]])
 
 
 def run_directories(places: Sequence[Path]) -> Iterator[Path]:
-    """The runs that are named, and those below each directory that is no run. Raises UsageError."""
+    """List the named runs, and those below a directory that is none. Raises UsageError."""
     seen: dict[Path, Path] = {}
     for place in places:
         found = [place] if _is_run(place) else list(_below(place, MOST_DEPTH))
@@ -107,7 +107,7 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
 
 
 def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
-    """A run that ended, and whether its journal proves the result.
+    """Return a run that ended, and whether its journal proves the result.
 
     Raises UsageError for one that is not whole, is damaged, or has impossible times.
     """
@@ -139,7 +139,7 @@ def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
 
 
 def _proven(run: StoredRun, records: Sequence[Record]) -> bool:
-    """Whether the journal has the hash of the result. Raises UsageError where it is another."""
+    """Check that the journal has the hash of the result. Raises UsageError if not."""
     begun, stored = records[0].data, run.directory / RESULT
     if begun.get("target") != run.result.target.id or begun.get("run_id") != run.result.run_id:
         raise _damaged(stored, "it is of another run than the journal beside it")
@@ -180,7 +180,7 @@ def _damaged(path: Path, why: str) -> UsageError:
 def _require_clock(
     directory: Path, result: RunResult, records: Sequence[Record], now: datetime
 ) -> None:
-    """A run whose times cannot be: its host's clock was wrong, or was set meanwhile."""
+    """Refuse a run whose times cannot be: its host's clock was wrong, or was set meanwhile."""
     times = [_moment(record.at) for record in records]
     began = _moment(result.started_at)
     known = [time for time in times if time is not None]
@@ -208,7 +208,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _require_drives(runs: Sequence[StoredRun]) -> None:
-    """Each run is of another drive, whatever name it has."""
+    """Require that each run is of another drive, whatever name it has."""
     seen: dict[tuple[str, ...], StoredRun] = {}
     for run in runs:
         target = run.result.target
@@ -222,7 +222,7 @@ def _require_drives(runs: Sequence[StoredRun]) -> None:
 
 
 def _unseeded(identity: str) -> str:
-    """An identity without the seed of a simulated drive.
+    """Return an identity without the seed of a simulated drive.
 
     A seed picks when chance strikes within a drive, not how fast its flash is: two that differ in
     nothing else are one drive, measured twice.
@@ -251,7 +251,7 @@ def _one_drive(first: StoredRun, second: StoredRun) -> UsageError:
 
 
 def _require_alike(runs: Sequence[StoredRun]) -> None:
-    """All were measured by one method for one profile, and are drives of one model."""
+    """Require one method, one profile and one model of drive."""
     ours = runs[0].result.target
     for run in runs:
         drive = run.result.target

@@ -32,7 +32,7 @@ class Installed:
 
     @property
     def install(self) -> str:
-        """The command that installs what is missing; empty when nothing is."""
+        """Return the command that installs what is missing; empty when nothing is."""
         if DUCKDB in self.missing:
             return duckdb.INSTALL
         wanted = dict.fromkeys(self.packages[program] for program in self.missing)
@@ -40,7 +40,7 @@ class Installed:
 
 
 def installed() -> list[Installed]:
-    """For each command that needs programs of the host, which of them are missing."""
+    """List for each command the programs that it needs and the host lacks."""
     return [
         Installed(name, packages, tuple(program for program in packages if not _is_there(program)))
         for name, packages in _needs()

@@ -57,7 +57,7 @@ class Tried:
 
 
 def objection(planned: Sequence[RunPlan]) -> str:
-    """Why these runs cannot be side by side, whatever a trial would show; nothing if they can."""
+    """Say why these runs cannot go side by side; nothing if they can."""
     infos = [one.target for one in planned]
     if any(info.zone_bytes for info in infos):
         return "a drive in zones can be read only where it was written, which a trial does not do"
@@ -116,7 +116,7 @@ def rounds(
     directory: Path,
     rate: Callable[[str, Workload, Path, int], float],
 ) -> Tried:
-    """The rounds of a trial; `rate` measures one drive. `workloads` are by name, then by drive."""
+    """Measure the rounds of a trial; `workloads` are by name, then by drive."""
     chance = Random("side by side")
     seen: list[Turn] = []
     losses: list[Loss] = []
@@ -157,7 +157,7 @@ def store(tried: Tried, path: Path) -> None:
 
 
 def seconds(drives: int) -> float:
-    """How long a trial takes at most."""
+    """Say how long a trial takes at most."""
     return 2 * ROUNDS * (drives + 1) * (WINDOW_S + RAMP_S + 1)
 
 
@@ -196,7 +196,7 @@ def _rate(
     seed: int,
     go_on: Callable[[], None],
 ) -> float:
-    """`go_on` is asked each second, in each thread: a second signal waits for all of them."""
+    """Measure one drive; each thread asks `go_on` every second."""
     job = Job(name="trial", workload=workload, seed=seed, runtime_s=RAMP_S + WINDOW_S)
     counted = []
     with session.generator().start([job], artifacts=artifacts) as running:

@@ -44,12 +44,12 @@ class _Part:
 
     @property
     def name(self) -> str:
-        """The stream's, and apart from it that of the trims."""
+        """Return the stream's, and apart from it that of the trims."""
         return f"{self.stream.name} trims" if self.trims and self.share < 1 else self.stream.name
 
 
 def sections(wanted: spec.Mix, planning: Planning) -> Iterator[Section]:
-    """Each stream as a section, its trims as one of their own.
+    """Return each stream as a section, its trims as one of their own.
 
     Raises UsageError for a place that does not fit.
     """
@@ -109,7 +109,7 @@ def _requests(part: _Part) -> Iterator[tuple[str, str]]:
 
 
 def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, str]]:
-    """In bytes of each direction and job: fio takes a rate in requests for its smallest blocks."""
+    """Give the rate in bytes: fio takes one in requests for its smallest blocks."""
     stream = part.stream
     sizes, reads = stream.sizes, stream.read_percent / 100
     mean = sum(size * share for size, share in sizes.items()) / 100
@@ -134,7 +134,7 @@ def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, st
 
 
 def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[tuple[str, str]]:
-    """Shares are shares of the drive; nothing goes beyond what the run fills."""
+    """Place a stream within what the run fills; shares are shares of the drive."""
     align = max(planning.target.logical_block_bytes, max(stream.sizes))
     start = 0
     if stream.offset is not None:
@@ -154,7 +154,7 @@ def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[t
 
 
 def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
-    """The phases of a job file on a target, or a mix, which is one.
+    """Return the phases of a job file on a target, or a mix, which is one.
 
     Raises UsageError for what is refused, with its line.
 
@@ -180,7 +180,7 @@ def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
 
 
 def warm_up(planning: Planning) -> Workload | None:
-    """The first job phase that writes, as fast as it goes; None where there is none.
+    """Return the first job phase that writes, as fast as it goes; None where there is none.
 
     Raises Misplaced for what is refused.
     """
@@ -221,7 +221,7 @@ def _require_known_to_fio(phase: Phase, name: str, *, simulated: bool) -> None:
 
 
 def _blamed(phase: Phase, told: str, said: Callable[[Workload], str]) -> str:
-    """Where the option stands that fio names, or without which it has nothing to say."""
+    """Say where the option stands that fio names, or without which it has nothing to say."""
     if named := [option.place for option in phase.options if f"{option.name}=" in told]:
         return named[-1]
     for option in reversed(phase.options):

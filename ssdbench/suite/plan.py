@@ -43,7 +43,7 @@ class RunPlan:
 
     @property
     def destroys(self) -> bool:
-        """Whether any stage writes."""
+        """Tell whether any stage writes."""
         return destroys(self.stages)
 
 
@@ -82,7 +82,7 @@ def plan(asked_for: RunRequest) -> RunPlan:
 
 
 def fitted(asked_for: RunRequest, there: TargetInfo) -> tuple[RunRequest, Budget | None]:
-    """What is asked for, cut down to the time where one is given. Raises UsageError."""
+    """Say what is asked for, cut down to the time where one is given. Raises UsageError."""
     if asked_for.budget_s is None:
         return asked_for, None
     return within(asked_for, there, rate_hint(there), asked_for.budget_s)
@@ -105,7 +105,7 @@ def require_fit(asked_for: RunRequest, info: TargetInfo) -> None:
 
 
 def target_of(asked_for: RunRequest) -> TargetInfo:
-    """What is asked for. Raises TargetRefused for an empty reader or an unused loop device."""
+    """Say what is asked for. Raises TargetRefused for an empty reader or an unused loop device."""
     with asked_for.blamed_on_target():
         info = _roomy(inspect(asked_for.target_name))
     return taken_for_a_drive(info) if asked_for.consent.unproven else info
@@ -121,7 +121,7 @@ def _roomy(info: TargetInfo) -> TargetInfo:
 
 
 def wear_of(asked_for: RunRequest, plans: Sequence[StagePlan]) -> Wear:
-    """The most that a run may write to its target, within its limits."""
+    """Return the most that a run may write to its target, within its limits."""
     most = sum(plan.bytes_written[1] for plan in plans)
     limit = asked_for.all_limits.max_writes_bytes
     endurance_tb = asked_for.endurance_tb or asked_for.profile.plan.endurance_tb
@@ -129,5 +129,5 @@ def wear_of(asked_for: RunRequest, plans: Sequence[StagePlan]) -> Wear:
 
 
 def destroys(plans: Sequence[StagePlan]) -> bool:
-    """Whether a run of these stages overwrites anything."""
+    """Tell whether a run of these stages overwrites anything."""
     return any(plan.destructive for plan in plans)

@@ -64,7 +64,7 @@ class RunRequest:
 
     @property
     def target_name(self) -> str:
-        """The target, from the command line or the profile. Raises UsageError without one."""
+        """Return the target's name. Raises UsageError without one."""
         name = self.target or self.profile.target
         if not name:
             raise UsageError(
@@ -75,13 +75,13 @@ class RunRequest:
 
     @property
     def all_limits(self) -> Limits:
-        """The command line's limits, and the profile's where it sets none."""
+        """Return the command line's limits, and the profile's where it sets none."""
         kept = self.profile.limits
         return self.limits.over(Limits(kept.max_time_s, kept.max_writes_bytes))
 
     @contextmanager
     def blamed_on_target(self) -> Iterator[None]:
-        """What is wrong with a target that the profile names is told with its place there."""
+        """Say what is wrong with a target that the profile names is told with its place there."""
         try:
             yield
         except UsageError as error:
@@ -97,7 +97,7 @@ class RunRequest:
 
     @contextmanager
     def blamed_on_profile(self) -> Iterator[None]:
-        """What cannot be done is told with its place in the profile."""
+        """Say what cannot be done is told with its place in the profile."""
         try:
             yield
         except Misplaced as error:

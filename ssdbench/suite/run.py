@@ -48,7 +48,7 @@ from ssdbench.tuning.plan import HostPlan
 
 
 def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
-    """The main job, into a new run directory; result.json and all bulk files are there after it.
+    """Run a profile into a new run directory, with result.json and all bulk files.
 
     Nothing is created or changed when the target is refused. Raises SsdbenchError; what was
     measured until then is stored.
@@ -107,7 +107,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
 
 
 def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
-    """Whether what is asked for is the target of that name and identity.
+    """Tell whether what is asked for is the target of that name and identity.
 
     Consent names it; else the target itself does; one that is gone has its name only.
     """
@@ -214,7 +214,7 @@ def resume(
 
 
 def _generator(profile: Profile, info: TargetInfo) -> str:
-    """What applies the workloads here. Raises HostLacks or UsageError when it cannot."""
+    """Say what applies the workloads here. Raises HostLacks or UsageError when it cannot."""
     fio = require_able(info)
     require_generator(profile.generator, info, profile.host.kernel_modules)
     require_engines(profile, info)
@@ -247,12 +247,12 @@ def _claimed(
 
 
 def _key(kept: Manifest) -> str:
-    """What the marks and records of a run name it by."""
+    """Say what the marks and records of a run name it by."""
     return f"{kept.run_id} {kept.created_at}"
 
 
 def order_of(kept: Manifest, profile: Profile) -> Order:
-    """What the manifest of a run says about it."""
+    """Say what the manifest of a run says about it."""
     return Order(
         run_id=kept.run_id,
         title=kept.title,
@@ -268,7 +268,7 @@ def order_of(kept: Manifest, profile: Profile) -> Order:
 
 
 def _capacity_plan(kept: Manifest, profile: Profile) -> CapacityPlan:
-    """The profile's, with the rated endurance that was given on the command line."""
+    """Return the profile's, with the rated endurance that was given on the command line."""
     if kept.endurance_tb is None:
         return profile.plan
     return profile.plan.model_copy(update={"endurance_tb": kept.endurance_tb})

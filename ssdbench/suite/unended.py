@@ -43,7 +43,7 @@ class _Remembered:
 
 
 def unended(directory: Path, *, why: str = KILLED) -> RunResult:
-    """The result of a run that ended in mid-run, as far as its directory holds it.
+    """Return the result of a run that ended in mid-run, as far as its directory holds it.
 
     `why` is a clause. Raises UsageError when manifest, profile or journal cannot be read.
     """
@@ -102,7 +102,7 @@ def _stage(
     before: Sequence[StageResult],
     why: str,
 ) -> StageResult:
-    """The stored result of a stage that ended; of another, what its finished units say."""
+    """Return the stored result of a stage that ended; of another, what its finished units say."""
     finished = {record.unit: record for record in own if record.kind is Kind.FINISHED}
     if "" in finished and (stored := store.read_stage(stage.name)) is not None:
         return stored
@@ -146,14 +146,14 @@ def _stage(
 
 
 def _grown(first: Record, last: Record, name: str) -> float:
-    """How much of something the run used up between two records."""
+    """Say how much of something the run used up between two records."""
     values = [record.data.get(name) for record in (first, last)]
     start, end = (value if isinstance(value, int | float) else 0 for value in values)
     return max(0, end - start)
 
 
 def _with_seconds(found: Model, run: Path, last: Record) -> Found:
-    """The seconds of the unit that was at work, where only a finished one would name them."""
+    """Add the seconds of the unit under way, which only a finished unit names."""
     at_work = run / rundirectory.STAGES / last.stage / last.unit
     seconds = [p.relative_to(run).as_posix() for p in sorted(at_work.rglob(rundirectory.SECONDS))]
     if seconds and isinstance(found, FillDone) and not found.seconds_csv:

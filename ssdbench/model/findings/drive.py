@@ -171,11 +171,11 @@ class NotPlannable(FindingKind):
     accepted: bool = False  # that it lacks this, on the command line
 
     def severity(self) -> Severity:
-        """A warning where the user says that it is one drive."""
+        """Return a warning where the user says that it is one drive."""
         return Severity.WARNS if self.accepted else Severity.INVALIDATES
 
     def advice(self) -> str:
-        """The word where it would help."""
+        """Return the word where it would help."""
         if self.lacks is None or self.accepted:
             return self.remedy
         return "If you know that it is one drive, start the run with --accept-unproven."
@@ -245,7 +245,7 @@ class NoBoundary(FindingKind):
         )
 
     def _detectable(self) -> str:
-        """The smallest effect that would have been found, block sizes of equal effect together."""
+        """List the smallest effect that would have been found, by block size."""
         what = "reads from" if self.only_reads else "writes into"
         parts = []
         for factor in dict.fromkeys(self.times_slower):

@@ -29,7 +29,7 @@ class HostDisturbed(FindingKind):
     temperature_rise_limit_c: float
 
     def reasons(self) -> list[str]:
-        """What is above its limit, as clauses with both numbers; empty when nothing is."""
+        """Say what is above its limit, as clauses with both numbers; empty when nothing is."""
         found = []
         if self.stolen_percent > self.stolen_limit_percent:
             found.append(

@@ -17,7 +17,7 @@ class Spent:
     max_time_s: float | None = None
 
     def clause(self) -> str:
-        """In words, to follow a sentence; empty without a limit."""
+        """Return it as the end of a sentence; empty without a limit."""
         if self.max_fills is not None:
             return f"; it was given up at its limit of {self.max_fills:g} drive fills"
         if self.max_time_s is not None:
@@ -161,7 +161,7 @@ class HastyRule(FindingKind):
 
 
 def newer_half(mean: float, words: Callable[[float], str]) -> str:
-    """The clause over what was seen without a verdict; a mean of 0 is nothing."""
+    """Return the clause over what was seen without a verdict; a mean of 0 is nothing."""
     if not mean:
         return "no rate was seen"
     return f"its newer half averaged {words(mean)}, and {SLOWER}"

@@ -99,7 +99,7 @@ class Preset(StrEnum):
 
 
 def _text(value: object) -> object:
-    """Queue settings are written as numbers, and YAML reads `none` as the word that it is."""
+    """Take a queue setting as text: YAML reads numbers as numbers."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -209,7 +209,7 @@ class Host(Model):
     )
 
     def changes(self) -> dict[str, str]:
-        """The settings that are not left as they are, by name."""
+        """Return the settings that are not left as they are, by name."""
         wanted = {
             "preset": self.preset.value,
             "irq_affinity": self.irq_affinity.value,
@@ -231,7 +231,7 @@ class Host(Model):
         return {name: value for name, value in wanted.items() if value != KEEP}
 
     def queue(self) -> dict[str, str]:
-        """Settings of the drive's queue by name, `keep` included."""
+        """Return the settings of the drive's queue by name, `keep` included."""
         return {
             "scheduler": self.scheduler,
             "nr_requests": self.nr_requests,
@@ -482,17 +482,17 @@ class Profile(Model):
 
     @property
     def needs_fill(self) -> bool:
-        """Whether some stage needs the drive filled before it."""
+        """Tell whether some stage needs the drive filled before it."""
         return self._loaded or any(KINDS[m.stage.kind].needs_fill for m in self.measure)
 
     @property
     def needs_warm_up(self) -> bool:
-        """Whether some stage needs the drive in steady state before it."""
+        """Tell whether some stage needs the drive in steady state before it."""
         return self._loaded or any(KINDS[m.stage.kind].needs_warm_up for m in self.measure)
 
     @property
     def _loaded(self) -> bool:
-        """Whether a target names a load, which is measured for it."""
+        """Tell whether a target names a load, which is measured for it."""
         return any(target.at is not None for target in self.accept)
 
     @model_validator(mode="after")
@@ -512,7 +512,7 @@ class Profile(Model):
                 yield ("precondition", index, "block"), f"a write of {size} is above 64 MiB"
 
     def _idle_fills(self) -> Iterator[Mistake]:
-        """Fills that no stage would come after: standard tests purge and fill for themselves."""
+        """List fills that no stage needs: standard tests purge and fill for themselves."""
         if not self.needs_fill and self.precondition and "precondition" in self.model_fields_set:
             yield ("precondition",), "standard tests fill the drive themselves; leave it out"
 

@@ -35,7 +35,7 @@ WHOLE_PERCENT = 100
 
 
 def direction_of(name: str) -> tuple[str, str]:
-    """Direction and percentile of a limit's name: ("read", "p99") of `read p99`, ("", "p99")."""
+    """Split a limit's name into direction and percentile: ("read", "p99") of `read p99`."""
     direction, _, percentile = name.rpartition(" ")
     return direction, percentile
 
@@ -81,12 +81,12 @@ class Which(Model):
     )
 
     def names(self, title: str) -> bool:
-        """Whether `job` is this job file or mix, or one whose phase this is (`db.fio 2`)."""
+        """Tell whether `job` is this job file or mix, or one whose phase this is (`db.fio 2`)."""
         name, _, phase = title.rpartition(" ")
         return title == self.job or (name == self.job and phase.isdigit())
 
     def label(self) -> str:
-        """What was asked for, as the profile says it."""
+        """Say what was asked for, as the profile says it."""
         size = None if self.block_bytes is None else format_size(self.block_bytes)
         named = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         parts = {**named, **({"block": size} if size else {})}
@@ -117,7 +117,7 @@ class Datasheet(Model):
     source: Text = Field(default="", description="Where it stands: document, page, year.")
 
     def told(self) -> str:
-        """Its conditions in one line."""
+        """Return its conditions in one line."""
         queue = "" if self.iodepth is None else f"QD {self.iodepth}"
         queue += "" if self.numjobs is None else f" x {self.numjobs}"
         state = f"{self.state} drive" if self.state else ""

@@ -45,7 +45,7 @@ class Probes(Model):
 
     @property
     def reads(self) -> bool:
-        """Whether a point that is judged reads."""
+        """Tell whether a point that is judged reads."""
         return False
 
 
@@ -88,5 +88,5 @@ class BlockSize(Model):
 
     @property
     def reads(self) -> bool:
-        """Whether it reads."""
+        """Tell whether it reads."""
         return False

@@ -41,21 +41,21 @@ class OfferedLoad(Model):
         return self
 
     def of_requests_iops(self, block_bytes: int, read_percent: int, size_bytes: int) -> float:
-        """All requests a second, reads included; 0 for drive writes of reads alone."""
+        """Return all requests a second, reads included; 0 for drive writes of reads alone."""
         if self.drive_writes_per_day is None:
             return self.iops or 0.0
         written = block_bytes * (100 - read_percent) / 100
         return self.drive_writes_per_day * size_bytes / DAY_S / written if written else 0.0
 
     def same_load(self, other: "OfferedLoad | None") -> bool:
-        """Whether another one asks for as much."""
+        """Tell whether another one asks for as much."""
         return other is not None and (self.iops, self.drive_writes_per_day) == (
             other.iops,
             other.drive_writes_per_day,
         )
 
     def label(self) -> str:
-        """As the profile says it: `3,000 IOPS`, `2 drive writes per day`."""
+        """Return it in words: `3,000 IOPS`, `2 drive writes per day`."""
         if self.drive_writes_per_day is None:
             return f"{format_count(self.iops or 0.0)} IOPS"
         return f"{self.drive_writes_per_day:g} drive writes per day"
@@ -92,7 +92,7 @@ class Offered(Model):
 
     @property
     def reads(self) -> bool:
-        """Whether it reads."""
+        """Tell whether it reads."""
         return self.read_percent > 0
 
 

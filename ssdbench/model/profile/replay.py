@@ -117,10 +117,10 @@ class Replay(Model):
 
     @property
     def reads(self) -> bool:
-        """Whether it may read."""
+        """Tell whether it may read."""
         return True
 
     @property
     def called(self) -> str:
-        """Its name in reports."""
+        """Return its name in reports."""
         return self.name or self.file.rsplit("/", 1)[-1]

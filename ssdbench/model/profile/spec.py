@@ -77,7 +77,7 @@ MOST_POINTS = 10_000  # of one stage: months, at the least window of a second
 
 
 def _empty(body: object) -> object:
-    """`- sweep:` with nothing below it asks for the defaults."""
+    """Take `- sweep:` with nothing below it as the defaults."""
     return {} if body is None else body
 
 
@@ -184,11 +184,11 @@ class Measure(Model):
 
     @property
     def key(self) -> str:
-        """As a profile writes it: sweep, span, blocksize."""
+        """Return the key in the profile: sweep, span, blocksize."""
         return next(name for name in type(self).model_fields if name in self.model_fields_set)
 
     @property
     def stage(self) -> MeasuredStage:
-        """The stage under the key."""
+        """Return the stage under the key."""
         found: MeasuredStage = getattr(self, self.key)
         return found

@@ -28,17 +28,17 @@ class PtsTest(StrEnum):
 
     @property
     def full_name(self) -> str:
-        """As reports name it."""
+        """Return its name in reports."""
         return _FULL_NAMES.get(self, self.value)
 
     @property
     def in_rounds(self) -> bool:
-        """Whether it is made of rounds, and not a history of phases."""
+        """Tell whether it is made of rounds, and not a history of phases."""
         return self not in (PtsTest.SATURATION, PtsTest.IDLE, PtsTest.CROSSED)
 
     @property
     def over_demand(self) -> bool:
-        """Whether its cells are threads by outstanding requests."""
+        """Tell whether its cells are threads by outstanding requests."""
         return self in (PtsTest.COMPOSITE, PtsTest.DEMAND)
 
 
@@ -104,5 +104,5 @@ class Pts(Model):
 
     @property
     def reads(self) -> bool:
-        """Whether it reads what others wrote: no, each test brings its own fill."""
+        """Tell whether it reads what others wrote: no, each test brings its own fill."""
         return False

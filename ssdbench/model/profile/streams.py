@@ -133,14 +133,14 @@ class MixStream(Model):
 
     @property
     def sizes(self) -> dict[int, int]:
-        """Each size in bytes with its share in percent."""
+        """Return each size in bytes with its share in percent."""
         return {parse_size(size): share for size, share in self.blocks.items()} or {
             self.block_bytes: WHOLE_PERCENT
         }
 
     @property
     def rated(self) -> bool:
-        """Whether a rate is offered."""
+        """Tell whether a rate is offered."""
         return any((self.rate_iops, self.rate_mb_per_s, self.drive_writes_per_day))
 
     def _mistakes(self) -> Iterator[Mistake]:
@@ -231,18 +231,18 @@ class Mix(Extendable):
 
     @property
     def called(self) -> str:
-        """Its name in reports."""
+        """Return its name in reports."""
         return self.name
 
     @property
     def paced(self) -> bool:
-        """Whether reads or writes have a rate or pauses, so that there is no bound to plan on."""
+        """Tell whether reads or writes have a rate or pauses: then no bound is planned on."""
         moving = (stream for stream in self.streams if stream.trim_percent < WHOLE_PERCENT)
         return any(stream.rated or stream.think_s for stream in moving)
 
     @property
     def reads(self) -> bool:
-        """Whether some stream reads."""
+        """Tell whether some stream reads."""
         return any(stream.read_percent for stream in self.streams)
 
 
@@ -250,7 +250,7 @@ MOST_NAME = 40  # characters of a job's name
 
 
 def title(path: str) -> str:
-    """What reports and `accept` call a job file."""
+    """Say what reports and `accept` call a job file."""
     return plain(path.rsplit("/", 1)[-1], MOST_NAME)
 
 
@@ -262,7 +262,7 @@ class JobFile(Model):
 
 
 def job_text(body: object) -> object:
-    """`- fio: jobs/db.fio` and `- fio: |` with lines below are short for `file` and `job`."""
+    """Take `- fio: jobs/db.fio`, or lines below `- fio: |`, for `file` and `job`."""
     if body is None:
         return {}
     if isinstance(body, dict) and body.keys() == {"name", "text"}:  # as a stored profile has it
@@ -296,17 +296,17 @@ class FioJobs(Extendable):
 
     @property
     def reads(self) -> bool:
-        """Whether it may read; the drive is filled before it in any case."""
+        """Tell whether it may read; the drive is filled before it in any case."""
         return True
 
     @property
     def called(self) -> str:
-        """Its name in reports."""
+        """Return its name in reports."""
         return title(self.file if isinstance(self.file, str) else self.source.name)
 
     @property
     def source(self) -> JobFile:
-        """The name and the text. Raises ValueError for a file that was not read."""
+        """Return the name and the text. Raises ValueError for a file that was not read."""
         if isinstance(self.file, JobFile):
             return self.file
         if self.job is None:

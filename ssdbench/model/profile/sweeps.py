@@ -38,7 +38,7 @@ class AccessOrder(StrEnum):
 
     @property
     def pattern(self) -> Pattern:
-        """The same, as a workload names it."""
+        """Return the same, as a workload names it."""
         return Pattern(self.value)
 
 
@@ -122,7 +122,7 @@ class Sweep(Extendable):
 
     @property
     def reads(self) -> bool:
-        """Whether some point reads."""
+        """Tell whether some point reads."""
         return any(self.read_percent)
 
 
@@ -173,7 +173,7 @@ class SpanSweep(Extendable):
 
     @property
     def reads(self) -> bool:
-        """Whether it reads."""
+        """Tell whether it reads."""
         return self.read_percent > 0
 
 
@@ -218,5 +218,5 @@ class Processes(Repeated):
 
     @property
     def reads(self) -> bool:
-        """Whether it reads."""
+        """Tell whether it reads."""
         return False

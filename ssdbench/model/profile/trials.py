@@ -46,7 +46,7 @@ class HostTrial(Model):
 
     @property
     def reads(self) -> bool:
-        """Whether it reads."""
+        """Tell whether it reads."""
         return True
 
 

@@ -44,11 +44,11 @@ class Change:
 
     @property
     def share(self) -> float:
-        """Of the rate before."""
+        """Return the change as a share of the rate before."""
         return self.after_iops / self.before_iops - 1 if self.before_iops else 0.0
 
     def after(self, stretches: Sequence[Stretch]) -> list[Stretch]:
-        """What is known since then, of the stretches that it was found in."""
+        """Say what is known since then, of the stretches that it was found in."""
         first = stretches[self.stretch]
         rest = first.part(self.from_s, first.seconds) if self.from_s else first
         return [rest, *stretches[self.stretch + 1 :]]
@@ -57,7 +57,7 @@ class Change:
 def changed(
     stretches: Sequence[Stretch], *, period_s: float | None = None, horizon_s: float = HORIZON_S
 ) -> Change | None:
-    """The clearest change over stretches in the order of time, or None."""
+    """Return the clearest change over stretches in the order of time, or None."""
     return _step(stretches, horizon_s) or _difference(stretches, period_s)
 
 
@@ -90,7 +90,7 @@ def _step(stretches: Sequence[Stretch], horizon_s: float) -> Change | None:
 
 
 def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
-    """Its place to about a minute, and both rates without the piece that it lies in.
+    """Return its place to about a minute, and both rates without the piece that it lies in.
 
     `last` is the stretch of the last piece before it. The place inside is the one that parts the
     minutes around it best between the two rates; it must do so twice as well as any end of a
@@ -125,18 +125,18 @@ def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
 
 
 def _long(seconds: float) -> str:
-    """No more exact than the place is known."""
+    """Round a length of time to what is known of the place."""
     return f"{seconds / MINUTE_S:.0f} min" if seconds >= MINUTE_S else f"{seconds:.0f} s"
 
 
 def _steps(stretch: Stretch) -> Floats:
-    """Means of about a minute, at least six of them."""
+    """Return means of about a minute, at least six of them."""
     count = max(LEAST_STEPS, round(stretch.seconds / MINUTE_S))
     return History.of(stretch.series).blocks(0.0, stretch.seconds, count)
 
 
 def _enough(parts: Sequence[object], horizon_s: float) -> bool:
-    """Two pieces tell a level; so does one that is as long as the horizon."""
+    """Return two pieces tell a level; so does one that is as long as the horizon."""
     return len(parts) > 1 or getattr(parts[0], "seconds", 0.0) >= horizon_s - 1e-6
 
 

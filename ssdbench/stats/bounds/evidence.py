@@ -46,16 +46,16 @@ class Stretch:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Say how long it is."""
         return float(self.series.t_s[-1]) if len(self.series.t_s) else 0.0
 
     @property
     def mean(self) -> float:
-        """Mean rate over all of it."""
+        """Return mean rate over all of it."""
         return History.of(self.series).mean(0.0, self.seconds)
 
     def part(self, from_s: float, to_s: float) -> "Stretch":
-        """The samples that end within (from_s, to_s], as a stretch of their own."""
+        """Return the samples that end within (from_s, to_s], as a stretch of their own."""
         inside = (self.series.t_s > from_s + 1e-9) & (self.series.t_s <= to_s + 1e-9)
         t_s, whole_s = self.series.t_s[inside] - from_s, max(self.seconds, 1e-9)
         wrote = self.to_fills - self.from_fills
@@ -68,7 +68,7 @@ class Stretch:
         )
 
     def name(self) -> str:
-        """In a sentence."""
+        """Return its name for use in a sentence."""
         return {
             Role.WARM_UP: "the warm-up",
             Role.REPEAT: f"repeat {self.number}",
@@ -88,7 +88,7 @@ class Piece:
 
 
 def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[Piece]:
-    """All stretches cut into horizons, counted back from their ends.
+    """Return all stretches cut into horizons, counted back from their ends.
 
     What is left at a start counts as a piece of its own from half a horizon on, or where it is
     all that there is; shorter ends are in no piece (but in every minimum and in the mean).
@@ -109,14 +109,14 @@ def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[P
 
 
 def mean_of(stretches: Iterable[Stretch]) -> float:
-    """Mean rate over all seconds; 0 without any."""
+    """Return mean rate over all seconds; 0 without any."""
     pairs = [(stretch.mean, stretch.seconds) for stretch in stretches]
     total = sum(seconds for _, seconds in pairs)
     return sum(mean * seconds for mean, seconds in pairs) / total if total else 0.0
 
 
 def slowest(series: Iterable[Series], length_s: float) -> float:
-    """The lowest mean over `length_s` anywhere, sliding by samples; a shorter series is its own."""
+    """Return the lowest mean over `length_s` anywhere, sliding by samples."""
     return min((_slowest(one, length_s) for one in series), default=0.0)
 
 
@@ -133,7 +133,7 @@ def _slowest(series: Series, length_s: float) -> float:
 
 
 def lower_limit(means: Sequence[float] | Floats) -> float:
-    """95 % of such means lie above, with 95 % confidence, and never above the lowest of them.
+    """Return what 95 % of such means exceed, with 95 % confidence; at most the lowest of them.
 
     Normal tolerance bound of the logarithms (Owen 1968): it has no values below zero, and for
     means that agree to a few percent it is the bound of the means themselves. Fewer than five
@@ -160,14 +160,14 @@ class MeanInterval:
     high: float
 
     def apart(self, other: "MeanInterval") -> bool:
-        """Whether the two intervals do not touch."""
+        """Tell whether the two intervals do not touch."""
         return self.low > other.high or other.low > self.high
 
 
 def interval_of(
     stretches: Sequence[Stretch], *, comparisons: int, block_s: float = MINUTE_S
 ) -> MeanInterval:
-    """Mean over stretches with its interval, corrected for the number of comparisons.
+    """Return mean over stretches with its interval, corrected for the number of comparisons.
 
     Several stretches are independent samples; a single one is cut into up to ten blocks of at
     least `block_s` (a period, where the rate has one), on which t has nearly its nominal

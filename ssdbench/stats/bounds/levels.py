@@ -37,7 +37,7 @@ class Levels:
 
     @property
     def gap(self) -> float:
-        """Distance of the levels as a share of the upper one."""
+        """Return distance of the levels as a share of the upper one."""
         return 1 - self.lower / self.upper if self.upper else 0.0
 
 
@@ -63,20 +63,20 @@ def two_levels(steps: Floats) -> Levels | None:
 
 
 def _level(steps: Floats, inside: npt.NDArray[np.bool_]) -> float:
-    """Mean of the steps whose neighbours are on the same level; one across an edge is on none."""
+    """Return the mean of the steps whose neighbours are on the same level."""
     whole = inside & undivided(inside)
     return float(steps[whole if whole.any() else inside].mean())
 
 
 def undivided(low: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """The steps whose neighbours are on the same level."""
+    """Return the steps whose neighbours are on the same level."""
     same = low[1:] == low[:-1]
     before, after = np.concatenate([[True], same]), np.concatenate([same, [True]])
     return np.asarray(before & after, dtype=np.bool_)
 
 
 def _thresholds(steps: Floats) -> tuple[float, float]:
-    """Otsu's split of the values, widened to a band between the two means."""
+    """Split the values as Otsu does, with a band between the two means."""
     data = np.sort(steps)
     count = np.arange(1, len(data))
     below = np.cumsum(data)[:-1]
@@ -87,7 +87,7 @@ def _thresholds(steps: Floats) -> tuple[float, float]:
 
 
 def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.NDArray[np.bool_]:
-    """Low from the step below `enter_low` on until one above `enter_high`."""
+    """Mark the steps from one below `enter_low` until one above `enter_high`."""
     state = np.where(steps <= enter_low, 1, np.where(steps >= enter_high, 0, -1))
     known = np.where(state >= 0, np.arange(len(state)), 0)
     first = int(np.argmax(state >= 0))
@@ -96,7 +96,7 @@ def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.
 
 
 def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -> float:
-    """The larger of the drift over all steps and that over whole cycles.
+    """Return the larger of the drift over all steps and that over whole cycles.
 
     A wave that is cut in mid-cycle tilts the first, and may hide a drift; a level that was left
     for good tells nothing in the second.
@@ -111,7 +111,7 @@ def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -
 
 
 def common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:
-    """Change over the whole time after the levels are taken out: least squares per level."""
+    """Return change over the whole time after the levels are taken out: least squares per level."""
     t = np.linspace(-0.5, 0.5, len(steps))
     inside_t, inside_y = t.copy(), steps / steps.mean()
     for group in (low, ~low):
@@ -145,7 +145,7 @@ MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a pl
 
 
 def two_modes(values: Sequence[float] | Floats, *, min_share: float = 0.1) -> Modes | None:
-    """The best split into two levels, or None when one level describes the values as well.
+    """Return the best split into two levels, or None when one level describes the values as well.
 
     The split is Otsu's (1979): the one that leaves the least variance within the groups. It
     must be clearer than what the same search finds in a single level. Each level must hold

@@ -27,7 +27,7 @@ class StreamSeen:
 
     @classmethod
     def together(cls, parts: "Sequence[StreamSeen]") -> "StreamSeen":
-        """What several threads did at the same time."""
+        """Say what several threads did at the same time."""
         return cls(
             read=Histogram.merged(part.read for part in parts),
             write=Histogram.merged(part.write for part in parts),
@@ -40,7 +40,7 @@ class StreamSeen:
         )
 
     def ended(self, longest_ns: Callable[[str], float]) -> "StreamSeen":
-        """With the longest latency of each direction as the end of its histogram."""
+        """End the histogram of each direction at its longest latency."""
         return replace(
             self,
             read=self.read.ended(longest_ns("read")),
@@ -49,18 +49,18 @@ class StreamSeen:
         )
 
     def histogram(self, direction: str) -> Histogram:
-        """Latencies of "read", "write", "trim" or "flush"."""
+        """Return latencies of "read", "write", "trim" or "flush"."""
         return {
             "read": self.read, "write": self.write, "trim": self.trim, "flush": self.flush,
         }[direction]  # fmt: skip
 
     def iops(self, direction: str) -> float:
-        """The rate of "read", "write" or "trim"."""
+        """Return the rate of "read", "write" or "trim"."""
         return {"read": self.read_iops, "write": self.write_iops, "trim": self.trim_iops}[direction]
 
     @property
     def requests(self) -> int:
-        """All that were counted, trims too; flushes are none."""
+        """Return all that were counted, trims too; flushes are none."""
         return self.read.n + self.write.n + self.trim.n
 
 
@@ -87,19 +87,19 @@ class Measured:
     streams_whole: tuple[StreamSeen, ...] = ()  # over all that is evidence
 
     def parts(self, direction: str) -> tuple[Histogram, ...]:
-        """Latencies of "read" or "write" over all that is evidence."""
+        """Return latencies of "read" or "write" over all that is evidence."""
         own = self.read_parts if direction == "read" else self.write_parts
         return own or (self.read if direction == "read" else self.write,)
 
     @property
     def series(self) -> Series:
-        """I/Os per second of both directions over the window."""
+        """Return I/Os per second of both directions over the window."""
         ios = (self.read_ios + self.write_ios).astype(np.float64)
         return Series(np.cumsum(self.duration_s), ios / self.duration_s, unit="1/s")
 
     @property
     def evidence(self) -> Series:
-        """The window, and before it what settling gave without a break."""
+        """Return the window, and before it what settling gave without a break."""
         window = self.series
         if self.before is None or not len(self.before.t_s):
             return window
@@ -141,7 +141,7 @@ class WindowRates:
 
 
 def window_rates(measured: Measured) -> WindowRates:
-    """Mean rates, the worst whole second and the worst minute (any 60 s, sliding by seconds).
+    """Return mean rates, the worst second and the worst minute (any 60 s, by seconds).
 
     A window shorter than a minute is its own worst minute. Raises ValueError for an empty one.
     """

@@ -54,7 +54,7 @@ def judge_point(
 
 
 def without_bound(estimate: Estimate, why: str) -> Estimate:
-    """A rate without its bound; other estimates as they are.
+    """Return a rate without its bound; other estimates as they are.
 
     One that the job sets tells nothing about the highest that the drive can hold, and one that was
     still moving nothing about what it will hold.
@@ -94,7 +94,7 @@ def point_estimates(
     known: Sustained,
     warmed: Mapping[str, Sequence[Histogram]],
 ) -> tuple[Estimate, ...]:
-    """All numbers of a point, rates first, then latencies of each direction that did I/O.
+    """Return all numbers of a point, rates first, then latencies of each direction that did I/O.
 
     `warmed` has the latencies of the warm-up, where they are evidence of the point.
     """
@@ -156,7 +156,7 @@ def reaching(estimate: Estimate, whole: float) -> Estimate:
 
 
 def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
-    """With the bound of the evidence, and never above the mean of the windows beside it."""
+    """Set the bound of the evidence, but never above the mean of the windows."""
     what = "the lower level's stays" if known.levels else f"{known.pieces} means"
     return estimate.model_copy(
         update={
@@ -168,7 +168,7 @@ def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
 
 
 def _lower_level(known: Sustained) -> list[Estimate]:
-    """What the drive does on the lower of two levels, which is what the bound is about."""
+    """Say what the drive does on the lower of two levels, which is what the bound is about."""
     levels = known.levels
     if levels is None:
         return []
@@ -198,7 +198,7 @@ def _lowest(metric: str, lowest: float, known: Sustained) -> Estimate:
 
 
 def _by_direction(measured: Sequence[Measured]) -> list[Estimate]:
-    """IOPS of reads and of writes, for points that mix them."""
+    """Estimate IOPS of reads and of writes, for points that mix them."""
     reads = [float(m.read_ios.sum() / m.duration_s.sum()) for m in measured]
     writes = [float(m.write_ios.sum() / m.duration_s.sum()) for m in measured]
     if not sum(reads) or not sum(writes):

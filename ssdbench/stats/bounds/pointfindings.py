@@ -60,7 +60,7 @@ def all_findings(
     estimates: Sequence[Estimate],
     known: Sustained,
 ) -> tuple[Finding, ...]:
-    """Every finding of a point; those of the run that do not name another point come first."""
+    """Collect every finding of a point; those of the whole run come first."""
     given = [f for f in context.findings if f.point in (None, point.id)]
     own = chain.from_iterable(check(point, repeats, measured, context) for check in _CHECKS)
     steadiness = () if point.workload.rated else _spread(repeats, measured, context, known)
@@ -91,7 +91,7 @@ def _from_repeats(
 
 
 def _unsettled(repeats: Sequence[Repeat]) -> Finding:
-    """One finding for all repeats that were counted too early; they mostly lack the same."""
+    """Return one finding for all repeats that were counted too early; they mostly lack the same."""
     first = repeats[0]
     return RepeatsNotSettled(
         repeats=tuple(repeat.repeat for repeat in repeats),
@@ -129,7 +129,7 @@ def _repeats(
 def _lasts(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
-    """Whether one repeat ran long enough without a break, and was flat at its end."""
+    """Tell whether one repeat ran long enough without a break, and was flat at its end."""
     if not context.unbroken_s:
         return
     long = [repeat for repeat in repeats if repeat.unbroken_s >= context.unbroken_s]
@@ -142,7 +142,7 @@ def _lasts(
 def _spread(
     repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context, known: Sustained
 ) -> Iterator[Finding]:
-    """Whether the repeats agree; on two levels, whether the stays on the lower one do."""
+    """Tell whether the repeats agree; on two levels, whether the stays on the lower one do."""
     if levels := known.levels:
         yield PointOnTwoLevels(
             levels.lower_iops, levels.upper_iops, levels.lower_share, levels.visits
@@ -235,7 +235,7 @@ def _host(
 def _omission(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
-    """What waited before it was sent, where an offered rate was not kept for a while."""
+    """Say what waited before it was sent, where an offered rate was not kept for a while."""
     for number, stream in enumerate(point.workload.streams):
         seen = [m.streams[number] for m in measured]
         sent, due = (
@@ -290,12 +290,12 @@ def _remap_unit(
 
 
 def below_remap_unit(workload: Workload, unit_bytes: int) -> bool:
-    """Whether its writes leave part of a remap unit as it was."""
+    """Tell whether its writes leave part of a remap unit as it was."""
     return workload.writes and any(size % max(unit_bytes, 1) for size in workload.block_sizes)
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:
-    """One note for all percentiles that too few I/Os lie beyond."""
+    """Return one note for all percentiles that too few I/Os lie beyond."""
     few = FewSamples(
         read_indicative=_percentiles(estimates, "read", "indicative"),
         read_left_out=_percentiles(estimates, "read", "suppressed"),

@@ -25,7 +25,7 @@ SIGMAS = 4
 
 
 def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[StreamResult, ...]:
-    """Each stream of the workload, then each group of several, where there is more than one."""
+    """Give results of each stream, then of each group of several streams."""
     streams = workload.streams
     if not streams or any(len(m.streams) != len(streams) for m in measured):
         return ()
@@ -66,7 +66,7 @@ def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[St
 
 
 def with_held_back(workload: Workload, measured: Measured) -> Measured:
-    """With what the rates of streams made wait before it was sent, in the point's latencies."""
+    """Add waits for streams with a rate to the point's latencies."""
     if not any(stream.offered_iops for stream in workload.streams):
         return measured
     streams = list(map(with_waits, workload.streams, measured.streams))
@@ -81,7 +81,7 @@ def with_held_back(workload: Workload, measured: Measured) -> Measured:
 
 
 def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
-    """A stream with a rate, with what waited before it was sent.
+    """Return a stream with a rate, with what waited before it was sent.
 
     Whatever its depth, a thread of fio that is on time waits for all of its requests in flight
     before it waits for when the next is due (`rate_ddir` in its io_u.c): a slow request or flush
@@ -101,7 +101,7 @@ def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
 
 
 def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
-    """Its flushes, as many of those of the whole start as its writes of the window had."""
+    """Return its flushes, as many of those of the whole start as its writes of the window had."""
     every = sum(int(value) for name, value in stream.options if name in ("fsync", "fdatasync"))
     if not every or not seen.flush.n:
         return Histogram.empty()
@@ -109,7 +109,7 @@ def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
 
 
 def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list[float]:
-    """The share of its offered rate that a stream got in each repeat; empty without a rate.
+    """Return the share of its offered rate that a stream got in each repeat; empty without a rate.
 
     fio keeps a rate in bytes: of several sizes chance may draw more or fewer requests. Those that
     come at random it keeps in requests.
@@ -128,7 +128,7 @@ def _by_bytes(stream: Stream, seen: Sequence[StreamSeen]) -> bool:
 
 
 def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
-    """Whether some repeat got less of the rate than chance can explain.
+    """Tell whether some repeat got less of the rate than chance can explain.
 
     A count is off by the last one or two; of arrivals at random by the root of their number; and
     of several sizes by those that chance drew: their variance is at most
@@ -158,7 +158,7 @@ def latencies(
     *,
     writes: bool = False,
 ) -> list[Estimate]:
-    """Mean of one direction over the windows of all repeats; none where it did no I/O.
+    """Return mean of one direction over the windows of all repeats; none where it did no I/O.
 
     Its percentiles are over `parts`, which hold all that is evidence, where they are told; of a
     load that `writes` the rarest are left out.
@@ -181,7 +181,7 @@ def latencies(
 
 
 def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
-    """Of the flushes of each repeat: a commit takes its write's time and its flush's.
+    """Estimate flush latencies: a commit takes its write's time and its flush's.
 
     fio logs no flush with its time, so they are those of whole starts.
     """
@@ -192,7 +192,7 @@ def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
 
 
 def _flushes(stream: Stream, number: int, measured: Sequence[Measured]) -> list[Estimate]:
-    """Of a stream that flushes; in older results those of all streams together."""
+    """Return the flushes of a stream; in older results those of all streams together."""
     if not stream.flushes:
         return []
     own = [m.streams[number].flush for m in measured]
@@ -206,7 +206,7 @@ def _delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> Ite
 
 
 def _estimates(numbers: Sequence[int], measured: Sequence[Measured]) -> Iterator[Estimate]:
-    """Rates of each direction that had requests, then its latencies."""
+    """Return rates of each direction that had requests, then its latencies."""
     for direction in DIRECTIONS:
         merged = [
             Histogram.merged([m.streams[n].histogram(direction) for n in numbers]) for m in measured

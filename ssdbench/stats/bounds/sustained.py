@@ -90,7 +90,7 @@ class Sustained:
 
 
 def sustained(evidence: Evidence) -> Sustained:
-    """The number to plan on, and what it stands on. Raises ValueError without any second."""
+    """Return the number to plan on, and what it stands on. Raises ValueError without any second."""
     own = [stretch for stretch in evidence.stretches if stretch.seconds > 0]
     if not own:
         raise ValueError("no second of the point was measured")
@@ -120,7 +120,7 @@ def sustained(evidence: Evidence) -> Sustained:
 
 
 def horizon(rhythm_s: float | None) -> float:
-    """Ten minutes, or the next whole number of periods."""
+    """Return ten minutes, or the next whole number of periods."""
     return HORIZON_S if not rhythm_s else math.ceil(HORIZON_S / rhythm_s) * rhythm_s
 
 
@@ -131,7 +131,7 @@ def _of_drive(evidence: Evidence, horizon_s: float) -> Change | None:
 
 
 def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float) -> float:
-    """Of all pieces; of the lower half, where they plainly fall into two."""
+    """Bound all pieces, or only the lower ones where they plainly fall into two levels."""
     means = [piece.mean for piece in parts]
     modes = two_modes(means)
     if modes is not None:
@@ -141,7 +141,7 @@ def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float
 
 
 def levels_of(stretches: Sequence[Stretch], *, expected: bool = False) -> TwoRates | None:
-    """Two levels, each visited at least twice, that stay where they are; else None.
+    """Return two levels, each visited at least twice, that stay where they are; else None.
 
     `expected`: the warm-up moved between two levels, so short stretches may fall on either.
     """
@@ -189,7 +189,7 @@ def _minutes(stretch: Stretch) -> Floats:
 
 
 def _visits(cut: Sequence[Floats], low: np.typing.NDArray[np.bool_]) -> list[tuple[float, int]]:
-    """Mean and minutes of each stay on the lower level, in pieces of at most a horizon.
+    """Return mean and minutes of each stay on the lower level, in pieces of at most a horizon.
 
     A minute that an edge crosses belongs to no level; single minutes count only where there are
     no longer stays.
@@ -219,7 +219,7 @@ def _days(piece: Piece) -> float:
 
 
 def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fills) -> float | None:
-    """The largest change that fits the pieces (95 %), per drive fill or per day.
+    """Return the largest change that fits the pieces (95 %), per drive fill or per day.
 
     Least squares of the logarithms over the fills that the run had written, or over its time. None
     where none can be told.
@@ -255,19 +255,19 @@ class Around:
     latencies: Mapping[str, Sequence[Histogram]] = field(default_factory=dict)
 
     def latencies_of(self, workload: Workload) -> Mapping[str, Sequence[Histogram]]:
-        """Those that are evidence of a workload: of the same, with no fill in between."""
+        """Return those that are evidence of a workload: of the same, with no fill in between."""
         return {} if workload != self.workload or self.refilled else self.latencies
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """Both, in the order of time, where they are known."""
+        """Return both, in the order of time, where they are known."""
         return tuple(stretch for stretch in (self.warm_up, self.again) if stretch is not None)
 
 
 def evidence_of(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], around: Around
 ) -> Evidence:
-    """All seconds of the point's workload, and those of the warm-up's where it is another one."""
+    """Collect all seconds of the point's workload, and apart those of another warm-up."""
     own = [_stretch(repeat, m, around) for repeat, m in zip(repeats, measured, strict=True)]
     if point.workload != around.workload or around.refilled:
         return Evidence(tuple(own), around.stretches, around.rhythm_s)
@@ -291,6 +291,6 @@ def _stretch(repeat: Repeat, measured: Measured, around: Around) -> Stretch:
 
 
 def began_s(repeat: Repeat, measured: Measured) -> float:
-    """When the evidence of a repeat began, on the clock of the run; 0 where that is not known."""
+    """Say when the evidence of a repeat began, on the run's clock; 0 if unknown."""
     before_s = measured.evidence.t_s[-1] if len(measured.evidence.t_s) else 0.0
     return (repeat.at_s or 0.0) + repeat.measure_to_s - float(before_s)

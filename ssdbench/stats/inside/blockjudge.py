@@ -78,7 +78,7 @@ class Size:
 
 
 def size(series: Sequence[Series], found: Evidence) -> Size:
-    """The block behind a period, whose evidence holds."""
+    """Return the block behind a period, whose evidence holds."""
     entered = [_Entered.of(one, found) for one in series]
     whole = _multiple([one for one in entered if one.seen(found.period_bytes)], found)
     if whole is None:
@@ -104,7 +104,7 @@ class _Entered:
         return cls(one, slow, found.late_writes, place)
 
     def seen(self, period_bytes: int) -> bool:
-        """Whether what follows one boundary ends before the next."""
+        """Tell whether what follows one boundary ends before the next."""
         return self.late * self.series.stride_bytes < period_bytes
 
     def behind(self, period_bytes: int, place_bytes: int) -> Ints:
@@ -112,7 +112,7 @@ class _Entered:
 
 
 def _slow(latency: Floats, behind: npt.NDArray[np.bool_], late: int) -> Floats:
-    """From 0 for a usual write to 1 for one behind a boundary, or scores where these differ little.
+    """Score writes from 0 for a usual one to 1 for one behind a boundary.
 
     How slow the slowest boundaries are depends on where in its block a write falls, which repeats
     with blocks and strides; whether a write is slow at all does not.
@@ -164,7 +164,7 @@ def _between(entered: Sequence[_Entered], period: int, k: int) -> Kin:
 
 
 def _multiple(entered: Sequence[_Entered], found: Evidence) -> int | None:
-    """The period, or the smallest multiple whose boundaries alone are slow; None: cannot tell."""
+    """Return the smallest multiple whose boundaries alone are slow; None: cannot tell."""
     period = found.period_bytes
     together = found.form is Form.ALIGNED
     grown = True
@@ -185,7 +185,7 @@ def _multiple(entered: Sequence[_Entered], found: Evidence) -> int | None:
 def _one_of(
     entered: Sequence[_Entered], period: int, k: int, *, together: bool
 ) -> tuple[Kin, Sequence[_Entered]]:
-    """Whether the other boundaries are slow, too, beside the slowest one of every `k`.
+    """Tell whether the other boundaries are slow, too, beside the slowest one of every `k`.
 
     Where they are not, the series know the place of the slow ones from then on.
     """
@@ -225,7 +225,7 @@ def _slowest(residue: Ints, values: Floats, k: int) -> int:
 
 
 def _kin(at: Sequence[Floats], other: Sequence[Floats], usual: Sequence[Floats]) -> Kin:
-    """Whether other writes are nearer to those at the boundaries or to the usual ones."""
+    """Tell whether other writes are nearer to those at the boundaries or to the usual ones."""
     three = [np.concatenate([np.zeros(0), *values]) for values in (at, other, usual)]
     if min(len(values) for values in three) < LEAST_ENTRIES:
         return Kin.UNKNOWN
@@ -258,7 +258,7 @@ UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
 
 
 def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> BlockVerdict:
-    """As `detect`, but a block that only a buffer's peaks show is none.
+    """Detect a block, but take none that only a buffer's peaks show.
 
     `own`: the latencies are those of the writes themselves, so that they say what a boundary costs,
     and which writes waited in a full buffer.
@@ -279,7 +279,7 @@ def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> Block
 
 
 def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
-    """With each latency where it was measured."""
+    """Judge with each latency where it was measured."""
     verdict = detect(series, seed=seed)
     quiet = list(series)
     for _ in range(ROUNDS):
@@ -297,7 +297,7 @@ def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
 
 
 def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> BlockVerdict:
-    """With the block that explains the period, which may be a part or a multiple of it."""
+    """Find the block that explains the period: itself, a part or a multiple of it."""
     if verdict.block_bytes is None or verdict.best is None:
         return verdict
     found, best = size(series, verdict.best), verdict.best
@@ -328,7 +328,7 @@ def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> Blo
 
 
 def cost_ns(series: Sequence[Series], best: Evidence) -> float:
-    """By how much writes behind a boundary are usually slower, where not all are behind one."""
+    """Return how much slower writes behind a boundary usually are."""
     found = []
     for one in series:
         place = best.place_bytes
@@ -342,7 +342,7 @@ def cost_ns(series: Sequence[Series], best: Evidence) -> float:
 
 
 def frequency(score: float) -> float:
-    """How often an answer with such a score was right, on the hidden drives of `FREQUENCIES`.
+    """Say how often an answer with such a score was right, on the hidden drives of `FREQUENCIES`.
 
     Laplace's rule of succession, which never says 100 %.
     """
@@ -351,7 +351,7 @@ def frequency(score: float) -> float:
 
 
 def _without(series: Sequence[Series], writes: int) -> list[Series]:
-    """The same writes, with the usual latency where peaks after every so many writes fall."""
+    """Give peaks after every so many writes the usual latency."""
     folded = np.zeros(writes)
     for one in series:
         folded += np.bincount(

@@ -85,12 +85,12 @@ class Evidence:
 
     @property
     def agreeing(self) -> int:
-        """Strides that show the period by themselves."""
+        """Return the strides that show the period by themselves."""
         return sum(score >= LEAST_STRIDE_SCORE for _, score in self.stride_scores)
 
     @property
     def holds(self) -> bool:
-        """Whether it is enough to be shown."""
+        """Tell whether it is enough to be shown."""
         return (
             self.score >= LEAST_SCORE
             and min(self.region_scores) >= LEAST_REGION_SCORE
@@ -114,7 +114,7 @@ class BlockVerdict:
 
 
 def periods(largest_bytes: int) -> tuple[int, ...]:
-    """The blocks that are always judged, ascending."""
+    """Return the blocks that are always judged, ascending."""
     found = {
         odd * UNIT_BYTES << shift
         for odd in range(1, LARGEST_ODD + 1, 2)
@@ -125,7 +125,7 @@ def periods(largest_bytes: int) -> tuple[int, ...]:
 
 
 def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
-    """The periods of all that show best when all strides are folded at one place for all."""
+    """Return the periods of all that show best when all strides are folded at one place for all."""
     units = (data.offset // UNIT_BYTES).astype(np.int32)  # divided three times as fast as 64 bits
     most = min(largest_bytes, LARGEST_BLOCK_BYTES) // UNIT_BYTES
     found = []
@@ -168,7 +168,7 @@ def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
 
 
 def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
-    """The best period around one that is known roughly; None when others do nearly as well."""
+    """Return the best period near a rough one; None if others do nearly as well."""
     data = scored(series, [scores(one.latency_ns) for one in series])
     near = range(period_bytes - AROUND_BYTES, period_bytes + AROUND_BYTES + 1, UNIT_BYTES)
     found = sorted(
@@ -180,7 +180,7 @@ def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
 
 
 def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:
-    """How much slower writes behind boundaries would have to be for a boundary to be found.
+    """Say how much slower writes behind boundaries would have to be for a boundary to be found.
 
     Peaks are put into the measured latencies at a few block sizes; the answer is the smallest
     factor of `INJECTED` that is found, or None when none is.
@@ -205,7 +205,7 @@ def _shows(series: Sequence[Series], period: int, place: int, factor: float) -> 
 
 
 def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray[np.bool_]:
-    """Which writes are the first behind a boundary; never the first write of a pass."""
+    """Say which writes are the first behind a boundary; never the first write of a pass."""
     block = (series.offset_bytes - place_bytes) // period_bytes
     entered = np.concatenate([[False], np.diff(block) != 0])
     crosses: npt.NDArray[np.bool_] = entered & ~series.first
@@ -215,7 +215,7 @@ def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray
 def behind(
     series: Series, period_bytes: int, place_bytes: int, writes: int
 ) -> npt.NDArray[np.bool_]:
-    """Which writes are among the first `writes` behind a boundary."""
+    """Say which writes are among the first `writes` behind a boundary."""
     mark = crossing(series, period_bytes, place_bytes)
     follows = mark.copy()
     for late in range(1, writes):
@@ -224,7 +224,7 @@ def behind(
 
 
 def _judge(data: Scored, period: int) -> Evidence | None:
-    """The best form of one period; None when too few strides can show it."""
+    """Return the best form of one period; None when too few strides can show it."""
     seen = data.within(period / MOST_STRIDES_PER_BLOCK, period / STRIDES_PER_BLOCK)
     rows = _paired(seen, period)
     if len(rows[0]) < LEAST_STRIDES:
@@ -239,7 +239,7 @@ def _judge(data: Scored, period: int) -> Evidence | None:
 
 
 def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
-    """Rows of the two regions at the same strides, with enough crossings of the period."""
+    """Return rows of both regions at the same strides, with enough crossings of the period."""
     enough = data.count * data.stride / period >= LEAST_CROSSINGS
     first = np.flatnonzero(enough & (data.region == 0))
     second = np.flatnonzero(enough & (data.region == 1))
@@ -252,7 +252,7 @@ def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
 def _forms(
     data: Scored, rows: tuple[Ints, Ints], value: Floats, period: int, late: int
 ) -> list[Evidence]:
-    """Both forms at one width; each region is judged at the place that the other chose."""
+    """Return both forms at one width; each region is judged at the place that the other chose."""
     first, second = value[rows[0]], value[rows[1]]
     share = share_of(data, period, late)[rows[0]]
     power = data.count[rows[0]] * data.stride[rows[0]] * (1 - share) * (share <= MOST_SHARE)
@@ -293,7 +293,7 @@ def _forms(
 
 
 def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
-    """p of the weaker region, from scores that are shifted against the offsets at random.
+    """Return p of the weaker region, from scores shifted against the offsets at random.
 
     The place is that of the whole measurement when aligned, else that of each stride in the other
     region. Every stretch of writes is shifted for itself, so bursts stay bursts, and no shift can
@@ -316,7 +316,7 @@ def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
 
 
 def _shift_sums(one: Series, best: Evidence, region: int) -> Floats:
-    """Sum of the scores behind boundaries: one row per stretch, one column per circular shift."""
+    """Sum the scores behind boundaries: one row per stretch, one column per circular shift."""
     place = best.place_bytes
     if best.form is Form.DELAYED:
         place = best.stride_places[1 - region].get(one.stride_bytes, place)

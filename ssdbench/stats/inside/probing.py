@@ -31,7 +31,7 @@ STEADY = 0.1  # of the rate: two stretches before the TRIM may differ by that
 
 
 def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
-    """The smallest block from which twice the block no longer brings nearly twice the bytes.
+    """Return the smallest block from which twice the block no longer brings nearly twice the bytes.
 
     Random writes below the remap unit cost a whole unit each, so bytes/s grow with the block.
     None when they grow up to the largest block: then something else limits, such as commands.
@@ -43,7 +43,7 @@ def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
 
 
 def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
-    """The largest remap unit that is known, in bytes.
+    """Return the largest remap unit that is known, in bytes.
 
     What the drive reports as its physical block, a simulated drive's own unit, or what a probe
     found; one that said "4 KiB or less" found none.
@@ -54,7 +54,7 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
 
 
 def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
-    """How many times one request's rate can be reached, and the smallest depth for 90 % of it.
+    """Say how many times one request's rate can be reached, and the smallest depth for 90 % of it.
 
     None when the rate still grows at the largest depth.
     """
@@ -67,7 +67,7 @@ def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
 
 
 def stripe(iops: Mapping[int, float]) -> int | None:
-    """The smallest stride at which all parallel reads meet on one die; None when none does.
+    """Return the smallest stride at which all parallel reads meet on one die; None when none does.
 
     At a part of the stripe they meet on a few dies, which is faster; at a multiple on one as well.
     """
@@ -78,7 +78,7 @@ def stripe(iops: Mapping[int, float]) -> int | None:
 
 
 def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
-    """Twice the smallest stride at which two reads under way are as fast as at any.
+    """Return twice the smallest stride at which two reads under way are as fast as at any.
 
     Of reads at a stride of half a chunk, two lie on each die. When the first is done the next but
     one begins on the next die, beside the second: from there on, no read waits. None when two reads
@@ -92,18 +92,18 @@ def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
 
 
 def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
-    """Bytes written until the rate falls for good, and the rates before and after; or None."""
+    """Find the bytes written until the rate falls for good, with both rates; or None."""
     return _fall(np.asarray(per_second, dtype=np.float64), STEP)
 
 
 def falls_at_once(per_second: Sequence[float]) -> bool:
-    """Whether the rate falls for good within two seconds: then nobody knows what it was before."""
+    """Tell whether the rate falls for good within two seconds, before it is known."""
     rate = np.asarray(per_second, dtype=np.float64)
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
 
 
 def _fall(rate: Floats, share: float) -> tuple[float, float, float] | None:
-    """Where the rate falls below a share of what it was, and stays there in the median.
+    """Say where the rate falls below a share of what it was, and stays there in the median.
 
     The second in which it falls is divided by the rates before and after.
     """
@@ -119,7 +119,7 @@ def _fall(rate: Floats, share: float) -> tuple[float, float, float] | None:
 
 
 def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) -> int | None:
-    """What a buffer took in before writes had to wait, less what left it meanwhile.
+    """Say what a buffer took in before writes had to wait, less what left it meanwhile.
 
     With a fixed number under way the rate is the inverse of the latency, so the time of the fast
     writes and the rate of the slow ones say how much was programmed meanwhile. It leaves in steps,
@@ -148,7 +148,7 @@ class Flush(StrEnum):
 
 
 def flush_waits(write_ns: float, flush_ns: Mapping[int, float]) -> Flush | None:
-    """What flushes behind so many writes each wait for, from their usual latency in ns.
+    """Say what flushes behind so many writes each wait for, from their usual latency in ns.
 
     A flush that takes longer the more was written before it waits for the buffer; one that is
     answered faster than flash can be programmed waits for nothing. None for slow flushes of equal
@@ -172,7 +172,7 @@ class Trimmed(StrEnum):
 def trim_effect(
     fresh: float, before: tuple[float, float], after: float
 ) -> tuple[Trimmed | None, float]:
-    """What a TRIM of a part did to random writes elsewhere, and the gain in their rate.
+    """Say what a TRIM of a part did to random writes elsewhere, and the gain in their rate.
 
     `fresh`: the rate before collection begins; `before`: of two stretches just before the TRIM.
     None when the rate was still moving, when collection did not slow the writes, so that no room

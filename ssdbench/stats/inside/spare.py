@@ -79,7 +79,7 @@ class Unknown:
 
 
 def spare(said: Measured) -> Found | Unknown:
-    """The spare area and the write amplification, or why they cannot be told."""
+    """Return the spare area and the write amplification, or why they cannot be told."""
     cliff = _cliff(said)
     by_gain = _by_gain(said, few=cliff is None)
     if cliff is None or said.buffer is None:
@@ -106,7 +106,7 @@ def spare(said: Measured) -> Found | Unknown:
 
 
 def _by_gain(said: Measured, *, few: bool) -> Found | Unknown:
-    """From three amounts of room, whether it looks at a few blocks or at all of them."""
+    """Tell from three amounts of room whether collection looks at few blocks or all."""
     times = [float(np.mean(one)) for one in said.seconds_per_byte]
     error = [float(np.std(one, ddof=1)) / np.sqrt(len(one)) for one in said.seconds_per_byte]
     first, second = times[0] - times[1], times[1] - times[2]
@@ -144,7 +144,7 @@ def _by_gain(said: Measured, *, few: bool) -> Found | Unknown:
 
 
 def _slow_after(said: Measured, steady: float) -> float:
-    """The share of the drive that was written until it was most of the way to its steady rate."""
+    """Return the share of the drive written until it was nearly at its steady rate."""
     usual = 1 / said.ordered_bytes_per_s
     mean = np.convolve(said.first_s_per_byte, np.ones(AFTER) / AFTER, "valid")
     slow = np.flatnonzero(mean >= usual + AT_ONCE * (steady - usual))
@@ -152,7 +152,7 @@ def _slow_after(said: Measured, steady: float) -> float:
 
 
 def _cliff(said: Measured) -> int | None:
-    """The part in which random writes become slow at once; None where they do so by and by."""
+    """Find where random writes become slow at once; None if they do so gradually."""
     taken, steady = np.asarray(said.first_s_per_byte), float(np.mean(said.seconds_per_byte[0]))
     for part in range(2, len(taken) - AFTER):
         # A buffer takes the first parts at once.

@@ -55,7 +55,7 @@ class Series:
         return len(self.offset_bytes)
 
     def part(self, kept: npt.NDArray[np.bool_]) -> "Series":
-        """Some of the writes, in the same order."""
+        """Return some of the writes, in the same order."""
         return Series(
             self.region,
             self.stride_bytes,
@@ -66,7 +66,7 @@ class Series:
         )
 
     def with_latency(self, latency_ns: Floats) -> "Series":
-        """The same writes with other latencies."""
+        """Return the same writes with other latencies."""
         return Series(
             self.region,
             self.stride_bytes,
@@ -95,7 +95,7 @@ def gathered(
 
 
 def scores(latency_ns: Floats) -> Floats:
-    """How far each latency stands out: by its rank, so that no unit and no outlier matters.
+    """Say how far each latency stands out: by its rank, so that no unit and no outlier matters.
 
     max(-ln((M - rank + 1/2) / M) - 2, 0): exponentially distributed above the cut.
     """
@@ -126,7 +126,7 @@ class Scored:
     score: Floats
 
     def within(self, least_stride: float, most_stride: float) -> "Scored":
-        """The series whose strides lie in a range."""
+        """Return the series whose strides lie in a range."""
         low = int(np.searchsorted(self.stride, least_stride, side="left"))
         high = int(np.searchsorted(self.stride, most_stride, side="right"))
         rows, writes = slice(low, high), slice(int(self.begin[low]), int(self.begin[high]))
@@ -165,12 +165,12 @@ def scored(series: Sequence[Series], values: Sequence[Floats]) -> Scored:
 
 
 def cells(period_bytes: int) -> int:
-    """Into how many cells a period is divided."""
+    """Return into how many cells a period is divided."""
     return min(period_bytes // UNIT_BYTES, MOST_CELLS)
 
 
 def fold(data: Scored, period_bytes: int) -> Floats:
-    """Scores summed by their place in the period: one row per series, one column per cell."""
+    """Sum scores by their place in the period: one row per series, one column per cell."""
     count = cells(period_bytes)
     place = (data.offset % period_bytes) // (period_bytes // count)
     rows = len(data.stride)
@@ -180,14 +180,14 @@ def fold(data: Scored, period_bytes: int) -> Floats:
 
 
 def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
-    """How much of the period the `writes` first writes after a place cover, per series."""
+    """Say how much of the period the `writes` first writes after a place cover, per series."""
     count = cells(period_bytes)
     width = np.maximum(1, np.rint(writes * data.stride * count / period_bytes))
     return np.asarray(np.minimum(width / count, 1.0), dtype=np.float64)
 
 
 def excess(data: Scored, folded: Floats, period_bytes: int, writes: int) -> Floats:
-    """Standardised score of the `writes` first writes after each place in the period.
+    """Standardise the score of the `writes` first writes after each place in the period.
 
     About normal with deviation 1 where there is no boundary; the deviation is that of as many
     consecutive writes anywhere, so bursts of slow writes are allowed for. Zero where the writes
@@ -260,7 +260,7 @@ class Pass:
 
     @property
     def length_bytes(self) -> int:
-        """From the first byte to the end of the last stride."""
+        """Return the bytes from the first to the end of the last stride."""
         return self.writes * self.stride_bytes
 
 
@@ -275,17 +275,17 @@ class StridePlan:
 
     @property
     def bytes_written(self) -> int:
-        """By the passes; conditioning is apart."""
+        """Return the bytes that the passes write, without conditioning."""
         return sum(one.writes for one in self.passes) * self.block_bytes
 
     @property
     def conditioning_bytes(self) -> int:
-        """Every region is written once from end to end before."""
+        """Return the bytes of the fill before: every region once from end to end."""
         return sum(region.length_bytes for region in self.regions)
 
 
 def regions(size_bytes: int, length_bytes: int, *, align_bytes: int = MIB) -> tuple[Region, ...]:
-    """Two disjoint regions, in the middle of each half of the drive, or as large as the halves."""
+    """Return two regions, in the middle of each half of the drive, at most as large."""
     half = size_bytes // 2 // align_bytes * align_bytes
     length = min(length_bytes, half)
     start = (half - length) // 2 // align_bytes * align_bytes
@@ -293,7 +293,7 @@ def regions(size_bytes: int, length_bytes: int, *, align_bytes: int = MIB) -> tu
 
 
 def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> StridePlan | None:
-    """The passes of one scale on a drive of this size; None when the drive is too small for it.
+    """Plan the passes of one scale on a drive; None if the drive is too small.
 
     Raises UsageError when a stride does not fit into a region at all.
     """
@@ -313,7 +313,7 @@ def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> Strid
 
 
 def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scale:
-    """Strides that a user chose. Raises UsageError for those that can show nothing."""
+    """Take strides that a user chose. Raises UsageError for those that can show nothing."""
     region = size_bytes // 2
     for stride in strides:
         if stride <= block_bytes or stride % block_bytes:
@@ -340,7 +340,7 @@ def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scal
 def _passes(
     region: Region, stride: int, writes: int, block_bytes: int, chance: random.Random
 ) -> list[Pass]:
-    """Walks from random starts until all writes are done; a walk never leaves its region.
+    """Walk from random starts until all writes are done; a walk never leaves its region.
 
     On a small drive, where a walk is short, fewer writes are done.
     """

@@ -49,7 +49,7 @@ class Lag:
     in_reach: bool = True  # the most is less than the largest lag that was looked at
 
     def near(self, writes: int) -> bool:
-        """Whether these explain the latencies nearly as well as the likeliest."""
+        """Tell whether these explain the latencies nearly as well as the likeliest."""
         return self.least_writes <= writes <= self.most_writes
 
 
@@ -57,7 +57,7 @@ NO_LAG = Lag()
 
 
 def likeliest_lag(series: Sequence[Series]) -> Lag:
-    """No writes where none explains the latencies better than no lag.
+    """Find the lag that explains the latencies best; 0 where none is better than no lag.
 
     Latencies of neighbours are not independent, so the likelihood is steeper than what is known:
     of 32 hidden drives with a buffer the true lag was at most 37 below the best.
@@ -89,7 +89,7 @@ def likeliest_lag(series: Sequence[Series]) -> Lag:
 
 
 def _explained(value: Floats, waited: Floats, stride: Ints, most: int) -> Floats:
-    """The squares that a level per stride takes off, at each lag below `most`."""
+    """Return the squares that a level per stride takes off, at each lag below `most`."""
     size = 1 << (len(value) + most).bit_length()
     values, counts = np.fft.rfft(value, size), np.fft.rfft(waited, size)
     before, held = (np.concatenate([[0.0], np.cumsum(v)])[:most] for v in (value, waited))
@@ -105,7 +105,7 @@ def _explained(value: Floats, waited: Floats, stride: Ints, most: int) -> Floats
 
 
 def shifted(series: Sequence[Series], writes: int) -> list[Series]:
-    """The same writes with the latencies that came so many writes later; the last are left out."""
+    """Give each write the latency that came so many writes later; drop the last ones."""
     count = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     latency = np.zeros(count)
     for one in series:
@@ -135,12 +135,12 @@ class Held:
 
     @property
     def exact(self) -> bool:
-        """Whether it is one number."""
+        """Tell whether it is one number."""
         return self.least_writes == self.most_writes
 
 
 def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
-    """What the buffer in front of a block holds; None where the peaks are not late.
+    """Say what the buffer in front of a block holds; None where the peaks are not late.
 
     The latencies must be those of single writes, one at a time, and where they were measured.
     """
@@ -161,7 +161,7 @@ def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
 
 
 def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
-    """The only number of writes within these that the places fit, if there is one."""
+    """Return the only number of writes within these that the places fit, if there is one."""
     again = best.period_bytes // UNIT_BYTES
     fitting = {
         n
@@ -176,7 +176,7 @@ def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
 
 
 def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
-    """By where the peaks of a pass begin."""
+    """Tell by where the peaks of a pass begin."""
     passes = list(_passes(series, best))
     begin = _begin(passes)
     if begin is None or begin.most_writes < LEAST_WRITES:
@@ -189,12 +189,12 @@ def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
 
 
 def lag(best: Evidence) -> int:
-    """By how many writes the peaks come late at every stride: the fewest that fit."""
+    """Return by how many writes peaks come late at every stride: the fewest that fit."""
     return lags(best)[0]
 
 
 def lags(best: Evidence) -> list[int]:
-    """By how many writes the peaks may come late at every stride; or by whole periods more.
+    """List by how many writes peaks may come late at every stride, or by periods more.
 
     Strides and blocks are multiples of 4 KiB, so more cannot be known from the places alone. Where
     the strides have a divisor with the period, parts of the period fit as well.
@@ -215,7 +215,7 @@ def lags(best: Evidence) -> list[int]:
 
 
 def off(best: Evidence) -> int:
-    """The same, or as many writes early, whichever is fewer."""
+    """Return the same, or as many writes early, whichever is fewer."""
     late, again = lag(best), best.period_bytes // UNIT_BYTES
     return late if 2 * late <= again else late - again
 
@@ -231,7 +231,7 @@ class _Pass:
 
 
 def _passes(series: Sequence[Series], best: Evidence) -> Iterator[_Pass]:
-    """Those at strides that show the period."""
+    """Return those at strides that show the period."""
     for one in series:
         place = best.stride_places[one.region].get(one.stride_bytes)
         if place is None:
@@ -248,7 +248,7 @@ def _passes(series: Sequence[Series], best: Evidence) -> Iterator[_Pass]:
 
 
 def _begin(passes: Sequence[_Pass]) -> Held | None:
-    """After how many writes of a pass its peaks begin; None where too few are seen."""
+    """Return after how many writes of a pass its peaks begin; None if too few are seen."""
     strides = sorted({one.stride_bytes for one in passes})
     told = [_told([one for one in passes if one.stride_bytes == stride]) for stride in strides]
     position = np.concatenate([np.zeros(0, dtype=np.int64), *(where for where, _ in told)])
@@ -266,7 +266,7 @@ def _begin(passes: Sequence[_Pass]) -> Held | None:
 
 
 def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
-    """Where the peaks of a stride belong, and how much likelier each is a peak than a usual write.
+    """Say where the peaks of a stride belong, and how likely each is a peak.
 
     What a peak is like is known from the last quarter of the passes.
     """
@@ -281,7 +281,7 @@ def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
 
 
 def _drained(passes: Sequence[_Pass], writes: int) -> int:
-    """How many writes may have left the buffer until the first ones had to wait."""
+    """Say how many writes may have left the buffer until the first ones had to wait."""
     found: dict[int, list[float]] = {}
     for one in passes:
         half = len(one.score) // 2

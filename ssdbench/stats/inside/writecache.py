@@ -36,7 +36,7 @@ class Flushes:
 
 
 def buffer_bytes(target: TargetInfo, stages: Iterable[StageResult]) -> int:
-    """The largest write buffer that is known: a simulated drive's own, or one that was found."""
+    """Return the largest known write buffer: a simulated drive's own, or a found one."""
     return max(target.write_buffer_bytes, *(_buffer_found(stage.found) for stage in stages), 0)
 
 
@@ -53,7 +53,7 @@ def _buffer_found(found: AnyFound) -> int:
 def cache_enabled(
     target: TargetInfo, settings: Sequence[Mapping[str, str]] = ()
 ) -> tuple[bool | None, bool | None]:
-    """Whether a volatile cache is there and whether it is on, after what the run set."""
+    """Tell whether a volatile cache is there and whether it is on, after what the run set."""
     there = target.facts.get("volatile write cache")
     state = target.facts.get("write cache")
     present = {"present": True, "absent": False}.get(there or "")
@@ -75,7 +75,7 @@ def write_cache(
     settings: Sequence[Mapping[str, str]] = (),
     host: Mapping[str, str] | None = None,
 ) -> WriteCache:
-    """The write cache of a run's target.
+    """Return the write cache of a run's target.
 
     `settings`: what the run changed; `host`: facts of the host, for how the kernel sees the cache.
     """
@@ -102,7 +102,7 @@ def write_cache(
 
 
 def _kind(volatile: bool | None, waits: Flush | None, *, buffered: bool | None) -> CacheKind:
-    """What was measured overrides what the drive says."""
+    """Say what was measured overrides what the drive says."""
     if waits is Flush.BUFFER:
         return CacheKind.VOLATILE
     if waits is Flush.NOTHING:
@@ -117,7 +117,7 @@ def _kind(volatile: bool | None, waits: Flush | None, *, buffered: bool | None) 
 
 
 def _fast(measured: Flushes | None) -> bool | None:
-    """Whether a write is answered before flash can be programmed; None where it was not timed."""
+    """Tell whether a write is answered before flash can be programmed; None if not timed."""
     return None if measured is None else 1000 * measured.write_us < BUFFERED_NS
 
 
@@ -128,7 +128,7 @@ def _contradiction(volatile: bool | None, waits: Flush | None) -> str:
 
 
 def _flushes(stages: Sequence[StageResult]) -> Flushes | None:
-    """The last answer of the flush probe that has times in it."""
+    """Return the last answer of the flush probe that has times in it."""
     for stage in reversed(stages):
         said = stage.found.numbers if isinstance(stage.found, ProbeFound) else ProbeNumbers()
         one, many, wrote = said.flush_us_after_1, said.flush_us_after_64, said.write_us
@@ -188,7 +188,7 @@ def _meaning(measured: Flushes) -> str:
 def cache_findings(
     cache: WriteCache, *, simulated: bool = False, some_flushed: bool = False
 ) -> tuple[Finding, ...]:
-    """What a planner must know of the cache behind rates that were measured without flushes."""
+    """Say what a planner must know of the cache behind rates that were measured without flushes."""
     kinds: list[FindingKind] = []
     if cache.kind is CacheKind.VOLATILE:
         kinds.append(

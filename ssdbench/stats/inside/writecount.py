@@ -53,7 +53,7 @@ class CountPeriod:
 def count_period(
     series: Sequence[Series], verdict: BlockVerdict, *, block_bytes: int
 ) -> CountPeriod | None:
-    """The period of peaks in the number of writes, or None; boundaries are no peaks.
+    """Return the period of peaks in the number of writes, or None; boundaries are no peaks.
 
     Clear peaks are judged crosswise, whatever the verdict. Weak ones, of few cycles, are judged
     at the phase that suits all strides together, where the verdict has explained the boundaries.
@@ -93,7 +93,7 @@ class _Train:
 
 
 def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
-    """Every write against those of the same stride and as far behind a boundary."""
+    """Return every write against those of the same stride and as far behind a boundary."""
     strides = sorted({one.stride_bytes for one in series})
     length = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     value = np.zeros(length, dtype=np.float32)
@@ -122,7 +122,7 @@ def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
 
 
 def _around(value: _Floats32) -> _Floats32:
-    """The mean of the writes around each write: a burst of slow writes is no peak."""
+    """Return the mean of the writes around each write: a burst of slow writes is no peak."""
     if len(value) < AROUND:
         return np.zeros_like(value)
     mean: _Floats32 = np.convolve(
@@ -132,7 +132,7 @@ def _around(value: _Floats32) -> _Floats32:
 
 
 def _likes(one: Series, verdict: BlockVerdict) -> Ints:
-    """How many writes behind a boundary each write comes: 0 to BEHIND - 1, or BEHIND."""
+    """Say how many writes behind a boundary each write comes: 0 to BEHIND - 1, or BEHIND."""
     best = verdict.best
     likes = np.full(len(one), BEHIND, dtype=np.int64)
     if verdict.block_bytes is None or best is None:
@@ -146,7 +146,7 @@ def _likes(one: Series, verdict: BlockVerdict) -> Ints:
 
 
 def _halves(train: _Train) -> tuple[_Floats32, Floats]:
-    """The values of every second stride and of the others, and how much each half can tell."""
+    """Split the values into two halves of the strides, with how much each can tell."""
     odd = train.row % 2 == 1
     split = np.stack([np.where(odd, 0, train.value), np.where(odd, train.value, 0)])
     rows = np.arange(len(train.information)) % 2
@@ -155,7 +155,7 @@ def _halves(train: _Train) -> tuple[_Floats32, Floats]:
 
 
 def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
-    """The sums by phase at every period, a row per half; whole cycles only.
+    """Return the sums by phase at every period, a row per half; whole cycles only.
 
     Those at half of an even period are those at the period with its halves added up, and with the
     last cycle where it was left over: so only the longer half of the periods costs a whole pass.
@@ -175,7 +175,7 @@ def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
 
 
 def _candidates(train: _Train) -> tuple[list[int], list[int]]:
-    """The periods whose folds agree best between the two halves of the strides, and together."""
+    """Return the periods whose folds agree best between both halves of the strides."""
     split, told = _halves(train)
     length = split.shape[1]
     periods = range(LEAST_WRITES, min(length // LEAST_CYCLES + 1, MOST_WRITES))
@@ -196,7 +196,7 @@ def _candidates(train: _Train) -> tuple[list[int], list[int]]:
 
 
 def _crosswise(wide: Floats, noise: Floats) -> tuple[float, int]:
-    """Score at the phase that the other strides chose, and the strides that agree."""
+    """Return the score at the phase that the other strides chose, and the strides that agree."""
     rows = len(noise)
     odd = np.arange(rows) % 2 == 1
     judged_scores, each = [], np.zeros(rows)
@@ -211,7 +211,7 @@ def _crosswise(wide: Floats, noise: Floats) -> tuple[float, int]:
 
 
 def _folded(train: _Train, period: int) -> Floats:
-    """Sums by phase, one row per stride."""
+    """Return sums by phase, one row per stride."""
     rows = len(train.information)
     place = np.arange(len(train.value)) % period
     flat = np.bincount(train.row * period + place, weights=train.value, minlength=rows * period)
@@ -219,14 +219,14 @@ def _folded(train: _Train, period: int) -> Floats:
 
 
 def _widened(train: _Train, folded: Floats, width: int) -> tuple[Floats, Floats]:
-    """Sums over `width` phases, and by how much chance moves those of a stride."""
+    """Return sums over `width` phases, and by how much chance moves those of a stride."""
     period = folded.shape[1]
     wide = np.asarray(sum(np.roll(folded, -shift, axis=1) for shift in range(width)))
     return wide, np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))
 
 
 def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
-    """Score at the phase that suits all strides best, and the strides that agree.
+    """Return the score at the phase that suits all strides best, and the strides that agree.
 
     No stride counts for more than `MOST_STRIDE`, so that none can bring it about alone.
     """
@@ -238,7 +238,7 @@ def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
 
 
 def _as_normal(z: Floats, skew: Floats) -> Floats:
-    """A sum of few lopsided values exceeds its mean more easily than a normal one: allow for it.
+    """Allow for sums of few skewed values, which exceed their mean more easily.
 
     Wilson and Hilferty 1931: the cube root of a gamma variable is nearly normal.
     """

@@ -34,12 +34,12 @@ class Effect:
 
     @property
     def separated(self) -> bool:
-        """Whether the drives can tell."""
+        """Tell whether the drives can tell."""
         return not self.why_not
 
 
 def effects(rates: Sequence[float], conditions: Mapping[str, Condition]) -> tuple[Effect, ...]:
-    """What each condition does to the rates, in the order given."""
+    """Say what each condition does to the rates, in the order given."""
     values = np.asarray(rates, dtype=np.float64)
     why = {name: _unusable(list(condition)) for name, condition in conditions.items()}
     columns = {name: _columns(c) for name, c in conditions.items() if not why[name]}
@@ -50,7 +50,7 @@ def effects(rates: Sequence[float], conditions: Mapping[str, Condition]) -> tupl
 
 
 def _unusable(condition: list[str | float | None]) -> str:
-    """Why a condition tells nothing, whatever the others are."""
+    """Say why a condition tells nothing, whatever the others are."""
     known = [value for value in condition if value is not None]
     different = len(set(known))
     if not known:
@@ -65,7 +65,7 @@ def _unusable(condition: list[str | float | None]) -> str:
 
 
 def _columns(condition: Condition) -> Floats:
-    """A number over its range, from its mean; else a column for each level but the first."""
+    """Return a number over its range, from its mean; else a column for each level but the first."""
     if all(isinstance(value, int | float) for value in condition):
         numbers = np.array([float(value or 0) for value in condition])
         return np.asarray(((numbers - numbers.mean()) / np.ptp(numbers))[:, None])

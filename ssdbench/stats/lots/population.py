@@ -63,7 +63,7 @@ class Odd:
 
     @property
     def odd(self) -> npt.NDArray[np.bool_]:
-        """Which drives are odd, slow or fast."""
+        """Say which drives are odd, slow or fast."""
         return np.asarray(np.abs(self.deviation) > self.limit[..., None])
 
 
@@ -91,7 +91,7 @@ def odd(rates: Sequence[float] | Floats, *, tests: int = 1) -> Odd | None:
 
 @cache
 def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float:
-    """The chance to find one of so many drives that is slower by that share, by simulated fleets.
+    """Simulate the chance to find one of so many drives that is slower by that share.
 
     The drives spread by `spread`, a standard deviation over the median.
     """
@@ -104,7 +104,7 @@ def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float
 
 
 def _reach(drives: int, tests: int) -> float:
-    """Deviations of all of so many normal drives from their median are within, in their sd.
+    """Return the most that so many normal drives deviate from their median, in their sd.
 
     By Bonferroni over drives and both sides, with the variance of a median, π/2n.
     """
@@ -114,7 +114,7 @@ def _reach(drives: int, tests: int) -> float:
 
 @cache
 def _of_healthy(drives: int, tests: int) -> tuple[float, float]:
-    """Of simulated fleets: the MAD that contradicts their sd, and the factor of the MAD."""
+    """Simulate fleets: the MAD that contradicts their sd, and the factor of the MAD."""
     normal = np.random.default_rng(20_261_122).standard_normal((_FLEETS, drives))
     away = np.abs(normal - np.median(normal, axis=1, keepdims=True))
     mad = MAD_TO_SD * np.median(away, axis=1)
@@ -149,7 +149,7 @@ class DriveRate:
 
     @property
     def counts(self) -> float:
-        """The rate that it counts with: 0 where it failed."""
+        """Return the rate that it counts with: 0 where it failed."""
         return 0.0 if self.failing or self.low is None else self.low
 
 
@@ -164,7 +164,7 @@ class Promise:
 
     @property
     def sure(self) -> bool:
-        """Whether it has the usual confidence."""
+        """Tell whether it has the usual confidence."""
         return self.rate_iops is not None and self.confidence >= tolerance.CONFIDENCE
 
 
@@ -222,7 +222,7 @@ class LotPoint:
 
     @property
     def failing(self) -> int:
-        """Drives that count as failures."""
+        """Return drives that count as failures."""
         return sum(bool(rate.failing) for rate in self.rates)
 
 
@@ -236,7 +236,7 @@ class Questions:
 
 
 def population(members: Sequence[Member], asked: Questions) -> tuple[LotPoint, ...]:
-    """Every point of any drive; a drive that lacks one failed there.
+    """Return every point of any drive; a drive that lacks one failed there.
 
     Effects of conditions are corrected together (Holm) over all points.
     """
@@ -294,7 +294,7 @@ def _point(
 
 
 def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
-    """What a drive gives at a point; one that lacks the point, or is not VALIDATED, failed."""
+    """Say what a drive gives at a point; one that lacks the point, or is not VALIDATED, failed."""
     if point is None:
         return DriveRate(None, None, None, "it was not measured here")
     estimate = point.estimate("iops")
@@ -314,7 +314,7 @@ def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
 
 
 def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
-    """What may be promised of a lot, or of the model.
+    """Say what may be promised of a lot, or of the model.
 
     Where drives are too few for the usual confidence: their lowest, with what it gives.
     """
@@ -330,7 +330,7 @@ def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
 
 
 def _normal(means: Sequence[float], drives: int) -> float | None:
-    """Only of drives that all have a mean: those that failed are in no normal distribution."""
+    """Return the normal bound, only where all drives have a mean."""
     bound = lower_tolerance(means) if len(means) == drives else None
     return None if bound is None else max(0.0, bound)
 
@@ -349,7 +349,7 @@ def _asked(counts: Sequence[float], asked: Questions) -> AskedRate | None:
 
 
 def of_set(counts: Sequence[float], drives: int) -> SetPromise:
-    """What a set of so many drives of this kind carries, by how load is spread over it."""
+    """Say what a set of so many drives of this kind carries, by how load is spread over it."""
     failed = sum(rate <= 0 for rate in counts)
     slowest = None if failed else tolerance.slowest_of(counts, drives)
     return SetPromise(
@@ -411,13 +411,13 @@ class LotPair:
 
     @property
     def shift_percent(self) -> float | None:
-        """The shift in percent of the first lot's median."""
+        """Return the shift in percent of the first lot's median."""
         first = self.median_iops[0]
         return 100 * self.found.shift / first if first else None
 
     @property
     def answer(self) -> str:
-        """Which lot is faster, in words."""
+        """Say which lot is faster, in words."""
         if self.p_corrected <= ALPHA:
             return f"the second lot is {'faster' if self.found.effect > 0.5 else 'slower'}"
         apart = self.found.effect in (0.0, 1.0)
@@ -425,7 +425,7 @@ class LotPair:
 
 
 def lots_compared(first: Sequence[RunResult], second: Sequence[RunResult]) -> tuple[LotPair, ...]:
-    """Every point that any drive of both lots has.
+    """Return every point that any drive of both lots has.
 
     Raises ValueError for a lot of fewer than two drives.
     """

@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 def confidence(
     drawn: int, below: int = 0, *, share: float = SHARE, lot: int | None = None
 ) -> float:
-    """That at most `share` of the drives lie below a rate that `below` of `drawn` do not reach.
+    """Return how sure it is that at most `share` of drives lie below a rate.
 
     Of a `lot` of so many drives; None: of their model. The rate may also be one of those drawn,
     the lowest of which has `below` 0.
@@ -49,7 +49,7 @@ def rank(
     wanted: float = CONFIDENCE,
     lot: int | None = None,
 ) -> int:
-    """The highest r for which the r-th lowest of `drawn` may be promised; 0 when none may.
+    """Return the highest r for which the r-th lowest of `drawn` may be promised; 0 when none may.
 
     It depends on no rate that was measured, so a drive without a rate can use it up.
     """
@@ -67,7 +67,7 @@ def needed(
     wanted: float = CONFIDENCE,
     lot: int | None = None,
 ) -> int:
-    """Drives to draw so that the lowest rate but `below` may be promised: 59 for a model.
+    """Return drives to draw so that the lowest rate but `below` may be promised: 59 for a model.
 
     Of a lot, at most all of it.
     """
@@ -84,7 +84,7 @@ def needed(
 def share_below(
     drawn: int, below: int, *, wanted: float = CONFIDENCE, lot: int | None = None
 ) -> float:
-    """At most this share of the drives lies below a rate that `below` of `drawn` do not reach."""
+    """Limit the share of drives below a rate that `below` of `drawn` do not reach."""
     if lot is None:
         return binomial_upper_limit(below, drawn, confidence=wanted)
     low, high = below - 1, lot
@@ -98,7 +98,7 @@ def share_below(
 
 
 def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
-    """The expected slowest of `size` drives: the mean over all such sets of those measured.
+    """Return the expected slowest of `size` drives: the mean over all such sets of those measured.
 
     It is unbiased for the lot and for the model. None where fewer drives than that were measured.
     """
@@ -116,12 +116,12 @@ def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
 
 
 def all_reach(drawn: int, size: int) -> float:
-    """Confidence that each of `size` further drives reaches the slowest of `drawn`."""
+    """Return confidence that each of `size` further drives reaches the slowest of `drawn`."""
     return drawn / (drawn + size)
 
 
 def further_below(drawn: int, size: int, place: int, *, wanted: float = CONFIDENCE) -> int:
-    """At most so many of `size` further drives lie below the `place`-th lowest of `drawn`.
+    """Limit how many of `size` further drives lie below the `place`-th lowest of `drawn`.
 
     All are drawn at random from one lot or model, so each order of them is as likely.
     """
@@ -136,7 +136,7 @@ def further_below(drawn: int, size: int, place: int, *, wanted: float = CONFIDEN
 
 
 def sum_of(rates: Sequence[float] | Floats, size: int) -> Floats:
-    """A lower bound, with 95 % confidence, of the sum of the rates of `size` further drives.
+    """Return a lower bound, with 95 % confidence, of the sum of the rates of `size` further drives.
 
     Those that reach the rate that is promised, or the lowest where the drives are too few for one,
     count with it; the others count as nothing.
@@ -148,5 +148,5 @@ def sum_of(rates: Sequence[float] | Floats, size: int) -> Floats:
 
 
 def _allowed(lot: int, share: float) -> int:
-    """How many drives of a lot that share is."""
+    """Say how many drives of a lot that share is."""
     return math.floor(share * lot + 1e-9)

@@ -36,18 +36,18 @@ class _Limit:
 
     @property
     def lowest(self) -> bool:
-        """Whether it must be reached, rather than kept below."""
+        """Tell whether it must be reached, rather than kept below."""
         return not (self.metric.startswith("lat_") or self.metric == "write_amplification")
 
     @property
     def estimate(self) -> str:
-        """The number that it limits, whatever the direction."""
+        """Return the number that it limits, whatever the direction."""
         return (
             self.metric.replace(f"lat_{self.direction}_", "lat_") if self.direction else self.metric
         )
 
     def which(self, of: Which) -> Which:
-        """The workloads that it is about, and of them the direction that it limits."""
+        """Return the workloads that it is about, and of them the direction that it limits."""
         return of.model_copy(update={"direction": self.direction}) if self.direction else of
 
     @property
@@ -55,24 +55,24 @@ class _Limit:
         return UNITS.get(self.metric, "ns")
 
     def kept_by(self, value: float) -> bool:
-        """Whether a value is on the right side."""
+        """Tell whether a value is on the right side."""
         if self.lowest:
             return value >= self.wanted * (1 - CLOSE)
         return value <= self.wanted * (1 + CLOSE)
 
 
 def accepted(result: RunResult, targets: Sequence[Target]) -> tuple[Accepted, ...]:
-    """A row for each number of each target, in the order of the profile."""
+    """Return a row for each number of each target, in the order of the profile."""
     return tuple(row for target in targets for row in _rows(result, target))
 
 
 def with_accepted(result: RunResult, targets: Sequence[Target]) -> RunResult:
-    """The result with what became of the targets."""
+    """Return the result with what became of the targets."""
     return result.model_copy(update={"accepted": accepted(result, targets)})
 
 
 def whole(rows: Sequence[Accepted]) -> Outcome | None:
-    """The outcome of all together; None where nothing was asked."""
+    """Return the outcome of all together; None where nothing was asked."""
     return next((word for word in WORST_FIRST if any(r.outcome == word for r in rows)), None)
 
 
@@ -104,12 +104,12 @@ def _limits(target: Target) -> Iterator[_Limit]:
 
 
 def _metric(name: str) -> str:
-    """`lat_p99_ns` of p99, `lat_read_p99_ns` of `read p99`."""
+    """Return `lat_p99_ns` of p99, `lat_read_p99_ns` of `read p99`."""
     return f"lat_{name.replace(' ', '_')}_ns"
 
 
 def _of_worst(result: RunResult, target: Target, limit: _Limit) -> Accepted:
-    """The worst of all that was measured of the kind."""
+    """Return the worst of all that was measured of the kind."""
     named = target.name or target.of.label()
     rows = [_judged(named, one, limit) for one in subjects(result, limit.which(target.of))]
     if not rows:
@@ -169,7 +169,7 @@ def _middle(limit: _Limit) -> str:
 
 
 def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str, ...]:
-    """What the run knows of its own conditions; told where the datasheet is better."""
+    """Say what the run knows of its own conditions; told where the datasheet is better."""
     if number is None or limit.metric.startswith("worst_"):
         return subject.facts
     if limit.lowest:
@@ -181,7 +181,7 @@ def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str,
 
 
 def _of_load(result: RunResult, target: Target, limit: _Limit, at: OfferedLoad) -> Accepted:
-    """A limit of latency at an offered load, by what was measured at that load."""
+    """Return a limit of latency at an offered load, by what was measured at that load."""
     rows = [
         _judged(target.name or target.of.label(), one, limit).model_copy(
             update={"load": _load(at, found.asked_iops)}
@@ -234,7 +234,7 @@ def _row(named: str, limit: _Limit, outcome: Outcome, why: str) -> Accepted:
 
 
 def _beside_datasheet(row: Accepted, sheet: Datasheet | None) -> Accepted:
-    """With the datasheet's figure, and why ours is worse where it is; without one, no reasons."""
+    """Add the datasheet's figure, and why ours is worse where it is."""
     stated = None if sheet is None else _stated(sheet, row.metric)
     if sheet is None or stated is None:
         return row.model_copy(update={"worse_because": ()})
@@ -260,7 +260,7 @@ def _stated(sheet: Datasheet, metric: str) -> float | None:
 
 
 def _other_conditions(row: Accepted, sheet: Datasheet) -> Iterator[str]:
-    """Conditions of the datasheet that ours did not have."""
+    """List conditions of the datasheet that ours did not have."""
     if sheet.state == "fresh":
         yield "the datasheet's drive is fresh, ours was filled and written to before"
     if sheet.span:

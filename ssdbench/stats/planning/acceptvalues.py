@@ -50,7 +50,7 @@ class Subject:
 
 
 def subjects(result: RunResult, which: Which) -> list[Subject]:
-    """All that a run measured of the kind that a target names."""
+    """Return all that a run measured of the kind that a target names."""
     return [
         subject
         for stage in result.stages
@@ -65,7 +65,7 @@ def subjects(result: RunResult, which: Which) -> list[Subject]:
 
 
 def loaded(result: RunResult, which: Which, at: OfferedLoad) -> Iterator[tuple[LoadFound, Subject]]:
-    """What was measured at a load of the kind that a target names."""
+    """Say what was measured at a load of the kind that a target names."""
     for stage, found in result.having(LoadFound):
         kind = (
             (which.block_bytes, found.block_bytes),
@@ -94,7 +94,7 @@ def loaded(result: RunResult, which: Which, at: OfferedLoad) -> Iterator[tuple[L
 
 
 def _has(which: Which, shares: Iterable[int]) -> bool:
-    """Whether some of these shares of reads has the direction that is named; flushes may be any."""
+    """Tell whether some share of reads has the named direction; flushes may be any."""
     if which.direction == "read":
         return any(share > 0 for share in shares)
     return which.direction != "write" or any(share < WHOLE_PERCENT for share in shares)
@@ -160,7 +160,7 @@ def _against(verdict: str, findings: Iterable[Finding]) -> str:
 def _numbers(
     estimates: Sequence[Estimate], which: Which, *, moving: bool
 ) -> Iterator[tuple[str, Number]]:
-    """Rates as they are; of a percentile that of the direction that is named.
+    """Return rates as they are; of a percentile that of the direction that is named.
 
     Without a name it is that of the slowest of reads, writes and flushes, if all are known.
     """
@@ -195,7 +195,7 @@ def _slower(both: Sequence[Estimate]) -> Number:
 
 
 def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
-    """What the run knows of its own conditions that a datasheet may not share."""
+    """Say what the run knows of its own conditions that a datasheet may not share."""
     written = min((repeat.at_fills for repeat in point.repeats), default=0.0)
     if written:
         steady = result.steady is not None and result.steady.steady
@@ -220,7 +220,7 @@ def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
 
 
 def _of_test(stage: StageResult, which: Which) -> Iterator[Subject]:
-    """A standard test, by the lowest of its rounds: the standard's rule validates nothing."""
+    """Judge a standard test by its lowest round: its own rule validates nothing."""
     found = stage.found
     if not isinstance(found, Pts) or found.test is not which.test:
         return

@@ -83,29 +83,29 @@ class Wear:
 
     @property
     def hopeless(self) -> bool:
-        """Whether no number of drives keeps the rating."""
+        """Tell whether no number of drives keeps the rating."""
         return self.rated and self.drives_for_wear is None
 
     @property
     def adds(self) -> int:
-        """Drives that are there for their endurance alone."""
+        """Return drives that are there for their endurance alone."""
         return max(0, (self.drives_for_wear or 0) - self.drives_for_rate)
 
     @property
     def short_lived(self) -> bool:
-        """Whether the drives that the rate asks for would not last for their warranty."""
+        """Tell whether the drives that the rate asks for would not last for their warranty."""
         life = self.life_years_for_rate
         return life is not None and life < self.warranty_years * (1 - 1e-9)
 
     @property
     def overwritten(self) -> bool:
-        """Whether the drives that the rate asks for would be written more than they are rated."""
+        """Tell whether the drives for the rate would be written more than rated."""
         used, rated = self.dwpd_for_rate, self.dwpd_rated
         return used is not None and rated is not None and used > rated * (1 + 1e-9)
 
 
 def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) -> Plan:
-    """Drives needed so that the load fits the bounds, also with the reserve gone, and they last.
+    """Plan drives that carry the load without the reserve, and last.
 
     N = ceil(D (1 + g) / (X U)) + f, and more until N - f carry the load and the rebuild below
     85 % of their bounds and hold the data, and more until N share the writes so that each lives as
@@ -161,7 +161,7 @@ def _for_capacity(demand: Demand, drive_bytes: int) -> int | None:
 
 
 def short_hours(failures_per_year: float, rebuild_s: float, reserve: int) -> float:
-    """Hours a year in which more drives are missing than the reserve covers.
+    """Return hours a year in which more drives are missing than the reserve covers.
 
     Failures come independently and at a steady rate, and each drive is missing for `rebuild_s`:
     the number missing is Poisson with the mean of rate times that time (the M/G/infinity queue).
@@ -213,7 +213,7 @@ def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
 
 
 def _scale(worn: Endurance) -> float:
-    """Host bytes of this workload that wear like one of the workload behind the rating."""
+    """Return how many bytes of this workload wear like one of the rating's workload."""
     if worn.waf_rating and worn.waf_workload:
         return worn.waf_rating / worn.waf_workload
     return 1.0
@@ -231,7 +231,7 @@ class RateStep:
 
 
 def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | None:
-    """The largest offered rate that kept the SLO, the lowest over repeats; None if none did.
+    """Return the largest offered rate that kept the SLO, the lowest over repeats; None if none did.
 
     A step keeps it when at least 99 % of the offered rate was achieved, the upper limit of the
     percentile is within, and no backlog grows; steps above one that failed do not count.
@@ -248,12 +248,12 @@ def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | 
 
 
 def keeps(step: RateStep, slo_ns: float) -> bool:
-    """Whether one step kept the SLO."""
+    """Tell whether one step kept the SLO."""
     achieved = step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops
     return achieved and step.percentile_upper_ns <= slo_ns and not step.backlog_grows
 
 
 def knee(steps: Sequence[RateStep], response_ns: Sequence[float]) -> RateStep:
-    """The step with the most rate per response time (Kleinrock's power, 1979)."""
+    """Return the step with the most rate per response time (Kleinrock's power, 1979)."""
     power = [s.achieved_iops / r for s, r in zip(steps, response_ns, strict=True)]
     return steps[power.index(max(power))]

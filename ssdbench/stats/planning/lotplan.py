@@ -43,7 +43,7 @@ class LotAnswer:
 
 
 def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Spread) -> LotAnswer:
-    """Drives for a demand, from all drives measured; a drive whose plan does not hold counts as 0.
+    """Plan drives for a demand from all measured; one without a valid plan counts as 0.
 
     The point is that of the weakest drive whose rate is known. Raises ValueError when the plan
     names no demand.
@@ -99,14 +99,14 @@ class _Asked:
     rates: tuple[float, ...]
 
     def rate(self, drives: int) -> float:
-        """What a drive counts with in a set of so many."""
+        """Say what a drive counts with in a set of so many."""
         if self.spread is Spread.BALANCED:
             return float(tolerance.sum_of(self.rates, drives)) / drives
         slowest = tolerance.slowest_of(self.rates, drives)
         return min(self.rates) if slowest is None else float(slowest)
 
     def plan(self, of: Callable[[float], Plan]) -> Plan | None:
-        """The plan whose number of drives its rate was taken for; None where there is none.
+        """Return the plan whose number of drives its rate was taken for; None where there is none.
 
         Where a larger set would ask for fewer drives than it has, it is that of the smaller one.
         """

@@ -39,7 +39,7 @@ class Unknown:
 def unknown(
     wanted: CapacityPlan, *, writes: bool, waf: float | None, reads: float | None
 ) -> tuple[Unknown, ...]:
-    """Every input that is absent; `waf` and `reads` are what the run itself tells, if anything."""
+    """List every input that is absent; `waf` and `reads` are what the run tells."""
     absent = [(wanted.outstanding, wanted.p99_s) == (None, None), wanted.p99_s is None]
     return (
         *(_of_wear(wanted, waf) if writes else ()),
@@ -129,23 +129,23 @@ class CapacityAnswer:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing that such a plan needs."""
+        """Tell whether nothing is missing that such a plan needs."""
         return self.plan is not None and not self.incomplete
 
     @property
     def validated(self) -> bool:
-        """Whether everything below the plan holds, and nothing is missing."""
+        """Tell whether everything below the plan holds, and nothing is missing."""
         return self.complete and not self.reasons
 
 
 def named(wanted: CapacityPlan) -> bool:
-    """Whether a profile names a plan at all."""
+    """Tell whether a profile names a plan at all."""
     asked = (wanted.demand_iops, wanted.block_bytes, wanted.read_percent, wanted.outstanding)
     return any(value is not None for value in asked)
 
 
 def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResult]:
-    """The points that a plan stands on: random, over the whole drive, of the kind that it names.
+    """Return the points of a plan: random, over the whole drive, of the named kind.
 
     Where it names no share of reads, the smallest that was measured; no block, the nearest to
     4 KiB; no outstanding requests, all depths, else the deepest queue that they fill.
@@ -167,13 +167,13 @@ def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResul
 
 
 def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
-    """The points of a run that a plan stands on and that have a bound."""
+    """Return the points of a run that a plan stands on and that have a bound."""
     points = [point for stage in result.stages for point in stage.points]
     return used([point for point in points if _has_bound(point)], wanted)
 
 
 def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
-    """Drives, headroom, life and cost for a demand, always from bounds.
+    """Return drives, headroom, life and cost for a demand, always from bounds.
 
     Raises ValueError when the plan names no demand.
     """
@@ -224,7 +224,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
 def _limiting(
     result: RunResult, wanted: CapacityPlan, points: Sequence[PointResult]
 ) -> tuple[Sequence[PointResult], str]:
-    """The points whose lowest bound limits the plan, and why it is of these."""
+    """Return the points whose lowest bound limits the plan, and why it is of these."""
     depths = sorted({outstanding_of(point) for point in points})
     if wanted.outstanding is not None:
         return points, (
@@ -255,7 +255,7 @@ def _deepest(points: Sequence[PointResult]) -> list[PointResult]:
 
 
 def outstanding_of(point: PointResult) -> int:
-    """Requests that a point kept outstanding."""
+    """Return the requests that a point kept outstanding."""
     workload = point.point.workload
     return workload.iodepth * workload.numjobs
 
@@ -263,7 +263,7 @@ def outstanding_of(point: PointResult) -> int:
 def _depths(
     result: RunResult, wanted: CapacityPlan, chosen: PointResult, worn: Endurance
 ) -> Iterator[Depth]:
-    """What the demand needs at each depth of the kind that the plan stands on."""
+    """Say what the demand needs at each depth of the kind that the plan stands on."""
     workload = chosen.point.workload
     kind = {"block_bytes": workload.block_bytes, "read_percent": workload.read_percent}
     points = candidates(result, wanted.model_copy(update={**kind, "outstanding": None}))
@@ -284,7 +284,7 @@ def _depths(
 
 
 def _read_bound(result: RunResult, point: PointResult) -> float | None:
-    """The lowest bound of reads alone, of the plan's block size and its requests outstanding."""
+    """Return the lowest bound of reads, of the plan's block size and outstanding."""
     block = point.point.workload.block_bytes
     kind = CapacityPlan.model_validate({"read": WHOLE_PERCENT, "block": block})
     same = [p for p in candidates(result, kind) if outstanding_of(p) == outstanding_of(point)]
@@ -292,7 +292,7 @@ def _read_bound(result: RunResult, point: PointResult) -> float | None:
 
 
 def _p99_upper_ns(point: PointResult) -> float | None:
-    """The highest upper limit of p99 over reads and writes; None where one is not known."""
+    """Return the highest upper limit of p99 over reads and writes; None where one is not known."""
     found = [e for e in point.estimates if e.metric == "lat_p99_ns"]
     uppers = [None if e.status == "suppressed" else e.bound for e in found]
     known = [upper for upper in uppers if upper is not None]
@@ -305,7 +305,7 @@ def _p99_within(point: PointResult, limit_s: float) -> bool:
 
 
 def _missing(result: RunResult, wanted: CapacityPlan) -> str:
-    """Why a run has nothing to plan on, and what it has instead."""
+    """Say why a run has nothing to plan on, and what it has instead."""
     shallow = candidates(result, wanted.model_copy(update={"outstanding": None}))
     if shallow:
         depths = ", ".join(f"{depth:,}" for depth in sorted(set(map(outstanding_of, shallow))))
@@ -320,7 +320,7 @@ def _missing(result: RunResult, wanted: CapacityPlan) -> str:
 
 
 def _kinds(result: RunResult) -> list[str]:
-    """Block sizes and read shares that a plan could stand on."""
+    """List block sizes and read shares that a plan could stand on."""
     points = [point for stage in result.stages for point in stage.points]
     workloads = [p.point.workload for p in points if _whole_drive(p) and _has_bound(p)]
     kinds = sorted({(w.block_bytes, w.read_percent) for w in workloads if not w.streams})
@@ -381,7 +381,7 @@ def _not_valid(
 def _within_slo(
     result: RunResult, wanted: CapacityPlan, point: PointResult
 ) -> tuple[float | None, str, list[str], list[str]]:
-    """The open-loop rate that keeps the limit of latency, and why it may not be known."""
+    """Return the open-loop rate that keeps the limit of latency, and why it may not be known."""
     if wanted.p99_s is None:
         return None, "", [], []
     for stage, told in result.having(RateFound):
@@ -418,7 +418,7 @@ def _same_slo(told: RateFound, wanted: CapacityPlan, point: PointResult) -> bool
 
 
 def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
-    """What a plan asks of a set of drives, with the writes that the workload of a point means."""
+    """Return the demand on a set of drives, with the writes of a point's workload."""
     iops = wanted.demand_iops or 0.0
     workload = point.point.workload
     written = iops * workload.block_bytes * (1 - workload.read_percent / 100) * DAY_S
@@ -440,7 +440,7 @@ def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
 
 
 def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> Endurance:
-    """What is rated of a drive and known of its wear."""
+    """Say what is rated of a drive and known of its wear."""
     rated = wanted.endurance_tb
     return Endurance(
         rated_bytes=None if rated is None else rated * 1e12,
@@ -502,7 +502,7 @@ class Change:
 
 
 def changes(result: RunResult, wanted: CapacityPlan) -> list[Change]:
-    """The same plan with one input after the other changed. Raises ValueError without a demand."""
+    """Change one input of a plan after the other. Raises ValueError without a demand."""
     before = set(capacity_answer(result, wanted).reasons)
     found = []
     for what, update in _variants(wanted):

@@ -48,7 +48,7 @@ _TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of blocks with 95 % confide
 def window_criteria(
     blocks: Floats, *, halves: float = MAX_HALVES, cv: float = MAX_CV
 ) -> tuple[Criterion, ...]:
-    """The limits on the means of the window's blocks."""
+    """Return the limits on the means of the window's blocks."""
     mean = float(blocks.mean()) or np.inf
     half = len(blocks) // 2
     pairs = blocks.reshape(half, 2).mean(axis=1)
@@ -63,14 +63,14 @@ def window_criteria(
 
 
 def newest_minute(history: History, from_s: float, at_s: float) -> Criterion:
-    """How far the newest minute is below all others of the window: a step that just begins."""
+    """Say how far the newest minute is below all others of the window: a step that just begins."""
     minutes = history.steps(from_s, at_s, STEP_S)
     below = 1 - float(minutes[-1]) / (float(minutes[:-1].min()) or np.inf)
     return Criterion("newest_minute", max(0.0, below), MAX_NEWEST)
 
 
 def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats) -> float:
-    """What the drive sustains: the lower of the tolerance bound and the worst minute."""
+    """Say what the drive sustains: the lower of the tolerance bound and the worst minute."""
     factor = _TOLERANCE if len(blocks) == BLOCKS else tolerance_factor(len(blocks))
     bound = float(blocks.mean() - factor * blocks.std(ddof=1))
     worst_minute = float(history.steps(from_s, to_s, min(60.0, to_s - from_s)).min())

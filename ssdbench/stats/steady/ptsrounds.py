@@ -31,22 +31,22 @@ class RoundWindow:
 
     @property
     def allowed_excursion(self) -> float:
-        """20 % of the average."""
+        """Return 20 % of the average."""
         return MAX_EXCURSION * self.average
 
     @property
     def slope_excursion(self) -> float:
-        """How far the fitted line moves over the window."""
+        """Say how far the fitted line moves over the window."""
         return abs(self.slope) * (self.rounds[-1] - self.rounds[0])
 
     @property
     def allowed_slope_excursion(self) -> float:
-        """10 % of the average."""
+        """Return 10 % of the average."""
         return MAX_SLOPE_EXCURSION * self.average
 
     @property
     def steady(self) -> bool:
-        """Whether both excursions are within their limits.
+        """Tell whether both excursions are within their limits.
 
         A window that was cut short never is, nor one in which nothing was measured.
         """
@@ -60,12 +60,12 @@ class RoundWindow:
 
     @property
     def fit(self) -> str:
-        """The formula of the fitted line, with x the number of the round."""
+        """Return the formula of the fitted line, with x the number of the round."""
         return f"{self.slope:.4g} x {'+' if self.intercept >= 0 else '-'} {abs(self.intercept):.6g}"
 
 
 def round_window(values: Sequence[float], numbers: Sequence[int] = ()) -> RoundWindow:
-    """The window over the last five values; `numbers` of their rounds, where some do not count.
+    """Return the window over the last five values; `numbers` of their rounds.
 
     Raises ValueError without any.
     """
@@ -109,7 +109,7 @@ class Demand:
 
 
 def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
-    """The cells at the highest, a middle and the lowest demand.
+    """Return the cells at the highest, a middle and the lowest demand.
 
     Highest: most IOPS with a mean response below 5 ms. Lowest: one thread of one request. Middle:
     nearest to half way between. Without a cell below 5 ms there is no highest and no middle.
@@ -128,7 +128,7 @@ def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
 
 
 def recovery(samples: Sequence[float]) -> int | None:
-    """How many samples pass before five in a row are within 10 % of where the series ends.
+    """Say how many samples pass before five in a row are within 10 % of where the series ends.
 
     The end is the mean of its last fifth. None when that never holds.
     """

@@ -63,13 +63,13 @@ class Section:
         return self.phase
 
     def complete(self, length_s: float) -> bool:
-        """Whether the window was measured to its end, give or take one sample."""
+        """Tell whether the window was measured to its end, give or take one sample."""
         if self.window is None or self.from_s is None or self.phase is Phase.SETTLE:
             return False
         return self.phase is Phase.DONE or length_s >= self.from_s + self.window.length_s - 1.5
 
     def state(self) -> str:
-        """How settling stands, in words."""
+        """Say how settling stands, in words."""
         return self._watch.state()
 
     def _settling(
@@ -104,5 +104,5 @@ class Section:
 
 
 def longest_window_s(length_s: float) -> float:
-    """How long a window of that length may become until it has seen past the buffer."""
+    """Say how long a window of that length may become until it has seen past the buffer."""
     return max(HORIZON_S, LONGEST * length_s)

@@ -61,7 +61,7 @@ class Settle:
 
     @property
     def min_window_s(self) -> float:
-        """As the profile has it."""
+        """Return the shortest settle time of the profile."""
         return self.window_s
 
     def look(self, history: History, at_s: float) -> Look:
@@ -129,7 +129,7 @@ def remainder(history: History, at_s: float, relaxes_fills: float = 1.0) -> floa
 
 
 def _moves(blocks: Floats) -> float:
-    """The change along a plain rise or fall; 0 without one."""
+    """Return the change along a plain rise or fall; 0 without one."""
     found = trend(blocks)
     return abs(found.change) if found.p <= MOVES_P else 0.0
 

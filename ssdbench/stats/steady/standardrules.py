@@ -30,7 +30,7 @@ SEPPANEN_DIFFERENCE = 0.01
 
 
 def snia_criteria(rounds: Floats) -> tuple[Criterion, ...]:
-    """Data excursion and slope excursion of a window of five rounds."""
+    """Return data excursion and slope excursion of a window of five rounds."""
     mean = float(rounds.mean()) or np.inf
     x = np.arange(len(rounds)) - (len(rounds) - 1) / 2
     slope = float((x * rounds).sum() / (x * x).sum())
@@ -67,7 +67,7 @@ class Snia:
 
     @property
     def min_window_s(self) -> float:
-        """From the start of the first round to the end of the last."""
+        """Return the time from the start of the first round to the end of the last."""
         return (ROUNDS - 1) * self.spacing_s + ROUND_S
 
     def look(self, history: History, at_s: float) -> Look:
@@ -140,7 +140,7 @@ class _FioRule:
 
     @property
     def min_window_s(self) -> float:
-        """Its only window."""
+        """Return its only window."""
         return self.window_s
 
     def look(self, history: History, at_s: float) -> Look:

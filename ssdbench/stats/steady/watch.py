@@ -24,16 +24,16 @@ class Criterion:
 
     @property
     def holds(self) -> bool:
-        """Whether the measured value keeps the limit."""
+        """Tell whether the measured value keeps the limit."""
         return self.measured <= self.allowed
 
     def words(self) -> str:
-        """What is looked at, as the page says it: `variation of the blocks (CV)`."""
+        """Say what is looked at, as the page says it: `variation of the blocks (CV)`."""
         words = criterion_words(self.name)
         return f"{words[:1].lower()}{words[1:]}"
 
     def sentence(self) -> str:
-        """Both numbers in words: `variation of the blocks (CV) 5.2 % (limit 4 %)`."""
+        """Return both numbers in words: `variation of the blocks (CV) 5.2 % (limit 4 %)`."""
         measured = criterion_value(self.name, self.measured)
         return f"{self.words()} {measured} (limit {criterion_value(self.name, self.allowed)})"
 
@@ -53,7 +53,7 @@ class Look:
 
     @property
     def holds(self) -> bool:
-        """Whether all criteria hold now."""
+        """Tell whether all criteria hold now."""
         return not self.early and all(criterion.holds for criterion in self.criteria)
 
 
@@ -74,7 +74,7 @@ class WindowRule(Protocol):
 
     @property
     def min_window_s(self) -> float:
-        """The shortest window of writes that the rule decides on."""
+        """Return the shortest window of writes that the rule decides on."""
         ...
 
     def look(self, history: History, at_s: float) -> Look:
@@ -95,7 +95,7 @@ class Watch:
 
     @classmethod
     def over(cls, rule: WindowRule, series: Series) -> "Watch":
-        """A watch that has seen a whole stored series."""
+        """Return a watch that has seen a whole stored series."""
         watch = cls(rule)
         watch._history = History.of(series)
         watch._advance()
@@ -109,7 +109,7 @@ class Watch:
 
     @property
     def steady(self) -> bool:
-        """Whether the rule has held for long enough."""
+        """Tell whether the rule has held for long enough."""
         return self._streak >= self._rule.hold
 
     def _advance(self) -> None:
@@ -120,7 +120,7 @@ class Watch:
             self._streak = self._streak + 1 if self._look.holds else 0
 
     def verdict(self) -> SteadyVerdict:
-        """The answer so far, with its evidence."""
+        """Return the answer so far, with its evidence."""
         look = self._look
         slope_per_s, intercept = straight_line(look)
         return SteadyVerdict(
@@ -161,7 +161,7 @@ class Watch:
 
 
 def straight_line(look: Look) -> tuple[float, float]:
-    """Slope per second and value at the window's start of the least-squares line."""
+    """Return slope per second and value at the window's start of the least-squares line."""
     count = len(look.blocks)
     if count < 2:
         return 0.0, float(look.blocks.mean()) if count else 0.0

@@ -42,7 +42,7 @@ class Needed:
     too_long_s: float | None = None  # a rhythm beyond what windows are lengthened for
 
     def over(self, other: "Needed") -> "Needed":
-        """What both ask for: the longer of the two, in whole periods of a rhythm of this one."""
+        """Join two needs: the longer, in whole periods of this one's rhythm."""
         if self.length_s >= other.length_s:
             return self
         if not self.rhythm_s:
@@ -51,7 +51,7 @@ class Needed:
         return replace(self, length_s=periods * self.rhythm_s)
 
     def draw(self, chance: Random) -> Window:
-        """One window: at a random phase of the rhythm, or of random length."""
+        """Return one window: at a random phase of the rhythm, or of random length."""
         if self.rhythm_s:
             return Window(self.length_s, wait_s=chance.uniform(0.0, self.rhythm_s))
         return Window(round(self.length_s * (1 + chance.uniform(0.0, LONGER_BY))))
@@ -60,7 +60,7 @@ class Needed:
 def needed_window(
     asked_s: float, steady: Series | None, *, two_levels: bool = False, short: bool = False
 ) -> Needed:
-    """How long windows must be, from the seconds that the warm-up judged steady.
+    """Say how long windows must be, from the seconds that the warm-up judged steady.
 
     `two_levels`: what comes and goes in them are levels, each judged for itself, not a rhythm.
     `short`: the seconds are few, so that windows may vary more than they show.
@@ -79,7 +79,7 @@ def needed_window(
 
 
 def _variation(history: History, end_s: float, length_s: float, *, short: bool) -> float:
-    """Coefficient of variation of means over `length_s`, wherever they begin.
+    """Return coefficient of variation of means over `length_s`, wherever they begin.
 
     `short`: its upper 90 % limit for as many means as lie beside each other, by chi-square.
     """
@@ -93,14 +93,14 @@ def _variation(history: History, end_s: float, length_s: float, *, short: bool) 
 
 
 def _unsure(means: float) -> float:
-    """The upper 90 % limit of a standard deviation over its estimate (Wilson, Hilferty 1931)."""
+    """Return the upper 90 % limit of an sd over its estimate (Wilson, Hilferty 1931)."""
     freedom = max(1.0, means - 1)
     part = 2 / (9 * freedom)
     return float((1 - part - NORMAL_90 * math.sqrt(part)) ** -1.5)
 
 
 def rhythm(rate: Floats) -> float | None:
-    """The period in seconds of a rate that was seen once a second, or None where it keeps none.
+    """Find the period in seconds of a rate seen once a second; None if it has none.
 
     The first clear peak of the autocorrelation up to a third of the series, which then holds the
     period at least three times.
@@ -129,7 +129,7 @@ def _smoothed(rate: Floats) -> Floats:
 
 
 def _autocorrelation(x: Floats) -> Floats:
-    """For every lag, of the overlapping parts alone."""
+    """Correlate the overlapping parts at every lag."""
     n = len(x)
     x = x - x.mean()
     spectrum = np.fft.rfft(x, 2 * n)
