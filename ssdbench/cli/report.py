@@ -1,5 +1,6 @@
 """`ssdbench report` and `ssdbench donate`: a stored run as a page, as tables, or as an archive."""
 
+import tarfile
 from pathlib import Path
 
 import click
@@ -7,9 +8,10 @@ import click
 from ssdbench.cli.options import json_option, run_argument
 from ssdbench.cli.output import answer, document, tell
 from ssdbench.errors import UsageError
+from ssdbench.export import EXPORTS
 from ssdbench.foreign import real
 
-FORMATS = ("openmetrics", "ocptv")
+FORMATS = tuple(name for name, form in EXPORTS.items() if form.is_text)
 
 
 @click.command("report")
@@ -43,7 +45,6 @@ def report(
     A run that was killed is shown as far as its directory holds it.
     """
     from ssdbench.cli.background import unended_result
-    from ssdbench.errors import UsageError
     from ssdbench.model.rundirectory import RESULTS_PARQUET
     from ssdbench.report import database, render  # matplotlib costs half a second
 
@@ -69,17 +70,14 @@ def report(
 def _written(directory: Path, form: str, output: Path | None) -> list[Path]:
     """Print the numbers of a run, or write them to a file."""
     from ssdbench.cli.background import unended_result
-    from ssdbench.export.ocptv import ocptv
-    from ssdbench.export.openmetrics import openmetrics
-    from ssdbench.host.files import write_atomic
     from ssdbench.report.read import StoredRun
 
-    result = unended_result(directory) or StoredRun.open(directory).result
-    text = {"openmetrics": openmetrics, "ocptv": ocptv}[form](result)
+    unended = unended_result(directory)
+    run = StoredRun(directory, unended) if unended else StoredRun.open(directory)
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(EXPORTS[form].content(run), nl=False)
         return []
-    write_atomic(output, text)
+    EXPORTS[form].write(run, output)
     return [output]
 
 
@@ -96,18 +94,17 @@ def donate(directory: Path, output: Path | None, as_json: bool) -> None:
     world-wide name and nothing of the host. Nothing is sent anywhere.
     """
     from ssdbench.cli.documents.stored import Donated
-    from ssdbench.export.donation import archive, donation
-    from ssdbench.host.files import write_atomic
     from ssdbench.report.read import StoredRun  # numpy takes a while
 
     where = output or Path(f"{real(directory).name}-donation.tar.gz")
     if where.exists():
         raise UsageError(f"{where} exists already", hint="Name another file with --output.")
-    files = donation(StoredRun.open(directory))
-    write_atomic(where, archive(files))
+    EXPORTS["donation"].write(StoredRun.open(directory), where)
+    with tarfile.open(where) as archive:
+        sizes = {entry.name.partition("/")[2]: entry.size for entry in archive}
     if as_json:
-        document(Donated(archive=str(where), files=tuple(sorted(files))))
+        document(Donated(archive=str(where), files=tuple(sizes)))
         return
-    for name in sorted(files):
-        answer(f"{len(files[name]):>12,} B  {name}")
-    answer(f"{where}: look into it before you give it away")
+    for name, size in sizes.items():
+        answer(f"{size:>12,} B  {name}")
+    answer(f"{where}: check what is in it before you give it away")

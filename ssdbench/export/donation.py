@@ -60,8 +60,9 @@ def donation(run: StoredRun) -> dict[str, bytes]:
     return files
 
 
-def archive(files: Mapping[str, bytes]) -> bytes:
-    """The files as .tar.gz: no owner, no time, so that the same run gives the same bytes."""
+def export(run: StoredRun) -> bytes:
+    """Return the archive as .tar.gz: no owner, no time, so the same run gives the same bytes."""
+    files = donation(run)
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name in sorted(files):

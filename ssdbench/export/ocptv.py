@@ -14,6 +14,7 @@ from ssdbench.model.point import PointResult, Verdict
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import published_bound
+from ssdbench.report.read import StoredRun
 from ssdbench.report.tables import reasons
 from ssdbench.units import parse_moment
 
@@ -30,15 +31,16 @@ _SEVERITIES = {Severity.INVALIDATES: "ERROR", Severity.WARNS: "WARNING", Severit
 Artifact = dict[str, Any]
 
 
-def ocptv(result: RunResult) -> str:
-    """All lines."""
+def export(run: StoredRun) -> bytes:
+    """Return all lines."""
+    result = run.result
     newest = datetime.min.replace(tzinfo=UTC)
     lines = []
     for number, (at, artifact) in enumerate(_artifacts(result)):
         newest = max(newest, at)  # a clock that was set back must not turn the order round
         line = {**artifact, "sequenceNumber": number, "timestamp": newest.isoformat()}
         lines.append(json.dumps(line, allow_nan=False, ensure_ascii=False))
-    return "\n".join(lines) + "\n"
+    return ("\n".join(lines) + "\n").encode()
 
 
 def _artifacts(result: RunResult) -> Iterator[tuple[datetime, Artifact]]:

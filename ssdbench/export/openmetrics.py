@@ -12,6 +12,7 @@ from ssdbench.model.point import PointResult
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import RunResult
 from ssdbench.report.metrics import percentile, published_bound
+from ssdbench.report.read import StoredRun
 from ssdbench.units import NS_PER_S, parse_moment
 
 
@@ -36,10 +37,10 @@ class Family:
             yield f"{self.name}{{{_labels(labels)}}} {value!r}"
 
 
-def openmetrics(result: RunResult) -> str:
-    """The whole file, with its end mark."""
-    lines = [line for family in _families(result) for line in family.lines()]
-    return "\n".join([*lines, "# EOF"]) + "\n"
+def export(run: StoredRun) -> bytes:
+    """Return the whole file, with its end mark."""
+    lines = [line for family in _families(run.result) for line in family.lines()]
+    return ("\n".join([*lines, "# EOF"]) + "\n").encode()
 
 
 def _families(result: RunResult) -> Iterator[Family]:

@@ -98,7 +98,7 @@ def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
     return rows
 
 
-def probe_blocks(found: ProbeFound) -> Iterator[Block]:
+def probe_blocks(run: StoredRun, stage: StageResult, found: ProbeFound) -> Iterator[Block]:
     """What was measured, then what is said of it."""
     if found.measured:
         yield record_table("measured", found.measured)

@@ -15,7 +15,7 @@ from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose
 from ssdbench.units import format_figure, format_rate
 
 
-def purge_blocks(found: PurgeDone) -> Iterator[Block]:
+def purge_blocks(run: StoredRun, stage: StageResult, found: PurgeDone) -> Iterator[Block]:
     """What was done, and what the drive said before and after."""
     items = [("done", found.done)] if found.done else []
     items += [(f"before: {name}", value) for name, value in found.before.items()]

@@ -20,6 +20,7 @@ from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report.plots.columns import BarsFigure
 from ssdbench.report.plots.series import SeriesFigure
+from ssdbench.report.read import StoredRun
 from ssdbench.report.view import ptsplots, ptstimed, words
 from ssdbench.report.view.conditions import tool
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Prose, Table
@@ -52,10 +53,10 @@ _NAMED = {"written_bytes": "written", "t_s": "in_phase_s"}
 STATES = {None: "not judged by this test", True: "reached", False: "not reached"}
 
 
-def blocks(result: RunResult, stage: StageResult, found: Pts) -> Iterator[Block]:
+def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[Block]:
     """Header, tables and plots of one test, then everything that was measured."""
     yield Prose(LEAD)
-    yield header(result, stage, found)
+    yield header(run.result, stage, found)
     if found.test is PtsTest.LATENCY and not any(cell.latency for cell in found.means):
         yield Prose(NO_LATENCY, tone="warn")
     yield from tables(found)

@@ -6,6 +6,7 @@ from ssdbench.model.rates import LoadFound, RateFound, RateStep
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.plots.points import Line, LinesFigure
+from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import (
     Block,
@@ -24,7 +25,7 @@ from ssdbench.units import counted, format_bound, format_count, format_duration,
 TICKS = 6
 
 
-def blocks(stage: StageResult, found: RateFound) -> Iterator[Block]:
+def blocks(run: StoredRun, stage: StageResult, found: RateFound) -> Iterator[Block]:
     """The answer, the curve and every step."""
     yield _lead(stage, found)
     steps = sorted((s for s in found.steps if s.value_ns > 0), key=lambda s: s.offered_iops)
@@ -34,7 +35,7 @@ def blocks(stage: StageResult, found: RateFound) -> Iterator[Block]:
     yield Facts("In numbers", [words.fact(name, value) for name, value in _numbers(stage, found)])
 
 
-def load_blocks(stage: StageResult, found: LoadFound) -> Iterator[Block]:
+def load_blocks(run: StoredRun, stage: StageResult, found: LoadFound) -> Iterator[Block]:
     """The latencies at one load, and every start."""
     yield _at_load(stage, found)
     if found.estimates:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from ssdbench.model.point import Estimate
 from ssdbench.model.replay import ReplayFound, ReplayRun, TraceSummary
-from ssdbench.model.result import RunResult
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import percentile_name, percentiles_of
+from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Headline, Prose, Table
 from ssdbench.units import format_capacity, format_count, format_duration, format_ns, format_size
@@ -13,7 +14,7 @@ from ssdbench.units import format_capacity, format_count, format_duration, forma
 _SINCE = {"open": "from when requests were due", "closed": "from when requests were sent"}
 
 
-def blocks(found: ReplayFound) -> Iterator[Block]:
+def blocks(run: StoredRun, stage: StageResult, found: ReplayFound) -> Iterator[Block]:
     """The latencies, each replay, and the trace itself."""
     yield Prose(_lead(found))
     if found.estimates:

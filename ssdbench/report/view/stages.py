@@ -1,7 +1,7 @@
 """One section per stage: what it did, what it measured, what it drew."""
 
-from collections.abc import Iterator
-from typing import assert_never
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from ssdbench.model.found import (
     Comparison,
@@ -48,38 +48,25 @@ def _brief(stage: StageResult) -> str:
 def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     if not stage.complete:
         yield Prose("This stage was not finished; what it measured until then is kept.", tone="bad")
-    yield from _found(run, stage)
+    yield from VIEWS[type(stage.found)](run, stage, stage.found)
     yield Fold("What it took", [cost(stage)])
 
 
-def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:  # noqa: C901, PLR0912 - a case for each
-    match stage.found:
-        case PurgeDone() as found:
-            yield from preparation.purge_blocks(found)
-        case FillDone() as found:
-            yield from preparation.fill_blocks(run, stage, found)
-        case WarmUp():
-            pass  # the section on steady state has it
-        case Points() as found:
-            yield from pointstage.blocks(run, stage, found)
-        case Pts() as found:
-            yield from pts.blocks(run.result, stage, found)
-        case ReplayFound() as found:
-            yield from replays.blocks(found)
-        case RateFound() as found:
-            yield from rates.blocks(stage, found)
-        case LoadFound() as found:
-            yield from rates.load_blocks(stage, found)
-        case BlockSizeFound() as found:
-            yield from inside.block_size_blocks(run, stage, found)
-        case ProbeFound() as found:
-            yield from inside.probe_blocks(found)
-        case Comparison() as found:
-            yield from trials.blocks(stage, found)
-        case FileSystemComparison() as found:
-            yield from trials.file_system_blocks(run.result, stage, found)
-        case never:  # mypy refuses a kind that was left out above
-            assert_never(never)
+# One row for each kind of result: what its section shows. A test holds it against `AnyFound`.
+VIEWS: Mapping[type, Callable[[StoredRun, StageResult, Any], Iterator[Block]]] = {
+    PurgeDone: preparation.purge_blocks,
+    FillDone: preparation.fill_blocks,
+    WarmUp: lambda run, stage, found: iter(()),  # the section on steady state shows it
+    Points: pointstage.blocks,
+    Pts: pts.blocks,
+    ReplayFound: replays.blocks,
+    RateFound: rates.blocks,
+    LoadFound: rates.load_blocks,
+    BlockSizeFound: inside.block_size_blocks,
+    ProbeFound: inside.probe_blocks,
+    Comparison: trials.blocks,
+    FileSystemComparison: trials.file_system_blocks,
+}
 
 
 def cost(stage: StageResult) -> Facts:

@@ -7,8 +7,9 @@ from typing import Generic, TypeVar
 
 from ssdbench.model.found import Comparison, FileSystemComparison, Median, ThreadsMedian
 from ssdbench.model.kind import StageKind
-from ssdbench.model.result import RunResult, StageResult
+from ssdbench.model.result import StageResult
 from ssdbench.report.plots.points import Dots, DotsFigure, Line, LinesFigure
+from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Table
 from ssdbench.units import format_count
@@ -75,7 +76,7 @@ _LATENCY = Figure(
 )
 
 
-def blocks(stage: StageResult, found: Comparison) -> Iterator[Block]:
+def blocks(run: StoredRun, stage: StageResult, found: Comparison) -> Iterator[Block]:
     """What a trial compares, drawn and as a table."""
     yield from figures(stage, found)
     yield from median_table(found.medians)
@@ -365,10 +366,10 @@ FILE_SYSTEMS_LEAD = (
 
 
 def file_system_blocks(
-    result: RunResult, stage: StageResult, found: FileSystemComparison
+    run: StoredRun, stage: StageResult, found: FileSystemComparison
 ) -> Iterator[Block]:
     """The figures, in the section of the last file system; the table of this one."""
-    tried = result.having(FileSystemComparison)
+    tried = run.result.having(FileSystemComparison)
     if stage is tried[-1][0]:
         yield from file_system_figures(
             stage, [median for _, one in tried for median in one.medians]

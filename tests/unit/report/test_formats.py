@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from ssdbench.cli import main
-from ssdbench.export.ocptv import ocptv
-from ssdbench.export.openmetrics import openmetrics
+from ssdbench.export import EXPORTS
+from ssdbench.model.result import RunResult
+from ssdbench.report.read import StoredRun
 from tests.support.builders import StoredRunBuilder, a_full_run, a_target
 from tests.support.documents import checked
 
@@ -23,6 +24,10 @@ SAMPLE = re.compile(rf"({NAME})\{{((?:{LABEL})(?:,{LABEL})*)\}} (-?[0-9.e+-]+)")
 HOSTILE = 'a"b\\c\nd\x1b[31m'
 
 Samples = dict[str, list[tuple[dict[str, str], float]]]
+
+
+def exported(form: str, result: RunResult) -> str:
+    return EXPORTS[form].content(StoredRun(Path(), result)).decode()
 
 
 def read(text: str) -> Samples:
@@ -50,7 +55,7 @@ def read(text: str) -> Samples:
 def test_metrics_have_every_point_with_its_bound_and_no_suppressed_latency(tmp_path: Path) -> None:
     result = a_full_run(tmp_path)
 
-    found = read(openmetrics(result))
+    found = read(exported("openmetrics", result))
 
     bounds = {labels["point"]: value for labels, value in found["ssdbench_iops_lower_bound"]}
     for point in result.points:
@@ -69,10 +74,10 @@ def test_foreign_text_ends_no_label_and_no_line(tmp_path: Path) -> None:
     builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
     result = builder.write()
 
-    found = read(openmetrics(result))
-    lines = ocptv(result).splitlines()
+    found = read(exported("openmetrics", result))
+    lines = exported("ocptv", result).splitlines()
 
-    assert "\x1b" not in openmetrics(result) and "\x1b" not in "".join(lines)
+    assert "\x1b" not in exported("openmetrics", result) and "\x1b" not in "".join(lines)
     assert found["ssdbench_iops_lower_bound"]
     assert json.loads(lines[1])["testRunArtifact"]["testRunStart"]["dutInfo"]["hardwareInfos"][0][
         "name"
@@ -99,7 +104,7 @@ def artifacts(text: str) -> list[tuple[str, dict[str, Any]]]:
 def test_steps_measurements_and_diagnoses_are_those_of_the_run(tmp_path: Path) -> None:
     result = a_full_run(tmp_path)
 
-    found = artifacts(ocptv(result))
+    found = artifacts(exported("ocptv", result))
 
     names = [name for name, _ in found]
     assert (names[0], names[-1]) == ("testRunStart", "testRunEnd")
@@ -136,7 +141,7 @@ def test_a_run_that_was_cut_or_is_not_validated_never_passes(
 ) -> None:
     result = a_full_run(tmp_path).model_copy(update=changes)
 
-    assert artifacts(ocptv(result))[-1][1] == end
+    assert artifacts(exported("ocptv", result))[-1][1] == end
 
 
 def test_the_command_prints_or_writes_a_format_and_leaves_the_run_alone(

@@ -2,6 +2,7 @@ import html
 import math
 import re
 from pathlib import Path
+from typing import get_args
 
 import jinja2
 import pytest
@@ -9,14 +10,14 @@ import pytest
 from ssdbench.cli.conduct import Ended
 from ssdbench.cli.summary import run_lines
 from ssdbench.model.finding import Code, Severity
-from ssdbench.model.found import WarmUp
+from ssdbench.model.found import AnyFound, WarmUp
 from ssdbench.model.inside import BlockSizeFound, StoredFigure
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.report import render
 from ssdbench.report.html import css_string, environment
-from ssdbench.report.view import words
+from ssdbench.report.view import stages, words
 from tests.support.builders import (
     SUSTAINED_WRITE_IOPS,
     StoredRunBuilder,
@@ -33,6 +34,10 @@ Full = tuple[Path, RunResult, str]
 
 def page_of(directory: Path) -> str:
     return render(directory)[0].read_text(encoding="utf-8")
+
+
+def test_every_kind_of_result_has_a_view() -> None:
+    assert set(stages.VIEWS) == set(get_args(AnyFound))
 
 
 def test_the_page_asks_for_nothing_from_elsewhere(full_run: Full) -> None:
