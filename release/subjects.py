@@ -1,9 +1,9 @@
 """Check the subjects of commits since the last release: `python -m release.subjects`.
 
 A subject is `area: verb …`: one area or several, then what the commit does, as an order ("add",
-not "added" or "adds"), in at most 72 characters. A verb is known by what it is not: no article, no
-plural, no past and no -ing. Commits up to the last one named `release: VERSION`, or to a tag, are
-not looked at; a clone with a short history has only those to look at that it has.
+not "added" or "adds"), in at most 72 characters. A word counts as a verb unless it is an article or
+the like, a plural, a past form or an -ing form. Commits up to the last `release: VERSION`, or to
+the last tag, are not checked. In a clone with a short history, all its commits are checked.
 """
 
 import re

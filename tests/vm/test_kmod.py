@@ -145,6 +145,7 @@ def test_dkms_builds_for_no_new_kernel_unasked(lab: Lab, tmp_path: Path) -> None
     assert run(["dkms", "status", *trees]).stdout.strip() == f"{name}/{version}: added"
 
 
+@NEWEST_KERNEL
 def test_compiler_and_sparse_find_nothing(lab: Lab, tmp_path: Path) -> None:
     """`W=1 -Werror`; `C=2` runs the kernel's semantic checker over every file."""
     kernel = lab.kernel

@@ -24,7 +24,9 @@ def test_the_core_needs_no_libc_no_floating_point_and_small_stack_frames(tmp_pat
     make("freestanding", tmp_path)
 
 
-@pytest.mark.parametrize("target", ["test-sanitized", "test-fast"])
+@pytest.mark.parametrize(
+    "target", ["test-sanitized", pytest.param("test-fast", marks=pytest.mark.soak)]
+)
 def test_the_cores_own_tests_pass(target: str, tmp_path: Path) -> None:
     output = make(target, tmp_path)
 
