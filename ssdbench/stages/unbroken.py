@@ -59,7 +59,7 @@ def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
 
 
 def _kin(point: Point, group: Sequence[Point]) -> list[Point]:
-    """The points of a group that only read, or that mix, as this one does; none for writes."""
+    """Return the points of a group that only read, or mix, as this one does; none for writes."""
     if not point.workload.read_percent or point.workload.paced:
         return []
     only_reads = not point.workload.writes

@@ -1,4 +1,4 @@
-"""Percentiles of merged histograms, with intervals that know that slow I/Os come in clusters.
+"""Estimate percentiles of merged histograms, with intervals for slow I/Os in clusters.
 
 Counts of all repeats are added before a percentile is taken: averaged percentiles are wrong by
 any amount, in both directions. Rank intervals assume independent I/Os; garbage collection makes
@@ -39,7 +39,7 @@ SWINGS = 0.115
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """One percentile of a merged histogram."""
+    """Hold one percentile of a merged histogram."""
 
     quantile: float
     value_ns: float

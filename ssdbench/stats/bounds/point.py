@@ -1,4 +1,4 @@
-"""Judges one point: from its repeats to estimates, findings and a verdict. Nothing is left out.
+"""Judge one point: from its repeats to estimates, findings and a verdict. Nothing is left out.
 
 The value is the mean over repeats, and its interval reaches as far as the mean of all evidence
 lies away from it. The bound is what a planner uses: the lower limit of means over the horizon, from
@@ -29,7 +29,7 @@ def judge_point(
     *,
     around: Around | None = None,
 ) -> PointResult:
-    """Estimates, findings and verdict of one point from all its repeats, none left out.
+    """Return estimates, findings and verdict of one point from all its repeats, none left out.
 
     `measured[i]` belongs to `repeats[i]`; `around` is what the run knows of the drive besides.
     Raises ValueError without a repeat, or when the two differ in length.

@@ -1,4 +1,4 @@
-"""One repeat of one point, second by second: settle, perhaps wait, measure, done.
+"""Follow one repeat of one point second by second: settle, perhaps wait, measure, done.
 
 The stage that measures and the judges of whole simulated runs both follow a section with this, so
 that what is judged is what a user gets.
@@ -20,7 +20,7 @@ BUFFERS_BEFORE = 2.0  # buffers written before a window, since the drive was idl
 
 
 class Phase(StrEnum):
-    """What the next second is."""
+    """Name what the next second is."""
 
     SETTLE = "settle"
     MEASURE = "measure"
@@ -29,7 +29,7 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class Section:
-    """Where one start of the generator is."""
+    """Know where one start of the generator is."""
 
     rule: Settle
     needed: Needed

@@ -1,4 +1,4 @@
-"""When the effects of the point before are over, and a repeat's measurement may begin.
+"""Decide when the effects of the point before are over, and a repeat's measurement may begin.
 
 A drive in steady state is put under another workload: what the last one left (free blocks, full
 buffers, a different mix of victims) lasts until about its spare area was written once more. So
