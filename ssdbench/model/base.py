@@ -1,7 +1,4 @@
-"""The base of every model that is read from or written to disk.
-
-Mistakes that a single field cannot see, each with the place where it belongs.
-"""
+"""Defines the base of all models, and mistakes that a single field cannot see, with their place."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

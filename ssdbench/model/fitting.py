@@ -1,17 +1,13 @@
-"""What a profile asks for that a target cannot serve; pure.
+"""Lists what a profile asks for that a target cannot serve, and what its `accept:` targets lack.
 
 A profile is read before its target is known, so these mistakes are found later, and still stand
 where the user wrote them. Standard tests choose their own blocks: what a drive cannot serve is
 "not applicable" there, and in a sweep that says `where_possible`.
 
-What the targets of a profile need to be told: loads that are measured for them; pure.
+A target of `accept:` that nothing measures could only be "cannot tell", after hours. Jobs of fio,
+mixes and several writers have the benefit of the doubt.
 
-A target that nothing measures could only ever be "cannot tell", after hours. Jobs of fio, mixes and
-several writers are given the benefit of the doubt: what they measure is theirs to say.
-
-What a profile asks for that a drive in zones cannot serve; pure.
-
-Such a drive takes writes in order only. fio keeps to its zones (zonemode=zbd) and resets each
+A drive in zones takes writes in order only. fio keeps to its zones (zonemode=zbd) and resets each
 before it writes it again, so that what writes in order can be measured, and reads in any order.
 """
 

@@ -1,8 +1,6 @@
-"""What each kind of stage finds: one model per kind, told apart by `kind`.
+"""Defines what each kind of stage finds: one model per kind, told apart by `kind`.
 
 All of them are stored in a StageResult, whose head (times, bytes, findings) is the engine's.
-
-What experiments over the host and on file systems find: medians, to compare with each other.
 """
 
 from typing import Annotated, Literal

@@ -1,7 +1,4 @@
-"""What is found of a drive's inside, as it is stored: its blocks, and the answers of probes.
-
-What stands between a write's acknowledgement and the flash.
-"""
+"""Defines what is found of a drive's inside, as it is stored: blocks, answers of probes, caches."""
 
 from enum import StrEnum
 from typing import Literal

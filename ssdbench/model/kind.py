@@ -1,4 +1,4 @@
-"""The kinds of stage, and what each needs; the only place where a kind is told apart by name.
+"""Defines the kinds of stage and what each needs; nowhere else is a kind told apart by name.
 
 A new kind is a member here with its row in `KINDS`, a result in `ssdbench.model.found`, a stage,
 and a page in `ssdbench.report.view`. Where one is missing, the type checker says so.

@@ -1,8 +1,7 @@
-"""Profile text to a Profile, or every mistake in it with its line and column; pure, no files.
+"""Turns profile text into a Profile, or lists every mistake with its line and column.
 
-Whether two runs were asked for the same: a hash of the profile as it was run.
-
-The JSON Schema of profiles, made so that an editor's complaint names the key that is wrong.
+`profile_hash` tells whether two runs were asked for the same; `profile_schema` is the JSON Schema
+for editors, made so that a complaint names the key that is wrong.
 """
 
 import difflib

@@ -1,11 +1,4 @@
-"""A measured point and its repeats, as they are stored.
-
-A number that never travels without its evidence.
-
-The answer of a steady-state rule, as it is stored.
-
-What every finished unit of a stage leaves on disk, whatever was measured.
-"""
+"""Defines a measured point, its repeats and its estimates, as they are stored."""
 
 from typing import Annotated, Literal
 

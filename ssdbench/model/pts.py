@@ -1,4 +1,4 @@
-"""What a PTS-style test measured, part by part, and what it means together.
+"""Defines what a PTS-style test measured, part by part, and what it means together.
 
 Rates of phases with planned pauses are those of the bursts. A latency is None where no request
 ended, which is not one of 0.

@@ -1,7 +1,7 @@
-"""Quantities as profiles write them: sizes, durations, shares, and one value or several.
+"""Reads quantities of profiles: sizes, durations, shares, and one value or several.
 
-Each type reads what `ssdbench.units` reads, and describes itself in the JSON Schema with the same
-pattern, so that an editor and the loader agree.
+Each type describes itself in the JSON Schema with the same pattern, so that an editor and the
+loader agree.
 """
 
 import re

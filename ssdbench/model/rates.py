@@ -1,4 +1,4 @@
-"""What offered rates leave, as it is stored: a search for the highest, and one load."""
+"""Defines what offered rates leave, as it is stored: a search for the highest, and one load."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The form of every append-only file: one record on a line, each with a checksum.
+"""Writes and reads records of append-only files: one on a line, each with a checksum.
 
     {"crc32":"5a1f09c4","n":0,"at":"2026-…","kind":"run"}
 

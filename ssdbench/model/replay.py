@@ -1,7 +1,4 @@
-"""What replays of a trace measured, as it is stored.
-
-What a trace of block I/O is like, in numbers.
-"""
+"""Defines what replays of a trace measured, and what the trace is like in numbers."""
 
 from typing import Literal
 

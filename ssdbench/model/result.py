@@ -1,4 +1,4 @@
-"""What a run found, as it is stored and as reports read it.
+"""Defines what a run found, as it is stored and as reports read it.
 
 Schema history, newest first:
 2  what a stage found has a type of its own for each kind, below `found`; findings have `numbers`

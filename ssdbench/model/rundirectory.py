@@ -1,4 +1,4 @@
-"""Names of the files in a run directory and of the columns in them: one place for all.
+"""Names the files in a run directory and the columns in them.
 
 docs/run-directory.md says what each of them holds.
 """

@@ -1,9 +1,4 @@
-"""What is known about the device under test.
-
-What a user agreed to, for one drive: one value from the command line to the guard.
-
-How an NVMe namespace is formatted: bytes of data and metadata per block, and protection.
-"""
+"""Defines what is known about the device under test, its format, and what the user agreed to."""
 
 from enum import StrEnum
 from typing import Annotated, Self

@@ -1,4 +1,4 @@
-"""What is done to a drive: patterns, active ranges, workloads and points."""
+"""Defines what is done to a drive: patterns, active ranges, workloads and points."""
 
 from enum import StrEnum
 

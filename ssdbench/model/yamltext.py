@@ -1,8 +1,7 @@
-"""YAML 1.2 text to plain data that remembers where each part stood; pure, no files.
+"""Reads YAML 1.2 text as plain data that remembers where each part stood.
 
-The reader takes nothing on trust: a key given twice, an alias that contains itself and a tag are
-mistakes with a position, not surprises. YAML 1.1 is not read, because it takes `on` for true and
-`1:30` for 90.
+A key given twice, an alias that contains itself and a tag are mistakes with a position. YAML 1.1 is
+not read, because it takes `on` for true and `1:30` for 90.
 """
 
 from collections.abc import Sequence

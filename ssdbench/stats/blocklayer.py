@@ -1,16 +1,13 @@
-"""The cost of the block layer: the same point through it and past it, by their repeats.
+"""Measures what the block layer costs: a point through it and past it, and block trace events.
 
 A closed loop keeps a fixed number of requests in flight, so by Little's law (1961) the time of one
-is that number over the rate. The difference of these times is what the way in costs: at one request
-in flight the layer's own time, at more also the queueing that it causes. The repeats of both points
-lie in the same passes, and are compared as those of two drives are.
+is that number over the rate; the difference between both points is the cost, with queueing where
+several are in flight. Their repeats are compared as those of two drives are.
 
-Where the time of a request goes: from block trace events to the layers that it passed (pure).
-
-A request is queued (Q), gets its place (G), is inserted into the scheduler (I), issued to the
-driver (D) and completed (C), in the letters of btt(1). Where the driver or the interrupt leaves an
-event of its own, the time between D and C is split further. Method: the report on
-wimpy processors (2010), section 4 "Driver Timing": medians over all requests.
+In a block trace a request is queued (Q), gets its place (G), is inserted into the scheduler (I),
+issued to the driver (D) and completed (C), in the letters of btt(1). Where the driver or the
+interrupt leaves an event of its own, the time between D and C is split further. Method: the report
+on wimpy processors (2010), section 4 "Driver Timing": medians over all requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,20 +1,17 @@
-"""Two or more drives side by side: is one faster, by how much, and how sure is that?
+"""Compares drives: is one faster, by how much, and how sure is that?
 
 Repeats are few and their distributions unknown, so tests go by ranks: exact Mann-Whitney where
-spreads agree, Brunner-Munzel where they need not, the Hodges-Lehmann shift with its interval for
-how much, and Holm's correction over all points and pairs that are compared. Those assume that
-repeats are independent; what they show counts only if it survives `ssdbench.stats.compare`.
+spreads agree, Brunner-Munzel where they need not, the Hodges-Lehmann shift with its interval, and
+Holm's correction over all points and pairs. Those assume independent repeats, so a difference
+counts only if it survives a second test, which does not (`serial_difference`):
 
-Repeats that resemble their neighbours: what is left of a difference between two series.
-
-Repeats of one run are measured one after another on one drive. Where each resembles the one before
-(an autocorrelation of 0.5 to 0.8), or the drive stays at a level for some of them, ten repeats are
-worth two or three, and tests for independent values call 38 to 79 % of equal drives different.
-No test for dependence finds it reliably in ten values. So the autocorrelation is always estimated,
-with its bias taken out (Marriott and Pope 1954; Kendall 1954) and a margin added, and the variance
-of each mean is that of an AR(1) series of this autocorrelation (Bayley and Hammersley 1946: an
-effective number of values). A difference also needs that neither series ever visited the other's
-level. The margin was chosen with simulations of 8,000 pairs; tests have others.
+Where each repeat resembles the one before (an autocorrelation of 0.5 to 0.8), ten repeats are worth
+two or three, and tests for independent values call 38 to 79 % of equal drives different. No test
+for dependence finds it reliably in ten values. So the autocorrelation is always estimated, without
+its bias (Marriott and Pope 1954; Kendall 1954) and with a margin, and the variance of each mean is
+that of an AR(1) series (Bayley and Hammersley 1946: an effective number of values). Also, neither
+series may have visited the other's level. The margin was chosen with simulations of 8,000 pairs;
+tests have others.
 """
 
 import math

@@ -1,6 +1,4 @@
-"""Quantiles of the few distributions that the intervals need.
-
-The special functions that the statistics need, in double precision; SciPy would be 140 MB.
+"""Computes quantiles and tails of distributions in double precision; SciPy would be 140 MB.
 
 Factors before the fraction and the series are written with deviations from the mean and with
 Stirling's remainder (Loader 2000, "Fast and accurate computation of binomial probabilities"), so

@@ -1,4 +1,4 @@
-"""Values with intervals and pessimistic bounds, from repeats.
+"""Estimates values with intervals and pessimistic bounds from repeats.
 
 docs/numbers.md says how the formulas are used; the tests measure how often the intervals cover
 the truth. Small samples rule everything here: n is the number of repeats, about ten.

@@ -1,4 +1,4 @@
-"""Latency histograms in fio's bins: merge by adding counts, then take percentiles.
+"""Counts latencies in fio's bins: merge by adding counts, then take percentiles.
 
 The bins are fio's (`stat.h`: FIO_IO_U_PLAT_BITS 6, 29 groups of 64): exact below 128 ns, then 64
 bins to each octave. A percentile is answered with the *upper* edge of its bin, so an error of the

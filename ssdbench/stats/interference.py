@@ -1,4 +1,4 @@
-"""Whether drives that work at the same time disturb each other, from rounds of alone and together.
+"""Judges whether drives that work at the same time disturb each other.
 
 Each round has every drive alone and all together, in an order that chance decides. The loss of a
 drive in a round is 1 − together / alone; a drift over the trial is in both. The interval is

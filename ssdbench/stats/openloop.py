@@ -1,15 +1,11 @@
-"""Open loop: what requests waited from the moment they were due, and which rate keeps a limit.
+"""Counts what requests waited from when they were due, and finds which rate keeps a limit.
 
-Every request of all clients stands in one list by when it was due, whether it was sent then, later
-or never. A client with one request in flight cannot send the next while it waits; what was due
-meanwhile counts from when it was due, and what was never sent as having waited until the end.
+All requests of all clients stand in one list by when they were due, whether they were sent then,
+later or never; what was never sent counts as having waited until the end.
 
-What the requests of a replay waited: a client's log against when its requests were due.
-
-fio's waits and logs are whole milliseconds, its latencies nanoseconds. A client sends when its
-request is due or when the answer before it came: done = max(due, done before) + latency (Lindley
-1952). A request that the log shows more than `LATE_NS` later than that was sent late, and counts
-from when it was due all the same; less than that is the resolution of the clock.
+In a replay a client sends when its request is due or when the answer before it came: done =
+max(due, done before) + latency (Lindley 1952). fio logs whole milliseconds: a request that is more
+than `LATE_NS` later than that was sent late, and counts from when it was due all the same.
 """
 
 import math

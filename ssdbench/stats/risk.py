@@ -1,4 +1,4 @@
-"""How often a bound misled on drives whose truth is known, by the kind of evidence behind it.
+"""Says how often a bound misled on drives whose truth is known, by the kind of evidence behind it.
 
 The counts are those of `nox -s judge-the-judges -- --published N --evidence KIND` on seeds that
 nothing was tuned on (docs/numbers.md has the tables). An event after the run is nobody's error and

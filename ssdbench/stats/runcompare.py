@@ -1,9 +1,8 @@
-"""Stored runs side by side: which points they share, and how those differ.
+"""Compares stored runs: which points they share, and how those differ.
 
-Points are the same when their workloads are, apart from the range in bytes, which depends on the
-size of the drive: its share of the drive counts instead. All p-values of one comparison are
-corrected together (Holm). Repeats within a run speak of one drive in one state; they do not tell
-how drives of a model differ among each other.
+Points are the same when their workloads are, with the share of the drive in place of the range in
+bytes. All p-values of one comparison are corrected together (Holm). Repeats within a run speak of
+one drive in one state, not of how drives of a model differ.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A rate over time, with means over any window at the price of a binary search.
+"""Holds a rate over time, with means over any window at the price of a binary search.
 
 Rates are kept as a running integral, so that windows that do not begin on a sample, delayed
 samples and windows of hours all cost the same.

@@ -1,4 +1,4 @@
-"""Does a value move with its order? A trend (Kendall; Theil and Sen), or one clear step."""
+"""Tests whether values move with their order: a trend (Kendall; Theil, Sen), or a clear step."""
 
 import math
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""How many blocks a stream touches, how often each, and when again, in bounded memory.
+"""Counts in bounded memory how many blocks a stream touches, how often each, and when again.
 
-Blocks are sampled by a hash of their number: a sampled block is followed through the whole stream
-(as in SHARDS, Waldspurger et al.). When there are too many, half of them are given up (adaptive
-sampling, Flajolet): the estimate of the number of blocks is off by about 1 / sqrt(kept).
+Blocks are sampled by a hash of their number and followed through the whole stream (as in SHARDS,
+Waldspurger et al.). When there are too many, half of them are given up (adaptive sampling,
+Flajolet): the estimated number of blocks is off by about 1 / sqrt(kept).
 """
 
 import numpy as np

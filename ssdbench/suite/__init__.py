@@ -1,5 +1,5 @@
-"""From a profile and a target to a run.
+"""Makes a run of a profile and a target.
 
-`asked` is what the user wants, `assemble` makes the stages of it, `plan` says what they would take
-and touches nothing, `run` claims the target and measures.
+`request` is what the user wants, `assemble` makes the stages of it, `plan` says what they would
+take and touches nothing, `run` claims the target and measures.
 """

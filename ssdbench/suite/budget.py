@@ -1,10 +1,9 @@
-"""A profile cut down to a time: the best plan that likely fits, and what it can prove.
+"""Cuts a profile to a time: the best plan that likely fits, and what it can prove.
 
 Cuts are made in a fixed order, those that take least from the number to plan on first, until the
-plan fits; then those that later ones made needless are taken back, the latest first. What makes a
-number VALIDATED is cut last, and the run's own checks then refuse it. How long something takes is
-the geometric mean of the fastest and the slowest that is likely (`StagePlan.seconds`): for an
-unknown drive that is a guess, so the run also ends when the time is over.
+plan fits; then needless ones are taken back, the latest first. How long something takes is the
+geometric mean of the fastest and the slowest that is likely (`StagePlan.seconds`): for an unknown
+drive that is a guess, so the run also ends when the time is over.
 """
 
 import math

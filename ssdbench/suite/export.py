@@ -1,7 +1,7 @@
-"""The job files that a run would use, for plain fio, and what is lost without ssdbench; pure text.
+"""Writes the job files that a run would use, for plain fio, and says what is lost without ssdbench.
 
-The run itself writes its jobs as it goes: how long each settles and lasts is found out meanwhile.
-Here both are what the profile asks for at least, and fio's own ramp time stands for settling.
+The run finds out meanwhile how long each settles and lasts. Here both are what the profile asks for
+at least, and fio's own ramp time stands for settling.
 """
 
 from collections.abc import Iterator, Mapping

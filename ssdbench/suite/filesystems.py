@@ -1,9 +1,4 @@
-"""File systems that a profile asks for: each after a fill of its own that is proven again.
-
-Trials on files of a file system that a profile asks for, after a fill that is proven again.
-
-Application programs that a profile asks for, after a fill of their own that is proven again.
-"""
+"""Plans trials on file systems, on their files, and with programs, each after a fill of its own."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

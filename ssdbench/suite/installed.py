@@ -1,4 +1,4 @@
-"""What the programs of each command are, and the one command that installs those that are missing.
+"""Lists the programs that commands need, and the one command that installs those that are missing.
 
 Packages are named as Debian and Ubuntu have them.
 """

@@ -1,9 +1,8 @@
-"""A trial of several drives of one host: does one lose rate while the others work?
+"""Measures whether drives of one host lose rate while the others work.
 
 Reads only, so that it costs no wear and needs no fill: small ones at random, which load the CPUs
-most, and large ones in order, which load buses most, as deep as the deepest point of the profile.
-A drive that was never written answers them faster than it ever will in the run, so that it asks
-more of the host than the run does.
+most, and large ones in order, which load buses most. A drive that was never written answers faster
+than it ever will in the run, so this asks more of the host than the run does.
 """
 
 import json

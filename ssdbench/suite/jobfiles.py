@@ -1,7 +1,4 @@
-"""What a profile's fio job files ask of a target: phases of streams, each checked by fio itself.
-
-A mix of streams as the sections of a fio job file; the rest is that of job files.
-"""
+"""Turns fio job files and mixes of a profile into phases of streams, each checked by fio itself."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

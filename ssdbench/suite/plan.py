@@ -1,4 +1,4 @@
-"""What `run` would do on a target, and what it would take: looks at the target, changes nothing."""
+"""Says what `run` would do on a target and what it would take; changes nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

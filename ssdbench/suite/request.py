@@ -1,4 +1,4 @@
-"""What a user asks for, from the command line and the profile."""
+"""Holds what a user asks for, and what the stages are planned from."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

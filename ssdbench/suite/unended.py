@@ -1,6 +1,6 @@
-"""What a run directory holds whose run ended in mid-run: killed, crashed, or still at work.
+"""Reads what a run directory holds whose run was killed, crashed, or is still at work.
 
-Nothing is measured and no target is looked for: stages that ended give their stored result, and a
+Nothing is measured and no target is looked for: finished stages give their stored result, and a
 stage that was at work concludes from its finished units. Such a result is never one to plan on.
 """
 

@@ -1,4 +1,4 @@
-"""How the run went: cut short, resumed, asked for what this drive does not do."""
+"""Defines findings on how the run went: cut short, resumed, asked for what this drive cannot do."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, listed

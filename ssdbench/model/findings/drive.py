@@ -1,7 +1,4 @@
-"""What the drive did or is: errors, heat, its caches, its mapping unit, its kind.
-
-Why a search for the drive's erase block gave no answer.
-"""
+"""Defines findings on the drive: errors, heat, caches, mapping unit, its kind, no block size."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_ns, format_size, listed

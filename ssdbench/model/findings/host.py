@@ -1,7 +1,4 @@
-"""What the host did meanwhile: other work, its own limits, changes of itself.
-
-What the block layer costs, where the same point was measured through it and past it.
-"""
+"""Defines findings on the host: other work, its limits, its changes, the block layer's cost."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_count, format_ns, format_size

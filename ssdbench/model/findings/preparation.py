@@ -1,4 +1,4 @@
-"""How the drive was prepared: its purge, its fill, its write cache."""
+"""Defines findings on how the drive was prepared: its purge, its fill, its write cache."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import format_capacity

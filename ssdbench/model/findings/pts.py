@@ -1,4 +1,4 @@
-"""What keeps a test of the SNIA PTS from being one, or its number from being one to plan on."""
+"""Defines findings on SNIA PTS tests: why one is none, or its number is not one to plan on."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import listed

@@ -1,7 +1,4 @@
-"""Latency at an offered rate: what waited unseen, and limits that no rate kept.
-
-What keeps the latencies of a replay from being those of the trace.
-"""
+"""Defines findings on offered rates and replays: hidden waits, limits that no rate kept."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_count, format_duration, format_figure, format_ns, listed

@@ -1,4 +1,4 @@
-"""Whether the repeats of a point agree, and whether there are enough of them."""
+"""Defines findings on repeats: whether they agree, and whether there are enough of them."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Whether the drive was steady when it was measured, and by which rule."""
+"""Defines findings on steady state: whether the drive was steady when measured, by which rule."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a user asks for: the schema of `profiles/*.yaml`.
+"""Defines what a user asks for: the schema of `profiles/*.yaml`.
 
 Every setting has a default, and every default is the pessimist's: a full drive, incompressible
 data, small random writes, no TRIM, and a host that is left as it is. Consent to destroy a drive is

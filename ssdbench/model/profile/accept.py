@@ -1,7 +1,4 @@
-"""What a drive must hold to be accepted, and what a run found of that.
-
-Targets stand in a profile under `accept`; what became of each is stored in the result.
-"""
+"""Defines what a drive must hold to be accepted (`accept:`), and what a run found of that."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self

@@ -1,7 +1,4 @@
-"""Probes of a drive's inner structure.
-
-The search for the block size.
-"""
+"""Defines searches of a drive's inner structure: `probe` and `blocksize`."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self

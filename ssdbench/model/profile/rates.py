@@ -1,4 +1,4 @@
-"""Offered rates: the highest that keeps a limit of latency, and the latencies at one of them."""
+"""Defines `rate`, the highest offered rate within a limit of latency, and `load`, one rate."""
 
 from typing import ClassVar, Literal, Self
 

@@ -1,4 +1,4 @@
-"""Stages whose points are measured in repeats: how often, how long, and what comes before."""
+"""Defines what stages with repeats share: how often, how long, and what comes before."""
 
 from pydantic import Field
 

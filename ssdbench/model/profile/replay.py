@@ -1,4 +1,4 @@
-"""A trace of block I/O that is sent again."""
+"""Defines `replay`: a trace of block I/O that is sent again."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self

@@ -1,4 +1,4 @@
-"""What a profile may ask for under `measure`: a module for each family of stages.
+"""Gathers what a profile may ask for under `measure`; each family of stages has its module.
 
 A new kind of stage is a model in one of them and one field of `Measure`; the loader, the JSON
 Schema and the editor's completion follow.

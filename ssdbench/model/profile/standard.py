@@ -1,4 +1,4 @@
-"""Standard tests."""
+"""Defines `pts`: standard tests in the style of SNIA's PTS."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self

@@ -1,7 +1,4 @@
-"""Several streams of requests at the same time, as a server makes them.
-
-The user's own fio job files.
-"""
+"""Defines `mix` and `fio`: several streams at the same time, and the user's own fio job files."""
 
 import re
 from collections.abc import Iterator

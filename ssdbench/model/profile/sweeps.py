@@ -1,6 +1,6 @@
-"""Sweeps over points and over spans of the drive.
+"""Defines `sweep`, `span` and `processes`: points, parts of the drive, and several writers.
 
-Several writers at once, and writers that pause (Dunn 2009, figures 11 to 13).
+Writers that pause follow Dunn 2009, figures 11 to 13.
 """
 
 from collections.abc import Iterator

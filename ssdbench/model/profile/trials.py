@@ -1,4 +1,4 @@
-"""Experiments over the host."""
+"""Defines experiments over the host and on file systems."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar

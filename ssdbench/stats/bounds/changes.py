@@ -1,11 +1,10 @@
-"""Did the same workload run at another rate later in the run? Where did it change, and to what?
+"""Finds whether a workload ran at another rate later in the run, from where, and at which.
 
-Two questions over one sequence of stretches of one workload, in the order of time. Do the warm-up,
-the repeats and the return differ, each with the interval of its own spread (Student's t, Bonferroni
-for the comparisons)? And is there one place that parts the sequence into two levels more clearly
-than chance would find one (largest t over all places, Bonferroni for the places)? A change below
-2 % does not matter to a planner and is none. Where the step lies inside of a stretch, it is found
-there to a minute or so, and what came after it counts from there.
+Two tests over the stretches of one workload in the order of time: do the warm-up, the repeats and
+the return differ, each with its own interval (Student's t, Bonferroni for the comparisons)? And
+does one place part the sequence into two levels more clearly than chance (largest t over all
+places, Bonferroni)? A change below 2 % is none. Inside a stretch the step is found to about a
+minute.
 """
 
 from collections.abc import Sequence

@@ -1,13 +1,12 @@
-"""What is known of one workload's sustained rate: stretches of seconds, and pieces of them.
+"""Holds what is known of one workload's sustained rate: stretches of seconds, and pieces of them.
 
 A stretch is one start of the generator without its transition: the steady part of the warm-up, a
 repeat from where the spare area was written once, the return to the warm-up's workload. Every
-second of it counts; a window that was declared beforehand is no better than the minutes before it.
+second of it counts, not only the declared window.
 
 The bound is about means over a horizon: 10 minutes, or whole periods where the rate has a rhythm.
-A slowdown that is shorter is averaged by any user who looks at ten minutes, one that is longer is
-a level. Pieces shorter than the horizon vary more than means over the horizon would, so a stretch
-that is shorter counts as one piece, which errs on the safe side.
+A shorter slowdown is averaged by any user who looks at ten minutes, a longer one is a level. A
+stretch that is shorter than the horizon counts as one piece, which errs on the safe side.
 """
 
 import math

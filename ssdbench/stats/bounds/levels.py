@@ -1,11 +1,8 @@
-"""Rates that move between two levels and keep coming back: bistable and periodic drives.
+"""Finds rates that move between two levels and keep coming back: bistable and periodic drives.
 
-Such a drive is steady, only not flat: garbage collection that comes in waves, folding, a fan. No
-window of it ever looks alike, and refusing an answer helps nobody. It is believed when both
-levels were visited at least twice, and neither moves over time; what it sustains is what it
-sustains on the lower level.
-
-Two levels instead of one: the widest gap that splits values into two tight groups.
+Such a drive is steady, only not flat: garbage collection in waves, folding, a fan. It is believed
+when both levels were visited at least twice and neither moves over time; what it sustains is its
+lower level.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What one repeat measured, as arrays, and what its verdict depends on besides."""
+"""Holds what one repeat measured, as arrays, and what its verdict depends on besides."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

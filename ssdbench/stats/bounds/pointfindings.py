@@ -1,4 +1,4 @@
-"""Everything that keeps a point from being planned on, or that its reader must know."""
+"""Collects findings of a point: what keeps it from being planned on, or must be known."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain

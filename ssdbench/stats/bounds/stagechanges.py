@@ -1,4 +1,4 @@
-"""Compare the points of one stage: they were measured in the same hours.
+"""Compares the points of one stage: they were measured in the same hours.
 
 Three questions need more than one point. Did the drive change under another point? Then this point
 may have been lucky, and it is not valid either, unless the other point varies by chance alone, or

@@ -1,7 +1,6 @@
-"""What each stream of a point did: rates and latencies by stream and by group of streams.
+"""Tells what each stream of a point did: rates and latencies by stream and by group of streams.
 
-The drive's own counters do not tell streams apart, so requests are counted by the generator's
-histograms, over the same window.
+The drive's counters do not tell streams apart, so the generator's histograms count the requests.
 """
 
 import math

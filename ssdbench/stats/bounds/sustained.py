@@ -1,10 +1,8 @@
-"""From the evidence of one point to the number to plan on: the one place where a bound is made.
+"""Makes the bound of a point, the number to plan on, from all evidence; no other module does.
 
 The bound is the lower 95/95 limit of means over the horizon (`evidence`): of the lower level where
-the rate moves between two, of what is known after a change where the drive changed. Nothing that
-was measured is left out of the worst minute and the worst second.
-
-What a run knows of a drive besides the repeats of a point, and the evidence that both make.
+the rate moves between two, of what is known after a change where the drive changed. The worst
+minute and the worst second leave out nothing that was measured.
 """
 
 import math

@@ -1,25 +1,19 @@
-"""The block size when a buffer's peaks, which come after a fixed number of writes, are set aside.
+"""Judges the block size: sets a buffer's peaks aside, and tests parts and multiples of the period.
 
-Peaks after every B writes repeat in offset after B strides, and all strides are multiples of
-4 KiB: so a period of B x 4 KiB, or a part of it, shows such peaks at the same place at every
-stride although nothing lies there. A block that is found is therefore looked for once more in
-writes without those peaks; a true one loses few of its own.
-
-The other way round, small blocks bring peaks that repeat after a number of writes, at many strides.
-Then the block is still there without them, but they are not there where the block explains them:
+Peaks of a buffer after every B writes repeat in offset after B strides, and all strides are
+multiples of 4 KiB: a period of B x 4 KiB, or a part of it, shows them at the same place at every
+stride although nothing lies there. So a block is looked for once more without those peaks; a true
+one loses few of its own. Small blocks bring such peaks, too, but not where the block explains them:
 a buffer's would be, since at a stride of n x 4 KiB it shows at every nth of such boundaries only.
 
 Behind a large buffer, a peak belongs to a write of an earlier pass. Where no block is found, it is
 looked for once more with each latency given to the write that it waited for
 (`ssdbench.stats.inside.writebuffer`).
 
-Whether the period that was found is the block, a part of it, or a multiple of it.
-
 The peaks of a block repeat after any multiple of it, and a share of them falls on one place of any
-of its parts. So every prime part and every prime multiple of a period is tested with the writes
-themselves: if the places between the boundaries are as slow as these, the block is a part; if only
-one of every k boundaries is slow, it is k times the period. Which one it is, is chosen in a half of
-the writes and judged in the other.
+of its parts. So every prime part and prime multiple of a period is tested: if the places between
+the boundaries are as slow, the block is a part; if only one of every k boundaries is slow, it is k
+times the period. It is chosen in a half of the writes and judged in the other.
 
 Limits: a part can only be seen by strides below it, so a block may be "this or less".
 """

@@ -1,21 +1,19 @@
-"""Whether latency peaks come at a fixed distance in offset, over several strides and two regions.
+"""Finds latency peaks at a fixed distance in offset, over several strides and two regions.
 
 For a period P every write is scored by the rank of its latency, and the scores are summed by their
 offset modulo P. Where a boundary lies, the first writes after it stand out, at every stride. The
-place is chosen in one region and judged in the other, and the other way round, so a chosen place
-flatters nobody: the score of a period is about standard normal when there is no boundary.
+place is chosen in one region and judged in the other, and the other way round, so the score of a
+period is about standard normal when there is no boundary.
 
-Two forms: `aligned` expects one place for all strides. Behind a buffer that is full, a write waits
-for what was written some writes before, so peaks come late by a fixed number of writes, which is
-another distance at each stride: `delayed` lets each stride have its own place.
+Two forms: `aligned` expects one place for all strides. Behind a full buffer peaks come late by a
+fixed number of writes, another distance at each stride: `delayed` lets each have its own place.
 
 Every multiple of 4 KiB up to 8 MiB is folded roughly, and judged when it is among the best of
-those, or of the form m x 2^k x 4 KiB with odd m below 32. A block's peaks show at its parts and
-multiples as well, so these are tested (`ssdbench.stats.inside.blockjudge`).
+those, or of the form m x 2^k x 4 KiB with odd m below 32. `ssdbench.stats.inside.blockjudge` tests
+their parts and multiples.
 
 Limits: blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only of that form, or
-when one of their parts is found. Source: Dunn 2009, chapter III;
-the joint test is ours.
+when one of their parts is found. Source: Dunn 2009, chapter III; the joint test is ours.
 """
 
 from collections.abc import Sequence

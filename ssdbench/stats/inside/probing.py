@@ -1,4 +1,4 @@
-"""What plain measurements say of a drive's inside; every judge may answer None: cannot tell."""
+"""Judges what plain measurements say of a drive's inside; every judge may say None: cannot tell."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum

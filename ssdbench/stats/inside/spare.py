@@ -1,4 +1,4 @@
-"""The spare area of a drive, as a range that holds however it collects garbage.
+"""Estimates the spare area of a drive, as a range that holds however it collects garbage.
 
 Two ways, which must not contradict each other:
 

@@ -1,15 +1,12 @@
-"""Strided I/O as numbers: which latencies stand out, and how they fold at a period.
-
-Which strided writes tell a block boundary from a buffer; pure arithmetic on bytes.
+"""Plans strided writes that tell a block boundary from a buffer, and scores their latencies.
 
 Dunn 2009 writes 4 KiB, skips to the next stride and looks for latency peaks: at a fixed distance in
-offset they are block boundaries, at a fixed amount written they are a buffer. The two can only be
-told apart by several strides, so here
+offset they are block boundaries, at a fixed amount written a buffer. Only several strides tell:
 
 - strides are primes times 4 KiB, so that no two of them share a period;
 - every pass begins at a random 4 KiB offset of its region, so that the number of writes since some
   flush says nothing about the place on the drive;
-- all of it happens in two disjoint regions, one to find a boundary and one to confirm it.
+- there are two disjoint regions, one to find a boundary and one to confirm it.
 
 A block of P bytes is seen by strides from P / 512 to P / 3, so strides grow with the blocks that
 are looked for. Blocks up to 8 MiB cost 0.875 GiB of writes.

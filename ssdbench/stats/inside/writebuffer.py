@@ -1,4 +1,4 @@
-"""How much a write buffer holds, told from the peaks of a block behind it.
+"""Tells how much a write buffer holds, and by how many writes it delays latency peaks.
 
 A full buffer lets a write in when the one that was written as many writes before has left it. So
 the peak of a boundary comes late, by as many writes as the buffer holds, and two things follow:
@@ -8,19 +8,14 @@ the peak of a boundary comes late, by as many writes as the buffer holds, and tw
 - When a pass begins, its own peaks are missing until it has written what the buffer holds. Where
   they begin is a change point (Hinkley 1970), which says how many blocks larger.
 
-A buffer that was empty when a pass began may take more than it holds until it is full, as it is
-emptied meanwhile: by no more than a pass at its usual pace writes in that time.
+A buffer that was empty when a pass began may take more than it holds, as it is emptied meanwhile:
+by no more than a pass at its usual pace writes in that time.
 
-By how many writes a full buffer delays what the flash behind it shows, whatever the passes.
-
-A write that a full buffer lets in waits for the one that is as many writes older as the buffer
-holds. So its latency belongs to that one's offset, which may be one of a pass or several before.
-How long writes take on average depends on the stride, as larger strides enter more blocks: the lag
-is the one at which the strides explain the latencies best (a least-squares fit of log latencies by
-a level per stride, and one for what was in the buffer before the first write). Writes that the
-buffer took at once, while it had room, waited for nothing and are left out.
-
-Limits: a buffer that holds at most a third of the writes; strides that differ in what they cost.
+`likeliest_lag` needs no peaks: how long writes take on average depends on the stride, as larger
+strides enter more blocks, so the lag is where the strides explain the latencies best (least squares
+of log latencies by a level per stride, and one for what was in the buffer before). Writes that the
+buffer took at once are left out. Limits: a buffer that holds at most a third of the writes; strides
+that differ in what they cost.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Protected and volatile write caches, told apart by what a drive says and what flushes cost.
+"""Tells protected and volatile write caches apart by what a drive says and what flushes cost.
 
 A drive's word is the volatile write cache of NVM Express (2.0, Identify Controller VWC and feature
 06h), word 82 and 85 of ATA's IDENTIFY DEVICE, or WCE of SCSI's caching page (SBC-3). A flush that

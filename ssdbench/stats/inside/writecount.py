@@ -1,4 +1,4 @@
-"""Latency peaks at a fixed amount written: a write buffer that is emptied, or an open superblock.
+"""Finds latency peaks at a fixed amount written: an emptied write buffer, or an open superblock.
 
 The scores of all writes, in the order in which they were done and whatever their stride, are a
 series with a train of peaks in it. What a block boundary explains is taken off first: every write

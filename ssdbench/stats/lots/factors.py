@@ -1,4 +1,4 @@
-"""Do firmware, slot, host, temperature or wear change the rate? Only where the drives can tell.
+"""Tests whether firmware, slot, host, temperature or wear change the rate, where drives can tell.
 
 All conditions that vary go into one linear model of the rates. A condition is separated where the
 others together do not say the same of the drives: where leaving it out lowers the rank of the

@@ -1,25 +1,17 @@
-"""Several drives of one model, measured alike: what they say of their lot and of the model.
+"""Says what several drives of one model, measured alike, tell of their lot and of the model.
 
 Here the drive is what counts, not its repeats: each gives one rate, the lower end of the 95 %
-interval of its mean. A drive that is not VALIDATED has none. It is never left out: it lies below
-any rate.
+interval of its mean. A drive that is not VALIDATED has none, and lies below any rate.
 
-Which drives are unlike their siblings: by median and MAD, corrected for their number.
+An odd drive is found by median and MAD. Where the spread does not speak against a standard
+deviation of at most `USUAL_SPREAD` (healthy drives of one model differ by about a percent), the
+limit is that of normal drives with this spread: a MAD of a dozen drives alone would find half as
+many. Otherwise it is a multiple of the MAD, from simulated fleets. docs/population.md has the false
+alarms and the power of both.
 
-Healthy drives of one model differ by about a percent. Two limits follow, and the spread of the
-siblings says which one holds:
-
-* Where it does not speak against a standard deviation of at most `USUAL_SPREAD`, the limit is that
-  of normal drives that spread by so much, whatever the MAD: a MAD of a dozen drives alone would
-  find half as many.
-* Where it does, the limit is a multiple of the MAD, from simulated fleets of normal drives.
-
-docs/population.md has the false alarms and the power of both.
-
-Two lots of drives, point by point: each drive is one value, a drive that failed the lowest.
-
-Exact Mann-Whitney tests and Hodges-Lehmann shifts, as between two runs, but with drives in the
-place of repeats: so this speaks of the lots, or of the models if the drives are random samples.
+Two lots are compared point by point with exact Mann-Whitney tests and Hodges-Lehmann shifts, with
+drives in the place of repeats and a failed drive as the lowest: so this speaks of the lots, or of
+the models if the drives are random samples.
 """
 
 import math

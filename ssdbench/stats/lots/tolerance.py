@@ -1,8 +1,7 @@
-"""What some drives tell of the lot that they were drawn from, of their model, and of a set.
+"""Says what drawn drives tell of their lot, of their model and of a set: bounds by ranks.
 
-Everything here goes by ranks, so it asks nothing of how drives are distributed; what it asks is
-that the drives were drawn at random. A drive that has no rate counts as 0: it lies below any rate.
-Arrays have the drives in their last axis, so that many fleets are answered at once.
+Ranks ask nothing of how drives are distributed, only that they were drawn at random. A drive
+without a rate counts as 0. Arrays have the drives in their last axis.
 
 Of a lot of N drives, at most D of which lie below the r-th lowest of n drawn: the number of the
 D + 1 lowest among the drawn is hypergeometric. Of a model, which is a lot without end, it is

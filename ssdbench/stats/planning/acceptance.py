@@ -1,4 +1,4 @@
-"""Judges the targets of a profile by what a run measured; pure.
+"""Judges the targets of a profile's `accept:` by what a run measured.
 
 Always on the pessimistic side: a rate by its bound, a percentile by its upper 95 % limit, a worst
 second by the worst one. What is not VALIDATED never passes; it fails only if even more than it

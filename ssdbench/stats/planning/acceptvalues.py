@@ -1,7 +1,7 @@
-"""What a run measured, as things that a target can be about: numbers on their pessimistic side.
+"""Gathers the numbers of a run that targets can be about, on their pessimistic side.
 
-A subject is a point or a standard test. Its numbers are named as estimates are; each has the value
-that a pessimist uses (a bound, an upper limit) and the one in the middle.
+A subject is a point or a standard test. Its numbers are named as estimates are; each has the
+pessimist's value (a bound, an upper limit) and the one in the middle.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

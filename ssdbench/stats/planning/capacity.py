@@ -1,4 +1,4 @@
-"""From a bound and a demand to a number of drives. The mean never enters.
+"""Plans how many drives carry a demand, from a bound and never from a mean.
 
 Every figure that depends on something the user did not give is None, not a guess.
 """

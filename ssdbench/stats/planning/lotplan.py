@@ -1,8 +1,8 @@
-"""From the bounds of several drives of one model and a demand to a number of drives.
+"""Plans how many drives carry a demand, from the bounds of several drives of one model.
 
-How load is spread decides which rate a drive of the set counts with. Striped, each carries the same
-share, so it is the expected slowest of the set; balanced, each carries what it can, so it is the
-share of a lower bound of the sum. Both depend on the number of drives that is looked for.
+How load is spread decides which rate a drive counts with. Striped, each carries the same share:
+the expected slowest of the set; balanced, each carries what it can: its share of a lower bound of
+the sum. Both depend on the number of drives that is looked for.
 """
 
 from collections.abc import Callable, Sequence

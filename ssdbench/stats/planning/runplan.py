@@ -1,14 +1,9 @@
-"""A capacity plan from a finished run: which bound, whether it may be planned on, what follows.
+"""Makes a capacity plan of a finished run: which bound, whether it may be planned on, what follows.
 
 The kind of point is the one that the demand names, or the worst measured one. Its depth is the
 deepest that the demand's outstanding requests fill, or the deepest that keeps its limit of p99;
 where the demand says neither, the lowest bound of all depths counts. A rate sweep to the same limit
-of latency lowers it to the rate that kept the limit. The arithmetic is that of
-`ssdbench.stats.planning.capacity`.
-
-What a capacity plan was not told, what it lacks for that, and what would give it.
-
-What becomes of a capacity plan when the demand, a limit or the reserve is another.
+of latency lowers it to the rate that kept the limit.
 """
 
 import math

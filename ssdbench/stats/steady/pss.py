@@ -1,4 +1,4 @@
-"""The pessimist's steady-state rules: believe a plateau that lasted as long as all before it.
+"""Defines the pessimist's steady-state rules: a plateau must last as long as all before it.
 
 The window is the last half of the run, so the rule has no time scale of its own: whatever
 decays over an hour is looked at for two, whatever decays over a day for two days. Inside it five

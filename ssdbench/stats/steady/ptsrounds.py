@@ -1,10 +1,8 @@
-"""Rounds of a PTS-style test: whether a tracking variable is steady, and its header's numbers.
+"""Judges the rounds of a PTS-style test, its levels of demand, and recovery.
 
 A window of five rounds is steady when its values span at most 20 % of their average and the
 least-squares line moves at most 10 % over the window (SNIA PTS 2.0.x, from public
 implementations; the text of the standard was not read).
-
-Pure parts of PTS-style tests beyond the rounds: levels of demand, and recovery.
 """
 
 from collections.abc import Sequence

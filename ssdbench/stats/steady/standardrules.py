@@ -1,14 +1,10 @@
-"""Rules that others use, for comparison and for their own standard tests; none validates.
+"""Defines steady-state rules of others, for comparison and for their own tests; none validates.
 
-They are kept to the letter, also where the letter is optimistic: the SNIA window takes the first
-five minutes that look alike, Seppanen's 20 s + 20 s was meant for drives that are already full
-and worn in, Heger's gate is one on repeats and is used here on minutes.
-
-fio's own steady-state criteria, as a cross-check and for the comparison of rules.
-
-From fio's steadystate.c: a window of one-second samples, tested every second, so that the first
-crossing wins; the slope is in per cent of the mean *per sample*, so that its drift over the
-window is the limit times the window's length.
+They are kept to the letter, also where it is optimistic: the SNIA window takes the first five
+minutes that look alike, Seppanen's 20 s + 20 s was meant for drives that are already full and worn
+in, Heger's gate is one on repeats and is used here on minutes. fio's are those of its
+steadystate.c: a window of one-second samples, tested every second; the slope is in per cent of the
+mean *per sample*, so that its drift over the window is the limit times the window's length.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""Applies a window rule while the samples come in, and to stored series in the very same way.
+"""Applies a window rule while samples come in, and in the very same way to stored series.
 
-A rule looks at a fixed step and must hold at several looks in a row. What a look costs does not
-depend on the step of the samples, so judging a day of one-second samples takes a fraction of a
-second of CPU altogether.
+A look costs the same whatever the step of the samples: a day of one-second samples is judged in a
+fraction of a second of CPU.
 """
 
 from dataclasses import dataclass, field

@@ -1,9 +1,8 @@
-"""How long a window must be before its mean repeats: sized by the warm-up, before it is measured.
+"""Says how long a window must be before its mean repeats, from the warm-up, before it is measured.
 
-A window that ends where it pleases sees a rhythm at a phase of its own. Where the rate keeps a
-beat that matters, a window holds whole periods, at least five, and begins at a random phase; where
-it varies without a beat, a window is as long as its means need to agree, at most a horizon. In
-each case the length is settled before the first second of the window.
+Where the rate keeps a rhythm that matters, a window holds whole periods, at least five, and begins
+at a random phase; where it varies without one, it is as long as its means need to agree, at most a
+horizon.
 """
 
 import math
