@@ -22,7 +22,7 @@ from ssdbench.stages.ratefound import about, answer
 from ssdbench.stages.ratesearch import OfferedRate, next_rate, searched
 from ssdbench.stats.openloop import Requests
 from ssdbench.stats.percentiles import QUANTILES
-from ssdbench.stats.ratejudge import Asked, judged
+from ssdbench.stats.ratejudge import OfferedWindow, judged
 from ssdbench.units import GIB, NS_PER_S
 
 FAMILIES = ("M/D/1", "M/M/1", "bursts", "stalls")
@@ -213,7 +213,7 @@ def offered(queue: Queue, rate_iops: float, window_s: float, rng: Rng) -> Reques
 
 def step(sought: Rate, queue: Queue, asked: OfferedRate, rng: Rng) -> RateStep:
     """What the stage would keep of one rate."""
-    window = Asked(
+    window = OfferedWindow(
         asked.rate_iops, CLIENTS, SETTLE_S, SETTLE_S + asked.window_s,
         QUANTILES[sought.percentile], sought.limit_ns,
     )  # fmt: skip

@@ -59,8 +59,8 @@ from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.bounds.measured import Context as Judged
 from ssdbench.stats.bounds.measured import Measured
 from ssdbench.stats.bounds.point import judge_point
-from ssdbench.stats.bounds.stagechanges import together
-from ssdbench.stats.bounds.sustained import Around, evidence_of, horizon
+from ssdbench.stats.bounds.stagechanges import compared_points
+from ssdbench.stats.bounds.sustained import WarmUpEvidence, evidence_of, horizon
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.inside.probing import known_remap_unit
 from ssdbench.stats.inside.writecache import buffer_bytes
@@ -351,7 +351,7 @@ class PointStage(PlainStage):
     def _again(self) -> str:
         return f"{self.name}-again"
 
-    def _warmed(self, context: Context) -> tuple[Around, Needed]:
+    def _warmed(self, context: Context) -> tuple[WarmUpEvidence, Needed]:
         return warmed(context.results, context.run_path, context.target, self.how.measure_s)
 
     def measure(self, context: Context, unit: Unit[PlannedRepeat]) -> Repeat | None:
@@ -429,16 +429,18 @@ class PointStage(PlainStage):
         }
         stretches = {name: found.stretches for name, found in evidence.items()}
         others = [
-            evidence_of(p.point, p.repeats, _windows(context, p.repeats), Around()).stretches
+            evidence_of(
+                p.point, p.repeats, _windows(context, p.repeats), WarmUpEvidence()
+            ).stretches
             for result in context.results
             for p in result.points
             if p.repeats and all(repeat.at_s is not None for repeat in p.repeats)
         ]
         if all(found.reference for found in evidence.values()):
             others.append(around.stretches)
-        return together(points, stretches, others)
+        return compared_points(points, stretches, others)
 
-    def _around(self, context: Context, again: Repeat | None) -> Around:
+    def _around(self, context: Context, again: Repeat | None) -> WarmUpEvidence:
         around, _ = self._warmed(context)
         if again is None:
             return around

@@ -56,7 +56,7 @@ from ssdbench.stats.inside.probing import known_remap_unit
 from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.stats.openloop import Requests
 from ssdbench.stats.percentiles import QUANTILES
-from ssdbench.stats.ratejudge import Asked, blocked, judged
+from ssdbench.stats.ratejudge import OfferedWindow, blocked, judged
 from ssdbench.units import NS_PER_S, format_duration, format_ns
 
 USUAL_START_IOPS = 1000.0
@@ -180,7 +180,7 @@ class Rate(PlainStage):
                 return None
             requests = outcome.requests(job.name, end_s=end_s)
             _drop(outcome)
-        window = Asked(
+        window = OfferedWindow(
             offered_iops(workload), workload.numjobs, self.settle_s, end_s,
             QUANTILES[self.percentile], self.limit_ns,
         )  # fmt: skip
@@ -219,7 +219,7 @@ class Rate(PlainStage):
         return Concluded(found.model_copy(update={"verdict": verdict}), tuple(findings))
 
 
-def _keep(directory: Path, requests: Requests, window: Asked) -> None:
+def _keep(directory: Path, requests: Requests, window: OfferedWindow) -> None:
     """Store the waits of the window's blocks, as histograms of reads and of writes."""
     buffer = io.BytesIO()
     inside = requests.due_between(window.from_s * NS_PER_S, window.to_s * NS_PER_S)

@@ -17,7 +17,7 @@ from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.measuring import read_measured
 from ssdbench.stats.bounds.evidence import Role, Stretch
-from ssdbench.stats.bounds.sustained import Around, began_s, levels_of
+from ssdbench.stats.bounds.sustained import WarmUpEvidence, began_s, levels_of
 from ssdbench.stats.histogram import Histogram, from_arrays
 from ssdbench.stats.series import Series
 from ssdbench.stats.steady.window import Needed, needed_window
@@ -25,7 +25,7 @@ from ssdbench.stats.steady.window import Needed, needed_window
 
 def warmed(
     results: Sequence[StageResult], run_path: Path, target: TargetInfo, asked_s: float
-) -> tuple[Around, Needed]:
+) -> tuple[WarmUpEvidence, Needed]:
     """Return the steady part of the newest warm-up, and how long it asks every window to be.
 
     Nothing is known without one, or if it was not steady. A warm-up before the last fill sizes no
@@ -48,7 +48,7 @@ def warmed(
                 target.size_bytes,
                 asked_s,
             )
-            around = Around(
+            around = WarmUpEvidence(
                 workload=found.workload,
                 warm_up=stretch,
                 rhythm_s=needed.rhythm_s,
@@ -57,7 +57,7 @@ def warmed(
                 latencies=_latencies((run_path / found.seconds_csv).with_name(HISTOGRAMS)),
             )
             return around, Needed(asked_s) if refilled else needed
-    return Around(capacity_bytes=target.size_bytes), Needed(asked_s)
+    return WarmUpEvidence(capacity_bytes=target.size_bytes), Needed(asked_s)
 
 
 @lru_cache(maxsize=4)  # asked before every repeat, and a warm-up may have lasted for days

@@ -137,7 +137,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Walk:
+class TracedRequests:
     """All requests of a stretch of events."""
 
     requests: list[Request] = field(default_factory=list)
@@ -214,12 +214,12 @@ LAYERS = (
 )
 
 
-def walked(events: Iterable[Seen]) -> Walk:
+def traced_requests(events: Iterable[Seen]) -> TracedRequests:
     """Follow events in order of time."""
-    walk = Walk()
+    traced = TracedRequests()
     for seen in events:
-        walk.take(seen)
-    return walk
+        traced.take(seen)
+    return traced
 
 
 def medians_ns(requests: Iterable[Request]) -> Mapping[str, float]:

@@ -22,7 +22,7 @@ TREND_CHANGE = 0.2  # of the mean latency over a window: a queue that grows
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OfferedWindow:
     """What was offered, when it counted, and which limit it must keep; times on one clock."""
 
     offered_iops: float
@@ -61,56 +61,56 @@ class Judged:
     block_means_ns: tuple[float, ...] = ()  # mean wait in each part of the window, in order
 
 
-def judged(requests: Requests, asked: Asked) -> Judged:
+def judged(requests: Requests, offer: OfferedWindow) -> Judged:
     """Judge the requests that were due in a window.
 
     With reads and writes, both must keep the limit; the slower one is reported. What was not done
     by the end of the window, or of the start if that is later, has waited until then.
     """
-    begins, ends = asked.from_s * NS_PER_S, asked.to_s * NS_PER_S
+    begins, ends = offer.from_s * NS_PER_S, offer.to_s * NS_PER_S
     window = requests.due_between(begins, ends)
     completed = np.sum((requests.done_ns >= begins) & (requests.done_ns < ends))
-    achieved = float(completed) / asked.seconds
+    achieved = float(completed) / offer.seconds
     directions = [
         part for writes in (False, True) if len((part := window.of_direction(writes=writes)).due_ns)
     ]
     waits = [part.waited_ns(ends) for part in directions]
-    blocks = [blocked(part, wait, asked) for part, wait in zip(directions, waits, strict=True)]
-    known = [found for parts in blocks if (found := percentile(parts, asked.quantile)) is not None]
+    blocks = [blocked(part, wait, offer) for part, wait in zip(directions, waits, strict=True)]
+    known = [found for parts in blocks if (found := percentile(parts, offer.quantile)) is not None]
     if not known or not completed:
         return Judged(
-            asked.offered_iops, achieved, 0.0, 0.0, None, 0.0, 0.0, False, False,
-            "no request ended", clients=asked.clients, window_s=asked.seconds,
+            offer.offered_iops, achieved, 0.0, 0.0, None, 0.0, 0.0, False, False,
+            "no request ended", clients=offer.clients, window_s=offer.seconds,
         )  # fmt: skip
     worst = max(range(len(known)), key=lambda place: known[place].upper_ns or math.inf)
     upper = known[worst].upper_ns
     merged = Histogram.merged(blocks[worst])
     step = RateStep(
-        offered_iops=len(window.due_ns) / asked.seconds,
+        offered_iops=len(window.due_ns) / offer.seconds,
         achieved_iops=achieved,
         percentile_upper_ns=math.inf if upper is None else upper,
         backlog_grows=any(_grows(parts) for parts in blocks),
         # What may be on its way at the end of the window, each within the limit.
-        chance_iops=on_their_way_iops(asked.offered_iops, asked.limit_ns, asked.seconds),
+        chance_iops=on_their_way_iops(offer.offered_iops, offer.limit_ns, offer.seconds),
     )
-    kept = keeps(step, asked.limit_ns)
+    kept = keeps(step, offer.limit_ns)
     seen = directions[worst].seen_ns()
     return Judged(
-        offered_iops=asked.offered_iops,
+        offered_iops=offer.offered_iops,
         achieved_iops=achieved,
-        seen_ns=Histogram.of(seen).percentile_ns(asked.quantile) if len(seen) else 0.0,
+        seen_ns=Histogram.of(seen).percentile_ns(offer.quantile) if len(seen) else 0.0,
         value_ns=known[worst].value_ns,
         upper_ns=upper,
         p50_ns=merged.percentile_ns(0.5),
         mean_ns=merged.mean_ns(),
         backlog_grows=step.backlog_grows,
         kept=kept,
-        reason="" if kept else _why(step, known[worst].value_ns, asked.limit_ns),
-        clients=asked.clients,
-        busy_share=found_all_busy(requests, asked.clients, begins, ends),
-        window_s=asked.seconds,
-        beyond=min(map(len, waits)) * (1 - asked.quantile),
-        stalls=stalls(window.due_ns, window.waited_ns(ends), asked.limit_ns),
+        reason="" if kept else _why(step, known[worst].value_ns, offer.limit_ns),
+        clients=offer.clients,
+        busy_share=found_all_busy(requests, offer.clients, begins, ends),
+        window_s=offer.seconds,
+        beyond=min(map(len, waits)) * (1 - offer.quantile),
+        stalls=stalls(window.due_ns, window.waited_ns(ends), offer.limit_ns),
         due_iops=step.offered_iops,
         block_means_ns=tuple(part.mean_ns() for part in _together(blocks) if part.n),
     )
@@ -130,9 +130,9 @@ def _together(blocks: Sequence[Sequence[Histogram]]) -> list[Histogram]:
     return [Histogram.merged(parts) for parts in zip(*blocks, strict=True)]
 
 
-def blocked(requests: Requests, waited_ns: Whole, asked: Asked) -> list[Histogram]:
+def blocked(requests: Requests, waited_ns: Whole, offer: OfferedWindow) -> list[Histogram]:
     """Return the waits of a window as histograms of its blocks, by when requests were due."""
-    edges = np.linspace(asked.from_s, asked.to_s, BLOCKS + 1)[1:-1] * NS_PER_S
+    edges = np.linspace(offer.from_s, offer.to_s, BLOCKS + 1)[1:-1] * NS_PER_S
     parts = np.split(waited_ns, np.searchsorted(requests.due_ns, edges))
     return [Histogram.of(part) if len(part) else Histogram.empty() for part in parts]
 

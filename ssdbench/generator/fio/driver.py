@@ -350,7 +350,7 @@ class FioOutcome:
                         )
                     )
             stream = done.streams[number] if done.streams else done
-            seen.append(StreamSeen.together(threads).ended(stream.longest_ns))
+            seen.append(StreamSeen.joined(threads).ended(stream.longest_ns))
         return tuple(seen)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:

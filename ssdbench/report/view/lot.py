@@ -7,12 +7,12 @@ from ssdbench.report.view import words
 from ssdbench.stats.compare import ALPHA
 from ssdbench.stats.lots.factors import Effect
 from ssdbench.stats.lots.population import (
-    AskedRate,
     DriveRate,
     LotPoint,
     Promise,
     Questions,
     SetPromise,
+    WantedRate,
 )
 from ssdbench.stats.lots.tolerance import CONFIDENCE
 from ssdbench.units import counted, format_bound, format_change, format_ns, listed
@@ -108,7 +108,7 @@ def promises(point: LotPoint, asked: Questions) -> Iterator[str]:
         yield from of_set(point.of_set)
 
 
-def _asked(found: AskedRate, drives: int, asked: Questions) -> str:
+def _asked(found: WantedRate, drives: int, asked: Questions) -> str:
     of = "the model" if asked.lot is None else f"the lot of {asked.lot:,}"
     return (
         f"{found.below} of {counted(drives, 'drive')} do not reach {format_bound(found.rate_iops)} "

@@ -16,7 +16,7 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Interrupt
 from ssdbench.host.tracering import TraceEvent
 from ssdbench.model.target import TargetInfo
-from ssdbench.stats.blocklayer import LAYERS, Seen, Step, medians_ns, walked
+from ssdbench.stats.blocklayer import LAYERS, Seen, Step, medians_ns, traced_requests
 from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
@@ -147,14 +147,14 @@ def block_trace(
 
 def medians(events: Sequence[TraceEvent]) -> dict[str, float]:
     """Return the median time in each layer; empty where too few requests were seen."""
-    walk = walked(seen(event) for event in events)
-    count = len(walk.requests)
+    traced = traced_requests(seen(event) for event in events)
+    count = len(traced.requests)
     if count < _LEAST:
         return {}
-    by_step = medians_ns(walk.requests)
+    by_step = medians_ns(traced.requests)
     return {
         "requests": float(count),
-        "merges_per_request": walk.merged / count,
+        "merges_per_request": traced.merged / count,
         **{layer: by_step[layer] for layer in LAYERS if layer in by_step},
     }
 

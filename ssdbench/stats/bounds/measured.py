@@ -26,7 +26,7 @@ class StreamSeen:
     moved_bytes_per_s: float = 0.0  # of the whole start; 0 where it is not known
 
     @classmethod
-    def together(cls, parts: "Sequence[StreamSeen]") -> "StreamSeen":
+    def joined(cls, parts: "Sequence[StreamSeen]") -> "StreamSeen":
         """Say what several threads did at the same time."""
         return cls(
             read=Histogram.merged(part.read for part in parts),

@@ -13,7 +13,7 @@ from ssdbench.model.workload import Point
 from ssdbench.stats.bounds.measured import Context, Measured
 from ssdbench.stats.bounds.pointfindings import all_findings
 from ssdbench.stats.bounds.streams import flush_latencies, latencies, stream_results
-from ssdbench.stats.bounds.sustained import Around, Sustained, evidence_of, sustained
+from ssdbench.stats.bounds.sustained import Sustained, WarmUpEvidence, evidence_of, sustained
 from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats
 from ssdbench.stats.histogram import Histogram
 from ssdbench.units import format_duration
@@ -27,7 +27,7 @@ def judge_point(
     measured: Sequence[Measured],
     context: Context,
     *,
-    around: Around | None = None,
+    around: WarmUpEvidence | None = None,
 ) -> PointResult:
     """Return estimates, findings and verdict of one point from all its repeats, none left out.
 
@@ -36,8 +36,8 @@ def judge_point(
     """
     if not repeats or len(repeats) != len(measured):
         raise ValueError(f"{len(repeats)} repeats with {len(measured)} windows cannot be judged")
-    known = sustained(evidence_of(point, repeats, measured, around or Around()))
-    warmed = (around or Around()).latencies_of(point.workload)
+    known = sustained(evidence_of(point, repeats, measured, around or WarmUpEvidence()))
+    warmed = (around or WarmUpEvidence()).latencies_of(point.workload)
     estimates = point_estimates(repeats, measured, known, warmed)
     if point.workload.paced:
         estimates = tuple(without_bound(one, "the job sets the pace") for one in estimates)
@@ -65,7 +65,7 @@ def without_bound(estimate: Estimate, why: str) -> Estimate:
     return estimate.model_copy(update={"bound": None, "method": f"{method}; no bound: {why}"})
 
 
-def _basis(known: Sustained, around: Around | None) -> Basis:
+def _basis(known: Sustained, around: WarmUpEvidence | None) -> Basis:
     levels = known.levels
     return Basis(
         horizon_s=known.horizon_s,

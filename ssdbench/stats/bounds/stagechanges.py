@@ -32,7 +32,7 @@ OVERSAMPLED = 4  # periods tried per independent one
 LEAST_WAVE_PIECES = 8
 
 
-def together(
+def compared_points(
     points: Sequence[PointResult],
     stretches: Mapping[str, Sequence[Stretch]],
     others: Sequence[Sequence[Stretch]],

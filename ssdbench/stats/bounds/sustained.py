@@ -236,7 +236,7 @@ def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fill
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class WarmUpEvidence:
     """The warm-up before the points and the return to its workload after them.
 
     Where the drive was filled in order between the two, they still tell whether it changed, but
@@ -263,7 +263,7 @@ class Around:
 
 
 def evidence_of(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], around: Around
+    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], around: WarmUpEvidence
 ) -> Evidence:
     """Collect all seconds of the point's workload, and apart those of another warm-up."""
     own = [_stretch(repeat, m, around) for repeat, m in zip(repeats, measured, strict=True)]
@@ -274,7 +274,7 @@ def evidence_of(
     return Evidence((*first, *own, *last), (), around.rhythm_s)
 
 
-def _stretch(repeat: Repeat, measured: Measured, around: Around) -> Stretch:
+def _stretch(repeat: Repeat, measured: Measured, around: WarmUpEvidence) -> Stretch:
     written = (
         float(measured.write_bytes.sum()) / around.capacity_bytes if around.capacity_bytes else 0
     )

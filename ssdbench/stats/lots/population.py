@@ -45,7 +45,7 @@ _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Odd:
+class Outliers:
     """How fleets deviate; arrays have the drives in their last axis."""
 
     median: Floats
@@ -59,7 +59,7 @@ class Odd:
         return np.asarray(np.abs(self.deviation) > self.limit[..., None])
 
 
-def odd(rates: Sequence[float] | Floats, *, tests: int = 1) -> Odd | None:
+def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | None:
     """Judge drives among their siblings; None for too few of them, or none that has a rate.
 
     `tests`: how many such judgements are made of the same drives, as of several points.
@@ -78,7 +78,7 @@ def odd(rates: Sequence[float] | Floats, *, tests: int = 1) -> Odd | None:
     limit = np.where(
         spread <= contradicts * USUAL_SPREAD, usual, np.maximum(usual, factor * spread)
     )
-    return Odd(median, spread, deviation, limit)
+    return Outliers(median, spread, deviation, limit)
 
 
 @cache
@@ -89,7 +89,7 @@ def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float
     """
     fleets = 1 + spread * np.random.default_rng(1).standard_normal((_POWER_FLEETS, drives))
     fleets[:, 0] -= slower
-    judged = odd(fleets, tests=tests)
+    judged = outliers(fleets, tests=tests)
     if judged is None:
         return 0.0
     return float((judged.odd[:, 0] & (judged.deviation[:, 0] < 0)).mean())
@@ -161,7 +161,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRate:
+class WantedRate:
     """How many drives do not reach a rate that somebody asks for."""
 
     rate_iops: float
@@ -205,7 +205,7 @@ class LotPoint:
     of_lot: Promise | None  # None where the size of the lot is not given
     of_model: Promise
     normal_iops: float | None  # 95/95 if drives were normally distributed: information only
-    asked: AskedRate | None
+    asked: WantedRate | None
     of_set: SetPromise | None
     odd_limit: float | None  # deviation from which a drive is odd; None: too few to tell
     power: tuple[tuple[float, float], ...]  # slower by, and the chance that such a drive is found
@@ -227,7 +227,7 @@ class Questions:
     set_drives: int | None = None
 
 
-def population(members: Sequence[Member], asked: Questions) -> tuple[LotPoint, ...]:
+def population(members: Sequence[Member], questions: Questions) -> tuple[LotPoint, ...]:
     """Return every point of any drive; a drive that lacks one failed there.
 
     Effects of conditions are corrected together (Holm) over all points.
@@ -235,7 +235,7 @@ def population(members: Sequence[Member], asked: Questions) -> tuple[LotPoint, .
     points = [points_of(member.result) for member in members]
     keys = list(dict.fromkeys(key for own in points for key in own))
     found = [
-        _point(members, key, [own.get(key) for own in points], asked, tests=len(keys))
+        _point(members, key, [own.get(key) for own in points], questions, tests=len(keys))
         for key in keys
     ]
     return _corrected(found)
@@ -245,7 +245,7 @@ def _point(
     members: Sequence[Member],
     key: Key,
     points: Sequence[PointResult | None],
-    asked: Questions,
+    questions: Questions,
     *,
     tests: int,
 ) -> LotPoint:
@@ -254,10 +254,10 @@ def _point(
     label = next(point.point.label() for point in points if point)
     sound = [place for place, rate in enumerate(rates) if not rate.failing]
     means = [rates[place].mean or 0.0 for place in sound]
-    judged = odd(means, tests=tests)
+    judged = outliers(means, tests=tests)
     if judged is not None:
-        for place, away, is_odd in zip(sound, judged.deviation, judged.odd, strict=True):
-            rates[place] = replace(rates[place], deviation=float(away), odd=bool(is_odd))
+        for place, away, is_outlier in zip(sound, judged.deviation, judged.odd, strict=True):
+            rates[place] = replace(rates[place], deviation=float(away), odd=bool(is_outlier))
     spread = None if judged is None else float(judged.spread)
     conditions: dict[str, Condition] = {
         name: [members[place].conditions.get(name) for place in sound]
@@ -268,11 +268,11 @@ def _point(
         rates=tuple(rates),
         median_iops=float(np.median(means)) if means else None,
         spread=spread,
-        of_lot=None if asked.lot is None else promise(counts, lot=asked.lot),
+        of_lot=None if questions.lot is None else promise(counts, lot=questions.lot),
         of_model=promise(counts),
         normal_iops=_normal(means, len(rates)),
-        asked=_asked(counts, asked),
-        of_set=None if asked.set_drives is None else of_set(counts, asked.set_drives),
+        asked=_wanted_rate(counts, questions),
+        of_set=None if questions.set_drives is None else of_set(counts, questions.set_drives),
         odd_limit=None if judged is None else float(judged.limit),
         power=()
         if spread is None
@@ -327,16 +327,16 @@ def _normal(means: Sequence[float], drives: int) -> float | None:
     return None if bound is None else max(0.0, bound)
 
 
-def _asked(counts: Sequence[float], asked: Questions) -> AskedRate | None:
-    if asked.rate_iops is None:
+def _wanted_rate(counts: Sequence[float], questions: Questions) -> WantedRate | None:
+    if questions.rate_iops is None:
         return None
-    below = sum(rate < asked.rate_iops for rate in counts)
+    below = sum(rate < questions.rate_iops for rate in counts)
     drawn = len(counts)
-    return AskedRate(
-        rate_iops=asked.rate_iops,
+    return WantedRate(
+        rate_iops=questions.rate_iops,
         below=below,
-        most_share=tolerance.share_below(drawn, below, lot=asked.lot),
-        confidence=tolerance.confidence(drawn, below, lot=asked.lot),
+        most_share=tolerance.share_below(drawn, below, lot=questions.lot),
+        confidence=tolerance.confidence(drawn, below, lot=questions.lot),
     )
 
 

@@ -17,7 +17,7 @@ from ssdbench.stats.openloop import (
     stalls,
 )
 from ssdbench.stats.percentiles import percentile
-from ssdbench.stats.ratejudge import Asked, Judged, blocked, judged
+from ssdbench.stats.ratejudge import Judged, OfferedWindow, blocked, judged
 
 SECOND = 10**9
 
@@ -61,7 +61,7 @@ def listed(due_s: "np.ndarray", waits_s: "np.ndarray") -> Requests:
 
 
 def judge(requests: Requests, *, limit_ms: float = 10, rate: float = 1000.0) -> Judged:
-    found = judged(requests, Asked(rate, 100, 0.0, 60.0, 0.99, limit_ms * 1e6))
+    found = judged(requests, OfferedWindow(rate, 100, 0.0, 60.0, 0.99, limit_ms * 1e6))
     assert found.kept == (found.reason == "")
     return found
 
@@ -103,7 +103,7 @@ def test_too_few_requests_for_a_bound_keep_no_limit() -> None:
     few = listed(due, np.full(100, 0.001))
 
     assert "too few" in judge(few, rate=1.67).reason
-    blocks = blocked(few, few.waited_ns(60e9), Asked(1.67, 100, 0.0, 60.0, 0.99, 1e7))
+    blocks = blocked(few, few.waited_ns(60e9), OfferedWindow(1.67, 100, 0.0, 60.0, 0.99, 1e7))
     assert percentile(blocks, 0.99) is not None
     assert sum(block.n for block in blocks) == 100
 

@@ -11,7 +11,7 @@ from ssdbench.model.workload import ActiveRange, IoEngine, Pattern, Point, Strea
 from ssdbench.stats.bounds.measured import Context, Measured, StreamSeen, window_rates
 from ssdbench.stats.bounds.point import judge_point
 from ssdbench.stats.bounds.streams import with_held_back
-from ssdbench.stats.bounds.sustained import Around
+from ssdbench.stats.bounds.sustained import WarmUpEvidence
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.series import Floats, Series
 
@@ -431,10 +431,10 @@ def test_settling_and_a_warm_up_that_saw_worse_are_in_the_limit_of_a_percentile(
     repeats = [a_repeat(i, m) for i, m in enumerate(windows, 1)]
     slow = Histogram.of(np.random.default_rng(1).gamma(16, 8.5e4, 40_000))
     settled = [replace(windows[0], write_parts=(slow, windows[0].write)), *windows[1:]]
-    of_warm_up = Around(workload=a_point().workload, latencies={"write": [slow]})
-    other = Around(workload=a_point(iodepth=1).workload, latencies={"write": [slow]})
+    of_warm_up = WarmUpEvidence(workload=a_point().workload, latencies={"write": [slow]})
+    other = WarmUpEvidence(workload=a_point(iodepth=1).workload, latencies={"write": [slow]})
 
-    def limit_ns(measured: list[Measured], around: Around | None = None) -> float:
+    def limit_ns(measured: list[Measured], around: WarmUpEvidence | None = None) -> float:
         estimate = judge_point(a_point(), repeats, measured, PLANNABLE, around=around).estimate(
             "lat_p99_ns"
         )

@@ -12,7 +12,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots.factors import effects
-from ssdbench.stats.lots.population import LotPoint, Member, Questions, odd, population
+from ssdbench.stats.lots.population import LotPoint, Member, Questions, outliers, population
 from ssdbench.stats.runcompare import points_of
 from tests.support.builders import with_found
 from tests.support.lots import PLANTED_IOPS, a_lot
@@ -92,7 +92,7 @@ def test_what_is_odd_and_what_conditions_do_is_corrected_for_the_number_of_point
     (alone,) = asked(tmp_path / "1", SHARES, conditions=own)
     three = asked(tmp_path / "3", SHARES, conditions=own, points=3)
 
-    one_test, three_tests = odd(rates), odd(rates, tests=3)
+    one_test, three_tests = outliers(rates), outliers(rates, tests=3)
     assert one_test and three_tests and single
     assert alone.odd_limit == pytest.approx(float(one_test.limit))
     assert len(three) == 3

@@ -8,7 +8,7 @@ import pytest
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.point import PointResult, Repeat, Verdict
 from ssdbench.stats.bounds.evidence import Role, Stretch, pieces
-from ssdbench.stats.bounds.stagechanges import alternations, longest_wave_s, together, wave
+from ssdbench.stats.bounds.stagechanges import alternations, compared_points, longest_wave_s, wave
 from ssdbench.stats.bounds.sustained import unseen_drift
 from ssdbench.stats.series import Series
 from tests.support.fakes import WearyDrive
@@ -49,7 +49,7 @@ def test_a_point_that_was_lucky_is_not_valid_beside_one_that_saw_the_drive_chang
     writes = a_result("writes", ONE_SLOW_HOUR, Code.CV_TOO_HIGH)
     mix = a_result("mix", CALM)
 
-    _, judged = together([writes, mix], {}, ())
+    _, judged = compared_points([writes, mix], {}, ())
 
     assert judged.verdict == "NOT VALIDATED"
     (finding,) = judged.findings
@@ -60,7 +60,7 @@ def test_a_point_that_was_lucky_is_not_valid_beside_one_that_saw_the_drive_chang
 def test_a_load_that_alone_is_slow_again_and_again_spoils_no_other() -> None:
     writes = a_result("writes", SLOW_THREE_TIMES, Code.CV_TOO_HIGH)
 
-    _, judged = together([writes, a_result("mix", CALM)], {}, ())
+    _, judged = compared_points([writes, a_result("mix", CALM)], {}, ())
 
     assert judged.verdict == "VALIDATED"
     assert not judged.findings
@@ -78,8 +78,8 @@ def test_repeats_that_differ_by_chance_alone_spoil_no_other_point() -> None:
     noisy, slow_once = repeats([26.0] * 10), repeats([26.0] * 6 + [14.5] + [26.0] * 3)
     writes, mix = a_result("writes", ONE_SLOW_HOUR, Code.CV_TOO_HIGH), a_result("mix", CALM)
 
-    assert together([writes, mix], {"writes": noisy}, ())[1].verdict == "VALIDATED"
-    assert together([writes, mix], {"writes": slow_once}, ())[1].verdict == "NOT VALIDATED"
+    assert compared_points([writes, mix], {"writes": noisy}, ())[1].verdict == "VALIDATED"
+    assert compared_points([writes, mix], {"writes": slow_once}, ())[1].verdict == "NOT VALIDATED"
 
 
 def test_slow_repeats_are_this_loads_own_only_where_the_others_lie_between_two_of_them() -> None:
@@ -158,7 +158,7 @@ def test_a_wave_is_a_finding_of_every_point_and_each_says_the_longest_that_it_co
     groups = a_stage(np.random.default_rng(13), swing=0.2, period_s=7200.0)
     stretches = {p.point.id: own for p, own in zip(points, groups, strict=True)}
 
-    judged = together(points, stretches, ())
+    judged = compared_points(points, stretches, ())
 
     assert [p.verdict for p in judged] == ["NOT VALIDATED", "NOT VALIDATED"]
     assert all(Code.WAVE in {f.code for f in p.findings} for p in judged)

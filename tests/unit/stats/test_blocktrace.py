@@ -1,10 +1,10 @@
 """Layers of a request from events whose times are planted."""
 
-from ssdbench.stats.blocklayer import Seen, Step, medians_ns, walked
+from ssdbench.stats.blocklayer import Seen, Step, medians_ns, traced_requests
 
 
 def test_the_time_in_each_layer_is_the_time_between_its_events() -> None:
-    walk = walked(
+    traced = traced_requests(
         [
             Seen(100, Step.QUEUED, sector=8),
             Seen(130, Step.PLACED, sector=8),
@@ -16,7 +16,7 @@ def test_the_time_in_each_layer_is_the_time_between_its_events() -> None:
         ]
     )
 
-    assert medians_ns(walk.requests) == {
+    assert medians_ns(traced.requests) == {
         "queue_ns": 30,
         "plug_ns": 40,
         "scheduler_ns": 80,
@@ -28,7 +28,7 @@ def test_the_time_in_each_layer_is_the_time_between_its_events() -> None:
 
 
 def test_without_events_of_driver_and_interrupt_the_device_has_the_rest() -> None:
-    walk = walked(
+    traced = traced_requests(
         [
             Seen(0, Step.QUEUED, sector=8),
             Seen(10, Step.PLACED, sector=8),
@@ -37,13 +37,13 @@ def test_without_events_of_driver_and_interrupt_the_device_has_the_rest() -> Non
         ]
     )
 
-    assert medians_ns(walk.requests) == {
+    assert medians_ns(traced.requests) == {
         "queue_ns": 10, "plug_ns": 5, "device_ns": 100, "whole_ns": 115
     }  # fmt: skip
 
 
 def test_what_nvme_prepares_before_the_issue_is_the_drivers() -> None:
-    walk = walked(
+    traced = traced_requests(
         [
             Seen(0, Step.QUEUED, sector=8),
             Seen(10, Step.PLACED, sector=8),
@@ -53,12 +53,12 @@ def test_what_nvme_prepares_before_the_issue_is_the_drivers() -> None:
         ]
     )
 
-    layers = medians_ns(walk.requests)
+    layers = medians_ns(traced.requests)
     assert (layers["plug_ns"], layers["driver_ns"], layers["device_ns"]) == (20, 15, 100)
 
 
 def test_a_merged_bio_is_counted_and_the_request_goes_on_from_its_new_start() -> None:
-    walk = walked(
+    traced = traced_requests(
         [
             Seen(0, Step.QUEUED, sector=8, sectors=8),
             Seen(10, Step.PLACED, sector=8, sectors=8),
@@ -71,12 +71,12 @@ def test_a_merged_bio_is_counted_and_the_request_goes_on_from_its_new_start() ->
         ]
     )
 
-    assert walk.merged == 2
-    assert [r.layers()["device_ns"] for r in walk.requests] == [60]
+    assert traced.merged == 2
+    assert [r.layers()["device_ns"] for r in traced.requests] == [60]
 
 
 def test_requests_that_began_before_the_first_event_are_passed_over() -> None:
-    walk = walked([Seen(5, Step.ISSUED, sector=8), Seen(9, Step.COMPLETED, sector=8)])
+    traced = traced_requests([Seen(5, Step.ISSUED, sector=8), Seen(9, Step.COMPLETED, sector=8)])
 
-    assert walk.requests == []
-    assert medians_ns(walk.requests) == {}
+    assert traced.requests == []
+    assert medians_ns(traced.requests) == {}
