@@ -144,7 +144,7 @@ def measure(
         if unbroken_s:
             series = run.series
             section.sized = lambda verdict: needed.over(_needed_by(_flat(series, verdict), how))
-        context.reporter.being(lambda: _standing(run, section))
+        context.reporter.being(lambda: _state(run, section))
         for second in run:
             watched.look(second, run.series.phase)
             _follow(run, second, section, workload, how, context.target.size_bytes)
@@ -281,14 +281,14 @@ def _follow(
         run.series.phase = MEASURE
 
 
-def _standing(run: FioRun, section: Section) -> str:
+def _state(run: FioRun, section: Section) -> str:
     """Return the state for progress: settling or measuring, and for how long."""
     t_s = run.length_s
     if section.window is None or section.from_s is None:
         return f"settling, {section.state()}"
     if section.phase is Phase.SETTLE:
-        return f"settled; the window begins in {section.from_s - t_s:.0f} s, at a random phase"
-    return f"counted {t_s - section.from_s:.0f} of {section.window.length_s:.0f} s"
+        return f"settled, measuring begins in {section.from_s - t_s:.0f} s"
+    return f"measuring, {t_s - section.from_s:.0f} of {section.window.length_s:.0f} s"
 
 
 def _measured(

@@ -210,8 +210,8 @@ class Steady(PlainStage):
         span = self.workload.range.length_bytes
         writes = self.workload.writes
         spent, least_s = None, self.least_s()
-        # Nobody knows when a drive will be steady: what is told is how it stands, not a share.
-        context.reporter.being(lambda: self._standing(run, watch, least_s))
+        # When a drive will be steady is unknown, so progress shows the state, not a share.
+        context.reporter.being(lambda: self._state(run, watch, least_s))
         for second in run:
             rate = second.bytes / max(second.duration_s, 1e-9)
             fills = run.bytes_written / span
@@ -231,7 +231,7 @@ class Steady(PlainStage):
         whole = Series(series.t_s.copy(), series.bytes_per_s, fills)
         return other_opinions(whole, than=self.rule)
 
-    def _standing(self, run: FioRun, watch: Watch, least_s: float) -> str:
+    def _state(self, run: FioRun, watch: Watch, least_s: float) -> str:
         """Return the state for progress: time passed, its most, and what the judge says."""
         t_s = float(run.series.t_s[-1]) if len(run.series) else 0.0
         fills = run.bytes_written / self.workload.range.length_bytes

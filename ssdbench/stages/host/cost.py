@@ -71,7 +71,7 @@ class Load:
 
     @property
     def host_cpu_us_per_io(self) -> float:
-        """Return CPU time per I/O of all programs, kernel threads and interrupts; 0 if unknown."""
+        """Return CPU time per I/O of all programs, kernel and interrupts; 0 when unknown."""
         return 1e6 / self.iops_per_core if self.iops_per_core > 0 else 0.0
 
     @property

@@ -134,7 +134,7 @@ def test_listed_files_of_an_iolog_lie_one_behind_another(tmp_path: Path) -> None
     assert trace.left_out["requests of files that are not listed"] == 1
     with pytest.raises(TraceError, match="no request to the file 'd'; it has 'b', 'c', 'a'"):
         list(Trace(path, files=("d",)).chunks())
-    with pytest.raises(TraceError, match="this trace is none"):
+    with pytest.raises(TraceError, match="this trace is not"):
         list(Trace(traces.csv(tmp_path / "csv"), files=("a",)).chunks())
 
 
@@ -160,7 +160,7 @@ WRONG = {
     "no request": (V3.encode(), 0, "holds no request"),
     "cut off": ((V3 + "5 d read 0 40").encode(), 3, "cut off"),
     "too few words": ((V3 + "5 d read 0\n").encode(), 3, "5 words"),
-    "backwards": ((V3 + "5 d read 0 512\n4 d read 0 512\n").encode(), 4, "before that"),
+    "backwards": ((V3 + "5 d read 0 512\n4 d read 0 512\n").encode(), 4, "previous request"),
     "no number": ((V3 + "5 d read -1 512\n").encode(), 3, "offset"),
     "beyond any drive": ((V3 + f"5 d read {2**63} 512\n").encode(), 3, "offset"),
     "0 bytes": ((V3 + "5 d read 0 0\n").encode(), 3, "0 bytes"),
@@ -175,7 +175,7 @@ WRONG = {
     ),
     "a huge trim": ((V3 + f"5 d trim 0 {2**61}\n").encode(), 3, "trim"),
     "cut within a record": (traces.records()[:-10], 24, "within a record"),
-    "no record": (traces.records()[:56] + b"x" * 100, 2, "none of blktrace's"),
+    "no record": (traces.records()[:56] + b"x" * 100, 2, "not a record of blktrace"),
     "an unknown kind": (TEXT.replace("R", "X").encode(), 1, "'X'"),
     "no sector": ((TEXT + "8,0 1 1 0.2 7 Q R\n").encode(), 2, "sector"),
     "a wrong time": (TEXT.replace("0.1", "0,1").encode(), 1, "time '0,1'"),
