@@ -15,8 +15,8 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim.core import Drive
 from ssdbench.sim.library import Params
 from ssdbench.sim.loop import Job, Order, RunResult
-from ssdbench.stages.blockverdict import Asked, absorbed, buffered
-from ssdbench.stages.strides import DEEP, Trace, Way, heard
+from ssdbench.stages.blockverdict import WayVerdict, absorbed, buffered
+from ssdbench.stages.strides import DEEP, StrideWay, Trace, heard
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.blocksize import BlockVerdict
 from ssdbench.stats.inside.strides import SCALES, StridePlan, plan
@@ -178,16 +178,18 @@ def fill(drive: Drive, walked: list[StridePlan]) -> None:
         )
 
 
-def walk(drive: Drive, walked: list[StridePlan], way: Way, trace: Trace, *, seed: int) -> None:
+def walk(
+    drive: Drive, walked: list[StridePlan], way: StrideWay, trace: Trace, *, seed: int
+) -> None:
     """Add what the passes logged."""
     for index, one in enumerate(p for plan_ in walked for p in plan_.passes):
-        mixed = way is Way.READS_BETWEEN
+        mixed = way is StrideWay.READS_BETWEEN
         ios = one.writes * (2 if mixed else 1)
         said = drive.run(
             Job(
                 order=Order.STRIDED,
                 read_percent=50.0 if mixed else 0.0,
-                iodepth=DEEP if way is Way.SATURATED else 1,
+                iodepth=DEEP if way is StrideWay.SATURATED else 1,
                 block_bytes=UNIT_BYTES,
                 offset_bytes=one.offset_bytes,
                 span_bytes=one.length_bytes,
@@ -218,26 +220,28 @@ def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, Held | None]:
         size_bytes=hidden.params["capacity_bytes"],
     )  # fmt: skip
     said = _walked(hidden, target, seed)
-    verdict = next((one.verdict for one in said.values() if one.found), said[Way.WRITES].verdict)
+    verdict = next(
+        (one.verdict for one in said.values() if one.found), said[StrideWay.WRITES].verdict
+    )
     assert verdict is not None
     return verdict, buffered(said)
 
 
-def _walked(hidden: Hidden, target: TargetInfo, seed: int) -> dict[Way, Asked]:
+def _walked(hidden: Hidden, target: TargetInfo, seed: int) -> dict[StrideWay, WayVerdict]:
     """In one round and way after another, until a block is found."""
-    said: dict[Way, Asked] = {}
+    said: dict[StrideWay, WayVerdict] = {}
     drive = Drive.in_memory(Params(hidden.params))
     for round_ in (1, 2):
         walked = plans(hidden, round_, seed=seed)
         if not walked:
             break
         fill(drive, walked)
-        for way in (Way.WRITES, Way.READS_BETWEEN, Way.SATURATED):
-            if way is not Way.WRITES and not absorbed(said, target):
+        for way in (StrideWay.WRITES, StrideWay.READS_BETWEEN, StrideWay.SATURATED):
+            if way is not StrideWay.WRITES and not absorbed(said, target):
                 break
-            one = said.setdefault(way, Asked(Trace()))
+            one = said.setdefault(way, WayVerdict(Trace()))
             walk(drive, walked, way, one.trace, seed=seed)
-            one.verdict = judge(one.trace.series(), seed=seed, own=way is Way.WRITES)
+            one.verdict = judge(one.trace.series(), seed=seed, own=way is StrideWay.WRITES)
             if one.found:
                 return said
     return said

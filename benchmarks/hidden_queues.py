@@ -18,7 +18,7 @@ from benchmarks.synthetic import Rng
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
-from ssdbench.stages.ratefound import about, answer
+from ssdbench.stages.ratefound import answer, search_findings
 from ssdbench.stages.ratesearch import OfferedRate, next_rate, searched
 from ssdbench.stats.openloop import Requests
 from ssdbench.stats.percentiles import QUANTILES
@@ -137,15 +137,18 @@ def truth(queue: Queue, seed: int) -> tuple[float, float]:
         tail = 1 - QUANTILES[queue.percentile]
         return max(0.0, queue.most_iops + math.log(tail) / queue.limit_s), 0.0
     count = ENOUGH
-    about, near = _highest(queue, [seed, BATCHES], count // 4, (0.0, queue.most_iops)), 0.1
+    search_findings, near = (
+        _highest(queue, [seed, BATCHES], count // 4, (0.0, queue.most_iops)),
+        0.1,
+    )
     while True:
-        between = (about * (1 - near), min(about * (1 + near), queue.most_iops))
+        between = (search_findings * (1 - near), min(search_findings * (1 + near), queue.most_iops))
         batches = [_highest(queue, [seed, batch], count, between) for batch in range(BATCHES)]
         mean = float(np.mean(batches))
         error = float(np.std(batches, ddof=1)) / math.sqrt(BATCHES)
         if mean == 0 or error <= TRUE_WITHIN * mean or count >= MOST_REQUESTS:
             return mean, error / mean if mean else 0.0
-        about, near = mean, max(0.02, 8 * error / mean)
+        search_findings, near = mean, max(0.02, 8 * error / mean)
         more = 1.2 * (error / (TRUE_WITHIN * mean)) ** 2
         count = round(min(max(1.5, more) * count, MOST_REQUESTS))
 
@@ -232,5 +235,7 @@ def asked(queue: Queue, seed: int) -> tuple[RateFound, bool, float]:
         done.append(step(sought, queue, next_one, rng))
     looked = [one for one in done if not one.search]
     found = answer(sought, searched(sought, start, done), looked)
-    against = [f for f in about(sought, found, complete=True) if f.severity == "invalidates"]
+    against = [
+        f for f in search_findings(sought, found, complete=True) if f.severity == "invalidates"
+    ]
     return found, not against, sum(SETTLE_S + one.window_s for one in done)

@@ -162,7 +162,7 @@ def _same(drive: "SimDrive", target: str) -> None:
         )
 
 
-def _rewritten(asked: "userjobs.Asked", program: str) -> "list[userjobs.Rewritten]":
+def _rewritten(asked: "userjobs.CommandLine", program: str) -> "list[userjobs.Rewritten]":
     from ssdbench.generator.fio import userjobs
 
     @cache

@@ -13,9 +13,9 @@ from ssdbench.engine.lbaformats import remember_format
 from ssdbench.engine.session import KERNEL, Counters
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks, UsageError
 from ssdbench.generator.base import Generator, JobOutcome
-from ssdbench.generator.fio.attachment import DirectoryAttachment, Way, attachment
+from ssdbench.generator.fio.attachment import Access, DirectoryAttachment, attachment
 from ssdbench.generator.fio.dryruns import ceiling_iops, placed
-from ssdbench.generator.fio.passthrough import Passing
+from ssdbench.generator.fio.passthrough import PassthroughFio
 from ssdbench.generator.fio.sections import Sections, run_fio_sections
 from ssdbench.generator.slam import Slam
 from ssdbench.host.command import Process
@@ -77,7 +77,7 @@ class ClaimedSession:
 
     def generator(self, *, step_s: int = 1) -> Generator:
         """Return fio or the in-kernel generator for the claimed target."""
-        fio = Passing(
+        fio = PassthroughFio(
             attachment(self.info, self._descriptor()),
             Path(self.info.node),
             self._descriptor(),
@@ -103,7 +103,7 @@ class ClaimedSession:
     ) -> JobOutcome:
         """Run fio on the claimed target, or on files of the file system that is mounted on it."""
         with ExitStack() as held:
-            way: Way = (
+            way: Access = (
                 attachment(self.info, self._descriptor())
                 if below is None
                 else held.enter_context(DirectoryAttachment(below))

@@ -322,7 +322,7 @@ def run_sections(
     work: Sections,
     *,
     cpus: Collection[int] = (),
-    look: Callable[[Process, ProgramWatch], None] = lambda process, vigil: None,
+    look: Callable[[Process, ProgramWatch], None] = lambda process, watch: None,
 ) -> JobOutcome | None:
     """Run fio sections for the current unit, on the target or the file system mounted on it.
 
@@ -335,12 +335,12 @@ def run_sections(
             f"{context.target.name} is no block device, so nothing of the host can be compared",
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
-    vigil = ProgramWatch(context)
+    watch = ProgramWatch(context)
     began = time.monotonic()
 
     def meanwhile(process: Process) -> None:
-        look(process, vigil)
-        vigil.ended(process, began + work.longest_s - time.monotonic())
+        look(process, watch)
+        watch.ended(process, began + work.longest_s - time.monotonic())
 
     outcome: JobOutcome | None = None
     try:

@@ -42,7 +42,6 @@ from ssdbench.engine.journal import (
     StageJournal,
     utc_now,
 )
-from ssdbench.engine.recent import RecentWrites
 from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
@@ -52,6 +51,7 @@ from ssdbench.engine.stage import (
     Limits,
     Meter,
     RateHint,
+    RecentWrites,
     StagePlan,
     stopped_by,
 )

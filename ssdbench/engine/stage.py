@@ -1,6 +1,8 @@
 """Define what a stage is, and the context that a running stage uses.
 
 The engine runs stages and knows none by name; stages know the engine and not each other.
+
+The engine runs stages and knows none by name; stages know the engine and not each other.
 """
 
 import signal
@@ -18,7 +20,6 @@ from ssdbench.engine.hostactivity import TrialHost
 from ssdbench.engine.hostlock import HostLock
 from ssdbench.engine.hostsettings import target_heat
 from ssdbench.engine.journal import StageJournal
-from ssdbench.engine.recent import RecentWrites
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.store import StageStore
 from ssdbench.errors import SsdbenchError
@@ -32,7 +33,33 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.point import UnitRecord
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Workload
 from ssdbench.units import MIB
+
+
+@dataclass(slots=True)
+class RecentWrites:
+    """Count bytes written in one layout since another one was; reads do not change a layout."""
+
+    workload: Workload | None = None
+    written_bytes: int = 0
+
+    def follows(self, workload: Workload, written_bytes: int) -> None:
+        """Count the writes of a start of the generator under one workload."""
+        if not workload.writes:
+            return
+        if self.workload is None or workload.layout != self.workload.layout:
+            self.workload, self.written_bytes = workload, 0
+        self.written_bytes += written_bytes
+
+    def forget(self) -> None:
+        """Forget the layout, because something else changed the drive."""
+        self.workload, self.written_bytes = None, 0
+
+    def of(self, workload: Workload) -> int:
+        """Return the bytes written in the layout of this workload since another one was."""
+        same = self.workload is not None and workload.layout == self.workload.layout
+        return self.written_bytes if same else 0
 
 
 def derived_seed(seed: int, *parts: str | int) -> int:

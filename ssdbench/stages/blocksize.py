@@ -34,11 +34,11 @@ from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.point import UnitRecord
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages import blockverdict
-from ssdbench.stages.blockverdict import Asked
+from ssdbench.stages.blockverdict import WayVerdict
 from ssdbench.stages.strides import (
     BUFFER_BYTES,
+    StrideWay,
     Trace,
-    Way,
     bytes_written,
     fills,
     heard,
@@ -49,7 +49,10 @@ from ssdbench.stats.inside.strides import SCALES, Pass, Scale, StridePlan, own_s
 from ssdbench.units import KIB, format_capacity, format_size
 
 TRACE = "trace.npz"
-FURTHER_WAYS = (Way.READS_BETWEEN, Way.SATURATED)  # of a drive that answers from its buffer
+FURTHER_WAYS = (
+    StrideWay.READS_BETWEEN,
+    StrideWay.SATURATED,
+)  # of a drive that answers from its buffer
 STEP_S = 5
 
 
@@ -59,7 +62,7 @@ class StrideStart:
 
     round: int  # from 1; later ones only if the earlier find nothing
     plans: tuple[StridePlan, ...]
-    way: Way | None = None  # None: the regions are written from end to end
+    way: StrideWay | None = None  # None: the regions are written from end to end
 
     @property
     def passes(self) -> list[Pass]:
@@ -84,7 +87,7 @@ class BlockSize(PlainStage):
     strides: tuple[int, ...] = ()
     read_only: bool = False
     writes: int | None = None  # per stride and region; None: enough to see through noise
-    _judged: dict[tuple[str, ...], dict[Way, Asked]] = field(
+    _judged: dict[tuple[str, ...], dict[StrideWay, WayVerdict]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )  # by the traces that were judged
     kind = StageKind.BLOCKSIZE
@@ -101,7 +104,7 @@ class BlockSize(PlainStage):
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan from the usual strides alone to the large ones as well. Raises UsageError."""
         rounds = self.rounds(target, seed=1)
-        ways = (Way.ONLY_READS,) if self.read_only else (Way.WRITES, *FURTHER_WAYS)
+        ways = (StrideWay.ONLY_READS,) if self.read_only else (StrideWay.WRITES, *FURTHER_WAYS)
         least = _spent(rounds[:1], ways[:1])
         most = _spent(rounds, ways)
         slow, fast = hint.reordering_bytes_per_s
@@ -160,10 +163,10 @@ class BlockSize(PlainStage):
         """Yield one range of strides in one way after another until a block is found."""
         for number, plans in enumerate(self._rounds(context), start=1):
             if self.read_only:
-                yield self._unit(StrideStart(number, plans, Way.ONLY_READS))
+                yield self._unit(StrideStart(number, plans, StrideWay.ONLY_READS))
             else:
                 yield self._unit(StrideStart(number, plans))
-                yield self._unit(StrideStart(number, plans, Way.WRITES))
+                yield self._unit(StrideStart(number, plans, StrideWay.WRITES))
                 for way in FURTHER_WAYS:
                     asked = self._asked(context, done)
                     if _found(asked) or not blockverdict.absorbed(asked, context.target):
@@ -239,31 +242,33 @@ class BlockSize(PlainStage):
             )
             for index, one in enumerate(start.passes)
         ]
-        if start.way is not Way.SATURATED:
+        if start.way is not StrideWay.SATURATED:
             return jobs
         regions = start.plans[0].regions
         return [*fills("full", regions, seed=start.round, most_bytes=BUFFER_BYTES), *jobs]
 
-    def _asked(self, context: Context, done: Sequence[StrideRecord]) -> dict[Way, Asked]:
+    def _asked(self, context: Context, done: Sequence[StrideRecord]) -> dict[StrideWay, WayVerdict]:
         """Return what the drive logged in each way so far, with its verdict."""
         traces = [record for record in done if record.trace]
         key = tuple(record.trace for record in traces)
         if key not in self._judged:
             rounds = self._rounds(context)
-            by_way: dict[Way, Asked] = {}
+            by_way: dict[StrideWay, WayVerdict] = {}
             for record in traces:
-                way = Way[record.way.upper()]
-                said = by_way.setdefault(way, Asked(Trace()))
+                way = StrideWay[record.way.upper()]
+                said = by_way.setdefault(way, WayVerdict(Trace()))
                 start = StrideStart(record.round, rounds[record.round - 1], way)
                 said.trace.load(context.run_path / record.trace, start.passes)
             for way, said in by_way.items():
-                said.verdict = judge(said.trace.series(), seed=context.seed, own=way is Way.WRITES)
+                said.verdict = judge(
+                    said.trace.series(), seed=context.seed, own=way is StrideWay.WRITES
+                )
             self._judged.clear()
             self._judged[key] = by_way
         return self._judged[key]
 
     def _figures(
-        self, context: Context, asked: Mapping[Way, Asked], said: blockverdict.Answer
+        self, context: Context, asked: Mapping[StrideWay, WayVerdict], said: blockverdict.Answer
     ) -> tuple[StoredFigure, ...]:
         """Write the data of the figures.
 
@@ -314,22 +319,22 @@ class _Spent:
     ios: float
 
 
-def _spent(rounds: list[list[StridePlan]], ways: tuple[Way, ...]) -> _Spent:
+def _spent(rounds: list[list[StridePlan]], ways: tuple[StrideWay, ...]) -> _Spent:
     strided = filled = written = read = 0
     ios = 0.0
     for plans in rounds:
         passes = sum(p.bytes_written for p in plans)
-        if Way.ONLY_READS not in ways:
+        if StrideWay.ONLY_READS not in ways:
             filled += max(p.conditioning_bytes for p in plans)
         for way in ways:
             strided += passes
             written += bytes_written(way, passes, plans[0].regions)
-            read += passes if way in (Way.ONLY_READS, Way.READS_BETWEEN) else 0
+            read += passes if way in (StrideWay.ONLY_READS, StrideWay.READS_BETWEEN) else 0
             ios += passes / plans[0].block_bytes
     return _Spent(strided, filled, written + filled, read, ios)
 
 
-def _found(asked: Mapping[Way, Asked]) -> bool:
+def _found(asked: Mapping[StrideWay, WayVerdict]) -> bool:
     """Tell whether the verdict is final."""
     return any(one.found for one in asked.values())
 

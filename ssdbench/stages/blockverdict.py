@@ -15,7 +15,7 @@ from ssdbench.model.inside import (
     StrideScore,
 )
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.stages.strides import DEEP, Trace, Way
+from ssdbench.stages.strides import DEEP, StrideWay, Trace
 from ssdbench.stats.inside.blocksize import BlockVerdict, Evidence, Form, smallest_effects
 from ssdbench.stats.inside.writebuffer import Held, held, lag, shifted
 from ssdbench.stats.inside.writecount import CountPeriod, count_period
@@ -29,7 +29,7 @@ REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL, TargetKind.U
 
 
 @dataclass(slots=True)
-class Asked:
+class WayVerdict:
     """Hold what a drive logged in one way of asking, with its verdict."""
 
     trace: Trace
@@ -46,13 +46,13 @@ class Answer:
     """Hold the verdict on a drive."""
 
     found: BlockSizeFound
-    way: Way | None = None  # whose evidence it is; None without any
+    way: StrideWay | None = None  # whose evidence it is; None without any
     findings: tuple[Finding, ...] = ()
 
 
-def absorbed(asked: Mapping[Way, Asked], target: TargetInfo) -> bool:
+def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
     """Tell whether the drive answered single writes before flash could have been programmed."""
-    single = asked.get(Way.WRITES)
+    single = asked.get(StrideWay.WRITES)
     return (
         target.kind in REAL
         and single is not None
@@ -60,32 +60,32 @@ def absorbed(asked: Mapping[Way, Asked], target: TargetInfo) -> bool:
     )
 
 
-def saturated(asked: Mapping[Way, Asked]) -> bool:
+def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
     """Tell whether the buffer was full under many parallel writes, so that it hides nothing.
 
     Then writes wait for programs: longer than NAND takes at the least, and longer than the same
     number of writes one by one, which a queue on the link or in the drive's processor explains.
     """
-    deep, single = asked.get(Way.SATURATED), asked.get(Way.WRITES)
+    deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):
         return False
     slow = float(np.percentile(np.concatenate(deep.trace.latencies), SLOW_PERCENTILE))
     return slow >= max(WAITS * ABSORBED_NS, QUEUED * DEEP * single.trace.median_latency_ns)
 
 
-def buffered(asked: Mapping[Way, Asked]) -> Held | None:
+def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
     """Return what the buffer holds; None where the peaks do not tell.
 
     Only single writes count: in the other ways the numbers are not their latencies.
     """
-    single = asked.get(Way.WRITES)
+    single = asked.get(StrideWay.WRITES)
     if single is None or single.verdict is None or not single.found:
         return None
     return held(single.trace.series(), single.verdict)
 
 
 def answer(
-    asked: Mapping[Way, Asked], *, target: TargetInfo, block_bytes: int, seed: int
+    asked: Mapping[StrideWay, WayVerdict], *, target: TargetInfo, block_bytes: int, seed: int
 ) -> Answer:
     """Put verdicts into words, with the buffer, or with what could have been found."""
     way = next((w for w, one in asked.items() if one.found), next(iter(asked), None))
@@ -227,18 +227,20 @@ def _findings(
     verdict: BlockVerdict,
     effects: dict[int, float | None],
     median_ns: float,
-    ways: tuple[Way, ...],
+    ways: tuple[StrideWay, ...],
     *,
     hidden: bool,
 ) -> tuple[Finding, ...]:
-    further = tuple(way.value for way in ways if way in (Way.READS_BETWEEN, Way.SATURATED))
+    further = tuple(
+        way.value for way in ways if way in (StrideWay.READS_BETWEEN, StrideWay.SATURATED)
+    )
     if hidden:
         return (BoundaryHiddenByBuffer(median_ns, further).finding(),)
     smallest, largest = verdict.searched_bytes
     said = NoBoundary(
         smallest,
         largest,
-        only_reads=Way.ONLY_READS in ways,
+        only_reads=StrideWay.ONLY_READS in ways,
         also_tried=further,
         block_bytes=tuple(effects),
         times_slower=tuple(effects.values()),

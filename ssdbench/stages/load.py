@@ -34,7 +34,7 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HISTOGRAMS, RATES
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.rate import GROWS, MOST_GROWTHS, Rate
-from ssdbench.stages.ratefound import LEAST_SEARCHES, coarse, csv_text
+from ssdbench.stages.ratefound import LEAST_SEARCHES, coarse_note, csv_text
 from ssdbench.stages.ratesearch import (
     BUSY_OF_TAIL,
     LASTS_S,
@@ -115,7 +115,7 @@ class Load(Rate):
         findings = [
             *(f.model_copy(update={"stage": self.name}) for f in inherited(context.results)),
             *own_findings(done, ended),
-            *coarse(self, known_remap_unit(context.target, context.results)),
+            *coarse_note(self, known_remap_unit(context.target, context.results)),
             *self._about(tried, parts, complete=ended.complete),
             *_elsewhere(self, context.results),
         ]

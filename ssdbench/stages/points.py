@@ -43,7 +43,6 @@ from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import IoEngine, Pattern, Point, Workload
-from ssdbench.stages.extra import Extra, next_pass, told
 from ssdbench.stages.measuring import (
     UNKNOWN_SPARE_SHARE,
     Measuring,
@@ -51,9 +50,9 @@ from ssdbench.stages.measuring import (
     measure,
     read_measured,
 )
-from ssdbench.stages.unbroken import LONG, is_heaviest
-from ssdbench.stages.unbroken import planned as planned_repeat
-from ssdbench.stages.warmups import returned, warmed
+from ssdbench.stages.repeats import LONG, ExtraRule, is_heaviest, next_extra_pass, repeat_findings
+from ssdbench.stages.repeats import with_unbroken as planned_repeat
+from ssdbench.stages.warmups import read_return, read_warm_up
 from ssdbench.stats.blocklayer import block_layer_costs
 from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.bounds.measured import Context as Judged
@@ -94,7 +93,7 @@ class Judging:
 
 
 @dataclass(frozen=True, slots=True)
-class Reckoned:
+class PlanEnd:
     """Hold the assumptions of one end of a plan."""
 
     fast: bool  # the fastest drive that is likely, or the slowest
@@ -111,9 +110,9 @@ class PointStage(PlainStage):
     how: Measuring = Measuring()
     judging: Judging = Judging()
     skipped: tuple[Finding, ...] = ()  # points that this target cannot do
-    extra: Extra = Extra()
+    extra: ExtraRule = ExtraRule()
     returns_to: Workload | None = None  # the warm-up's, once more after all points
-    told: tuple[str, ...] = ()  # of what the points do, for the plan
+    plan_notes: tuple[str, ...] = ()  # about the points
     kind: PointsKind = StageKind.SWEEP
     record = Repeat
     units_are = "repeats"
@@ -144,7 +143,7 @@ class PointStage(PlainStage):
         # writes least.
         sides = [
             self._in_all(target, hint, drive)
-            for drive in (Reckoned(True, True), Reckoned(False, False), Reckoned(False, True))
+            for drive in (PlanEnd(True, True), PlanEnd(False, False), PlanEnd(False, True))
         ]
         least_s, most_s = sorted(seconds for seconds, _ in sides[:2])
         least, written = min(b for _, b in sides), max(b for _, b in sides)
@@ -166,11 +165,11 @@ class PointStage(PlainStage):
                 *self._past_buffer(target),
                 *self._unbroken(),
                 *self._unsettled(),
-                *self.told,
+                *self.plan_notes,
             ],
         )
 
-    def _in_all(self, target: TargetInfo, hint: RateHint, drive: Reckoned) -> tuple[float, int]:
+    def _in_all(self, target: TargetInfo, hint: RateHint, drive: PlanEnd) -> tuple[float, int]:
         """Return seconds and bytes written of all repeats."""
         costs = [
             cost
@@ -199,7 +198,7 @@ class PointStage(PlainStage):
         return bool(writers) and point is writers[0] and place not in self.conversions
 
     def _costs(
-        self, point: Point, target: TargetInfo, hint: RateHint, drive: Reckoned, *, first: bool
+        self, point: Point, target: TargetInfo, hint: RateHint, drive: PlanEnd, *, first: bool
     ) -> list[tuple[float, float]]:
         """Return seconds and bytes written of each repeat."""
         writers = [one.workload for one in self._group(point) if one.workload.writes]
@@ -269,7 +268,7 @@ class PointStage(PlainStage):
                     known = planned_repeat(one, group, by_point(done), self.how.unbroken_s)
                     yield _unit(known, number, more)
                     number += 1
-                wanted = next_pass(
+                wanted = next_extra_pass(
                     self.name,
                     group,
                     by_point(done),
@@ -352,7 +351,7 @@ class PointStage(PlainStage):
         return f"{self.name}-again"
 
     def _warmed(self, context: Context) -> tuple[WarmUpEvidence, Needed]:
-        return warmed(context.results, context.run_path, context.target, self.how.measure_s)
+        return read_warm_up(context.results, context.run_path, context.target, self.how.measure_s)
 
     def measure(self, context: Context, unit: Unit[PlannedRepeat]) -> Repeat | None:
         """Measure one repeat of one point."""
@@ -388,7 +387,7 @@ class PointStage(PlainStage):
             declared=_declared(self.extra) if self.extra.most else None,
             host_ceiling_iops=ceilings,
         )
-        more = told(self.extra, repeats, self.repeats, self.name)
+        more = repeat_findings(self.extra, repeats, self.repeats, self.name)
         return Concluded(found, (*self.skipped, *more, *block_layer_costs(points, self.name)))
 
     def passes(self, group: Sequence[Point], seed: int) -> Iterator[list[PlannedRepeat]]:
@@ -444,7 +443,7 @@ class PointStage(PlainStage):
         around, _ = self._warmed(context)
         if again is None:
             return around
-        return replace(around, again=returned(again, context.run_path, context.target))
+        return replace(around, again=read_return(again, context.run_path, context.target))
 
     def _judged(
         self,
@@ -531,7 +530,7 @@ def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:
     )
 
 
-def _declared(extra: Extra) -> DeclaredExtra:
+def _declared(extra: ExtraRule) -> DeclaredExtra:
     return DeclaredExtra(
         most_repeats=extra.most,
         unsettled_repeats=extra.unsettled,
@@ -541,7 +540,7 @@ def _declared(extra: Extra) -> DeclaredExtra:
 
 
 def _repeat_costs(
-    workload: Workload, how: Measuring, target: TargetInfo, hint: RateHint, drive: Reckoned
+    workload: Workload, how: Measuring, target: TargetInfo, hint: RateHint, drive: PlanEnd
 ) -> tuple[float, float]:
     """Return seconds and bytes written of one repeat."""
     if not workload.writes:

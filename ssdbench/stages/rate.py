@@ -40,7 +40,13 @@ from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, RATES
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
-from ssdbench.stages.ratefound import about, answer, coarse, csv_text, hidden
+from ssdbench.stages.ratefound import (
+    answer,
+    buffer_findings,
+    coarse_note,
+    csv_text,
+    search_findings,
+)
 from ssdbench.stages.ratesearch import (
     FIRST_CLIENTS,
     LONGEST_WINDOW_S,
@@ -211,9 +217,9 @@ class Rate(PlainStage):
         findings = [
             *(f.model_copy(update={"stage": self.name}) for f in inherited(context.results)),
             *own_findings(done, ended),
-            *hidden(self, went, buffer_bytes(context.target, context.results)),
-            *coarse(self, known_remap_unit(context.target, context.results)),
-            *about(self, found, complete=ended.complete),
+            *buffer_findings(self, went, buffer_bytes(context.target, context.results)),
+            *coarse_note(self, known_remap_unit(context.target, context.results)),
+            *search_findings(self, found, complete=ended.complete),
         ]
         verdict = answer_verdict(context.target, findings, complete=ended.complete)
         return Concluded(found.model_copy(update={"verdict": verdict}), tuple(findings))

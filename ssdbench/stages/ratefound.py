@@ -23,8 +23,8 @@ from ssdbench.stages.ratesearch import (
     LEAST_STALLS,
     NEAR,
     OMISSION_FACTOR,
+    RateGoal,
     Searched,
-    Sought,
     broke_down,
     completed,
     cycle_s,
@@ -44,7 +44,7 @@ LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confide
 
 
 def answer(
-    sought: Sought, searched: Sequence[Searched], looked: Sequence[RateStep] = ()
+    sought: RateGoal, searched: Sequence[Searched], looked: Sequence[RateStep] = ()
 ) -> RateFound:
     """Return the lowest rate over all searches that ended, with every step behind it.
 
@@ -80,7 +80,9 @@ def answer(
     )
 
 
-def hidden(sought: Sought, searched: Sequence[Searched], buffer_bytes: int) -> Iterator[Finding]:
+def buffer_findings(
+    sought: RateGoal, searched: Sequence[Searched], buffer_bytes: int
+) -> Iterator[Finding]:
     """Report once at most that the windows behind the answer did not exceed the drive's buffer."""
     workload = sought.workload
     if not workload.writes:
@@ -98,7 +100,7 @@ def hidden(sought: Sought, searched: Sequence[Searched], buffer_bytes: int) -> I
         yield said.finding(stage=sought.name)
 
 
-def coarse(sought: Sought, unit_bytes: int) -> Iterator[Finding]:
+def coarse_note(sought: RateGoal, unit_bytes: int) -> Iterator[Finding]:
     """Return a note where writes are not whole remap units."""
     if below_remap_unit(sought.workload, unit_bytes):
         yield BelowMappingUnit((sought.workload.block_bytes,), unit_bytes).finding(
@@ -137,7 +139,7 @@ def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
     ]
 
 
-def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Finding]:
+def search_findings(sought: RateGoal, found: RateFound, *, complete: bool) -> Iterator[Finding]:
     """Report whether enough searches ended, a rate kept the limit, and requests were on time."""
     if complete and found.searches < LEAST_SEARCHES:
         yield TooFewSearches(found.searches, LEAST_SEARCHES).finding(stage=sought.name)
@@ -154,7 +156,7 @@ def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Findi
         ).finding(stage=sought.name)
 
 
-def _lasting(sought: Sought, found: RateFound) -> Iterator[Finding]:
+def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
     """Report whether the answer kept its limit for as long as a load must last."""
     passed_s = sum(step.window_s + sought.settle_s for step in found.lasted)
     broken = next((step for step in found.lasted if broke_down(sought, step)), None)
@@ -166,7 +168,7 @@ def _lasting(sought: Sought, found: RateFound) -> Iterator[Finding]:
         yield NotSustained(passed_s, sought.lasts_s, "").finding(stage=sought.name)
 
 
-def _unsure(sought: Sought, found: RateFound) -> Iterator[Finding]:
+def _unsure(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
     """Return what keeps the answered rate from being VALIDATED, or limited it."""
     most = completed(found.steps)
     above = [s for s in decided(found.steps) if s.kept and s.offered_iops > most]

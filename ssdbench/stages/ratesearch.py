@@ -44,7 +44,7 @@ RISES = 0.05  # of the mean wait over all trials
 SAME_RATE = 1.02  # times what fewer clients completed, or less: clients do not limit it
 
 
-class Sought(Protocol):
+class RateGoal(Protocol):
     """Hold what is searched for."""
 
     @property
@@ -92,7 +92,7 @@ class Searched:
     ended: bool = True
 
 
-def next_rate(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
+def next_rate(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
     """Return the rate to offer now and the number of clients; None when all searches have ended."""
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
@@ -108,7 +108,7 @@ def next_rate(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> Of
 
 
 def _next_of_lasting(
-    sought: Sought, went: Sequence[Searched], done: Sequence[RateStep]
+    sought: RateGoal, went: Sequence[Searched], done: Sequence[RateStep]
 ) -> OfferedRate | None:
     """Return the next start at the answered rate, until it lasted long enough or broke down."""
     held = [one.held_iops for one in went if one.ended]
@@ -125,18 +125,18 @@ def _next_of_lasting(
     return OfferedRate(sought.repeats + 1, len(offered) + 1, rate, seconds, clients)
 
 
-def lasting(sought: Sought, done: Sequence[RateStep]) -> list[RateStep]:
+def lasting(sought: RateGoal, done: Sequence[RateStep]) -> list[RateStep]:
     """Return the starts at the answered rate, after all searches."""
     return [step for step in decided(done) if step.search > sought.repeats]
 
 
-def broke_down(sought: Sought, step: RateStep) -> bool:
+def broke_down(sought: RateGoal, step: RateStep) -> bool:
     """Tell whether the limit was plainly missed, by more than chance adds to a percentile."""
     return not step.kept and step.reason != ONLY_UPPER
 
 
 def next_load(
-    sought: Sought, load_iops: float, settle_s: float, done: Sequence[RateStep]
+    sought: RateGoal, load_iops: float, settle_s: float, done: Sequence[RateStep]
 ) -> OfferedRate | None:
     """Return the next start at one load; None when all have ended.
 
@@ -167,12 +167,12 @@ def next_load(
     return OfferedRate(len(tried) + 1, 1, load_iops, seconds, clients)
 
 
-def longest_s(sought: Sought, settle_s: float) -> float:
+def longest_s(sought: RateGoal, settle_s: float) -> float:
     """Return how long trials may last where few requests lie beyond the percentile."""
     return MORE_TRIALS * sought.repeats * (LONGEST_WINDOW_S + settle_s)
 
 
-def aimed_s(sought: Sought, rate_iops: float) -> float:
+def aimed_s(sought: RateGoal, rate_iops: float) -> float:
     """Return how long a rate must last for the wanted requests beyond the percentile."""
     tail = 1 - QUANTILES[sought.percentile]
     return AIMED_BEYOND / max(_rarer_share(sought.workload) * rate_iops * tail, 1e-9)
@@ -189,14 +189,14 @@ def rises(tried: Sequence[RateStep]) -> bool:
     return drift.p <= TREND_P and drift.change > RISES
 
 
-def clients_for(sought: Sought, rate_iops: float, done: Sequence[RateStep]) -> int:
+def clients_for(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> int:
     """Return how many threads share a rate: as so far, each with a request a second or more."""
     grown = max((step.clients for step in done), default=0) if sought.clients_grow else 0
     most = most_threads(rate_iops, sought.workload.read_percent)
     return min(max(sought.workload.numjobs, grown), most)
 
 
-def more_clients(sought: Sought, done: Sequence[RateStep]) -> int | None:
+def more_clients(sought: RateGoal, done: Sequence[RateStep]) -> int | None:
     """Return how many clients offer the last rate again; None where more would not help.
 
     That is where few requests waited, where the percentile from sending is already above the limit,
@@ -217,7 +217,7 @@ def more_clients(sought: Sought, done: Sequence[RateStep]) -> int | None:
     return None if overloaded(last) and in_vain else min(most, MORE_CLIENTS * last.clients)
 
 
-def waited(sought: Sought, step: RateStep) -> bool:
+def waited(sought: RateGoal, step: RateStep) -> bool:
     """Tell whether waiting for a client moved the percentile, or hid requests from the drive."""
     few = BUSY_OF_TAIL * (1 - QUANTILES[sought.percentile])
     return step.busy_share > few or step.value_ns > OMISSION_FACTOR * step.seen_ns
@@ -234,14 +234,14 @@ def decided(steps: Sequence[RateStep]) -> list[RateStep]:
     return [one for one, after in pairwise(steps) if not again(one, after)] + last
 
 
-def searched(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> list[Searched]:
+def searched(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> list[Searched]:
     """Return the searches that count, the running one included."""
     went = [one for one, _ in _course(sought, start_iops, done)]
     return [one for one in went if one.search and one.steps]
 
 
 def _course(
-    sought: Sought, start_iops: float, done: Sequence[RateStep]
+    sought: RateGoal, start_iops: float, done: Sequence[RateStep]
 ) -> Iterator[tuple[Searched, float | None]]:
     """Yield each search with the rate that it asks for; the last is the running one."""
     held: float | None = None
@@ -305,12 +305,12 @@ def _held(search: Search, steps: Sequence[RateStep]) -> float | None:
     return max(kept, default=None)
 
 
-def least_iops(sought: Sought) -> float:
+def least_iops(sought: RateGoal) -> float:
     """Return the rate below which a window holds too few requests for a bound of the percentile."""
     return 3 * smallest_sample(QUANTILES[sought.percentile]) / sought.window_s
 
 
-def window_s(sought: Sought, rate_iops: float, done: Sequence[RateStep]) -> float:
+def window_s(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> float:
     """Return how long this rate is to count: what a window must hold, within its limits."""
     beyond_s = aimed_s(sought, rate_iops)
     cycle = cycle_s(done, rate_iops)

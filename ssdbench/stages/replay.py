@@ -37,7 +37,7 @@ from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.generator.base import Job, Outcome
 from ssdbench.generator.fio import logs
 from ssdbench.generator.fio.jobfile import latency_logs
-from ssdbench.generator.trace.clients import TRIMS, Prepared, Sending, looked, prepared
+from ssdbench.generator.trace.clients import TRIMS, Sending, TraceWork, summarized_work, write_work
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.host import packed
 from ssdbench.host.files import make_directory, require_room, write_atomic
@@ -113,7 +113,7 @@ class Replay(PlainStage):
         return StagePlan.of(
             self,
             target,
-            jobs=[f"{counted(replays, 'replay')} of {self.called}: {told(summary)}"],
+            jobs=[f"{counted(replays, 'replay')} of {self.called}: {trace_line(summary)}"],
             seconds=(replays * seconds, replays * longest),
             bytes_written=(replays * made.bytes_written, replays * made.bytes_written),
             bytes_read=(replays * (made.bytes - made.bytes_written),) * 2,
@@ -131,7 +131,7 @@ class Replay(PlainStage):
         make_directory(directory)
         require_room(directory)
         try:
-            prepared(self.trace(), self._sending(), directory)
+            write_work(self.trace(), self._sending(), directory)
             yield context
         finally:
             shutil.rmtree(directory, ignore_errors=True)
@@ -217,7 +217,7 @@ class Replay(PlainStage):
         try:
             summary, made = self._looked()
         except SsdbenchError:  # of a run that was killed; the trace may be gone
-            summary, made = None, Prepared(Path(), self.clients)
+            summary, made = None, TraceWork(Path(), self.clients)
         findings = [
             *inherited(context.results),
             *own_findings(done, ended),
@@ -241,7 +241,7 @@ class Replay(PlainStage):
         return Concluded(found, tuple(one.model_copy(update=stage) for one in findings))
 
     def _about(
-        self, counting: Sequence[ReplayRun], made: Prepared, *, complete: bool
+        self, counting: Sequence[ReplayRun], made: TraceWork, *, complete: bool
     ) -> Iterator[Finding]:
         if complete and len(counting) < LEAST_REPLAYS:
             yield TooFewReplays(len(counting), LEAST_REPLAYS).finding()
@@ -262,7 +262,7 @@ class Replay(PlainStage):
             yield TrimsNotSent(trims).finding()
 
     def _waits(
-        self, artifacts: Path, job: Job, made: Prepared, length_s: float, *, timed: bool
+        self, artifacts: Path, job: Job, made: TraceWork, length_s: float, *, timed: bool
     ) -> Waits:
         """Read the waits from the logs of all clients, one after another."""
         paths = latency_logs(artifacts, 0, job)
@@ -293,7 +293,7 @@ class Replay(PlainStage):
             )
         return waits
 
-    def _workload(self, made: Prepared) -> Workload:
+    def _workload(self, made: TraceWork) -> Workload:
         """Return a workload that stands for the trace: its sizes, mix and range."""
         sizes = {self.block_bytes, max(self.block_bytes, made.largest_bytes)}
         reads = round(100 * made.reads / max(1, made.requests))
@@ -313,7 +313,7 @@ class Replay(PlainStage):
         """Read the whole trace. Raises TraceError for one that cannot be sent."""
         self._looked()
 
-    def _looked(self) -> tuple[TraceSummary, Prepared]:
+    def _looked(self) -> tuple[TraceSummary, TraceWork]:
         changed = self.path.stat().st_mtime_ns if self.path.exists() else 0
         return _looked(self, changed)
 
@@ -327,10 +327,10 @@ class Replay(PlainStage):
             self.clients, self.speed, self.placing, traced, self.range_bytes, self.block_bytes
         )
 
-    def _asked_s(self, made: Prepared) -> float:
+    def _asked_s(self, made: TraceWork) -> float:
         return made.last_due_ns / NS_PER_S
 
-    def _sent(self, made: Prepared) -> str:
+    def _sent(self, made: TraceWork) -> str:
         """Return what is sent, how fast and to which range."""
         here = format_capacity(self.range_bytes)
         where = {
@@ -355,7 +355,7 @@ def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
         yield TraceOfOneCpu(summary.only_cpu).finding()
 
 
-def told(summary: TraceSummary) -> str:
+def trace_line(summary: TraceSummary) -> str:
     """Return a trace in one line."""
     data = max(1, summary.reads + summary.writes)
     parts = [f"{summary.requests:,} requests", f"{100 * summary.reads / data:.0f} % reads"]
@@ -369,7 +369,7 @@ def told(summary: TraceSummary) -> str:
 
 
 @lru_cache(maxsize=4)
-def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, Prepared]:
+def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, TraceWork]:
     del changed  # a trace that was written again is read again
     how = Sending(
         stage.clients,
@@ -379,14 +379,14 @@ def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, Prepared]:
         stage.range_bytes,
         stage.block_bytes,
     )
-    return looked(stage.trace(), how)
+    return summarized_work(stage.trace(), how)
 
 
-def _dropped(made: Prepared) -> list[tuple[str, int]]:
+def _dropped(made: TraceWork) -> list[tuple[str, int]]:
     return list((made.dropped or {}).items())
 
 
-def _client(path: Path, made: Prepared) -> Client:
+def _client(path: Path, made: TraceWork) -> Client:
     with packed.opened(path) as lines:
         log = logs.of_thread(path.name, lines)
     due = made.due(log.thread - 1)

@@ -33,7 +33,7 @@ EDGE = 2 * DEEP  # writes: the first may be answered while the queue still fills
 BUFFER_BYTES = 256 * MIB  # written before saturated strides, so that a buffer is full by then
 
 
-class Way(StrEnum):
+class StrideWay(StrEnum):
     """Say how strides are written."""
 
     WRITES = "writes one at a time"
@@ -45,8 +45,8 @@ class Way(StrEnum):
     def judged(self) -> str:
         """Say what the judged numbers are."""
         return {
-            Way.READS_BETWEEN: "latency of reads after each write",
-            Way.SATURATED: "growth of latency from write to write",
+            StrideWay.READS_BETWEEN: "latency of reads after each write",
+            StrideWay.SATURATED: "growth of latency from write to write",
         }.get(self, "latency")
 
 
@@ -59,16 +59,16 @@ class Heard:
     latency_ns: Floats  # of the I/Os at those offsets themselves
 
 
-def stride_job(name: str, way: Way, one: Pass, *, block_bytes: int, seed: int) -> Job:
+def stride_job(name: str, way: StrideWay, one: Pass, *, block_bytes: int, seed: int) -> Job:
     """Return one pass as a job of the generator."""
-    mixed = way is Way.READS_BETWEEN
+    mixed = way is StrideWay.READS_BETWEEN
     return Job(
         name=name,
         workload=Workload(
             pattern=Pattern.STRIDED,
             block_bytes=block_bytes,
-            read_percent={Way.ONLY_READS: 100, Way.READS_BETWEEN: 50}.get(way, 0),
-            iodepth=DEEP if way is Way.SATURATED else 1,
+            read_percent={StrideWay.ONLY_READS: 100, StrideWay.READS_BETWEEN: 50}.get(way, 0),
+            iodepth=DEEP if way is StrideWay.SATURATED else 1,
             range=ActiveRange(offset_bytes=one.offset_bytes, length_bytes=one.length_bytes),
             stride_bytes=one.stride_bytes,
         ),
@@ -100,22 +100,22 @@ def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -
     ]
 
 
-def bytes_written(way: Way, passes: int, regions: Sequence[Region]) -> int:
+def bytes_written(way: StrideWay, passes: int, regions: Sequence[Region]) -> int:
     """Return the bytes of one way whose passes write `passes` bytes."""
-    if way is Way.ONLY_READS:
+    if way is StrideWay.ONLY_READS:
         return 0
     full = sum(min(BUFFER_BYTES, region.length_bytes) for region in regions)
-    return passes + (full if way is Way.SATURATED else 0)
+    return passes + (full if way is StrideWay.SATURATED else 0)
 
 
-def heard(way: Way, log: LoggedIo) -> Heard:
+def heard(way: StrideWay, log: LoggedIo) -> Heard:
     """Return the log of a pass as numbers to judge."""
     offset = np.asarray(log.offset_bytes, dtype=np.int64)
     latency = np.asarray(log.latency_ns, dtype=np.float64)
     match way:
-        case Way.READS_BETWEEN:
+        case StrideWay.READS_BETWEEN:
             return _reads_between(offset, latency, np.asarray(log.is_write, dtype=np.bool_))
-        case Way.SATURATED:
+        case StrideWay.SATURATED:
             order = np.argsort(offset, kind="stable")  # completions may overtake one another
             return Heard(offset[order], _growth(latency[order]), latency[order])
         case _:

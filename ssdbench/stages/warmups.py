@@ -23,7 +23,7 @@ from ssdbench.stats.series import Series
 from ssdbench.stats.steady.window import Needed, needed_window
 
 
-def warmed(
+def read_warm_up(
     results: Sequence[StageResult], run_path: Path, target: TargetInfo, asked_s: float
 ) -> tuple[WarmUpEvidence, Needed]:
     """Return the steady part of the newest warm-up, and how long it asks every window to be.
@@ -94,7 +94,7 @@ def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
         raise UsageError(f"{path} is damaged: {error}") from error
 
 
-def returned(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
+def read_return(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
     """Return the return as evidence. Raises UsageError when it is damaged or missing."""
     measured = read_measured(run_path / again.artifacts / HISTOGRAMS)
     written = float(measured.write_bytes.sum()) / target.size_bytes

@@ -15,12 +15,12 @@ from ssdbench.model.profile import Profile, SteadyWorkload, spec
 from ssdbench.model.profile.sweeps import ALL_READS
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.workload import IoEngine, Point, Workload
-from ssdbench.stages.extra import Extra
 from ssdbench.stages.load import Load
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging, PointStage, ascending, by_layout
 from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratesearch import FIRST_CLIENTS
+from ssdbench.stages.repeats import ExtraRule
 from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite import jobfiles
 from ssdbench.suite.request import Planning, whole_blocks
@@ -194,15 +194,17 @@ def _point_stage(
         skipped=tuple(skipped),
         extra=_extra(extra),
         returns_to=returns_to,
-        told=told,
+        plan_notes=told,
     )
 
 
-def _extra(wanted: spec.ExtraRepeats | None) -> Extra:
+def _extra(wanted: spec.ExtraRepeats | None) -> ExtraRule:
     if wanted is None:
-        return Extra(unsettled=UNSETTLED)
+        return ExtraRule(unsettled=UNSETTLED)
     width = wanted.width_percent
-    return Extra(wanted.most, None if width is None else width / 100, wanted.disturbed, UNSETTLED)
+    return ExtraRule(
+        wanted.most, None if width is None else width / 100, wanted.disturbed, UNSETTLED
+    )
 
 
 def _measuring(profile: Profile, wanted: spec.Repeated) -> Measuring:

@@ -10,7 +10,7 @@ from ssdbench.generator.fio import logs
 from ssdbench.generator.fio.attachment import DeviceAttachment
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.jobfile import latency_logs
-from ssdbench.generator.trace.clients import Sending, prepared
+from ssdbench.generator.trace.clients import Sending, write_work
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.host import blockdev, packed
 from ssdbench.model.profile.replay import Placing
@@ -33,7 +33,7 @@ def test_each_request_of_a_trace_goes_to_its_place_at_its_time(
     ]
     trace = Trace(traces.iolog(tmp_path / "trace", [*requests, (requests[-1][0], 0, 0, "f")]))
     how = Sending(CLIENTS, 1.0, Placing.KEEP, 0, loop_device.size_bytes, 512)
-    made = prepared(trace, how, tmp_path)
+    made = write_work(trace, how, tmp_path)
     workload = Workload(
         pattern=Pattern.RANDOM, block_bytes=4096, read_percent=50, numjobs=CLIENTS,
         range=ActiveRange(offset_bytes=0, length_bytes=loop_device.size_bytes),

@@ -20,7 +20,7 @@ FILE_BLOCK_BYTES = 512
 ROOT = Path("/")
 
 
-class Way(Protocol):
+class Access(Protocol):
     """Describe how fio reaches a target."""
 
     name: str  # for messages
@@ -43,7 +43,7 @@ class Way(Protocol):
         ...
 
 
-class Attachment(Way, Protocol):
+class Attachment(Access, Protocol):
     """Reach a target of known size, and count its seconds."""
 
     exact: bool  # whether the feed counts I/O of the target alone

@@ -18,10 +18,17 @@ from ssdbench.errors import HostLacks
 from ssdbench.foreign import plain, write_whole
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
 from ssdbench.generator.fio import jobfile, logs
-from ssdbench.generator.fio.attachment import Attachment, Way
+from ssdbench.generator.fio.attachment import Access, Attachment
 from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, engine_of
 from ssdbench.generator.fio.layout import sections
-from ssdbench.generator.fio.output import Asked, Ending, Report, believed, engines_of, version_of
+from ssdbench.generator.fio.output import (
+    Ending,
+    Expected,
+    Report,
+    checked_report,
+    engines_of,
+    version_of,
+)
 from ssdbench.generator.fio.sampling import Feed
 from ssdbench.host import command, files, packed
 from ssdbench.stats.bounds.measured import StreamSeen
@@ -124,7 +131,7 @@ class Fio:
         self._attachment.require(jobs)
         options = {**self._attachment.options(), **engine, **self._options}
         text = jobfile.jobfile(jobs, options=options)
-        process = spawned(self._attachment, text, artifacts, cpus=self._cpus)
+        process = started_fio(self._attachment, text, artifacts, cpus=self._cpus)
         try:
             feed = self._attachment.watch(process, jobs)
         except BaseException:
@@ -133,8 +140,8 @@ class Fio:
         return FioRunning(self._attachment, process, feed, jobs, artifacts)
 
 
-def spawned(
-    way: Way, text: str, artifacts: Path, *, cpus: Collection[int] | None = None
+def started_fio(
+    way: Access, text: str, artifacts: Path, *, cpus: Collection[int] | None = None
 ) -> command.Process:
     """Check the target, start fio with this job file, and keep everything that it runs with.
 
@@ -160,11 +167,11 @@ def spawned(
     )
 
 
-def reported(
-    way: Way,
+def finished_report(
+    way: Access,
     process: command.Process,
     artifacts: Path,
-    asked: Sequence[Asked],
+    asked: Sequence[Expected],
     *,
     stopped: bool = False,
     hung_s: float | None = None,
@@ -188,7 +195,7 @@ def reported(
     )
     files.require_room(artifacts)
     try:
-        return believed(ending, asked)
+        return checked_report(ending, asked)
     finally:
         way.check()  # a target that has gone explains whatever fio said
 
@@ -240,7 +247,7 @@ class FioRunning:
         """
         if self._outcome is None:
             self._drain()
-            report = reported(
+            report = finished_report(
                 self._attachment,
                 self._process,
                 self._artifacts,

@@ -43,14 +43,14 @@ def require_numa(options: Mapping[str, str]) -> None:
             said = command.run(["fio", f"--cmdhelp={option}"], timeout_s=_STARTS_S).stdout
         except CommandFailed:
             said = ""
-        if not offers(said):
+        if not supports_option(said):
             raise HostLacks(
                 f"this fio was built without libnuma: it has no {option}",
                 hint="Install the distribution's fio, or set `fio_memory` and `fio_nodes: keep`.",
             )
 
 
-def offers(said: str) -> bool:
+def supports_option(said: str) -> bool:
     """Tell whether `fio --cmdhelp=OPTION` describes an option that works."""
     return "NUMA" in said and "libnuma-dev" not in said and "unsupported" not in said.lower()
 

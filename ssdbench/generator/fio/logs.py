@@ -29,7 +29,7 @@ _DIRECTIONS = {"0": "read", "1": "write", "2": "trim"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Logged:
+class ThreadLog:
     """Hold what one thread (from 1) did, in its order."""
 
     thread: int
@@ -145,13 +145,13 @@ def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
     )
 
 
-def of_thread(name: str, lines: Iterable[str]) -> Logged:
+def of_thread(name: str, lines: Iterable[str]) -> ThreadLog:
     """Parse a thread's latency log, whose name ends with the thread's number."""
     number = re.search(r"_lat\.(\d+)\.log", name)
     if number is None:
         raise DamagedLog(f"{plain(name, 80)} names no thread")
     rows = _latency_rows(lines)
-    return Logged(int(number[1]), rows[:, 0], rows[:, 1], rows[:, 2])
+    return ThreadLog(int(number[1]), rows[:, 0], rows[:, 1], rows[:, 2])
 
 
 def _latency_rows(lines: Iterable[str]) -> Counts:
@@ -187,7 +187,7 @@ def due_streams(parts: Sequence[Section]) -> list[tuple[int, int, int]]:
     ]
 
 
-def due_requests(job: Job, parts: Sequence[Section], logs: Iterable[Logged], origin_ms: float,
+def due_requests(job: Job, parts: Sequence[Section], logs: Iterable[ThreadLog], origin_ms: float,
              end_s: float) -> Requests:  # fmt: skip
     """Return all requests of a job that were due until `end_s`, on a clock from `origin_ms`.
 
@@ -214,17 +214,17 @@ def due_requests(job: Job, parts: Sequence[Section], logs: Iterable[Logged], ori
 
 
 def _together(
-    logs: Iterable[Logged], due: dict[tuple[int, int], Whole]
-) -> Iterable[tuple[Logged, list[tuple[tuple[int, int], Whole]]]]:
+    logs: Iterable[ThreadLog], due: dict[tuple[int, int], Whole]
+) -> Iterable[tuple[ThreadLog, list[tuple[tuple[int, int], Whole]]]]:
     by_thread = {log.thread: log for log in logs}
     none = np.zeros(0, dtype=np.int64)
     for thread, ways in groupby(sorted(due), key=lambda one: one[0]):
-        log = by_thread.get(thread, Logged(thread, none, none, none))
+        log = by_thread.get(thread, ThreadLog(thread, none, none, none))
         yield log, [(way, due[way]) for way in ways]
 
 
 def _thread(
-    log: Logged, due: dict[int, Whole], origin_ms: float, end_s: float
+    log: ThreadLog, due: dict[int, Whole], origin_ms: float, end_s: float
 ) -> tuple[Requests, Whole]:
     """Return the requests of one thread, and by how much each was sent late without a reason."""
     was_due = np.zeros(len(log.t_ms), dtype=np.int64)
@@ -258,7 +258,7 @@ def _thread(
     ), late  # fmt: skip
 
 
-def _start_ms(log: Logged, was_due: Whole, origin_ms: float) -> float:
+def _start_ms(log: ThreadLog, was_due: Whole, origin_ms: float) -> float:
     """Return when the thread began, in whole ms of the log: no request was sent before due."""
     if not len(log.t_ms):
         return origin_ms

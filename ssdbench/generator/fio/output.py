@@ -218,7 +218,7 @@ _LIBRARY_HINT = (
 _MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
 
 
-class Asked(Protocol):
+class Expected(Protocol):
     """Hold what one job was to do: its name, its reporting groups, and when it ends by itself."""
 
     @property
@@ -250,7 +250,7 @@ class Ending:
         return self.status not in ({0, STATUS_AFTER_SIGINT} if self.stopped else {0})
 
 
-def believed(ending: Ending, jobs: Sequence[Asked]) -> Report:
+def checked_report(ending: Ending, jobs: Sequence[Expected]) -> Report:
     """Return the report of a run if nothing contradicts it.
 
     Raises DeviceError, DeviceLost, HostLacks or CommandFailed (fio crashed, or cut its report).
@@ -323,7 +323,7 @@ def _check_errors(ending: Ending, report: Report) -> None:
         raise _io_error(ending) or DeviceError(f"{ending.target}: fio counted I/O errors")
 
 
-def _check_work(ending: Ending, job: Asked, group: Group) -> None:
+def _check_work(ending: Ending, job: Expected, group: Group) -> None:
     done = group.outcome.read.bytes + group.outcome.write.bytes
     ran_s = max(group.outcome.read.runtime_s, group.outcome.write.runtime_s)
     if ending.stopped:

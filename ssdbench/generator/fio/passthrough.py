@@ -23,7 +23,7 @@ from ssdbench.model.workload import IoEngine
 REPORT = "fio.json"
 
 
-class Passing:
+class PassthroughFio:
     """Run fio on a claimed drive, through the block layer or past it."""
 
     def __init__(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ssdbench.generator.base import JobOutcome
 from ssdbench.generator.fio import jobfile
-from ssdbench.generator.fio.attachment import Way
-from ssdbench.generator.fio.driver import reported, spawned
+from ssdbench.generator.fio.attachment import Access
+from ssdbench.generator.fio.driver import finished_report, started_fio
 from ssdbench.generator.fio.jobfile import Options
 from ssdbench.host.command import Process
 
@@ -35,7 +35,7 @@ class Sections:
 
 
 def run_fio_sections(
-    way: Way,
+    way: Access,
     work: Sections,
     *,
     artifacts: Path,
@@ -50,7 +50,7 @@ def run_fio_sections(
     """
     way.check()
     options = {**way.options(), **work.options, **placed}
-    process = spawned(
+    process = started_fio(
         way, jobfile.sections_jobfile(work.sections, options=options), artifacts, cpus=cpus
     )
     began = time.monotonic()
@@ -63,4 +63,4 @@ def run_fio_sections(
     if is_late:
         process.kill()
     late_s = work.longest_s if is_late else None
-    return reported(way, process, artifacts, [work], late_s=late_s).groups[0].outcome
+    return finished_report(way, process, artifacts, [work], late_s=late_s).groups[0].outcome

@@ -182,7 +182,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CommandLine:
     """Hold a command line of fio.
 
     `general`: fio's own options, one argument each. `files`: job files in order ("-" is stdin).
@@ -205,7 +205,7 @@ class Rewritten:
     verifies: bool  # so what is written must be kept
 
 
-def command_line(arguments: Sequence[str]) -> Asked:
+def command_line(arguments: Sequence[str]) -> CommandLine:
     """Parse the arguments after `fio`. Raises UsageError for what is not supported."""
     general: list[str] = []
     files: list[str] = []
@@ -234,7 +234,7 @@ def command_line(arguments: Sequence[str]) -> Asked:
             if not sections:
                 sections.append(Section(GLOBAL))
             sections[-1].options.append(Option(name.replace("-", "_"), value, argument))
-    return Asked(tuple(general), tuple(files), tuple(sections), question)
+    return CommandLine(tuple(general), tuple(files), tuple(sections), question)
 
 
 def job_file(text: str, *, path: str) -> tuple[Section, ...]:

@@ -254,14 +254,14 @@ def by_direction(option: Option) -> tuple[str, str, str]:
     return reads, writes, trims
 
 
-def over(before: Option, option: Option) -> Option:
+def combined(before: Option, option: Option) -> Option:
     """Combine an option that is given twice, by direction; empty values stay as before."""
     pairs = zip(by_direction(option), by_direction(before), strict=True)
     return Option(option.name, ",".join(new or old for new, old in pairs), option.place)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Directions:
     """Hold the pattern and shares that `rw` sets."""
 
     random: bool
@@ -277,11 +277,11 @@ class Way:
         return reads, moves - reads, float(self.trim_percent)
 
 
-def direction(options: Mapping[str, Option]) -> Way:
+def direction(options: Mapping[str, Option]) -> Directions:
     """Parse `rw` and the share of reads or writes; only the last of both shares is in `options`."""
     option = options.get("rw")
     if option is None:
-        return Way(False, 100, 0, "read")
+        return Directions(False, 100, 0, "read")
     way, colon, skip = option.value.partition(":")
     plainly = way.removeprefix(_AT_RANDOM)
     if plainly not in _WAYS or way == "randreadwrite":
@@ -296,7 +296,7 @@ def direction(options: Mapping[str, Option]) -> Way:
         percent = whole_number(options, "rwmixread", -1, least=0, most=100)
         if percent < 0:
             percent = 100 - whole_number(options, "rwmixwrite", 50, least=0, most=100)
-    return Way(plainly != way, percent, trims, option.value)
+    return Directions(plainly != way, percent, trims, option.value)
 
 
 def whole_number(

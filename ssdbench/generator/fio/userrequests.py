@@ -18,7 +18,7 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.fio.arrivals import US_PER_S, arriving_iops
 from ssdbench.generator.fio.userjobs import Option
 from ssdbench.generator.fio.useroptions import (
-    Way,
+    Directions,
     by_direction,
     fio_time_us,
     is_nonzero,
@@ -53,22 +53,22 @@ class Sizes:
     sides: tuple[Side, Side, Side]
     options: tuple[tuple[str, str], ...]
 
-    def all(self, does: Way) -> tuple[int, ...]:
+    def all(self, does: Directions) -> tuple[int, ...]:
         """Return each size once, of the used directions."""
         return tuple(dict.fromkeys(size for side in self._used(does) for size in side.bytes))
 
-    def smallest_of(self, does: Way) -> tuple[int, ...]:
+    def smallest_of(self, does: Directions) -> tuple[int, ...]:
         """Return the smallest size of each used direction."""
         return tuple(side.smallest_bytes for side in self._used(does))
 
-    def several(self, does: Way) -> bool:
+    def several(self, does: Directions) -> bool:
         """Tell whether some direction has requests of several sizes."""
         return any(len(side.bytes) > 1 for side in self._used(does))
 
-    def _used(self, does: Way) -> list[Side]:
+    def _used(self, does: Directions) -> list[Side]:
         return [side for side, share in zip(self.sides, does.shares, strict=True) if share]
 
-    def mean_bytes(self, does: Way) -> float:
+    def mean_bytes(self, does: Directions) -> float:
         """Return the mean size of reads and writes; of trims if there is nothing else."""
         shares = does.shares if does.trim_percent == 100 else (*does.shares[:2], 0.0)
         means = [side.mean_bytes for side in self.sides]
@@ -203,13 +203,13 @@ _PACING = ("rate", "rate_iops", "thinktime")
 class Offered:
     """Hold the load that a job offers to the drive."""
 
-    does: Way  # with the share of reads that the rates make, whatever `rwmixread` says
+    does: Directions  # with the share of reads that the rates make, whatever `rwmixread` says
     paced: bool = False  # by a rate, or by pauses
     iops: float | None = None  # over all its threads, where rates say it
     told: tuple[str, ...] = ()  # what fio makes of it that a reader may not expect
 
 
-def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Way) -> Offered:
+def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Directions) -> Offered:
     """Return the load that rates and pauses of a job offer. Raises UsageError for others."""
     used = [side for side, share in enumerate(does.shares) if share]
     rates, asked = _rates(options, sizes, does)
@@ -240,7 +240,7 @@ def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Way
     )
 
 
-def _mixed(rates: Sequence[float], does: Way) -> tuple[Way, list[str]]:
+def _mixed(rates: Sequence[float], does: Directions) -> tuple[Directions, list[str]]:
     """Set the share of reads that rates produce: each direction is sent when it is due."""
     reads, writes, _ = rates
     if not (reads and writes):
@@ -255,7 +255,7 @@ def _mixed(rates: Sequence[float], does: Way) -> tuple[Way, list[str]]:
 
 
 def _rates(
-    options: Mapping[str, Option], sizes: Sizes, does: Way
+    options: Mapping[str, Option], sizes: Sizes, does: Directions
 ) -> tuple[tuple[float, ...], bool]:
     """Return requests per second of a thread's reads, writes and trims, and whether a rate is set.
 

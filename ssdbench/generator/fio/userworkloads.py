@@ -26,14 +26,14 @@ from ssdbench.generator.fio.useroptions import (
     PACE,
     PRIORITY,
     REQUESTS,
-    Way,
+    Directions,
+    combined,
     direction,
     fio_bytes,
     flushes,
     is_on,
     is_set,
     known,
-    over,
     place_of,
     shown,
     whole_number,
@@ -281,7 +281,7 @@ class _Reading:
             ] = None
         return 1 if engine in SYNCHRONOUS else depth
 
-    def _sizes(self, options: Mapping[str, Option], does: Way) -> Sizes:
+    def _sizes(self, options: Mapping[str, Option], does: Directions) -> Sizes:
         sizes = sizes_of(options)
         smallest = self.room.block_bytes
         option = next((options[n] for n in ("bssplit", "bsrange", "bs") if n in options), None)
@@ -302,7 +302,7 @@ class _Reading:
         return sizes
 
     def _range(
-        self, options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Way
+        self, options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Directions
     ) -> tuple[list[tuple[str, str]], ActiveRange]:
         """Return `offset`, `size` and `offset_increment` in bytes, and the range of all jobs.
 
@@ -392,7 +392,7 @@ def _give(options: dict[str, Option], option: Option) -> None:
     """
     before = options.pop(option.name, None)  # first out: what counts is the order of the last
     if before is not None and option.name in _BY_DIRECTION:
-        option = over(before, option)
+        option = combined(before, option)
     if _is_share(before) and option.name in _PLACES and not _is_share(option):
         raise UsageError(
             f"{option.place}: {shown(option)} stands behind a share, with which fio goes on",

@@ -53,7 +53,7 @@ class Sending:
 
 
 @dataclass(slots=True)
-class Prepared:
+class TraceWork:
     """Hold the work for fio, in files of a directory."""
 
     directory: Path
@@ -87,10 +87,10 @@ class Prepared:
         return np.fromfile(path, DUE) if path.exists() else np.zeros(0, DUE)
 
 
-def prepared(trace: Trace, how: Sending, directory: Path) -> Prepared:
+def write_work(trace: Trace, how: Sending, directory: Path) -> TraceWork:
     """Write the logs of all clients below a directory. Raises TraceError."""
     dropped: Counter[str] = Counter()
-    made = Prepared(directory, how.clients, dropped=dropped)
+    made = TraceWork(directory, how.clients, dropped=dropped)
     last_ms = np.full(how.clients, -1, dtype=np.int64)
     for client in range(how.clients):
         made.log(client).write_text(f"fio version 2 iolog\n{NAME} add\n{NAME} open\n")
@@ -106,12 +106,12 @@ def prepared(trace: Trace, how: Sending, directory: Path) -> Prepared:
     return made
 
 
-def looked(trace: Trace, how: Sending) -> tuple[TraceSummary, Prepared]:
+def summarized_work(trace: Trace, how: Sending) -> tuple[TraceSummary, TraceWork]:
     """Summarize a trace and what would be sent, without writing it. Raises TraceError."""
     if how.placing is Placing.SCALE and not how.traced_bytes:
         how = replace(how, traced_bytes=summarised(trace).ends_at_bytes)
     summing = Summing()
-    made = Prepared(Path(), how.clients, traced_bytes=how.traced_bytes, dropped=Counter())
+    made = TraceWork(Path(), how.clients, traced_bytes=how.traced_bytes, dropped=Counter())
     for _ in _placed(trace, how, made, seen=summing.add):
         pass
     if not made.requests:
@@ -122,7 +122,7 @@ def looked(trace: Trace, how: Sending) -> tuple[TraceSummary, Prepared]:
 def _placed(
     trace: Trace,
     how: Sending,
-    made: Prepared,
+    made: TraceWork,
     seen: Callable[[Chunk], None] = lambda chunk: None,
 ) -> Iterator[Chunk]:
     """Return the requests as they are sent: whole blocks, on the drive, at scaled times."""
@@ -143,7 +143,7 @@ def _placed(
             yield found
 
 
-def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: Prepared) -> Chunk:
+def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: TraceWork) -> Chunk:
     block = how.block_bytes
     moves = chunk.op != FLUSH
     start = chunk.offset_bytes // block * block
@@ -192,7 +192,7 @@ def _refuse(
         raise trace.wrong(int(chunk.line[int(np.argmax(wrong))]), why, hint=hint)
 
 
-def _deal(chunk: Chunk, sent: int, how: Sending, made: Prepared, last_ms: Whole) -> None:
+def _deal(chunk: Chunk, sent: int, how: Sending, made: TraceWork, last_ms: Whole) -> None:
     """Append a chunk to the logs of the clients in turn."""
     due_ms = chunk.time_ns // 10**6 + START_MS
     for client in range(how.clients):

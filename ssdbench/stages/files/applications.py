@@ -30,7 +30,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files.mount import REACHABLE, Place, where
 from ssdbench.stages.files.programs import COMMANDS, SERVER, Program, Scale
 from ssdbench.stages.files.trial import FileTrial
-from ssdbench.stages.host.cost import LoadWatch
+from ssdbench.stages.host.cost import HostCostWatch
 from ssdbench.stages.host.trial import GRACE_S, RAMP_S, Cell, TrialWorkload, Turn, Variant
 from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
@@ -147,14 +147,14 @@ class ApplicationTrial(FileTrial):
         # What is started inherits the policy, the database's server among it.
         memory = Policy.of(self.placed.memory)
         with memory, disk_counters(context.target.major_minor) as disk:
-            load = LoadWatch(disk, context.activity, RAMP_S, scale.window_s)
+            cost = HostCostWatch(disk, context.activity, RAMP_S, scale.window_s)
             with _served(program, work, context.directory(), scale, cpus) as server:
                 self._prepare(context, program, work, server)
                 argv = _argv(program, program.arguments(scale), server)
                 stat = disk.read()
                 watch = HostWatch(simulated=False, read=context.activity)
                 longest_s = scale.window_s + GRACE_S if program.is_timed else LONGEST_S
-                said, seconds = _ended(context, argv, work, cpus, longest_s, load)
+                said, seconds = _ended(context, argv, work, cpus, longest_s, cost)
                 disturbed = "; ".join(finding.message for finding in watch.findings())
             read, written = _moved(stat, disk, work)
         context.recent.forget()
@@ -172,9 +172,9 @@ class ApplicationTrial(FileTrial):
             bytes_read=read,
             bytes_written=written,
             disturbed=disturbed,
-            host_cpu_us_per_io=load.load.host_cpu_us_per_io,
-            in_flight=load.load.in_flight,
-            in_flight_p95=load.load.in_flight_p95,
+            host_cpu_us_per_io=cost.cost.host_cpu_us_per_io,
+            in_flight=cost.cost.in_flight,
+            in_flight_p95=cost.cost.in_flight_p95,
             more={"seconds": seconds, **figures},
         )
 
@@ -217,21 +217,21 @@ def _ended(
     work: Path,
     cpus: Sequence[int],
     longest_s: float,
-    meanwhile: LoadWatch | None = None,
+    meanwhile: HostCostWatch | None = None,
 ) -> tuple[str, float]:
     """Run a program and return its output and seconds.
 
     Raises CommandFailed with its last words, RunMustEnd.
     """
-    directory, vigil = context.directory(), ProgramWatch(context)
+    directory, watch = context.directory(), ProgramWatch(context)
     write_whole(directory / "command", " ".join(argv).encode() + b"\n")
     began = time.monotonic()
     out, err = directory / "stdout", directory / "stderr"
     process = command.spawn(argv, stdout=out, stderr=err, cwd=work, cpus=cpus)
     try:
         if meanwhile is not None:
-            meanwhile(process, vigil)
-        is_late = not vigil.ended(process, longest_s)
+            meanwhile(process, watch)
+        is_late = not watch.ended(process, longest_s)
     except BaseException:
         process.kill()
         raise

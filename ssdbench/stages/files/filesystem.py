@@ -20,7 +20,7 @@ from ssdbench.host.files import make_directory
 from ssdbench.model.found import FileSystemComparison, Median, ThreadsMedian
 from ssdbench.model.kind import StageKind
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.files.mount import Place, lay, where
+from ssdbench.stages.files.mount import Place, where, write_files
 from ssdbench.stages.files.trial import NO_HINT, OnFiles
 from ssdbench.stages.host.trial import Step, TrialWorkload, Variant, Work
 from ssdbench.units import KIB, MIB
@@ -114,7 +114,7 @@ class FileSystemTrial(OnFiles):
         size = int(free_bytes(where(context)) * self.file_percent / 100) // MIB * MIB
         if size < MIB:
             raise HostLacks(f"{self.place.system.name} leaves no room for a file on this drive")
-        return Step(file_bytes=size) if lay(context, FILE, size_bytes=size) else None
+        return Step(file_bytes=size) if write_files(context, FILE, size_bytes=size) else None
 
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
@@ -168,7 +168,7 @@ def _age(turn: int, context: Context) -> Step | None:
         "openfiles": 16,
         "bs": 16 * KIB,
     }
-    if not lay(replace(context, mounted=place), options):
+    if not write_files(replace(context, mounted=place), options):
         return None
     for file in sorted(place.iterdir())[turn % 2 :: 2]:
         file.unlink()

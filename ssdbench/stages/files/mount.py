@@ -37,7 +37,7 @@ _REASON = "the file system under test lies there"
 
 
 @runtime_checkable
-class Releasing(Protocol):
+class ReleasableSession(Protocol):
     """Hold a session whose claim can be released for one step."""
 
     def released(
@@ -73,7 +73,7 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
     A device without partitions is a note. Raises UsageError for a target that cannot hold one,
     HostLacks when mkfs or mount fails.
     """
-    if not isinstance(context.session, Releasing):
+    if not isinstance(context.session, ReleasableSession):
         raise UsageError(
             f"{context.target.name} cannot hold a file system",
             hint="Name a whole drive or a loop device, or leave the stage out.",
@@ -114,7 +114,7 @@ def where(context: Context) -> Path:
     return context.mounted
 
 
-def lay(
+def write_files(
     context: Context, options: Options, *, size_bytes: int | None = None, files: int = 1
 ) -> bool:
     """Write files once, from start to end, and wait until they are on the drive.

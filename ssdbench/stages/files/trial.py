@@ -18,7 +18,7 @@ from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan, Unit
 from ssdbench.generator.fio.jobfile import Options
 from ssdbench.model.found import Comparison, Median
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.files.mount import Place, lay, mounted
+from ssdbench.stages.files.mount import Place, mounted, write_files
 from ssdbench.stages.host.trial import Build, Experiment, Step, Trial, Work
 
 
@@ -123,5 +123,5 @@ class FileTrial(OnFiles, Trial):
 
 
 def _laid(files: Files, context: Context) -> Step | None:
-    whole = lay(context, files.options, size_bytes=files.size_bytes, files=files.count)
+    whole = write_files(context, files.options, size_bytes=files.size_bytes, files=files.count)
     return Step(file_bytes=files.size_bytes) if whole else None

@@ -17,7 +17,7 @@ from ssdbench.model.profile import spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.host import variants
 from ssdbench.stages.host.blocktrace import block_trace
-from ssdbench.stages.host.cost import Probe
+from ssdbench.stages.host.cost import CostProbe
 from ssdbench.stages.host.trial import Trial, TrialWorkload, Variant
 from ssdbench.target.inspect import kernel_name
 from ssdbench.tuning.setting import Backend
@@ -57,7 +57,7 @@ class _Chosen:
     variants: Sequence[Variant]
     workloads: tuple[TrialWorkload, ...]
     notes: tuple[str, ...] = ()
-    probe: Probe | None = None
+    probe: CostProbe | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ssdbench.host.counters import DiskCounters, DiskStat
 LOOK_S = 0.02
 
 
-class Probe(Protocol):
+class CostProbe(Protocol):
     """Measure something more inside the window of each start."""
 
     def running(self, lease: str) -> AbstractContextManager[None]:
@@ -45,7 +45,7 @@ LEAST_CPU_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class HostCost:
     """Hold differences over a window, of the whole host and one drive."""
 
     seconds: float
@@ -80,23 +80,23 @@ class Load:
         return self.ios_per_s / self.watts if self.watts else None
 
 
-NO_LOAD = Load(0.0)
+NO_COST = HostCost(0.0)
 
 
 @dataclass(slots=True)
-class LoadWatch:
+class HostCostWatch:
     """Read the host at both ends of fio's window, and sample the queue in between."""
 
     disk: DiskCounters
     read: Callable[[], Activity]
     ramp_s: float
     window_s: float
-    probe: Probe | None = None
+    probe: CostProbe | None = None
     samples: list[int] = field(default_factory=list)
-    load: Load = NO_LOAD
+    cost: HostCost = NO_COST
 
-    def __call__(self, process: Process, vigil: Callable[[], None]) -> None:
-        """Return after the window, or when fio ended before; `vigil` is called meanwhile."""
+    def __call__(self, process: Process, watch: Callable[[], None]) -> None:
+        """Return after the window, or when fio ended before; `watch` is called meanwhile."""
         if process.ended(self.ramp_s + _START_S):
             return
         if self.probe is not None:
@@ -106,16 +106,16 @@ class LoadWatch:
         while (left := until - time.monotonic()) > 0:
             if process.ended(min(LOOK_S, left)):
                 break
-            vigil()
+            watch()
             self.samples.append(self.disk.read().in_flight)
-        self.load = load((before, self.read()), (stat, self.disk.read()), self.samples)
+        self.cost = cost_between((before, self.read()), (stat, self.disk.read()), self.samples)
         if self.probe is not None:
             self.probe.stop()
 
 
-def load(
+def cost_between(
     host: tuple[Activity, Activity], disk: tuple[DiskStat, DiskStat], samples: Sequence[int]
-) -> Load:
+) -> HostCost:
     """Return the difference of two readings; pure."""
     before, after = host
     first, last = disk
@@ -123,7 +123,7 @@ def load(
     ios = last.read_ios + last.write_ios - first.read_ios - first.write_ios
     ordered = sorted(samples)
     queued_s = (last.queue_ms - first.queue_ms) / 1000
-    return Load(
+    return HostCost(
         seconds=seconds,
         ios_per_s=ios / seconds,
         merges_per_s=(last.merges - first.merges) / seconds,

@@ -42,7 +42,7 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.point import UnitRecord
 from ssdbench.model.rundirectory import CELLS, HOST_SERIES
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.host.cost import NO_LOAD, Load, LoadWatch, Probe
+from ssdbench.stages.host.cost import NO_COST, CostProbe, HostCost, HostCostWatch
 from ssdbench.stats.histogram import Histogram
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Setting
@@ -231,7 +231,7 @@ class Experiment(PlainStage, ABC):
     repeats: int = 3
     window_s: int = 5
     notes: tuple[str, ...] = ()  # what could not be had
-    probe: Probe | None = None  # what else is measured in each window
+    probe: CostProbe | None = None  # what else is measured in each window
     options: Options = field(default_factory=dict)  # of fio in all cells
     record = Step
     units_are = "starts"
@@ -332,14 +332,14 @@ class Experiment(PlainStage, ABC):
         sized: Options = {"size": turn.span_bytes} if turn.span_bytes else {}
         work = window(sections, {**sized, **self.options}, window_s=self.window_s, seed=seed)
         with disk_counters(context.target.major_minor) as disk:
-            load = LoadWatch(disk, context.activity, RAMP_S, self.window_s, self.probe)
+            cost = HostCostWatch(disk, context.activity, RAMP_S, self.window_s, self.probe)
             watch = HostWatch(simulated=False, read=context.activity)
-            outcome = run_sections(context, work, cpus=turn.variant.cpus, look=load)
+            outcome = run_sections(context, work, cpus=turn.variant.cpus, look=cost)
             disturbed = "; ".join(finding.message for finding in watch.findings())
         if outcome is None:
             return None
         more = self.probe.figures() if self.probe is not None else {}
-        return cell_of(turn, outcome, disturbed, load.load, more)
+        return cell_of(turn, outcome, disturbed, cost.cost, more)
 
     def conclude(
         self, context: Context, done: Sequence[Step], ended: Ended[Step]
@@ -403,7 +403,7 @@ def cell_of(
     turn: Turn,
     outcome: JobOutcome,
     disturbed: str = "",
-    load: Load = NO_LOAD,
+    cost: HostCost = NO_COST,
     more: dict[str, float] | None = None,
 ) -> Cell:
     """Return the figures of one start."""
@@ -425,14 +425,14 @@ def cell_of(
         bytes_read=read.bytes,
         bytes_written=write.bytes,
         disturbed=disturbed,
-        host_cpu_us_per_io=load.host_cpu_us_per_io,
-        iops_per_core=load.iops_per_core,
-        iops_per_watt=load.iops_per_watt,
-        merges_per_io=_per_io(load.merges_per_s, load),
-        interrupts_per_io=_per_io(load.interrupts_per_s, load),
-        switches_per_io=_per_io(load.switches_per_s, load),
-        in_flight=load.in_flight,
-        in_flight_p95=load.in_flight_p95,
+        host_cpu_us_per_io=cost.host_cpu_us_per_io,
+        iops_per_core=cost.iops_per_core,
+        iops_per_watt=cost.iops_per_watt,
+        merges_per_io=_per_io(cost.merges_per_s, cost),
+        interrupts_per_io=_per_io(cost.interrupts_per_s, cost),
+        switches_per_io=_per_io(cost.switches_per_s, cost),
+        in_flight=cost.in_flight,
+        in_flight_p95=cost.in_flight_p95,
         more=more or {},
     )
 
@@ -442,8 +442,8 @@ def slug(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-." else "-" for c in name)
 
 
-def _per_io(rate_per_s: float, load: Load) -> float:
-    return rate_per_s / load.ios_per_s if load.ios_per_s > 0 else 0.0
+def _per_io(rate_per_s: float, cost: HostCost) -> float:
+    return rate_per_s / cost.ios_per_s if cost.ios_per_s > 0 else 0.0
 
 
 def _disturbed(cells: Sequence[Cell]) -> list[Finding]:

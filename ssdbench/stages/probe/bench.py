@@ -33,7 +33,7 @@ COLLECTING = 0.5  # of the drive, written at random: more than the spare area
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Answer:
     """Hold what a probe found: a sentence, numbers, and the measurements behind them."""
 
     answer: str
@@ -53,7 +53,7 @@ class Probe(Protocol):
         """Return the most that it writes to a drive of this size."""
         ...
 
-    def ask(self, bench: "Bench") -> Said:
+    def ask(self, bench: "Bench") -> Answer:
         """Measure and judge. Raises CutShort when the run must end."""
         ...
 
@@ -236,10 +236,10 @@ class ProbeStage(PlainStage):
         try:
             said = unit.work.ask(Bench(unit.work, context))
         except CutShort:
-            said = Said(EARLY)
+            said = Answer(EARLY)
         except SsdbenchError as error:
             context.unit.cut_short = context.failed(error)
-            said = Said(EARLY)
+            said = Answer(EARLY)
         found = ProbeFound(
             probe=unit.work.name,
             answer=said.answer,

@@ -6,7 +6,7 @@ import numpy as np
 
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
-from ssdbench.stages.probe.bench import COLLECTING, Bench, Said, collect, part
+from ssdbench.stages.probe.bench import COLLECTING, Answer, Bench, collect, part
 from ssdbench.stats.inside.probing import (
     BUFFERED_NS,
     Flush,
@@ -34,7 +34,7 @@ class SlcCache:
         """Return one fill of the drive."""
         return size_bytes
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Fill the drive; only a purged or empty drive shows all of its cache."""
         per_second = bench.write(
             Pattern.SEQUENTIAL, CACHE_BLOCK_BYTES, CACHE_DEPTH, bench.size_bytes, bench.size_bytes
@@ -46,11 +46,13 @@ class SlcCache:
             for at, rate in zip(written, per_second, strict=True)
         )[:: max(1, len(written) // 200)]
         if falls_at_once(list(per_second)):
-            return Said("cannot tell: the rate falls within the first two seconds", table=table)
+            return Answer("cannot tell: the rate falls within the first two seconds", table=table)
         if step is None:
-            return Said("no SLC cache seen: the rate of a sequential fill never falls", table=table)
+            return Answer(
+                "no SLC cache seen: the rate of a sequential fill never falls", table=table
+            )
         size, before, after = step
-        return Said(
+        return Answer(
             f"cache of about {format_capacity(round(size))}: {before / 1e6:.0f} MB/s within it, "
             f"{after / 1e6:.0f} MB/s after (as much as was free when the fill began)",
             ProbeNumbers(
@@ -83,18 +85,20 @@ class WriteBuffer:
         """Return one fill and a half, and the bursts."""
         return round((1 + COLLECTING) * size_bytes) + BURSTS_BYTES
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Take the two smallest bursts that waited, if they agree within a quarter."""
         size = bench.size_bytes
         collect(bench)
         steps = bursts(bench, size)
         table = tuple({"burst": n, "buffer_bytes": one} for n, one in enumerate(steps, start=1))
         if not any(steps):
-            return Said("cannot tell: no burst was taken at once and then had to wait", table=table)
+            return Answer(
+                "cannot tell: no burst was taken at once and then had to wait", table=table
+            )
         taken = agreed_bytes(steps)
         if taken is None:
-            return Said("cannot tell: bursts do not agree on a buffer", table=table)
-        return Said(
+            return Answer("cannot tell: bursts do not agree on a buffer", table=table)
+        return Answer(
             f"write buffer of about {format_size(taken)}", ProbeNumbers(buffer_bytes=taken), table
         )
 
@@ -147,7 +151,7 @@ class Flushes:
         once = sum(FLUSH_WRITES) * FLUSHES * FLUSH_BLOCK_BYTES
         return part(size_bytes, FLUSH_SPAN_BYTES) + round((1 + COLLECTING) * size_bytes) + 2 * once
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Ask while nothing is collected, and if needed again while something is."""
         span = part(bench.size_bytes, FLUSH_SPAN_BYTES)
         bench.fill(span)
@@ -159,14 +163,14 @@ class Flushes:
         return again if again.numbers.flush_waits_for else said
 
 
-def _flush_costs(bench: Bench, span_bytes: int) -> Said:
+def _flush_costs(bench: Bench, span_bytes: int) -> Answer:
     """Measure few writes per flush first, so that a full buffer does not affect the next count."""
     write_ns: dict[int, float] = {}
     flush_ns: dict[int, float] = {}
     for count in FLUSH_WRITES:
         wrote, flushed = bench.flushes(FLUSH_BLOCK_BYTES, span_bytes, count * FLUSHES, every=count)
         if not flushed.ios:
-            return Said("cannot tell: the target does no flushes")
+            return Answer("cannot tell: the target does no flushes")
         write_ns[count] = wrote.latency.percentile_ns(MEDIAN)
         flush_ns[count] = flushed.latency.percentile_ns(MEDIAN)
     table = tuple(
@@ -183,7 +187,7 @@ def _flush_costs(bench: Bench, span_bytes: int) -> Said:
     )
     block = format_size(FLUSH_BLOCK_BYTES)
     cost = f"{one} behind one write of {block}, {many} behind {FLUSH_WRITES[-1]}"
-    return Said(_flush_sentence(waits, write_ns[1], cost), numbers, table)
+    return Answer(_flush_sentence(waits, write_ns[1], cost), numbers, table)
 
 
 def _flush_sentence(waits: Flush | None, write_ns: float, cost: str) -> str:

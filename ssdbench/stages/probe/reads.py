@@ -2,7 +2,7 @@
 
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
-from ssdbench.stages.probe.bench import Bench, Said, part
+from ssdbench.stages.probe.bench import Answer, Bench, part
 from ssdbench.stats.inside.probing import parallelism, read_chunk, stripe
 from ssdbench.units import GIB, KIB, MIB, NS_PER_S, format_size
 
@@ -22,7 +22,7 @@ class Parallelism:
         """Return one fill: a page that was never written is not read from flash."""
         return part(size_bytes, PARALLEL_SPAN_BYTES)
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Read at every depth long enough for a steady rate."""
         span = part(bench.size_bytes, PARALLEL_SPAN_BYTES)
         bench.fill(span)
@@ -38,9 +38,9 @@ class Parallelism:
         # What the generator does between two reads is no time of the drive's (Little's law).
         found = parallelism({**rates, 1: alone})
         if found is None:
-            return Said("cannot tell: the rate still grows at the largest depth", table=table)
+            return Answer("cannot tell: the rate still grows at the largest depth", table=table)
         times, knee = found
-        return Said(
+        return Answer(
             f"{times:.1f} reads at once; depth {knee} reaches 90 % of that",
             ProbeNumbers(reads_at_once=round(times, 2), depth_for_90_percent=knee),
             table,
@@ -78,7 +78,7 @@ class StripeWidth:
         """Return one sequential fill: the mapping of ordered data is probed."""
         return part(size_bytes, STRIPE_SPAN_BYTES)
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Read at strides of 16 KiB x 2^k, and 3, 5 and 7 times that."""
         span = part(bench.size_bytes, STRIPE_SPAN_BYTES)
         bench.fill(span)
@@ -94,8 +94,8 @@ class StripeWidth:
         table = tuple({"stride_bytes": s, "iops": round(rate, 1)} for s, rate in rates.items())
         found = stripe(rates)
         if found is None:
-            return Said("cannot tell: no stride is slower than the others", table=table)
-        return Said(f"stripe of {format_size(found)}", ProbeNumbers(stripe_bytes=found), table)
+            return Answer("cannot tell: no stride is slower than the others", table=table)
+        return Answer(f"stripe of {format_size(found)}", ProbeNumbers(stripe_bytes=found), table)
 
 
 CHUNK_BLOCK_BYTES = 4 * KIB
@@ -123,7 +123,7 @@ class ReadChunk:
         """Return one sequential fill: the mapping of ordered data is probed."""
         return part(size_bytes, CHUNK_SPAN_BYTES)
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Read one at a time, then pairs at strides of 8 KiB to 1 MiB."""
         span = part(bench.size_bytes, CHUNK_SPAN_BYTES)
         bench.fill(span)
@@ -136,10 +136,12 @@ class ReadChunk:
         table = tuple({"stride_bytes": s, "iops": round(rate, 1)} for s, rate in rates.items())
         found = read_chunk(rates, alone=alone)
         if found is None:
-            return Said("cannot tell: two reads at once do not wait for dies", table=table)
+            return Answer("cannot tell: two reads at once do not wait for dies", table=table)
         least = found <= 2 * min(rates)
         text = f"{format_size(found)} or less" if least else format_size(found)
-        return Said(f"read chunk of {text}", ProbeNumbers(chunk_bytes=found, at_most=least), table)
+        return Answer(
+            f"read chunk of {text}", ProbeNumbers(chunk_bytes=found, at_most=least), table
+        )
 
 
 def _strided_iops(bench: Bench, stride_bytes: int, iodepth: int, span_bytes: int) -> float:
@@ -167,7 +169,7 @@ class Mapping:
         """Return one sequential fill and one in random order."""
         return 2 * part(size_bytes, MAPPING_SPAN_BYTES)
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Read before and after the data are rewritten at random."""
         span = part(bench.size_bytes, MAPPING_SPAN_BYTES)
         rates = []
@@ -188,4 +190,4 @@ class Mapping:
             if share >= MAPPING_SAME
             else f"scattered data are read at {100 * share:.0f} % of the rate of ordered data"
         )
-        return Said(text, ProbeNumbers(scattered_over_ordered=share), table)
+        return Answer(text, ProbeNumbers(scattered_over_ordered=share), table)

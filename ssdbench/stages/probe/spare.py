@@ -8,7 +8,7 @@ import numpy as np
 
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
-from ssdbench.stages.probe.bench import Bench, Said, part
+from ssdbench.stages.probe.bench import Answer, Bench, part
 from ssdbench.stages.probe.buffers import BURSTS_BYTES, agreed_bytes, bursts
 from ssdbench.stats.inside.probing import (
     BUFFERED_NS,
@@ -44,7 +44,7 @@ class RemapUnit:
             + (len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
         )
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Write the largest sizes first, so that growing disorder does not favour small ones."""
         span = part(bench.size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
         bench.discard(0, bench.size_bytes)  # room, where the drive takes it: nothing is collected
@@ -61,14 +61,16 @@ class RemapUnit:
             for block in REMAP_BLOCKS
         )
         if abs(again / rates[max(REMAP_BLOCKS)] - 1) > REMAP_CHANGED:
-            return Said(
+            return Answer(
                 "cannot tell: the rate changed meanwhile: a cache, or collection", table=table
             )
         if unit is None:
-            return Said("cannot tell: small writes are limited by something else", table=table)
+            return Answer("cannot tell: small writes are limited by something else", table=table)
         least = unit == min(REMAP_BLOCKS) or not behind
         text = f"{format_size(unit)} or less" if least else format_size(unit)
-        return Said(f"remap unit {text}", ProbeNumbers(remap_unit_bytes=unit, at_most=least), table)
+        return Answer(
+            f"remap unit {text}", ProbeNumbers(remap_unit_bytes=unit, at_most=least), table
+        )
 
 
 def buffered(bench: Bench, span: int) -> bool:
@@ -114,14 +116,14 @@ class Spare:
         )
         return round(size_bytes * fills) + BURSTS_BYTES
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Measure the time per byte in steady state at every span."""
         size = bench.size_bytes
         if not bench.discard(0, size):
-            return Said("cannot tell: the target takes no TRIM, so no room can be given to it")
+            return Answer("cannot tell: the target takes no TRIM, so no room can be given to it")
         ordered = bench.fill(size)
         if falls_at_once(list(ordered)) or step_down(list(ordered)):
-            return Said("cannot tell: writes in order slow down by themselves")
+            return Answer("cannot tell: writes in order slow down by themselves")
         part_bytes = max(1, size // SPARE_FIRST // SPARE_BLOCK_BYTES) * SPARE_BLOCK_BYTES
         first = _first(bench, size, part_bytes)
         seconds: list[tuple[float, ...]] = []
@@ -154,9 +156,9 @@ class Spare:
             )
         )
         if isinstance(found, Unknown):
-            return Said(f"cannot tell: {found.why}", table=table)
+            return Answer(f"cannot tell: {found.why}", table=table)
         (least, most), (amplified, at_most) = found.over_provisioning, found.amplification
-        return Said(
+        return Answer(
             f"{100 * least:.1f} to {100 * most:.1f} % over-provisioning, by which uniform random "
             f"writes are amplified {amplified:.1f} to {at_most:.1f} times",
             ProbeNumbers(
@@ -215,7 +217,7 @@ class Trim:
             size_bytes * (1 + TRIM_KEPT * (TRIM_FRESH + 2 * TRIM_SETTLE + 3 * TRIM_MEASURE))
         )
 
-    def ask(self, bench: Bench) -> Said:
+    def ask(self, bench: Bench) -> Answer:
         """Compare the rates; the one before must be stable and slowed by garbage collection."""
         size = bench.size_bytes
         kept = part(round(size * TRIM_KEPT), size)
@@ -224,7 +226,7 @@ class Trim:
         _trim_rate(bench, kept, TRIM_SETTLE)
         before = _trim_rate(bench, kept, TRIM_MEASURE), _trim_rate(bench, kept, TRIM_MEASURE)
         if not bench.discard(kept, size - kept):
-            return Said("cannot tell: the target takes no TRIM")
+            return Answer("cannot tell: the target takes no TRIM")
         _trim_rate(bench, kept, TRIM_SETTLE)
         after = _trim_rate(bench, kept, TRIM_MEASURE)
         table: tuple[dict[str, Scalar], ...] = tuple(
@@ -237,7 +239,7 @@ class Trim:
         )
         effect, gain = trim_effect(fresh, before, after)
         numbers = ProbeNumbers(trim_effect=effect, rate_after_over_before=gain)
-        return Said(_trim_sentence(effect, gain, fresh, before[1]), numbers, table)
+        return Answer(_trim_sentence(effect, gain, fresh, before[1]), numbers, table)
 
 
 def _trim_rate(bench: Bench, kept: int, share: float) -> float:

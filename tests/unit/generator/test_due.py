@@ -85,7 +85,7 @@ def test_a_fio_with_another_schedule_is_refused() -> None:
     job = a_job(rate_iops=1000.0, numjobs=1, read_percent=100, arrivals=Arrivals.POISSON)
     count = 900
     at_ms = np.sort(np.random.default_rng(1).integers(0, 1000, count))
-    log = logs.Logged(1, at_ms, np.full(count, 50_000), np.zeros(count, dtype=np.int64))
+    log = logs.ThreadLog(1, at_ms, np.full(count, 50_000), np.zeros(count, dtype=np.int64))
 
     with pytest.raises(HostLacks, match="other times"):
         logs.due_requests(job, sections(job), [log], origin_ms=0.0, end_s=1.0)

@@ -6,7 +6,7 @@ import pytest
 
 from ssdbench.host.activity import Activity
 from ssdbench.host.counters import DiskStat
-from ssdbench.stages.host.cost import load
+from ssdbench.stages.host.cost import cost_between
 
 BEFORE = Activity(
     at_s=10.0,
@@ -33,7 +33,7 @@ DONE = replace(EMPTY, read_ios=1500, write_ios=500, merges=200, queue_ms=8000)
 
 
 def test_cpu_time_of_other_programs_is_taken_off() -> None:
-    found = load((BEFORE, AFTER), (EMPTY, DONE), [])
+    found = cost_between((BEFORE, AFTER), (EMPTY, DONE), [])
 
     assert found.ios_per_s == 1000
     assert found.busy_cpus == pytest.approx(0.5)  # 1.5 s busy, of which cron took 0.5
@@ -45,7 +45,7 @@ def test_cpu_time_of_other_programs_is_taken_off() -> None:
 def test_cpu_time_too_short_to_be_counted_is_not_known(own_s: float) -> None:
     after = replace(AFTER, others_s={"cron": 2.5 - own_s})
 
-    found = load((BEFORE, after), (EMPTY, DONE), [])
+    found = cost_between((BEFORE, after), (EMPTY, DONE), [])
 
     assert (found.iops_per_core, found.host_cpu_us_per_io) == (0.0, 0.0)
 
@@ -53,18 +53,21 @@ def test_cpu_time_too_short_to_be_counted_is_not_known(own_s: float) -> None:
 def test_energy_is_per_joule_and_a_meter_that_wrapped_tells_nothing() -> None:
     wrapped = replace(AFTER, energy_j=3.0)
 
-    assert load((BEFORE, AFTER), (EMPTY, DONE), []).iops_per_watt == pytest.approx(40)
-    assert load((BEFORE, wrapped), (EMPTY, DONE), []).iops_per_watt is None
-    assert load((replace(BEFORE, energy_j=None), AFTER), (EMPTY, DONE), []).iops_per_watt is None
+    assert cost_between((BEFORE, AFTER), (EMPTY, DONE), []).iops_per_watt == pytest.approx(40)
+    assert cost_between((BEFORE, wrapped), (EMPTY, DONE), []).iops_per_watt is None
+    assert (
+        cost_between((replace(BEFORE, energy_j=None), AFTER), (EMPTY, DONE), []).iops_per_watt
+        is None
+    )
 
 
 def test_occupancy_is_the_kernels_mean_and_the_samples_extremes() -> None:
-    found = load((BEFORE, AFTER), (EMPTY, DONE), [1, 2, 3, 4, 20])
+    found = cost_between((BEFORE, AFTER), (EMPTY, DONE), [1, 2, 3, 4, 20])
 
     assert (found.in_flight, found.in_flight_p95, found.in_flight_most) == (4.0, 4.0, 20)
 
 
 def test_rates_are_per_second_of_the_window() -> None:
-    found = load((BEFORE, AFTER), (EMPTY, DONE), [])
+    found = cost_between((BEFORE, AFTER), (EMPTY, DONE), [])
 
     assert (found.merges_per_s, found.interrupts_per_s, found.switches_per_s) == (100, 3000, 2000)

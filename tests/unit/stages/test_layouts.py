@@ -10,10 +10,9 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Repeat
 from ssdbench.model.result import RunResult
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
-from ssdbench.stages.extra import Extra, next_pass, reasons
 from ssdbench.stages.measuring import Measuring, PlannedRepeat
 from ssdbench.stages.points import Judging, PointStage, ascending, by_layout
-from ssdbench.stages.unbroken import planned
+from ssdbench.stages.repeats import ExtraRule, extra_reasons, next_extra_pass, with_unbroken
 from tests.support.builders import a_verdict
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_point, a_workload
@@ -144,22 +143,22 @@ SETTLED += [a_repeat(number, steady=True) for number in range(2, 10)]
 
 
 def test_a_repeat_that_did_not_settle_is_made_up_for_at_most_three_times() -> None:
-    extra = Extra(unsettled=3)
+    extra = ExtraRule(unsettled=3)
     nine = [*SETTLED, a_repeat(10, steady=False)]
     point = a_point(DRIVE, "writes")
 
-    found = next_pass("s", [point], {"writes": nine}, extra, planned=10, seed=1)
+    found = next_extra_pass("s", [point], {"writes": nine}, extra, planned=10, seed=1)
 
     assert [one.repeat for one in found] == [11]
-    assert not reasons(extra, [*nine, a_repeat(11, steady=True)], 10)
+    assert not extra_reasons(extra, [*nine, a_repeat(11, steady=True)], 10)
     never = [*nine, *(a_repeat(number, steady=False) for number in (11, 12, 13))]
-    assert not reasons(extra, never, 10)
+    assert not extra_reasons(extra, never, 10)
 
 
 def test_a_point_whose_unbroken_repeat_was_not_flat_gets_no_extra_ones() -> None:
     moving = [a_repeat(1, steady=False, unbroken_s=1800), *SETTLED[1:], a_repeat(10, steady=True)]
 
-    assert not reasons(Extra(unsettled=3), moving, 10)
+    assert not extra_reasons(ExtraRule(unsettled=3), moving, 10)
 
 
 @pytest.mark.parametrize(("settled", "severity"), [(2, Severity.WARNS), (3, Severity.INVALIDATES)])
@@ -212,7 +211,7 @@ def moved(point: Point, bytes_per_s: float, *, unbroken_s: float, late_s: float 
 
 def of(point: Point, number: int, repeats: dict[str, list[Repeat]]) -> PlannedRepeat:
     one = PlannedRepeat(point, number, 0, seed=1)
-    return planned(one, (READS_SHALLOW, READS_DEEP), repeats, 1800)
+    return with_unbroken(one, (READS_SHALLOW, READS_DEEP), repeats, 1800)
 
 
 def test_the_deepest_reads_run_for_two_hours_and_serve_those_that_move_fewer_bytes() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssdbench.engine.recent import RecentWrites
+from ssdbench.engine.stage import RecentWrites
 from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import Points

@@ -15,7 +15,7 @@ from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
-from ssdbench.stages.ratefound import about, answer, coarse, hidden
+from ssdbench.stages.ratefound import answer, buffer_findings, coarse_note, search_findings
 from ssdbench.stages.ratesearch import (
     AGAIN,
     LONGEST_WINDOW_S,
@@ -210,7 +210,7 @@ def test_a_rate_that_a_buffer_may_have_taken_is_not_validated(
     steps = (a_step(1_000), a_step(4_000, kept=False))
     searched = [Searched(search=1, held_iops=1_000, steps=steps)]
 
-    found = list(hidden(Rate("01-rate", workload, LIMIT_NS), searched, buffer_bytes))
+    found = list(buffer_findings(Rate("01-rate", workload, LIMIT_NS), searched, buffer_bytes))
 
     assert [(f.code, f.severity) for f in found] == (
         [(Code.HIDDEN_BY_BUFFER, "invalidates")] if told else []
@@ -252,7 +252,7 @@ def test_a_rate_of_writes_below_the_remap_unit_is_labelled(read: int, unit: int,
         range=ActiveRange(offset_bytes=0, length_bytes=1 << 30),
     )  # fmt: skip
 
-    found = list(coarse(Rate("01-rate", workload, LIMIT_NS), unit))
+    found = list(coarse_note(Rate("01-rate", workload, LIMIT_NS), unit))
 
     assert [finding.stage for finding in found] == ["01-rate"] * told
     assert all(f.code is Code.BELOW_REMAP_UNIT and f.severity == "notes" for f in found)
@@ -276,7 +276,7 @@ def test_no_rate_above_what_is_completed_behind_a_backlog_is_answered(tmp_path: 
     found = answer(sought, [Searched(1, 1392.0, steps)])
 
     assert found.rate_iops == 1200
-    told = [f.message for f in about(sought, found, complete=False)]
+    told = [f.message for f in search_findings(sought, found, complete=False)]
     assert any("1,365" in message and "1,392" in message for message in told)
 
 
@@ -288,7 +288,7 @@ def test_a_rate_at_which_clients_were_all_busy_is_not_valid(
     assert isinstance(sought, Rate)
     found = answer(sought, [Searched(1, 1200.0, (stepped(1200, 1200, kept=True, busy=busy),))])
 
-    findings = list(about(sought, found, complete=False))
+    findings = list(search_findings(sought, found, complete=False))
 
     assert bool([f for f in findings if f.code is Code.COORDINATED_OMISSION]) == spoilt
 
@@ -299,7 +299,9 @@ def test_a_window_with_few_requests_beyond_the_percentile_says_the_hours(tmp_pat
     step = stepped(100, 100, kept=True).model_copy(update={"beyond": 60.0})
     found = answer(sought, [Searched(1, 100.0, (step,))])
 
-    (told,) = [f for f in about(sought, found, complete=False) if f.code is Code.FEW_SAMPLES]
+    (told,) = [
+        f for f in search_findings(sought, found, complete=False) if f.code is Code.FEW_SAMPLES
+    ]
 
     assert told.severity == "invalidates"
     assert "0.028 h" in told.message  # 100 of 60 a minute: 100 s
@@ -316,7 +318,9 @@ def test_a_rate_that_only_too_few_clients_failed_keeps_the_answer_from_being_val
     )
     found = answer(sought, [Searched(1, 1000.0, (stepped(1000, 1000, kept=True), failed))])
 
-    told = [f for f in about(sought, found, complete=False) if f.severity == "invalidates"]
+    told = [
+        f for f in search_findings(sought, found, complete=False) if f.severity == "invalidates"
+    ]
 
     assert [f.code for f in told] == [Code.COORDINATED_OMISSION] * spoilt
 
@@ -330,7 +334,11 @@ def test_a_window_holds_ten_of_the_stalls_that_decide(
     step = stepped(100, 100, kept=True).model_copy(update={"stalls": stalls})
     found = answer(sought, [Searched(1, 100.0, (step,))])
 
-    told = [f.message for f in about(sought, found, complete=False) if f.code is Code.FEW_SAMPLES]
+    told = [
+        f.message
+        for f in search_findings(sought, found, complete=False)
+        if f.code is Code.FEW_SAMPLES
+    ]
 
     assert bool(told) == spoilt
     assert stalls != 1 or "0.17 h" in told[0]  # ten a minute apart

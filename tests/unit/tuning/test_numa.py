@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks
-from ssdbench.generator.fio.dryruns import offers, placed
+from ssdbench.generator.fio.dryruns import placed, supports_option
 from ssdbench.host.numa import policy_of
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Topology, topology
@@ -95,9 +95,9 @@ def test_a_fio_without_libnuma_is_known_by_what_it_says() -> None:
         "numa_mem_policy: Build fio with libnuma-dev(el) to enable this option\n type: unsupported"
     )
 
-    assert offers("numa_mem_policy: NUMA memory policy setup\n type: string")
-    assert not offers(without)
-    assert not offers("No such command: numa_mem_policy")
+    assert supports_option("numa_mem_policy: NUMA memory policy setup\n type: string")
+    assert not supports_option(without)
+    assert not supports_option("No such command: numa_mem_policy")
 
 
 def test_a_variant_that_chooses_its_cpus_is_not_sent_back_to_the_nodes() -> None:

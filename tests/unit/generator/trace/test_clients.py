@@ -6,7 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ssdbench.generator.trace.clients import START_MS, Prepared, Sending, looked, prepared
+from ssdbench.generator.trace.clients import (
+    START_MS,
+    Sending,
+    TraceWork,
+    summarized_work,
+    write_work,
+)
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.generator.trace.source import TraceError
 from ssdbench.model.profile.replay import Placing
@@ -27,12 +33,12 @@ def sending(**changes: Any) -> Sending:
     return Sending(**values | changes)
 
 
-def made(tmp_path: Path, requests: list[traces.Request], **changes: Any) -> Prepared:
+def made(tmp_path: Path, requests: list[traces.Request], **changes: Any) -> TraceWork:
     trace = Trace(traces.iolog(tmp_path / "it", requests))
-    return prepared(trace, sending(**changes), tmp_path)
+    return write_work(trace, sending(**changes), tmp_path)
 
 
-def told(work: Prepared, client: int) -> list[str]:
+def told(work: TraceWork, client: int) -> list[str]:
     return work.log(client).read_text().splitlines()[3:-1]
 
 
@@ -70,7 +76,7 @@ def test_speed_divides_the_times(tmp_path: Path) -> None:
     assert work.last_due_ns == 625_000_000
 
 
-def offsets(work: Prepared) -> list[int]:
+def offsets(work: TraceWork) -> list[int]:
     return [int(line.split()[2]) for n in range(2) for line in told(work, n) if "read" in line]
 
 
@@ -121,6 +127,6 @@ def test_what_does_not_fit_is_told_with_its_line(
     trace = Trace(traces.iolog(tmp_path / "it"))
 
     with pytest.raises(TraceError) as error:
-        looked(trace, sending(**changes))
+        summarized_work(trace, sending(**changes))
 
     assert why in error.value.message and error.value.line == 5
