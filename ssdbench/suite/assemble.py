@@ -1,9 +1,9 @@
 """Makes the stages of a run from its profile and target, in order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import assert_never
+from typing import Any
 
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.stage import AnyStage
@@ -101,36 +101,12 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     return tuple(planned)
 
 
-def _measuring(  # noqa: C901 - a case for each kind
-    before: int, asked_for: spec.MeasuredStage, planning: Planning
-) -> list[AnyStage]:
+def _measuring(before: int, wanted: spec.MeasuredStage, planning: Planning) -> list[AnyStage]:
     """Return the stages of one item of `measure`; `before`: how many there are already."""
-    name = f"{before + 1:02d}-{asked_for.kind}"
-    match asked_for:
-        case spec.Sweep() as wanted:
-            return [sweep(name, wanted, planning)]
-        case spec.Processes() as wanted:
-            return [processes(name, wanted, planning)]
-        case spec.FioJobs() | spec.Mix() as wanted:
-            return _jobs(before, wanted, planning)
-        case spec.RateSweep() as wanted:
-            return [rate(name, wanted, planning)]
-        case spec.Load() as wanted:
-            return [load(name, wanted, planning)]
-        case spec.Replay() as wanted:
-            return [replay(name, wanted, planning)]
-        case spec.SpanSweep() as wanted:
-            return _over_spans(before, wanted, planning)
-        case spec.HostTrial() as wanted:
-            return _over_host(before, wanted, planning)
-        case spec.Pts() as wanted:
-            return _pts(before, wanted, planning)
-        case spec.Probes() as wanted:
-            return _probes(before, wanted)
-        case spec.BlockSize() as wanted:
-            return [_blocksize(name, wanted)]
-        case unknown:  # mypy refuses a kind of stage that was left out above
-            assert_never(unknown)
+    name = f"{before + 1:02d}-{wanted.kind}"
+    if one := STAGES.get(type(wanted)):
+        return [one(name, wanted, planning)]
+    return SEVERAL_STAGES[type(wanted)](before, wanted, planning)
 
 
 def _jobs(before: int, wanted: spec.FioJobs | spec.Mix, planning: Planning) -> list[AnyStage]:
@@ -173,33 +149,20 @@ def _over_spans(before: int, wanted: spec.SpanSweep, planning: Planning) -> list
     return [*planned, span(name, wanted, planning)]
 
 
-def _over_host(before: int, wanted: spec.OverHost, planning: Planning) -> list[AnyStage]:
-    """Plan an experiment over the host, with the stages that it needs before it."""
-    name = f"{before + 1:02d}-{wanted.kind}"
-    match wanted:
-        case spec.FileSystems():
-            return file_system_trials(before, wanted, planning)
-        case spec.Applications():
-            planned = planned_host(host_wishes(planning.profile, planning.target), planning.target)
-            placed = Placed(planned.fio_cpus, planned.fio_options.get(POLICY, ""))
-            return application_trials(before, wanted, planning, placed)
-        case spec.FileWriters() | spec.FileMix():
-            return file_trials(before, wanted, planning)
-        case spec.Surface() if wanted.type is not None:
-            return file_trials(before, wanted, planning)
-        case (
-            spec.Schedulers()
-            | spec.QueueSettings()
-            | spec.Depth()
-            | spec.Interrupts()
-            | spec.Engines()
-            | spec.LatencyPath()
-            | spec.CpuCost()
-            | spec.Surface()
-        ):
-            return [host_trial(name, wanted, planning.target, planning.level_bytes)]
-        case unknown:  # mypy refuses a trial that was left out above
-            assert_never(unknown)
+def _applications(before: int, wanted: spec.Applications, planning: Planning) -> list[AnyStage]:
+    host = planned_host(host_wishes(planning.profile, planning.target), planning.target)
+    placed = Placed(host.fio_cpus, host.fio_options.get(POLICY, ""))
+    return application_trials(before, wanted, planning, placed)
+
+
+def _surface(before: int, wanted: spec.Surface, planning: Planning) -> list[AnyStage]:
+    if wanted.type is not None:
+        return file_trials(before, wanted, planning)
+    return [_host_trial(f"{before + 1:02d}-{wanted.kind}", wanted, planning)]
+
+
+def _host_trial(name: str, wanted: spec.OnDrive, planning: Planning) -> AnyStage:
+    return host_trial(name, wanted, planning.target, planning.level_bytes)
 
 
 def _prepared(planning: Planning) -> list[AnyStage]:
@@ -273,7 +236,7 @@ def _chosen(profile: Profile, workload: Workload) -> str:
     return "the heaviest writer of the plan"
 
 
-def _blocksize(name: str, wanted: spec.BlockSize) -> BlockSize:
+def _blocksize(name: str, wanted: spec.BlockSize, planning: Planning) -> BlockSize:
     return BlockSize(
         name=name,
         block_bytes=wanted.block_bytes,
@@ -283,7 +246,7 @@ def _blocksize(name: str, wanted: spec.BlockSize) -> BlockSize:
     )
 
 
-def _probes(before: int, wanted: spec.Probes) -> list[AnyStage]:
+def _probes(before: int, wanted: spec.Probes, planning: Planning) -> list[AnyStage]:
     return [
         ProbeStage(f"{before + number:02d}-probe-{name}", PROBES[name])
         for number, name in enumerate(wanted.of, start=1)
@@ -320,3 +283,34 @@ def _pts(before: int, wanted: spec.Pts, planning: Planning) -> list[AnyStage]:
         replace(stage, name=f"{number:02d}-{stage.name}")
         for number, stage in enumerate(named, start=before + 1)
     ]
+
+
+# One row for each kind under `measure`: what makes its stage, or its stages where it takes several.
+# A test holds both tables against `MeasuredStage`.
+STAGES: Mapping[type, Callable[[str, Any, Planning], AnyStage]] = {
+    spec.Sweep: sweep,
+    spec.Processes: processes,
+    spec.RateSweep: rate,
+    spec.Load: load,
+    spec.Replay: replay,
+    spec.BlockSize: _blocksize,
+    spec.Schedulers: _host_trial,
+    spec.QueueSettings: _host_trial,
+    spec.Depth: _host_trial,
+    spec.Interrupts: _host_trial,
+    spec.Engines: _host_trial,
+    spec.LatencyPath: _host_trial,
+    spec.CpuCost: _host_trial,
+}
+SEVERAL_STAGES: Mapping[type, Callable[[int, Any, Planning], list[AnyStage]]] = {
+    spec.SpanSweep: _over_spans,
+    spec.FioJobs: _jobs,
+    spec.Mix: _jobs,
+    spec.Pts: _pts,
+    spec.Probes: _probes,
+    spec.Surface: _surface,
+    spec.FileSystems: file_system_trials,
+    spec.FileWriters: file_trials,
+    spec.FileMix: file_trials,
+    spec.Applications: _applications,
+}

@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -8,11 +8,12 @@ from ssdbench.engine.stage import AnyStage, Limits, RateHint
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.model.finding import Code
 from ssdbench.model.loading import load_profile
+from ssdbench.model.profile.spec import MeasuredStage
 from ssdbench.model.target import TargetKind
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.steady import Steady
-from ssdbench.suite.assemble import stages
+from ssdbench.suite.assemble import SEVERAL_STAGES, STAGES, stages
 from ssdbench.suite.plan import plan
 from ssdbench.suite.request import RunRequest
 from tests.support.builders import a_target
@@ -36,6 +37,10 @@ def asked(text: str, *, max_writes_bytes: int | None = None) -> RunRequest:
         text,
         limits=Limits(max_writes_bytes=max_writes_bytes),
     )
+
+
+def test_every_kind_under_measure_has_one_row_that_makes_its_stages() -> None:
+    assert sorted(map(str, (*STAGES, *SEVERAL_STAGES))) == sorted(map(str, get_args(MeasuredStage)))
 
 
 def test_a_profile_becomes_stages_in_the_order_of_the_method() -> None:

@@ -39,7 +39,6 @@ from ssdbench.model.profile.trials import (
     LatencyPath,
     OnDrive,
     OnFiles,
-    OverHost,
     ProgramName,
     QueueSettings,
     Schedulers,

@@ -271,4 +271,3 @@ OnDrive = (
     Schedulers | QueueSettings | Depth | Interrupts | Engines | LatencyPath | CpuCost | Surface
 )
 OnFiles = Surface | FileWriters | FileMix
-OverHost = OnDrive | OnFiles | FileSystems | Applications
