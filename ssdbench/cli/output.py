@@ -71,6 +71,8 @@ def _numeric(cell: str) -> bool:
 
 
 def _finite(value: object) -> object:
+    if isinstance(value, str):  # most of a long answer, and the abstract type below is slow to ask
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

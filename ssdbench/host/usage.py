@@ -69,7 +69,7 @@ class BlockUsage:
 
     def beside(self) -> list[str]:
         """Kernel names of what else maps bytes or shares space of it, without being built on it."""
-        return sorted(n for n in self._beside if not self._is_partition(n))
+        return sorted(self._beside - self._marked("partition"))
 
     def users(self) -> list[str]:
         """What else of the kernel uses it, in words: `holders` knows nothing of these."""
@@ -93,7 +93,7 @@ class BlockUsage:
         if drives and not self._procfs.sees_all():
             raise OSError(errno.EPERM, UNSEEN)
         wanted = Wanted(
-            devices=_devices(self._numbers()),
+            devices=self._devices,
             inodes=self._below[1] | self._upper_files,
             characters=_devices(self._character_numbers()),
         )
@@ -106,8 +106,8 @@ class BlockUsage:
 
     def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
         """Those of a list that lie on it; btrfs and overlay have numbers that are no device's."""
-        numbers = self._numbers()
-        ours = Wanted(devices=_devices(numbers), inodes=self._below[1])
+        numbers = self._numbers
+        ours = Wanted(devices=self._devices, inodes=self._below[1])
         file_systems = {
             m.major_minor
             for m in mounts
@@ -116,9 +116,15 @@ class BlockUsage:
         }
         return [m for m in mounts if m.major_minor in file_systems]
 
+    @cached_property
     def _numbers(self) -> set[str]:
         """Device numbers of all of its stack, down to the drives. Raises OSError."""
         return {self._number(name) for name in self._stack | self._below[0]}
+
+    @cached_property
+    def _devices(self) -> frozenset[int]:
+        """The same as the numbers of stat(2)."""
+        return _devices(self._numbers)
 
     def _number(self, name: str) -> str:
         return self._sysfs.read(f"/sys/class/block/{name}/dev").strip()
@@ -151,8 +157,8 @@ class BlockUsage:
                 yield f"it is a device of the mounted btrfs file system {file_system}"
 
     def _bcache(self) -> Iterator[str]:
-        for name in sorted(self._stack):
-            if self._sysfs.exists(f"/sys/class/block/{name}/bcache") and name[:6] != "bcache":
+        for name in sorted(self._stack & self._marked("bcache")):
+            if not name.startswith("bcache"):
                 yield f"bcache has {node_of(name)} registered"
 
     def _zfs(self) -> Iterator[str]:
@@ -164,7 +170,7 @@ class BlockUsage:
     def _exports(self) -> Iterator[str]:
         """Targets and gadgets of the kernel open a device without claiming it, as no process."""
         for export in exported(self._sysfs):
-            if export.number in self._numbers() or self._holds(export.path):
+            if export.number in self._numbers or self._holds(export.path):
                 yield export.said
             elif not Path(export.path).exists() and not self._ruled_out(export):
                 yield export.stale
@@ -208,7 +214,7 @@ class BlockUsage:
             return True
         kernel = Path(export.path).name  # its node is gone, and yet it may be known by that name
         number = self._sysfs.known(f"/sys/class/block/{kernel}/dev")
-        return bool(number) and number not in self._numbers()
+        return bool(number) and number not in self._numbers
 
     def _holds(self, path: str) -> bool:
         """Whether a path leads to its stack, its controller or the file behind it."""
@@ -219,7 +225,7 @@ class BlockUsage:
         if status is None:
             return False
         if stat.S_ISBLK(status.st_mode):
-            return major_minor(status.st_rdev) in self._numbers()
+            return major_minor(status.st_rdev) in self._numbers
         if stat.S_ISCHR(status.st_mode):
             return major_minor(status.st_rdev) in self._character_numbers()
         return (status.st_dev, status.st_ino) in self._below[1]
@@ -269,7 +275,7 @@ class BlockUsage:
     def _named(self, number: str) -> str:
         return self._sysfs.path(f"/sys/dev/block/{number}").resolve(strict=True).name
 
-    @property
+    @cached_property
     def _stack(self) -> set[str]:
         """All whose use is a use of its bytes, but for what it is made of."""
         return {self._name, *self.same_bytes(), *self._own_parts, *self._built_on, *self._beside}
@@ -318,8 +324,16 @@ class BlockUsage:
 
         return self._sysfs.once(("parts", name), parts)
 
-    def _is_partition(self, name: str) -> bool:
-        return self._sysfs.exists(f"/sys/class/block/{name}/partition")
+    def _marked(self, attribute: str) -> frozenset[str]:
+        """The block devices of this host that have an attribute."""
+
+        def marked() -> frozenset[str]:
+            names = self._sysfs.listed("/sys/class/block")
+            return frozenset(
+                n for n in names if self._sysfs.exists(f"/sys/class/block/{n}/{attribute}")
+            )
+
+        return self._sysfs.once(("marked", attribute), marked)
 
     def _above(self, name: str) -> list[str]:
         def above() -> list[str]:
