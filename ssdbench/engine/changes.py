@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -176,6 +177,7 @@ def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
 HOST = "host"  # in the journal's first record: the facts that are compared
 FLASH = "flash_written"  # likewise: the drive's own counters
 
+_SUSPENDED = "time suspended"  # since boot, so that it begins anew with the next one
 _WATCHED = frozenset(
     {
         "kernel",
@@ -189,6 +191,7 @@ _WATCHED = frozenset(
         "idle driver",
         "command line",
         "mitigations",
+        _SUSPENDED,
     }
 )
 _DRIVE = "drive: "
@@ -216,13 +219,22 @@ def facts_at_start(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """List the watched facts that changed, as `governor: performance, now powersave`."""
+    """List the watched facts that changed, as `governor: performance, now powersave`.
+
+    The time that the host was suspended counts only if it grew: a drive may have lost its power.
+    """
     old, new = compared_facts(before), compared_facts(after)
     return tuple(
         f"{name}: {old.get(name, 'unknown')}, now {new.get(name, 'unknown')}"
         for name in dict.fromkeys((*old, *new))
-        if old.get(name) != new.get(name)
+        if old.get(name) != new.get(name) and (name != _SUSPENDED or _seconds(new) > _seconds(old))
     )
+
+
+def _seconds(facts: Mapping[str, str]) -> int:
+    """Return the seconds of a suspended host; no later number is larger if none was noted."""
+    number = facts.get(_SUSPENDED, "").removesuffix(" s")
+    return int(number) if number.isdigit() else sys.maxsize
 
 
 def host_changed(changes: tuple[str, ...]) -> Finding:

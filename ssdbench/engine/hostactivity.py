@@ -32,6 +32,7 @@ class Limits:
     other_cpus: float = 0.25  # CPUs that others keep busy, on average
     frequency_drop: float = 0.05  # between the start and the end
     temperature_rise_c: float = 15.0
+    stopped_s: float = 3.0  # between two samples that are to be a second apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class ActivityBetween:
     throttle_events: int | None
     switches_per_s: float
     interrupts_per_s: float
+    stopped_s: float = 0.0
 
 
 def activity_between(before: Activity, after: Activity) -> ActivityBetween:
@@ -86,6 +88,8 @@ def disturbed(seen: ActivityBetween, limits: Limits = Limits()) -> list[Finding]
         other_cpus_limit=limits.other_cpus,
         frequency_drop_limit_percent=100 * limits.frequency_drop,
         temperature_rise_limit_c=limits.temperature_rise_c,
+        stopped_s=seen.stopped_s,
+        stopped_limit_s=limits.stopped_s,
     )
     return [case.finding()] if case.reasons() else []
 
@@ -155,6 +159,8 @@ class HostSeries:
         self._phase = ""
         self._foreign_ios = 0
         self._next_s = 0.0
+        self._looked_s: float | None = None
+        self._stopped_s = 0.0  # the longest time between two looks at what is counted
         self._readings: list[_Reading] = []
         if not simulated:
             self._add(0.0)
@@ -164,8 +170,12 @@ class HostSeries:
         if not self._readings:
             return
         self._foreign_ios += foreign_ios
+        now_s = self._wall()
+        if self._looked_s is not None and phase == MEASURED:
+            self._stopped_s = max(self._stopped_s, now_s - self._looked_s)
+        self._looked_s = now_s
         changed = self._phase not in ("", phase)
-        if changed or self._wall() >= self._next_s:
+        if changed or now_s >= self._next_s:
             self._phase = self._phase or phase
             self._add(t_s)
         self._phase = phase
@@ -193,6 +203,7 @@ class HostSeries:
             seen,
             frequency_drop=_most(one.frequency_drop for one in all_seen),
             temperature_rise_c=_most(one.temperature_rise_c for one in all_seen),
+            stopped_s=self._stopped_s,
         )
         return disturbed(worst)
 

@@ -33,6 +33,14 @@ class Activity:
     energy_j: float | None = None  # that the CPU packages took
 
 
+def suspended_s() -> float:
+    """Seconds since boot in which the host was suspended: of the two clocks only one goes on then.
+
+    CLOCK_BOOTTIME counts them and CLOCK_MONOTONIC does not (clock_gettime(2)).
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
 def activity(sysfs: Sysfs | None = None) -> Activity:
     """The counters now; some ten microseconds for every process on the host."""
     sysfs = sysfs or Sysfs()

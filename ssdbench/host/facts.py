@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from ssdbench.host.activity import activity
+from ssdbench.host.activity import activity, suspended_s
 from ssdbench.host.sysfs import Sysfs, device_of, queues_of
 
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0"
@@ -25,7 +25,12 @@ def host_facts(sysfs: Sysfs | None = None) -> dict[str, str]:
     """Facts by name; what this host does not tell is left out."""
     sysfs = sysfs or Sysfs()
     system = os.uname()
-    facts = {"host": system.nodename, "kernel": system.release, "machine": system.machine}
+    facts = {
+        "host": system.nodename,
+        "kernel": system.release,
+        "machine": system.machine,
+        "time suspended": f"{max(0, round(suspended_s()))} s",
+    }
     for name, path in _FILES.items():
         value = sysfs.find(path)
         if value is not None and value.strip():

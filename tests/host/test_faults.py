@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -150,6 +151,134 @@ def test_a_run_directory_that_fills_up_ends_the_run_and_restores_the_host(tmp_pa
 def _free(place: Path) -> int:
     status = os.statvfs(place)
     return status.f_bavail * status.f_frsize
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it started, the first one first."""
+    found = [pid]
+    for one in found:
+        for task in Path(f"/proc/{one}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def codes_of(point: object) -> dict[str, str]:
+    """The code and message of each finding of a stored point that keeps it from being valid."""
+    assert isinstance(point, dict)
+    return {f["code"]: f["message"] for f in point["findings"] if f["severity"] == "invalidates"}
+
+
+def test_a_run_that_is_stopped_while_it_measures_goes_on_and_its_point_is_disturbed(
+    tmp_path: Path,
+) -> None:
+    longer = PROFILE.replace("\nwindow: 1s", "\nwindow: 6s")
+
+    with a_loop(tmp_path, longer) as (runs, _):
+        before = runs.snapshot()
+        process = runs.start()
+        once_in("03-sweep", then_s=4.0)(runs.output, process)
+        stopped = family(process.pid)
+        assert len(stopped) > 1  # fio as well
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(5.0)
+        for pid in reversed(stopped):
+            os.kill(pid, signal.SIGCONT)
+        status = process.wait(120)
+
+        assert status == 1, runs.stderr.read_text()
+        assert runs.snapshot() == before
+    (point,) = measured(runs)
+    assert "ssdbench was stopped or got no CPU for" in codes_of(point)["disturbed"]
+
+
+def test_a_host_that_slept_between_two_parts_of_a_run_is_told(tmp_path: Path) -> None:
+    """In a time namespace one of two clocks is moved on, as if the host had slept."""
+    with a_loop(tmp_path) as (runs, _):
+        process = runs.start()
+        once_in("02-steady")(runs.output, process)
+        process.send(signal.SIGTERM)
+        assert process.wait(120) == 143
+        runs.ssdbench = ["unshare", "--time", "--boottime", "3600", *runs.ssdbench]
+        assert runs.start().wait(120) == 1, runs.stderr.read_text()
+
+    found = json.loads((runs.output / "result.json").read_text())["findings"]
+    (changed,) = [f for f in found if f["code"] == "host-changed"]
+    assert changed["severity"] == "invalidates"
+    assert "time suspended: " in changed["message"]
+
+
+@contextmanager
+def memory_group(name: str) -> Iterator[Path]:
+    """A control group of its own with a limit of memory, of version 1 or 2."""
+    root = next(p for p in (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")) if p.is_dir())
+    group = root / name
+    group.mkdir()
+    try:
+        yield group
+    finally:
+        deadline = time.monotonic() + 60
+        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        group.rmdir()
+
+
+@pytest.mark.parametrize("victim", ["fio", "ssdbench"])
+def test_a_program_that_the_kernel_ends_for_want_of_memory_gives_no_number(
+    victim: str, tmp_path: Path
+) -> None:
+    endless = PROFILE.replace("\nwindow: 1s", "\nwindow: 600s")
+    group_name = f"ssdbench-test-{os.getpid()}"
+    with memory_group(group_name) as group, a_loop(tmp_path, endless) as (runs, _):
+        before = runs.snapshot()
+        inside = ["sh", "-c", 'echo $$ > "$0"; exec "$@"', str(group / "cgroup.procs")]
+        runs.ssdbench = [*inside, *runs.ssdbench]
+        process = runs.start()
+        once_in("03-sweep", then_s=1.5)(runs.output, process)
+        ours, *started = family(process.pid)
+        fios = [pid for pid in started if comm(pid) == "fio"]
+        assert fios
+        for pid in fios if victim == "fio" else [ours]:
+            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+        use_up(group)
+        status = process.wait(120)
+        said = runs.stderr.read_text()
+
+        assert status is not None, "the kernel ended nothing"
+        assert runs.orphans() == []
+        if victim == "fio":
+            assert (status, "was ended by signal 9" in said) == (4, True), said
+        else:
+            assert status == -signal.SIGKILL
+            assert runs.snapshot() != before
+            run([sys.executable, "-m", "ssdbench", "restore"], env=settings_of(runs))
+        assert runs.snapshot() == before
+        assert list(runs.settings.glob("*.jsonl")) == []
+        run([sys.executable, "-m", "ssdbench", "report", str(runs.output)])
+        assert victim == "ssdbench" or measured(runs) == []
+    assert (runs.output / "result.json").exists() == (victim == "fio")
+
+
+def settings_of(runs: KilledRuns) -> dict[str, str]:
+    return {"SSDBENCH_SETTINGS": str(runs.settings)}
+
+
+def comm(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def use_up(group: Path) -> None:
+    """Let the kernel run out of memory in a group: little more is allowed, and then asked for."""
+    limit, used = group / "memory.limit_in_bytes", group / "memory.usage_in_bytes"
+    if not limit.exists():
+        limit, used = group / "memory.max", group / "memory.current"
+    limit.write_text(str(int(used.read_text()) + 16 * MIB))
+    hog = (
+        'echo 900 > /proc/$$/oom_score_adj; echo $$ > "$0"; '
+        "head -c 64M /dev/zero | tail -c 64M > /dev/null"
+    )
+    run(["sh", "-c", hog, str(group / "cgroup.procs")], ok=(0, 137), timeout_s=120)
+    limit.write_text("-1" if limit.name == "memory.limit_in_bytes" else "max")
 
 
 def test_a_second_ctrl_c_ends_at_once_and_restores_the_host(tmp_path: Path) -> None:

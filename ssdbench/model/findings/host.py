@@ -24,6 +24,8 @@ class HostDisturbed(FindingKind):
     other_cpus_limit: float
     frequency_drop_limit_percent: float
     temperature_rise_limit_c: float
+    stopped_s: float = 0.0  # in which ssdbench itself did nothing, though a second was due
+    stopped_limit_s: float = 0.0
 
     def reasons(self) -> list[str]:
         """Say what is above its limit, as clauses with both numbers; empty when nothing is."""
@@ -51,6 +53,11 @@ class HostDisturbed(FindingKind):
         if self.throttle_events:
             found.append(
                 f"the CPUs were throttled {counted(self.throttle_events, 'time')} (limit 0)"
+            )
+        if self.stopped_s > self.stopped_limit_s:
+            found.append(
+                f"ssdbench was stopped or got no CPU for {self.stopped_s:.0f} s "
+                f"(limit {self.stopped_limit_s:g} s)"
             )
         return found
 

@@ -78,6 +78,21 @@ def test_load_and_error_counters_are_no_change_of_the_host() -> None:
     assert host_changes(before, after) == ()
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        ({"time suspended": "0 s"}, "7 s", ("time suspended: 0 s, now 7 s",)),
+        ({"time suspended": "7 s"}, "0 s", ()),  # after a reboot
+        ({}, "7 s", ()),  # a run of an older version
+    ],
+    ids=["slept", "booted", "older"],
+)
+def test_a_host_that_slept_meanwhile_is_changed(
+    then: dict[str, str], now: str, told: tuple[str, ...]
+) -> None:
+    assert host_changes({**then, "SMT": "on"}, {"time suspended": now, "SMT": "on"}) == told
+
+
 LINK = "RxErr {0} BadTLP 1 BadDLLP 0 TOTAL_ERR_{1} {0}"
 
 

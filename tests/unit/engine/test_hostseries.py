@@ -87,6 +87,24 @@ def test_a_dip_that_is_over_at_the_end_still_disturbs(
     assert words in found[0].message
 
 
+@pytest.mark.parametrize(
+    ("stopped_at", "phase", "told"), [(30, "measure", True), (5, "settle", False)]
+)
+def test_a_run_that_was_stopped_while_it_measured_is_disturbed(
+    stopped_at: int, phase: str, told: bool
+) -> None:
+    left = iter([later(n) for n in range(9)])
+    now = [0.0]
+    series = HostSeries(simulated=False, read=lambda: next(left), wall=lambda: now[0])
+    for second in range(1, 51):
+        now[0] += 6.0 if second == stopped_at else 1.0
+        series.look(now[0], "measure" if second >= 20 else "settle")
+
+    found = [finding.message for finding in series.findings()]
+
+    assert found == ["ssdbench was stopped or got no CPU for 6 s (limit 3 s)"] * told, phase
+
+
 def test_what_happened_while_it_settled_disturbs_nothing() -> None:
     readings = [later(n, stolen_s=5.0 if n else 0.0) for n in range(6)]
 
