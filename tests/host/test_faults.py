@@ -197,7 +197,7 @@ def test_a_host_that_slept_between_two_parts_of_a_run_is_told(tmp_path: Path) ->
     with a_loop(tmp_path) as (runs, _):
         process = runs.start()
         once_in("02-steady")(runs.output, process)
-        process.send(signal.SIGTERM)
+        os.kill(process.pid, signal.SIGTERM)
         assert process.wait(120) == 143
         runs.ssdbench = ["unshare", "--time", "--boottime", "3600", *runs.ssdbench]
         assert runs.start().wait(120) == 1, runs.stderr.read_text()
