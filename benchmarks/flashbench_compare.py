@@ -26,10 +26,10 @@ from pathlib import Path
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host.command import run, spawn, which
 from ssdbench.sim.drive import SimDrive
-from ssdbench.sim.nbd import NbdServer
 from ssdbench.sim.spec import parse
 from ssdbench.target.inspect import inspect
 from ssdbench.units import KIB, MIB, format_size
+from tests.support.nbdserver import NbdServer
 
 START_S = 20.0
 BUSY_S = 300.0

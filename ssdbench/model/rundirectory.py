@@ -29,8 +29,3 @@ GATE, ROOM = ".gate", ".room"  # locks: see `ssdbench.engine.hostlock`
 SECONDS_COLUMNS = ("t_s", "duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 PHASE = "phase"  # the last column of seconds.csv, host.csv and temperature.csv
 MEASURE = "measure"  # the phase that counts
-
-
-def seconds_of(stage: str, *parts: str) -> str:
-    """Return the path of the seconds of a start of fio, below the run directory."""
-    return "/".join((STAGES, stage, *parts, SECONDS))

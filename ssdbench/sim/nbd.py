@@ -1,17 +1,11 @@
 """The NBD front: the simulated drive in real time on a unix socket, for any NBD client."""
 
-import time
 from pathlib import Path
-from types import TracebackType
-from typing import NoReturn, Self
+from typing import NoReturn
 
-from ssdbench.errors import CommandFailed
-from ssdbench.host.command import become, spawn
+from ssdbench.host.command import become
 from ssdbench.sim import native_files
-from ssdbench.sim.drive import SimDrive, saved_path
-
-_START_S = 30.0  # a large state must be read in before the server answers
-_STOP_S = 60.0  # the data are written back
+from ssdbench.sim.drive import SimDrive
 
 
 def uri(socket_path: Path) -> str:
@@ -47,46 +41,3 @@ def become_server(
     """
     SimDrive.open(state).close(saves=False)  # the server changes it
     become(argv(state, socket_path, data=data, overhead_ns=overhead_ns))
-
-
-class NbdServer:
-    """A server at work in its own process, from `with` to its end."""
-
-    def __init__(
-        self,
-        state: Path,
-        socket_path: Path,
-        *,
-        data: Path | None = None,
-        overhead_ns: int | None = None,
-    ) -> None:
-        self.uri = uri(socket_path)
-        self.socket_path = socket_path
-        self._state = state
-        self._argv = argv(state, socket_path, data=data, overhead_ns=overhead_ns)
-        self._log = socket_path.with_suffix(".log")
-
-    def __enter__(self) -> Self:
-        """Start and wait until it answers. Raises CommandFailed with the server's sentence."""
-        saved_path(self._state).unlink(missing_ok=True)  # the server changes it
-        self.process = spawn(self._argv, stdout=None, stderr=self._log)
-        deadline = time.monotonic() + _START_S
-        while "ready" not in self._log.read_text():
-            status = self.process.poll()
-            if status is not None or time.monotonic() > deadline:
-                self.process.terminate()
-                raise CommandFailed(self._argv, status or 0, self._log.read_text())
-            time.sleep(0.01)
-        return self
-
-    def stop(self) -> int:
-        """End it cleanly: what is under way is answered, state and data are saved."""
-        return self.process.terminate(grace_s=_STOP_S)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()

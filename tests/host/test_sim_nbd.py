@@ -16,8 +16,8 @@ import pytest
 from ssdbench.errors import CommandFailed, DeviceError
 from ssdbench.host.command import run
 from ssdbench.sim.drive import SimDrive, data_path
-from ssdbench.sim.nbd import NbdServer
 from ssdbench.sim.spec import parse
+from tests.support.nbdserver import NbdServer
 
 pytestmark = pytest.mark.host
 
