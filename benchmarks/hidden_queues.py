@@ -20,9 +20,8 @@ from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratefound import answer, search_findings
 from ssdbench.stages.ratesearch import OfferedRate, next_rate, searched
-from ssdbench.stats.openloop import Requests
+from ssdbench.stats.openloop import OfferedWindow, Requests, judged
 from ssdbench.stats.percentiles import QUANTILES
-from ssdbench.stats.ratejudge import OfferedWindow, judged
 from ssdbench.units import GIB, NS_PER_S
 
 FAMILIES = ("M/D/1", "M/M/1", "bursts", "stalls")

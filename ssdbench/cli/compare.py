@@ -28,9 +28,9 @@ from ssdbench.report.comparison import (
 from ssdbench.report.lot import LOT_TITLES, pair_row, render_lots
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view.lot import ASSUMED
+from ssdbench.stats.compare import Compared as Comparison
+from ssdbench.stats.compare import compared
 from ssdbench.stats.lots.population import LEAST_DRIVES, LotPair, lots_compared
-from ssdbench.stats.runcompare import Compared as Comparison
-from ssdbench.stats.runcompare import compared
 from ssdbench.suite.gather import gathered, require_comparable
 from ssdbench.units import counted
 

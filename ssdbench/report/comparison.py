@@ -13,8 +13,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Plot, Plots, Prose, Section, Sheet, Table
 from ssdbench.report.view.points import bound
 from ssdbench.report.view.words import simulated_label
-from ssdbench.stats.compare import ALPHA
-from ssdbench.stats.runcompare import Compared, Pair
+from ssdbench.stats.compare import ALPHA, Compared, Pair
 from ssdbench.units import counted, format_change, format_count
 
 BOUNDS_APART = 1.25  # bounds of equal drives differ by less, as repeats are few

@@ -26,9 +26,9 @@ from ssdbench.report.view.page import (
     Sheet,
     Table,
 )
+from ssdbench.stats.compare import Key, points_of
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots.population import DriveRate, LotPair, LotPoint, Member, Questions
-from ssdbench.stats.runcompare import Key, points_of
 from ssdbench.units import counted, format_change, format_count
 
 _LEADING_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")

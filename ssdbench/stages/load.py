@@ -54,8 +54,8 @@ from ssdbench.stages.ratesearch import (
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.inside.probing import known_remap_unit
+from ssdbench.stats.openloop import GREW, undelivered
 from ssdbench.stats.percentiles import QUANTILES, latency_estimates
-from ssdbench.stats.ratejudge import GREW, undelivered
 from ssdbench.units import format_count
 
 CHANGES = (Code.CHANGED, Code.CV_TOO_HIGH, Code.BISTABLE, Code.THROTTLED)

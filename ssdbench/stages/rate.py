@@ -60,9 +60,8 @@ from ssdbench.stages.ratesearch import (
 from ssdbench.stats.histogram import arrays_of
 from ssdbench.stats.inside.probing import known_remap_unit
 from ssdbench.stats.inside.writecache import buffer_bytes
-from ssdbench.stats.openloop import Requests
+from ssdbench.stats.openloop import OfferedWindow, Requests, blocked, judged
 from ssdbench.stats.percentiles import QUANTILES
-from ssdbench.stats.ratejudge import OfferedWindow, blocked, judged
 from ssdbench.units import NS_PER_S, format_duration, format_ns
 
 USUAL_START_IOPS = 1000.0

@@ -14,10 +14,9 @@ from typing import Protocol
 from ssdbench.generator.fio.arrivals import most_threads
 from ssdbench.model.rates import RateStep
 from ssdbench.model.workload import Workload
-from ssdbench.stats.openloop import GROWTH, NEARBY, Search
+from ssdbench.stats.openloop import GROWTH, NEARBY, ONLY_UPPER, TREND_P, Search
 from ssdbench.stats.percentiles import QUANTILES, smallest_sample
-from ssdbench.stats.ratejudge import ONLY_UPPER, TREND_P
-from ssdbench.stats.trend import trend
+from ssdbench.stats.series import trend
 
 BACKLOG = 0.95  # of the offered rate done at most: requests wait for as long as it lasts
 LEAST_BEYOND = 100  # requests of a window that lie beyond the percentile

@@ -1,6 +1,7 @@
 """Collects findings of a point: what keeps it from being planned on, or must be known."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -40,16 +41,23 @@ from ssdbench.stats.bounds.streams import DIRECTIONS, delivered, lacking, with_w
 from ssdbench.stats.bounds.sustained import Sustained
 from ssdbench.stats.estimate import coefficient_of_variation
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.series import History
+from ssdbench.stats.series import History, mean_shift, trend
 from ssdbench.stats.steady.window import PERIODS
-from ssdbench.stats.trend import mean_shift, trend
 
 TREND_P = 0.01
 TREND_CHANGE = 0.02  # of the median, over all repeats; less does not matter to a planner
 DRIFT_P = 0.01
 DRIFT_CHANGE = 0.02  # second half of the windows against the first
 
-_Check = Callable[[Point, Sequence[Repeat], Sequence[Measured], Context], Iterator[Finding]]
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A point with all that its checks look at."""
+
+    point: Point
+    repeats: Sequence[Repeat]
+    measured: Sequence[Measured]
+    context: Context
 
 
 def all_findings(
@@ -62,26 +70,25 @@ def all_findings(
 ) -> tuple[Finding, ...]:
     """Collect every finding of a point; those of the whole run come first."""
     given = [f for f in context.findings if f.point in (None, point.id)]
-    own = chain.from_iterable(check(point, repeats, measured, context) for check in _CHECKS)
+    case = _Case(point, repeats, measured, context)
+    own = chain.from_iterable(check(case) for check in _CHECKS)
     steadiness = () if point.workload.rated else _spread(repeats, measured, context, known)
     found = [*given, *own, *steadiness, *_changes(known), *_few_samples(estimates)]
     return tuple(f if f.point else f.model_copy(update={"point": point.id}) for f in found)
 
 
-def _from_repeats(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
+def _from_repeats(case: _Case) -> Iterator[Finding]:
     # Extra repeats that were declared before make up for unsettled and disturbed ones, which still
     # count.
-    needed = max(context.min_repeats, context.planned_repeats)
-    unsettled = [repeat for repeat in repeats if not repeat.settled]
+    needed = max(case.context.min_repeats, case.context.planned_repeats)
+    unsettled = [repeat for repeat in case.repeats if not repeat.settled]
     if unsettled:
-        enough = len(repeats) - len(unsettled) >= needed
+        enough = len(case.repeats) - len(unsettled) >= needed
         severity = Severity.WARNS if enough else Severity.INVALIDATES
         yield _unsettled(unsettled).model_copy(update={"severity": severity})
-    quiet = sum(not repeat.disturbed for repeat in repeats)
-    enough_quiet = context.declared_extra and quiet >= needed
-    for repeat in repeats:
+    quiet = sum(not repeat.disturbed for repeat in case.repeats)
+    enough_quiet = case.context.declared_extra and quiet >= needed
+    for repeat in case.repeats:
         for finding in repeat.findings:
             if not (repeat in unsettled and finding.code is Code.NOT_STEADY_POINT):
                 update: dict[str, object] = {"repeat": repeat.repeat}
@@ -100,43 +107,35 @@ def _unsettled(repeats: Sequence[Repeat]) -> Finding:
     ).finding(repeat=first.repeat if len(repeats) == 1 else None)
 
 
-def _rule(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
-    if not context.rule_validates:
-        yield HastyRule(context.rule).finding()
+def _rule(case: _Case) -> Iterator[Finding]:
+    if not case.context.rule_validates:
+        yield HastyRule(case.context.rule).finding()
 
 
-def _target(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
-    if not context.plannable:
+def _target(case: _Case) -> Iterator[Finding]:
+    if not case.context.plannable:
         yield NotPlannable("the target").finding()
-    if context.simulated:
+    if case.context.simulated:
         yield Simulated("the target").finding()
 
 
-def _repeats(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
-    if len(repeats) < context.min_repeats:
-        yield TooFewRepeats(len(repeats), context.min_repeats).finding()
-    idle = tuple(repeat.repeat for repeat in repeats if repeat.iops <= 0)
+def _repeats(case: _Case) -> Iterator[Finding]:
+    if len(case.repeats) < case.context.min_repeats:
+        yield TooFewRepeats(len(case.repeats), case.context.min_repeats).finding()
+    idle = tuple(repeat.repeat for repeat in case.repeats if repeat.iops <= 0)
     if idle:
         yield NothingCompleted(idle).finding()
 
 
-def _lasts(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
+def _lasts(case: _Case) -> Iterator[Finding]:
     """Tell whether one repeat ran long enough without a break, and was flat at its end."""
-    if not context.unbroken_s:
+    if not case.context.unbroken_s:
         return
-    long = [repeat for repeat in repeats if repeat.unbroken_s >= context.unbroken_s]
+    long = [repeat for repeat in case.repeats if repeat.unbroken_s >= case.context.unbroken_s]
     if not any(repeat.settled for repeat in long):
-        longest = max(repeats, key=lambda repeat: repeat.settle_s)
+        longest = max(case.repeats, key=lambda repeat: repeat.settle_s)
         why = longest.settle.reason if long and longest.settle else ""
-        yield NotSustained(longest.settle_s, context.unbroken_s, why).finding()
+        yield NotSustained(longest.settle_s, case.context.unbroken_s, why).finding()
 
 
 def _spread(
@@ -198,46 +197,40 @@ def _second_half(measured: Measured) -> float | None:
     return float(second / first - 1) if first else None
 
 
-def _queueing(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
-    workload = point.workload
-    if submit_percent := max((m.submit_percent for m in measured), default=0.0):
+def _queueing(case: _Case) -> Iterator[Finding]:
+    workload = case.point.workload
+    if submit_percent := max((m.submit_percent for m in case.measured), default=0.0):
         yield QueueFull(submit_percent).finding()
-    merged = Histogram.merged([h for m in measured for h in (m.read, m.write)])
+    merged = Histogram.merged([h for m in case.measured for h in (m.read, m.write)])
     if not workload.keeps_queue_full or merged.n == 0:
         return
     if merged.counts[-1]:  # stalls beyond the last bin: their mean latency is not known
         return
     depth = workload.iodepth * workload.numjobs
-    iops = float(np.mean([repeat.iops for repeat in repeats]))
+    iops = float(np.mean([repeat.iops for repeat in case.repeats]))
     error = checks.little_error(iops, merged.mean_ns(), depth)
-    if whole := [m.start_in_flight for m in measured if m.start_in_flight]:
+    if whole := [m.start_in_flight for m in case.measured if m.start_in_flight]:
         error = float(np.mean(whole)) / depth - 1
     if abs(error) > checks.LITTLE_TOLERANCE:
         yield QueueNotFull((1 + error) * depth, depth).finding()
 
 
-def _host(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
-    spins = point.workload.engine is IoEngine.IO_URING_POLLED  # whatever the drive does
-    used = [m.cpu_percent for m in measured if m.cpu_percent is not None and not spins]
+def _host(case: _Case) -> Iterator[Finding]:
+    spins = case.point.workload.engine is IoEngine.IO_URING_POLLED  # whatever the drive does
+    used = [m.cpu_percent for m in case.measured if m.cpu_percent is not None and not spins]
     bound = checks.host_bound(
-        float(np.mean([repeat.iops for repeat in repeats])),
+        float(np.mean([repeat.iops for repeat in case.repeats])),
         cpu_percent=max(used) if used else None,
-        ceiling_iops=context.host_ceiling_iops,
+        ceiling_iops=case.context.host_ceiling_iops,
     )
     if bound is not None:
         yield bound.finding()
 
 
-def _omission(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
+def _omission(case: _Case) -> Iterator[Finding]:
     """Say what waited before it was sent, where an offered rate was not kept for a while."""
-    for number, stream in enumerate(point.workload.streams):
-        seen = [m.streams[number] for m in measured]
+    for number, stream in enumerate(case.point.workload.streams):
+        seen = [m.streams[number] for m in case.measured]
         sent, due = (
             Histogram.merged(one.histogram(d) for one in parts for d in DIRECTIONS)
             for parts in (seen, [with_waits(stream, one) for one in seen])
@@ -253,39 +246,35 @@ def _omission(
             ).finding()
 
 
-def _undelivered(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
-    for number, stream in enumerate(point.workload.streams):
-        shares = delivered(stream, number, measured)
-        if shares and lacking(stream, number, measured):
+def _undelivered(case: _Case) -> Iterator[Finding]:
+    for number, stream in enumerate(case.point.workload.streams):
+        shares = delivered(stream, number, case.measured)
+        if shares and lacking(stream, number, case.measured):
             yield Undelivered(stream.name, stream.offered_iops or 0.0, min(shares)).finding()
 
 
-def _buffer(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
-    if not point.workload.writes or point.workload.paced:
+def _buffer(case: _Case) -> Iterator[Finding]:
+    if not case.point.workload.writes or case.point.workload.paced:
         return
-    written = [int(m.write_bytes.sum()) for m in measured]
-    buffers = checks.evidence_too_small(written, buffer_bytes=context.buffer_bytes)
+    written = [int(m.write_bytes.sum()) for m in case.measured]
+    buffers = checks.evidence_too_small(written, buffer_bytes=case.context.buffer_bytes)
     if buffers is not None:
-        seconds = sum(float(m.duration_s.sum()) for m in measured)
+        seconds = sum(float(m.duration_s.sum()) for m in case.measured)
         more = checks.MIN_BUFFERS_PER_WINDOW / buffers if buffers else 0.0
         yield WindowsHiddenByBuffer(
             buffers_written=buffers,
             least_buffers=checks.MIN_BUFFERS_PER_WINDOW,
-            buffer_bytes=context.buffer_bytes,
-            window_s=seconds * more / len(measured),
+            buffer_bytes=case.context.buffer_bytes,
+            window_s=seconds * more / len(case.measured),
             total_s=seconds * more,
         ).finding()
 
 
-def _remap_unit(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
-    if below_remap_unit(point.workload, context.remap_unit_bytes):
-        below = BelowMappingUnit((min(point.workload.block_sizes),), context.remap_unit_bytes)
+def _remap_unit(case: _Case) -> Iterator[Finding]:
+    if below_remap_unit(case.point.workload, case.context.remap_unit_bytes):
+        below = BelowMappingUnit(
+            (min(case.point.workload.block_sizes),), case.context.remap_unit_bytes
+        )
         yield below.finding()
 
 
@@ -319,7 +308,7 @@ def _percentiles(estimates: Sequence[Estimate], direction: str, status: str) -> 
     )
 
 
-_CHECKS: tuple[_Check, ...] = (
+_CHECKS: tuple[Callable[[_Case], Iterator[Finding]], ...] = (
     _target,
     _rule,
     _from_repeats,

@@ -26,12 +26,11 @@ import numpy.typing as npt
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
-from ssdbench.stats.compare import ALPHA, Comparison, holm, independent
+from ssdbench.stats.compare import ALPHA, Comparison, Key, holm, independent, points_of
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots import tolerance
 from ssdbench.stats.lots.factors import Condition, Effect, effects
-from ssdbench.stats.runcompare import Key, points_of
 
 Floats = npt.NDArray[np.float64]
 

@@ -20,10 +20,9 @@ import numpy as np
 
 from ssdbench.stats.bounds.evidence import MINUTE_S, Role, Stretch, lower_limit
 from ssdbench.stats.bounds.sustained import levels_of
-from ssdbench.stats.series import Floats, History, Series
+from ssdbench.stats.series import Floats, History, Series, Step, largest_step, trend
 from ssdbench.stats.steady.pss import BLOCKS
 from ssdbench.stats.steady.watch import Criterion, Look
-from ssdbench.stats.trend import Step, largest_step, trend
 
 WINDOW_S = 60.0
 MOVES = 0.02  # of the median, along the Theil-Sen line over the newest half

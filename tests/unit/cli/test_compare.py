@@ -15,8 +15,7 @@ from ssdbench.cli import main
 from ssdbench.model.target import TargetKind
 from ssdbench.report.comparison import pair_verdict
 from ssdbench.report.read import StoredRun
-from ssdbench.stats.compare import compare
-from ssdbench.stats.runcompare import Pair
+from ssdbench.stats.compare import Pair, compare
 from tests.support.builders import StoredRunBuilder, a_small_run, a_target
 from tests.support.documents import checked
 from tests.support.pages import without_script

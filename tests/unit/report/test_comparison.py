@@ -9,7 +9,7 @@ from ssdbench.report.comparison import _side_by_side
 from ssdbench.report.plots.points import LinesFigure
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Plots, Section, Table
-from ssdbench.stats.runcompare import compared
+from ssdbench.stats.compare import compared
 from tests.support.builders import StoredRunBuilder, a_finding, with_found
 
 STARTED = "2026-01-0{}T00:00:00+00:00"

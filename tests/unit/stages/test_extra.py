@@ -183,11 +183,11 @@ def test_a_killed_span_sweep_goes_on_as_if_it_had_not_been(tmp_path: Path) -> No
 @pytest.mark.parametrize(("declared", "severity"), [(True, "warns"), (False, "invalidates")])
 def test_only_declared_extras_make_up_for_disturbance(declared: bool, severity: str) -> None:
     from ssdbench.stats.bounds.measured import Context
-    from ssdbench.stats.bounds.pointfindings import _from_repeats
+    from ssdbench.stats.bounds.pointfindings import _Case, _from_repeats
 
     repeats = [*CALM, a_repeat(100, 11, disturbed=True)]
     context = Context(plannable=True, declared_extra=declared)
 
-    found = list(_from_repeats(a_point(WearyDrive(), "p"), repeats, [], context))
+    found = list(_from_repeats(_Case(a_point(WearyDrive(), "p"), repeats, [], context)))
 
     assert [f.severity for f in found] == [severity]

@@ -17,9 +17,8 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.load import Load
 from ssdbench.stages.ratesearch import LASTS_S, SETTLES_S, next_load, trials
-from ssdbench.stats.openloop import NEVER_NS, Requests
+from ssdbench.stats.openloop import NEVER_NS, Requests, undelivered
 from ssdbench.stats.percentiles import QUANTILES
-from ssdbench.stats.ratejudge import undelivered
 from tests.support.fakes import WearyOutcome
 from tests.support.runs import ARun
 from tests.unit.stages.test_rate import LIMIT_NS, SERVED_IOPS, Queue, Queueing, Responses, stepped

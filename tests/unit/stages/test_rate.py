@@ -28,8 +28,7 @@ from ssdbench.stages.ratesearch import (
     next_rate,
     window_s,
 )
-from ssdbench.stats.openloop import MOST_STEPS, NEVER_NS, Requests
-from ssdbench.stats.ratejudge import ONLY_UPPER
+from ssdbench.stats.openloop import MOST_STEPS, NEVER_NS, ONLY_UPPER, Requests
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import ARun
 

@@ -5,7 +5,7 @@ from ssdbench.model.findings.host import HostBoundByCpu
 from ssdbench.stats import checks
 from ssdbench.stats.bounds.levels import two_modes
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.trend import mean_shift, trend
+from ssdbench.stats.series import mean_shift, trend
 
 
 def test_littles_law_gives_the_queue_depth() -> None:

@@ -18,7 +18,7 @@ from ssdbench.stats.distributions import (
     tolerance_factor,
 )
 from ssdbench.stats.inside.spare import _amplification
-from ssdbench.stats.trend import mean_shift, trend
+from ssdbench.stats.series import mean_shift, trend
 
 SAME = 1e-12
 DEGREES = [1, 1.5, 2, 2.7, 3, 8, 9, 17.3, 30, 99, 500.5]

@@ -9,15 +9,18 @@ import pytest
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import (
     NEVER_NS,
+    Judged,
+    OfferedWindow,
     Requests,
     Search,
     Whole,
+    blocked,
     confidence_of_lowest,
     found_all_busy,
+    judged,
     stalls,
 )
 from ssdbench.stats.percentiles import percentile
-from ssdbench.stats.ratejudge import Judged, OfferedWindow, blocked, judged
 
 SECOND = 10**9
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from ssdbench.model.finding import Code
 from ssdbench.model.result import RunResult
-from ssdbench.stats.runcompare import compared
+from ssdbench.stats.compare import compared
 from tests.support.builders import StoredRunBuilder, a_finding, with_found
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from ssdbench.model.point import SteadyVerdict
-from ssdbench.stats.series import Floats, History, Series
+from ssdbench.stats.series import Floats, History, Series, largest_step
 from ssdbench.stats.steady.settle import UNBROKEN_S, Settle, settled_after_s
 from ssdbench.stats.steady.watch import Watch
-from ssdbench.stats.trend import largest_step
 
 READS = 200.0
 
