@@ -6,7 +6,7 @@ if TYPE_CHECKING:
 
     from ssdbench.report.tables import OpenedRun
 
-__version__ = "1.0.0"
+__version__ = "2.0.0"
 
 
 def open_run(path: "str | Path") -> "OpenedRun":
