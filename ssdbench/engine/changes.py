@@ -66,7 +66,9 @@ def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
         )
         return DriveCheck(False, "blocks of the target were discarded since", touched=not own)
     unseen = now.written_bytes - last.written_bytes
-    allowed = _unseen_bytes(seen, now) if at_work else 0.0
+    # The state of a simulated drive is locked while in use, so only this run wrote to it.
+    most = math.inf if now.source == SIMULATED else _rate(seen) * UNSEEN_S
+    allowed = most if at_work else 0.0
     if not 0 <= unseen <= allowed:
         return DriveCheck(
             False,
@@ -147,14 +149,6 @@ def _own_bytes(record: Record) -> int:
 def _counters(record: Record) -> Mapping[str, object] | None:
     counters = record.data.get("counters")
     return counters if isinstance(counters, Mapping) else None
-
-
-def _unseen_bytes(seen: Sequence[tuple[Record, Counters]], now: Counters) -> float:
-    """Return how much the current unit may have written since its newest record.
-
-    No limit for a simulated drive: its state is locked while in use, so only this run wrote to it.
-    """
-    return math.inf if now.source == SIMULATED else _rate(seen) * UNSEEN_S
 
 
 def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:

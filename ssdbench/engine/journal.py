@@ -229,10 +229,6 @@ class Journal:
         return [record for record in self._records if record.stage == stage and record.n > since]
 
 
-def _nothing(kind: Kind) -> dict[str, object]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class StageJournal:
     """Give a stage access to the records of its own units.
@@ -243,7 +239,7 @@ class StageJournal:
 
     journal: Journal
     stage: str
-    observe: Callable[[Kind], Mapping[str, object]] = _nothing
+    observe: Callable[[Kind], Mapping[str, object]] = lambda kind: {}
 
     def intended(self, **data: object) -> None:
         """Store what the stage is about to do."""

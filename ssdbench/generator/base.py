@@ -171,6 +171,13 @@ class Outcome(Protocol):
         ...
 
 
+def drop_latency_logs(outcome: Outcome) -> None:
+    """Remove the latency logs of all threads: hundreds of megabytes per search or replay."""
+    for path in outcome.artifacts:
+        if "_lat." in path.name:
+            path.unlink(missing_ok=True)
+
+
 class Running(Protocol):
     """Iterate over the seconds of a running workload until its jobs end."""
 

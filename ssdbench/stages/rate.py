@@ -32,7 +32,7 @@ from ssdbench.engine.stage import (
 from ssdbench.engine.units import own_findings
 from ssdbench.engine.unitwatch import UnitWatch
 from ssdbench.engine.verdict import answer_verdict, inherited
-from ssdbench.generator.base import Job, Outcome
+from ssdbench.generator.base import Job, drop_latency_logs
 from ssdbench.generator.fio.arrivals import offered_iops
 from ssdbench.host.files import write_atomic
 from ssdbench.model.kind import KINDS, StageKind
@@ -184,7 +184,7 @@ class Rate(PlainStage):
             if context.unit.cut_short:
                 return None
             requests = outcome.requests(job.name, end_s=end_s)
-            _drop(outcome)
+            drop_latency_logs(outcome)
         window = OfferedWindow(
             offered_iops(workload), workload.numjobs, self.settle_s, end_s,
             QUANTILES[self.percentile], self.limit_ns,
@@ -240,13 +240,6 @@ def _keep(directory: Path, requests: Requests, window: OfferedWindow) -> None:
         **arrays_of(**blocks),
     )
     write_atomic(directory / HISTOGRAMS, buffer.getvalue())
-
-
-def _drop(outcome: Outcome) -> None:
-    """Remove every thread's log: hundreds of megabytes per search."""
-    for path in outcome.artifacts:
-        if "_lat." in path.name:
-            path.unlink(missing_ok=True)
 
 
 def started_from(stage: Rate, context: Context) -> float:

@@ -34,7 +34,7 @@ from ssdbench.engine.units import own_findings
 from ssdbench.engine.unitwatch import UnitWatch
 from ssdbench.engine.verdict import answer_verdict, inherited
 from ssdbench.errors import HostLacks, SsdbenchError
-from ssdbench.generator.base import Job, Outcome
+from ssdbench.generator.base import Job, drop_latency_logs
 from ssdbench.generator.fio import logs
 from ssdbench.generator.fio.jobfile import latency_logs
 from ssdbench.generator.trace.clients import TRIMS, Sending, TraceWork, summarized_work, write_work
@@ -184,7 +184,7 @@ class Replay(PlainStage):
             if context.unit.cut_short:
                 return None
             waits = self._waits(artifacts, job, made, run.length_s, timed=timed)
-            _drop(outcome)
+            drop_latency_logs(outcome)
         watched.write()
         _keep(context.directory() / HISTOGRAMS, waits)
         sides = [side for one in outcome.jobs for side in (one.read, one.write)]
@@ -397,13 +397,6 @@ def _client(path: Path, made: TraceWork) -> Client:
         log.latency_ns,
         log.direction == 1,
     )
-
-
-def _drop(outcome: Outcome) -> None:
-    """Remove every client's log: as large as the trace, for each replay."""
-    for path in outcome.artifacts:
-        if "_lat." in path.name:
-            path.unlink(missing_ok=True)
 
 
 def _keep(path: Path, waits: Waits) -> None:

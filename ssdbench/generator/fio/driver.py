@@ -149,7 +149,8 @@ def started_fio(
     """
     version = usable(way.engine)
     files.make_directory(artifacts)
-    _clear(artifacts)
+    for old in (artifacts / "status", artifacts / "fio.json", *_logs(artifacts)):
+        old.unlink(missing_ok=True)  # of an earlier start
     argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
     environment = way.environment(artifacts)
     shown = [f"{variable}={value}" for variable, value in environment.items()]
@@ -251,7 +252,8 @@ class FioRunning:
                 self._attachment,
                 self._process,
                 self._artifacts,
-                [_as_asked(job) for job in self._jobs],
+                # Streams end together, so the sum of their bytes is not known.
+                [replace(j, total_bytes=None) if j.workload.streams else j for j in self._jobs],
                 stopped=self._stopped,
                 hung_s=self._feed.hung_s,
             )
@@ -405,11 +407,6 @@ class FioOutcome:
         )
 
 
-def _as_asked(job: Job) -> Job:
-    """Describe the job for the check; streams end together, so their sum is unknown."""
-    return replace(job, total_bytes=None) if job.workload.streams else job
-
-
 def _logged(directory: Path, planned: Sequence[Job], job: str, origin_s: float) -> LoggedIo:
     kept = [(i, j) for i, j in enumerate(planned) if j.name == job and j.latency_log]
     if not kept:
@@ -421,12 +418,6 @@ def _logged(directory: Path, planned: Sequence[Job], job: str, origin_s: float) 
         (_lines(path) for path in paths),
         origin_ms=origin_s * 1000,
     )
-
-
-def _clear(directory: Path) -> None:
-    """Remove report and logs of an earlier start."""
-    for path in (directory / "status", directory / "fio.json", *_logs(directory)):
-        path.unlink(missing_ok=True)
 
 
 def _logs(directory: Path) -> list[Path]:

@@ -349,7 +349,8 @@ def _io_error(ending: Ending) -> DeviceError | None:
     match = _IO_ERROR.search(ending.stderr) or _IO_ERROR.search(ending.output)
     if not match:
         return None
-    number = _error_number(match["text"].strip())
+    text = match["text"].strip()
+    number = next((number for number in errno.errorcode if os.strerror(number) == text), 0)
     kind = DeviceLost if number in _GONE else DeviceError
     name = errno.errorcode.get(number, "unknown error")
     hint = "look at the kernel's log (`dmesg`) and the drive's SMART data"
@@ -387,7 +388,3 @@ def _last_message(ending: Ending) -> str:
     lines = [line for line in lines if line]
     telling = [line for line in lines if _MESSAGE.match(line)]
     return (telling or lines or ["fio printed nothing"])[-1]
-
-
-def _error_number(text: str) -> int:
-    return next((number for number in errno.errorcode if os.strerror(number) == text), 0)

@@ -72,11 +72,17 @@ class _Here:
 def _chosen(wanted: spec.OnDrive, here: _Here) -> _Chosen:
     match wanted:
         case spec.Schedulers():
-            return _schedulers(wanted, here)
+            compared = variants.scheduler_variants(
+                wanted.schedulers, here.host.schedulers, here.target.here
+            )
+            return _Chosen(StageKind.SCHEDULERS, compared, variants.scheduler_workloads())
         case spec.QueueSettings():
-            return _queue(here)
+            compared = variants.queue_variants(here.host.queue, here.target.here)
+            return _Chosen(StageKind.QUEUE, compared, variants.queue_workloads())
         case spec.Depth():
-            return _depth(wanted, here)
+            queue = sorted(here.host.queue)
+            compared = variants.depth_variants(wanted.depths, queue, here.target.here)
+            return _Chosen(StageKind.DEPTH, compared, variants.depth_workloads())
         case spec.Interrupts():
             return _interrupts(wanted, here)
         case spec.LatencyPath():
@@ -89,30 +95,6 @@ def _chosen(wanted: spec.OnDrive, here: _Here) -> _Chosen:
             return _engines(here)
         case unknown:  # mypy refuses a trial that was left out above
             assert_never(unknown)
-
-
-def _schedulers(wanted: spec.Schedulers, here: _Here) -> _Chosen:
-    return _Chosen(
-        StageKind.SCHEDULERS,
-        variants.scheduler_variants(wanted.schedulers, here.host.schedulers, here.target.here),
-        variants.scheduler_workloads(),
-    )
-
-
-def _queue(here: _Here) -> _Chosen:
-    return _Chosen(
-        StageKind.QUEUE,
-        variants.queue_variants(here.host.queue, here.target.here),
-        variants.queue_workloads(),
-    )
-
-
-def _depth(wanted: spec.Depth, here: _Here) -> _Chosen:
-    return _Chosen(
-        StageKind.DEPTH,
-        variants.depth_variants(wanted.depths, sorted(here.host.queue), here.target.here),
-        variants.depth_workloads(),
-    )
 
 
 def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
