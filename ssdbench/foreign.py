@@ -120,7 +120,7 @@ def open_regular(path: Path, *, below: Path | None = None) -> int:
                     passed.callback(os.close, folder)
                 descriptor = os.open(name, os.O_RDONLY | safe, dir_fd=folder)
     except ValueError as error:  # a NUL in the name
-        raise OSError(errno.EINVAL, "this is no name of a file", str(path)) from error
+        raise OSError(errno.EINVAL, "this is not a file name", str(path)) from error
     except OSError as error:
         raise _told(error, path) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

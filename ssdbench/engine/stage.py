@@ -334,9 +334,7 @@ class Unit(Generic[W]):
     of: int | None = None  # units in all, where that is known
     builds: bool = False  # later units are measured on what it writes
     ahead_bytes: int = 0  # not begun with less left to write
-    noted: Mapping[str, object] = field(
-        default_factory=dict
-    )  # stored with its begin in the journal
+    noted: Mapping[str, object] = field(default_factory=dict)  # journalled with its begin
     point: str | None = None  # for its findings
     repeat: int | None = None
 

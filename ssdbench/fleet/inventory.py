@@ -205,7 +205,7 @@ def _text(path: Path) -> str:
     try:
         data = read_regular(real(path))
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "this is no name of a file"
+        why = error.strerror if isinstance(error, OSError) else "this is not a file name"
         raise UsageError(f"{path} cannot be read: {why}") from error
     if len(data) > 1 << 24:
         raise UsageError(f"{path} is larger than 16 MiB")

@@ -49,10 +49,8 @@ from ssdbench.stats.inside.strides import SCALES, Pass, Scale, StridePlan, own_s
 from ssdbench.units import KIB, format_capacity, format_size
 
 TRACE = "trace.npz"
-FURTHER_WAYS = (
-    StrideWay.READS_BETWEEN,
-    StrideWay.SATURATED,
-)  # of a drive that answers from its buffer
+# For a drive that answers from its buffer.
+FURTHER_WAYS = (StrideWay.READS_BETWEEN, StrideWay.SATURATED)
 STEP_S = 5
 
 
@@ -210,7 +208,7 @@ class BlockSize(PlainStage):
         )
         found = said.found.model_copy(update={"figures": self._figures(context, asked, said)})
         if not ended.complete and found.block_bytes is None and said.way is not None:
-            # A part of the strides may show a block, but the lack of one means little.
+            # Some of the strides may show a block, but finding none means little.
             found = found.model_copy(update={"answer": f"{found.answer} in what was measured"})
         return Concluded(found, (*said.findings, *own_findings(done, ended)))
 
@@ -312,7 +310,7 @@ class BlockSize(PlainStage):
 class _Spent:
     """Hold what rounds of strides would cost."""
 
-    strided: int  # bytes, in whichever direction
+    strided: int  # bytes of either direction
     filled: int
     written: int
     read: int

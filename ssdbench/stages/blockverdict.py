@@ -21,9 +21,9 @@ from ssdbench.stats.inside.writebuffer import Held, held, lag, shifted
 from ssdbench.stats.inside.writecount import CountPeriod, count_period
 from ssdbench.units import format_size
 
-ABSORBED_NS = 60_000  # a write that is answered faster was not programmed: NAND takes longer
-WAITS = 2.0  # times what is absorbed: at depth, writes had to wait for the medium
-QUEUED = 1.5  # times as many single writes, for their own spread
+ABSORBED_NS = 60_000  # a faster answer means not programmed yet: NAND takes longer
+WAITS = 2.0  # times ABSORBED_NS: at depth, writes had to wait for flash
+QUEUED = 1.5  # times the same number of single writes, for their spread
 SLOW_PERCENTILE = 99.0
 REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL, TargetKind.UNPROVEN)
 
@@ -46,7 +46,7 @@ class Answer:
     """Hold the verdict on a drive."""
 
     found: BlockSizeFound
-    way: StrideWay | None = None  # whose evidence it is; None without any
+    way: StrideWay | None = None  # the way that showed it; None without one
     findings: tuple[Finding, ...] = ()
 
 
@@ -103,7 +103,7 @@ def answer(
     said = verdict.block_bytes if target.kind in REAL else None
     shows = verdict.block_bytes is not None or bool(verdict.doubt)
     hidden = not shows and absorbed(asked, target) and not saturated(asked)
-    # What is hidden would not have been found, whatever its effect.
+    # A hidden block would not have been found, whatever its effect.
     effects = {} if shows or hidden else smallest_effects(series, seed=seed)
     found = BlockSizeFound(
         answer=_sentence(verdict, target, hidden=hidden),
@@ -174,7 +174,8 @@ def _phase(verdict: BlockVerdict) -> int | None:
     best = verdict.best
     if verdict.block_bytes is None or best is None or best.form is Form.DELAYED:
         return None
-    if verdict.at_most or verdict.block_bytes > best.period_bytes:  # only the period's is known
+    # Then only the size of the period is known.
+    if verdict.at_most or verdict.block_bytes > best.period_bytes:
         return None
     return best.place_bytes % verdict.block_bytes
 

@@ -59,7 +59,7 @@ from ssdbench.stats.percentiles import QUANTILES, latency_estimates
 from ssdbench.units import format_count
 
 CHANGES = (Code.CHANGED, Code.CV_TOO_HIGH, Code.BISTABLE, Code.THROTTLED)
-SECONDS = 1_000_000  # so many trials with few successes make a binomial count a Poisson one
+SECONDS = 1_000_000  # with so many trials and few successes a binomial count is nearly Poisson
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Load(Rate):
         """Tell whether the latencies are due to too few clients."""
         few = BUSY_OF_TAIL * (1 - QUANTILES[self.percentile])
         for step in tried:
-            # Where clients grew, more of them were tried in vain: the drive does no more.
+            # Where clients grew, more of them did not help: the drive does no more.
             grew = self.clients_grow and step.clients < MOST_CLIENTS
             late = step.seen_ns <= self.limit_ns and waited(self, step)
             if not late or (overloaded(step) and grew):

@@ -57,13 +57,13 @@ SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 # the capacity): settling for too long costs time, settling too briefly costs the truth.
 UNKNOWN_SPARE_SHARE = 0.28
 
-MOST_PARTS = 20  # of a stretch of evidence, for its percentiles
+MOST_PARTS = 20  # parts of a stretch of evidence, for its percentiles
 STEP_S = 10  # the settle rule looks every 10 s
 READ_BUDGET = 30  # windows
-UNBROKEN_BUDGET = 3  # times the least that an unbroken repeat takes
+UNBROKEN_BUDGET = 3  # times the least length of an unbroken repeat
 LEAST_UNBROKEN_BUDGET_S = 3 * 3600.0
-PAST_KERNEL = "past-kernel.json"  # beside the seconds of a repeat that no kernel counted
-DISTURBED_SHARE = 0.01  # of our own I/Os; below, housekeeping such as a SMART poll
+PAST_KERNEL = "past-kernel.json"  # stored with the seconds that the kernel did not count
+DISTURBED_SHARE = 0.01  # of our own I/Os; less is housekeeping such as a SMART poll
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Measuring:
     repeats: int = 10  # which share what must be written to see past the buffer
     settle_s: float | None = None  # and in time; reads give up after READ_BUDGET windows anyway
     unbroken_s: float = 0.0  # of the first repeat of each point, before its window
-    relaxes_fills: float = 0.0  # as `Settle` has it; 0 where no layout is converted
+    relaxes_fills: float = 0.0  # as in `Settle`; 0 where no layout is converted
 
     def longest_s(self) -> float:
         """Return how long a window may become to exceed the drive's buffer."""
@@ -98,7 +98,7 @@ class PlannedRepeat:
     repeat: int  # from 1
     pass_order: int  # position in its pass
     seed: int
-    unbroken_s: float = 0.0  # it runs for so long, to show that the load lasts; 0 for the others
+    unbroken_s: float = 0.0  # runs this long, to show that the rate lasts; 0 for other repeats
     from_s: float = 0.0  # no evidence before: an unbroken repeat of the same point settled by then
     level_iops: float | None = None  # that the unbroken repeat kept
     unbroken_in: str = ""  # the directory of that repeat, below the run's
@@ -206,10 +206,10 @@ def spare_bytes(context: Context, how: Measuring) -> float:
 def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> Settle:
     if not workload.writes:
         return Settle(window_s=how.flat_s)
-    if workload.paced:  # to write as much at such a rate may take days; the warm-up did it
+    if workload.paced:  # at such a rate it may take days; the warm-up wrote it
         return Settle(0.0, window_s=how.write_window_s)
     missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload))
-    missing = max(missing, BUFFERS_BEFORE * buffer)  # a moment of idleness empties a buffer
+    missing = max(missing, BUFFERS_BEFORE * buffer)  # a short pause empties a buffer
     fills = missing / workload.range.length_bytes
     return Settle(fills, window_s=how.write_window_s, relaxes_fills=how.relaxes_fills)
 
@@ -249,7 +249,7 @@ def _spent(
         return t_s >= max(LEAST_UNBROKEN_BUDGET_S, UNBROKEN_BUDGET * least_s)
     if not workload.writes:
         return t_s >= how.read_budget_s()
-    # A small or fast drive is filled before the rule has seen two windows; fills end none of those.
+    # A small or fast drive is filled before the rule has seen two windows, so fills do not end it.
     return drive_fills >= how.settle_fills and t_s >= 2 * how.write_window_s
 
 
@@ -424,7 +424,7 @@ def read_measured(path: Path) -> Measured:
     try:
         with np.load(path) as stored:
             cpu = float(stored["cpu_percent"])
-            before = None  # in results that are older than it
+            before = None  # in results of older versions
             if "before_t_s" in stored:
                 before = Series(stored["before_t_s"], stored["before_iops"], unit="1/s")
             read, write, flush = (Histogram.merged(from_arrays(stored, name)) for name in WHOLE)

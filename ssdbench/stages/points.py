@@ -89,7 +89,7 @@ class Judging:
     min_repeats: int = 10
     planned_repeats: int = 0  # without the extra ones
     declared_extra: bool = False  # extra repeats against disturbance
-    unbroken_s: float = 0.0  # without a break, that a load must have run for
+    unbroken_s: float = 0.0  # how long a load must have run without a break
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class PlanEnd:
     """Hold the assumptions of one end of a plan."""
 
     fast: bool  # the fastest drive that is likely, or the slowest
-    at_once: bool  # it settles as soon as it may, or as late
+    at_once: bool  # it settles as early as possible, or as late
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class PointStage(PlainStage):
     judging: Judging = Judging()
     skipped: tuple[Finding, ...] = ()  # points that this target cannot do
     extra: ExtraRule = ExtraRule()
-    returns_to: Workload | None = None  # the warm-up's, once more after all points
+    returns_to: Workload | None = None  # the warm-up's workload, repeated after all points
     plan_notes: tuple[str, ...] = ()  # about the points
     kind: PointsKind = StageKind.SWEEP
     record = Repeat
@@ -313,7 +313,7 @@ class PointStage(PlainStage):
         if self.kind is not StageKind.SPAN:
             fills = CONVERTING_FILLS[workload.pattern]
             return replace(how, spare_share=fills, settle_fills=CONVERTING_BUDGET * fills)
-        # A span takes over the spare area, too, which held old data of the rest of the drive.
+        # A span also takes over the spare area, which held old data of the rest of the drive.
         span = workload.range.length_bytes / target.size_bytes
         spare = 0.0
         if span < WHOLE_SHARE:
@@ -546,7 +546,7 @@ def _repeat_costs(
     if not workload.writes:
         settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
         return max(settle_s, how.unbroken_s) + how.measure_s, 0.0
-    # The rest of the drive may serve a small span as spare area, or not.
+    # A small span may use the rest of the drive as spare area, or not.
     gain = target.size_bytes / workload.range.length_bytes if drive.fast else 1.0
     write_rate = _write_rate(workload, hint, gain, fast=drive.fast)
     unknown = LEAST_SPARE_SHARE if drive.at_once else UNKNOWN_SPARE_SHARE

@@ -51,7 +51,7 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
 from ssdbench.units import format_capacity, format_size
 
-PROOF_TOLERANCE = 1e-3  # of the planned bytes: samples at the very end may come too late
+PROOF_TOLERANCE = 1e-3  # of the planned bytes: the very last samples may be missing
 AGREES_WITHIN = 0.01  # of what the kernel counted
 UNIT_BYTES = 512_000
 TELLS_FROM_UNITS = 2  # each of two readings is rounded up to a unit
@@ -92,9 +92,9 @@ def _second_witness(counted: int, told: int) -> Sequence[Finding]:
     return [OthersWrote(kernel_bytes=counted, log_bytes=told).finding()]
 
 
-END = 0.2  # of a fill: what a drive does at its end says more of what comes
-SEEN = 0.5  # of a fill: so much is done before its rate is told
-STEP_S = 60  # a fill is judged by nobody; a simulated drive may run a minute at a time
+END = 0.2  # of a fill: its end predicts the rest best
+SEEN = 0.5  # of a fill: needed before its rate is shown
+STEP_S = 60  # no judge looks at a fill, so a simulated drive may run a minute at a time
 
 
 class FillRecord(UnitRecord):
@@ -112,8 +112,8 @@ class Precondition(PlainStage):
     level_percent: float = 100.0  # of the drive; the rest is never written
     content: Content = Content.RANDOM  # of a fill that does not say
     title: str = KINDS[StageKind.PRECONDITION].title
-    for_experiment: bool = False  # nothing to plan on is measured on what it leaves
-    again: bool = False  # the run wrote before, perhaps at random
+    for_experiment: bool = False  # no number to plan on is measured after it
+    again: bool = False  # the run wrote before it, perhaps at random
     kind = StageKind.PRECONDITION
     destructive = True
     lasting = Lasting.CONTENT

@@ -87,7 +87,7 @@ class Rate(PlainStage):
     repeats: int = 5
     window_s: float = 60.0
     settle_s: float = 30.0
-    lasts_s: float = 0.0  # the answered rate is offered for so long at the end
+    lasts_s: float = 0.0  # how long the answered rate is offered at the end
     clients_grow: bool = False  # from `workload.numjobs`, while requests wait for one
     kind = StageKind.RATE
     title = KINDS[StageKind.RATE].title
@@ -251,7 +251,7 @@ def started_from(stage: Rate, context: Context) -> float:
             done = point.point.workload
             estimate = point.estimate("iops")
             if done.streams:
-                continue  # its sums say little of one kind of request
+                continue  # its totals say little about one kind of request
             if estimate and (done.block_bytes, done.read_percent, done.pattern) == same:
                 return estimate.value / 2
     warm = [r.verdict.mean for r in context.results if r.verdict and r.verdict.mean > 0]

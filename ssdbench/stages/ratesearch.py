@@ -18,29 +18,27 @@ from ssdbench.stats.openloop import GROWTH, NEARBY, ONLY_UPPER, TREND_P, Search
 from ssdbench.stats.percentiles import QUANTILES, smallest_sample
 from ssdbench.stats.series import trend
 
-BACKLOG = 0.95  # of the offered rate done at most: requests wait for as long as it lasts
+BACKLOG = 0.95  # of the offered rate, done at most: then a backlog grows all the time
 LEAST_BEYOND = 100  # requests of a window that lie beyond the percentile
-LEAST_STALLS = 10  # that a window holds, where there are any
-AIMED_BEYOND = (
-    800  # that windows are made for: the limit of a percentile is then some 5 to 10 % off
-)
-SPARED = 2  # times the stalls that are aimed at
-LONGEST_WINDOW_S = 600.0  # to which windows are lengthened by themselves
-NEAR = 1.2  # times a rate or less apart: stalls come about as often
+LEAST_STALLS = 10  # stalls that a window must hold, if there are any
+AIMED_BEYOND = 800  # aimed at by windows: the limit of a percentile is then some 5 to 10 % off
+SPARED = 2  # times the wanted stalls
+LONGEST_WINDOW_S = 600.0  # the longest automatic window
+NEAR = 1.2  # rates within this factor have stalls about as often
 LOOK_RESOLUTION = 0.2  # of the rate
 MOST_OVERLOADED = 3  # steps that look for a backlog
-AGAIN = 2.0  # times the window of a rate that is offered a second time
+AGAIN = 2.0  # times the window when a rate is offered again
 FIRST_CLIENTS = 16  # where the profile does not say how many
-MOST_CLIENTS = 1024  # to which they grow by themselves
-MORE_CLIENTS = 4  # times as many, where requests waited for one
-BUSY_OF_TAIL = 0.1  # of what the percentile leaves out: so many requests may find no client free
-OMISSION_FACTOR = 1.1  # a percentile from the due time that is so much larger is worth a word
+MOST_CLIENTS = 1024  # the most that are added automatically
+MORE_CLIENTS = 4  # times as many when requests waited for a client
+BUSY_OF_TAIL = 0.1  # of the requests beyond the percentile: that many may wait for a client
+OMISSION_FACTOR = 1.1  # a percentile from the due time that is this many times larger is reported
 LASTS_S = 1800.0  # at one load, before anything is said of it
-SETTLES_S = 600.0  # of that, which is not counted
-MOST_REQUESTS = 10_000_000  # of one start, whose log is read at once
+SETTLES_S = 600.0  # of it, not counted
+MOST_REQUESTS = 10_000_000  # of one start, because its log is read as a whole
 MORE_TRIALS = 3  # times as many, while waits still get longer
 RISES = 0.05  # of the mean wait over all trials
-SAME_RATE = 1.02  # times what fewer clients completed, or less: clients do not limit it
+SAME_RATE = 1.02  # times the rate of fewer clients, or less: clients are not the limit
 
 
 class RateGoal(Protocol):

@@ -67,7 +67,7 @@ from ssdbench.units import NS_PER_S, counted, format_capacity, format_duration, 
 LEAST_REPLAYS = 5
 MOST_OFF_PERCENT = 0.1  # of the length of the trace
 LEAST_DELIVERED_PERCENT = 99.0
-NOTABLE_PERCENT = 1.0  # of the requests, held up by their own client
+NOTABLE_PERCENT = 1.0  # of the requests that waited for their own client
 STOPS_AFTER = 1.5  # times the trace, and a minute: the drive does not keep up
 TRACE = "trace"  # directory of the work for fio
 STEP_S = 5
@@ -82,7 +82,7 @@ class Replay(PlainStage):
     path: Path
     form: TraceForm
     columns: Columns
-    names: bool  # of processes are kept
+    names: bool  # whether names of processes are kept
     files: tuple[str, ...]  # of an iolog of several
     speed: float
     placing: Placing
@@ -216,7 +216,7 @@ class Replay(PlainStage):
         counting = [run for run in done if run.replay > 0]
         try:
             summary, made = self._looked()
-        except SsdbenchError:  # of a run that was killed; the trace may be gone
+        except SsdbenchError:  # left by a killed run; the trace may be gone
             summary, made = None, TraceWork(Path(), self.clients)
         findings = [
             *inherited(context.results),
@@ -289,7 +289,7 @@ class Replay(PlainStage):
             raise HostLacks(
                 f"fio logged the clients of {waits.asked:,} requests, and the trace has {due:,} "
                 "for them",
-                hint="if the trace was written meanwhile, run again with one that stays as it is",
+                hint="if the trace changed meanwhile, run again with one that does not change",
             )
         return waits
 
@@ -370,7 +370,7 @@ def trace_line(summary: TraceSummary) -> str:
 
 @lru_cache(maxsize=4)
 def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, TraceWork]:
-    del changed  # a trace that was written again is read again
+    del changed  # a changed trace is read again
     how = Sending(
         stage.clients,
         stage.speed,

@@ -97,7 +97,7 @@ def is_flat(readings: Sequence[float]) -> bool:
 
 UNIT = "warm-up"
 MAX_FILLS = 6.0  # what the rules were tried with (docs/steady-state.md)
-LEAST_S = 600.0  # given to every rule, however short its window
+LEAST_S = 600.0  # the least for every rule, however short its window
 STEP_S = 60  # rules look once a minute
 
 
@@ -116,7 +116,7 @@ class Steady(PlainStage):
     rule: str = "pss"
     max_fills: float = MAX_FILLS
     max_time_s: float | None = None
-    heats_with: Workload | None = None  # of the plan, what moves most bytes
+    heats_with: Workload | None = None  # the workload of the plan that moves most bytes
     chosen: str = ""  # why this workload, where the profile names none
     kind = StageKind.STEADY
     title = KINDS[StageKind.STEADY].title
@@ -134,7 +134,7 @@ class Steady(PlainStage):
         limit_s = self.max_time_s or math.inf
         shortest = min(max(self.least_s() / 2, min(2.0, self.max_fills) * span / fast), limit_s)
         longest = min(max(self.least_s(), self.max_fills * span / slow), limit_s)
-        # A slow drive may be steady, or out of time, before it has written as much.
+        # A slow drive may be steady, or out of time, before it has written that much.
         least = min(min(2.0, self.max_fills) * span, slow * limit_s)
         most = min(max(self.max_fills * span, fast * self.least_s()), fast * limit_s)
         return StagePlan.of(
@@ -167,7 +167,7 @@ class Steady(PlainStage):
     def units(self, context: Context, done: Sequence[WarmUpRecord]) -> Iterator[Unit[Job]]:
         """Yield one long job."""
         seed = derived_seed(context.seed, self.name, UNIT)
-        log = not self.workload.streams  # whose I/Os are counted another way
+        log = not self.workload.streams  # its I/Os are counted differently
         job = Job(
             name=UNIT, workload=self.workload, seed=seed, histogram_log=log, histogram_s=STEP_S
         )

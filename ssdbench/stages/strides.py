@@ -56,7 +56,7 @@ class Heard:
 
     offset_bytes: Ints
     judged_ns: Floats
-    latency_ns: Floats  # of the I/Os at those offsets themselves
+    latency_ns: Floats  # of the I/Os at those offsets
 
 
 def stride_job(name: str, way: StrideWay, one: Pass, *, block_bytes: int, seed: int) -> Job:
@@ -116,7 +116,7 @@ def heard(way: StrideWay, log: LoggedIo) -> Heard:
         case StrideWay.READS_BETWEEN:
             return _reads_between(offset, latency, np.asarray(log.is_write, dtype=np.bool_))
         case StrideWay.SATURATED:
-            order = np.argsort(offset, kind="stable")  # completions may overtake one another
+            order = np.argsort(offset, kind="stable")  # completions may change their order
             return Heard(offset[order], _growth(latency[order]), latency[order])
         case _:
             return Heard(offset, latency, latency)
@@ -160,7 +160,7 @@ class Trace:
 
     passes: list[Pass] = field(default_factory=list)
     offsets: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    judged: list[npt.NDArray[np.float64]] = field(default_factory=list)  # the latency, or its like
+    judged: list[npt.NDArray[np.float64]] = field(default_factory=list)  # see `StrideWay.judged`
     latencies: list[npt.NDArray[np.float64]] = field(default_factory=list)
 
     def add(self, one: Pass, said: Heard) -> None:

@@ -60,7 +60,7 @@ def read_warm_up(
     return WarmUpEvidence(capacity_bytes=target.size_bytes), Needed(asked_s)
 
 
-@lru_cache(maxsize=4)  # asked before every repeat, and a warm-up may have lasted for days
+@lru_cache(maxsize=4)  # read before every repeat, and a warm-up may have lasted for days
 def _steady_part(
     path: Path, from_s: float, before: tuple[int, float], size_bytes: int, asked_s: float
 ) -> tuple[Stretch, Needed]:

@@ -314,7 +314,7 @@ def _as_told(plain: Arrived, streams: list[Stream]) -> None:
         ("[a]\nrate=1k\nrate_process=poisson", "2: rate=1k is less than one block"),
         ("[a]\nrw=randrw\nrate_iops=,300", "3: only the writes have a rate"),
         ("[a]\nrw=randrw\nrate=1m,", "3: only the reads have a rate"),
-        ("[a]\nbsrange=4k", "2: bsrange=4k is no range"),
+        ("[a]\nbsrange=4k", "2: bsrange=4k is not a range"),
         ("[a]\nbssplit=4k/50:16k/50\nbsrange=8k-32k", "3: bsrange=8k-32k begins above"),
         ("[a]\nzonemode=strided\nzonesize=1m", "2: zonemode is refused"),
         ("[a]\nrate_iops=10\nrate_min=1m", "3: rate_min is refused"),

@@ -209,7 +209,7 @@ _LIBRARY: dict[int, type[SsdbenchError]] = {
 }
 _DISK = 99
 _DISK_HINT = (
-    "free some space on the disk of that file, or mend it, then go on with `ssdbench resume`"
+    "free some space on the disk of that file, or repair it, then go on with `ssdbench resume`"
 )
 _LIBRARY_HINT = (
     "if ssdbench was updated or its native parts were rebuilt during the run, go on with "

@@ -105,7 +105,7 @@ _PROGRAM = "it starts a program"
 _PLACE = "the place is the target of the run"
 _OUTPUT = "ssdbench decides where output goes"
 _STOPS = "it would end the job, or change it, by what is measured"
-_UNPRICED = "its time is no time of the drive"
+_UNPRICED = "its time is not the drive's"
 _ENGINES = "ways into the kernel are compared in a sweep (`engine: [libaio, io_uring_fixed]`)"
 _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _PROGRAM),
@@ -237,7 +237,9 @@ def size_in_bytes(text: str, option: Option) -> int:
     """Parse a size in an option. Raises UsageError."""
     size = fio_bytes(text)
     if size is None:
-        raise UsageError(f"{option.place}: {shown(option)}: {plain(text, MOST_NAME)!r} is no size")
+        raise UsageError(
+            f"{option.place}: {shown(option)}: {plain(text, MOST_NAME)!r} is not a size"
+        )
     return size
 
 
@@ -286,11 +288,11 @@ def direction(options: Mapping[str, Option]) -> Directions:
     plainly = way.removeprefix(_AT_RANDOM)
     if plainly not in _WAYS or way == "randreadwrite":
         raise UsageError(
-            f"{option.place}: {shown(option)} is no direction", hint="one of " + ", ".join(_WAYS)
+            f"{option.place}: {shown(option)} is not a direction", hint="one of " + ", ".join(_WAYS)
         )
     back = "-" if plainly == way else ""  # a sequence may go backwards
     if colon and fio_bytes(skip.removeprefix(back)) is None:
-        raise UsageError(f"{option.place}: {shown(option)}: {skip!r} is no number")
+        raise UsageError(f"{option.place}: {shown(option)}: {skip!r} is not a number")
     percent, trims = _WAYS[plainly]
     if percent == _MIXED:
         percent = whole_number(options, "rwmixread", -1, least=0, most=100)
@@ -312,7 +314,7 @@ def whole_number(
     number = int(option.value) if re.fullmatch(r"[0-9]{1,9}", option.value) else -1
     if not least <= number <= most:
         raise UsageError(
-            f"{option.place}: {shown(option)} is no whole number from {least} to {most:,}"
+            f"{option.place}: {shown(option)} is not a whole number from {least} to {most:,}"
         )
     return number
 

@@ -169,7 +169,8 @@ def _range(text: str, option: Option) -> _Range:
     low, dash, high = text.partition("-" if "-" in text else ":")
     if not dash:
         raise UsageError(
-            f"{option.place}: {shown(option)} is no range", hint="write `bsrange=4k-64k`, or `bs`"
+            f"{option.place}: {shown(option)} is not a range",
+            hint="write `bsrange=4k-64k`, or `bs`",
         )
     least, most = sorted((_block(low, option), _block(high, option)))
     return least, most
@@ -180,7 +181,9 @@ def _split(text: str, option: Option) -> _Split:
     sizes = [_block(size, option) for size, _, _ in parts]
     shares = [share.strip().removesuffix("%") for _, _, share in parts]
     if any(share and not _SHARE.fullmatch(share) for share in shares):
-        raise UsageError(f"{option.place}: {shown(option)} has a share that is no whole percentage")
+        raise UsageError(
+            f"{option.place}: {shown(option)} has a share that is not a whole percentage"
+        )
     # A share of 0 is none that is given.
     given = sum(int(share) for share in shares if share)
     empty = sum(not share.strip("0") for share in shares)
@@ -289,7 +292,7 @@ def _sent(rate_bytes: int, side: Side, option: Option, *, poisson: bool) -> floa
     if not whole:
         raise UsageError(
             f"{option.place}: {shown(option)} is less than one block of {side.smallest_bytes} "
-            "bytes a second, at which fio ends itself with rate_process=poisson",
+            "bytes a second, so fio would end itself with rate_process=poisson",
             hint="set a higher rate, or leave out rate_process",
         )
     # Gaps are whole microseconds: of more than one request in each they are 0.

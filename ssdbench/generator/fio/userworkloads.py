@@ -362,7 +362,7 @@ class _Reading:
         size = fio_bytes(option.value)
         align = self.room.block_bytes
         if size is None:
-            raise UsageError(f"{option.place}: {shown(option)} is no size")
+            raise UsageError(f"{option.place}: {shown(option)} is not a size")
         if size % align:
             raise UsageError(
                 f"{option.place}: {shown(option)} is {size} bytes, not a multiple of the "
@@ -395,7 +395,7 @@ def _give(options: dict[str, Option], option: Option) -> None:
         option = combined(before, option)
     if _is_share(before) and option.name in _PLACES and not _is_share(option):
         raise UsageError(
-            f"{option.place}: {shown(option)} stands behind a share, with which fio goes on",
+            f"{option.place}: {shown(option)} comes after a percentage, which fio keeps",
             hint=f"remove the {option.name} of {before.place if before else ''}",
         )
     options.pop(_ONE_OF_BOTH.get(option.name, ""), None)

@@ -110,7 +110,7 @@ class Trace:
         if self.form is TraceForm.AUTO:
             raise self.wrong(
                 1,
-                "this is no iolog of fio, no output of blktrace or blkparse, and no CSV with a "
+                "this is not an iolog of fio, output of blktrace or blkparse, or a CSV with a "
                 "line of names",
                 hint="name its `form`, and the `columns` of a CSV",
             )
@@ -146,7 +146,7 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
     numbered = lines(trace.path, file)
     _, first = next(numbered)
     if first.strip() not in (b"fio version 2 iolog", b"fio version 3 iolog"):
-        raise trace.wrong(1, f"{shown(first.strip())} is no iolog of version 2 or 3")
+        raise trace.wrong(1, f"{shown(first.strip())} is not an iolog of version 2 or 3")
     trace.version = int(first.split()[2])
     timed = trace.version == 3
     starts = _starts(trace) if trace.files else {}
@@ -171,7 +171,7 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
             now_ns = max(now_ns, whole(trace.path, number, "wait", words[2], unit=10**6))
             continue
         if action not in _ACTIONS:
-            raise trace.wrong(number, f"the action {shown(action)} is none that can be replayed")
+            raise trace.wrong(number, f"the action {shown(action)} cannot be replayed")
         if (start := _start_of(trace, starts, number, words[at])) is None:
             trace.left_out["requests of files that are not listed"] += 1
             continue
@@ -192,8 +192,8 @@ def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) 
     if starts and name not in starts:
         raise trace.wrong(
             number,
-            f"this is a second file, {shown(name)}: offsets in files say not where on a drive",
-            hint="list its `files`: they are laid one behind another; or trace the drive itself",
+            f"this is a second file, {shown(name)}: offsets in files do not say where on a drive",
+            hint="list its `files`: they are placed one after another; or trace the drive itself",
         )
     return starts.setdefault(name, 0)
 
@@ -366,7 +366,9 @@ def _queued(
     line = np.arange(number + 1, number + 1 + len(found))
     far = (found["time"] > MOST) | (found["sector"] > MOST // SECTOR_BYTES)
     if (keep & far).any():
-        raise trace.wrong(int(line[int(np.argmax(keep & far))]), "its time or place cannot be")
+        raise trace.wrong(
+            int(line[int(np.argmax(keep & far))]), "its time or place is out of range"
+        )
     return Chunk(
         found["time"].astype(np.int64),
         found["sector"].astype(np.int64) * SECTOR_BYTES,
@@ -391,7 +393,7 @@ def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
     for number, line in lines(trace.path, file):
         words = line.split()
         if len(words) < 7 or not _is_device(words[0]):
-            trace.left_out["lines that are no events"] += 1
+            trace.left_out["lines that are not events"] += 1
             trace.lost += _lost(line)
             continue
         trace.events += 1
@@ -430,7 +432,7 @@ def _event(
     """Return a queued request; None for one that moves nothing."""
     op = _kind(words[6])
     if op is None:
-        raise trace.wrong(number, f"the kind {shown(words[6])} is none of blkparse's")
+        raise trace.wrong(number, f"the kind {shown(words[6])} is not one of blkparse's")
     sector, count = 0, 0
     if len(words) >= 10 and words[8] == b"+":
         sector = whole(trace.path, number, "sector", words[7])
@@ -438,7 +440,7 @@ def _event(
     elif b"F" not in words[6]:
         raise trace.wrong(number, "a request needs its sector and number of sectors")
     if max(sector, count) > MOST // SECTOR_BYTES:
-        raise trace.wrong(number, f"the sector {max(sector, count)} cannot be")
+        raise trace.wrong(number, f"the sector {max(sector, count)} is out of range")
     if not count and b"F" not in words[6]:
         return None
     if trace.keep_names and b"[" in line:
@@ -458,7 +460,7 @@ def _kind(word: bytes) -> int | None:
 def _seconds(trace: Trace, number: int, text: bytes) -> int:
     seconds, _, fraction = text.partition(b".")
     if not seconds.isdigit() or not (fraction.isdigit() or not fraction) or len(seconds) > 9:
-        raise trace.wrong(number, f"the time {shown(text)} is no number that can be")
+        raise trace.wrong(number, f"the time {shown(text)} is not a possible number")
     return int(seconds) * 10**9 + int(fraction[:9].ljust(9, b"0") or b"0")
 
 
@@ -497,11 +499,11 @@ def _csv(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
         time, offset, size, word = (cells[place].strip() for place in places)
         op = _WORDS.get(word.lower())
         if op is None:
-            raise trace.wrong(number, f"{shown(word.encode())} is no kind of request that is known")
+            raise trace.wrong(number, f"{shown(word.encode())} is not a known kind of request")
         start = whole(trace.path, number, "offset", offset.encode()) * by_offset
         moved = 0 if op == FLUSH else whole(trace.path, number, "size", size.encode()) * by_size
         if max(start, moved) > MOST:
-            raise trace.wrong(number, "its place or size cannot be")
+            raise trace.wrong(number, "its place or size is out of range")
         rows.append((_time(trace, number, time, scale), start, moved, op, number))
         if len(rows) >= ROWS:
             yield Chunk.of(rows)
@@ -516,7 +518,7 @@ def _cells(trace: Trace, number: int, line: bytes) -> list[str]:
             return text.rstrip("\r\n").split(",")
         (cells,) = csv.reader([text], strict=True)
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise trace.wrong(number, "this line is no CSV") from error
+        raise trace.wrong(number, "this line is not CSV") from error
     return cells
 
 
@@ -525,11 +527,11 @@ def _time(trace: Trace, number: int, text: str, scale: int) -> int:
     seconds, _, fraction = text.partition(".")
     sound = seconds.isascii() and seconds.isdigit() and len(seconds) <= 19
     if not sound or (fraction and not (fraction.isascii() and fraction.isdigit())):
-        raise trace.wrong(number, f"the time {shown(text.encode())} is no number that can be")
+        raise trace.wrong(number, f"the time {shown(text.encode())} is not a possible number")
     parts = int(fraction[:9].ljust(9, "0")) if fraction else 0
     value = int(seconds) * scale + parts * scale // 10**9
     if value > MOST:
-        raise trace.wrong(number, f"the time {shown(text.encode())} cannot be")
+        raise trace.wrong(number, f"the time {shown(text.encode())} is out of range")
     return value
 
 

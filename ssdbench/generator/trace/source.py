@@ -85,7 +85,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     try:
         descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "this is no name of a file"
+        why = error.strerror if isinstance(error, OSError) else "this is not a file name"
         raise TraceError(path, 0, f"the trace cannot be read: {why}") from error
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
@@ -98,7 +98,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         file.seek(0)
         for magic, name in _PACKED.items():
             if start.startswith(magic):
-                raise TraceError(path, 0, f"the trace is packed ({name})", hint="unpack it first")
+                raise TraceError(
+                    path, 0, f"the trace is compressed ({name})", hint="unpack it first"
+                )
         yield file
 
 
@@ -110,7 +112,7 @@ def lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         if not text.endswith(b"\n"):
             if len(text) > LONGEST_LINE:
                 raise TraceError(
-                    path, number, f"a line of more than {LONGEST_LINE} bytes is no request"
+                    path, number, f"a line of more than {LONGEST_LINE} bytes is not a request"
                 )
             raise TraceError(
                 path,
@@ -124,7 +126,7 @@ def lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def whole(path: Path, line: int, what: str, text: bytes, *, unit: int = 1) -> int:
     """Parse a whole number of a trace in its unit. Raises TraceError."""
     if not text.isdigit() or len(text) > 19 or (value := int(text) * unit) > MOST:
-        raise TraceError(path, line, f"the {what} {shown(text)} is no whole number that can be")
+        raise TraceError(path, line, f"the {what} {shown(text)} is not a possible whole number")
     return value
 
 

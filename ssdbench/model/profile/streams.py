@@ -191,7 +191,7 @@ class MixStream(Model):
             except ValueError:
                 known = False
             if not known:
-                yield ("blocks", size), f"'{size}' is no size"
+                yield ("blocks", size), f"'{size}' is not a size"
             elif parse_size(size) in sizes:
                 yield ("blocks", size), f"'{size}' is given twice; add up its shares"
             else:

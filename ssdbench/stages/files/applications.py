@@ -144,7 +144,7 @@ class ApplicationTrial(FileTrial):
     def _by_itself(self, context: Context, turn: Turn, program: Program, work: Path) -> Cell:
         """Run the program; its bytes are those that reached the drive, its rate its own."""
         scale, cpus = self.scale, turn.variant.cpus or self.placed.cpus
-        # What is started inherits the policy, the database's server among it.
+        # Everything that is started inherits the policy, also the database's server.
         memory = Policy.of(self.placed.memory)
         with memory, disk_counters(context.target.major_minor) as disk:
             cost = HostCostWatch(disk, context.activity, RAMP_S, scale.window_s)

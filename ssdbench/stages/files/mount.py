@@ -27,10 +27,10 @@ from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB, MIB
 
-# Only root may move what lies here, and a database's user gets here, but not to a run directory.
+# Only root may change it, and a database's user can reach it, unlike a run directory.
 REACHABLE = Path("/run/ssdbench")
-SECTOR_BYTES = 512  # of partitions, whatever the drive's block is
-START_BYTES = MIB  # an offset that every erase block and every RAID stripe divides
+SECTOR_BYTES = 512  # unit of partitions, for any block size
+START_BYTES = MIB  # a multiple of every erase block and RAID stripe
 LAY_BLOCK_BYTES = 256 * KIB
 LONGEST_LAY_S = 24 * 3600.0  # the largest drives, file by file
 _REASON = "the file system under test lies there"

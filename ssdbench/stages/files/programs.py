@@ -18,7 +18,7 @@ from ssdbench.units import KIB, MIB
 COMMANDS = "commands"  # file that a program reads its orders from
 SERVER = "{server}"  # in arguments: the directory of the database's socket
 TABLES = 4
-ROW_BYTES = 256  # that a row of sysbench takes in PostgreSQL, with its indexes
+ROW_BYTES = 256  # per row of sysbench in PostgreSQL, with its indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Program:
     prepare: Callable[[Scale], tuple[str, ...]]  # arguments before the start; none: nothing to do
     arguments: Callable[[Scale], tuple[str, ...]]
     commands: Callable[[Scale], str]  # given on a file, in the directory of its data
-    figures: Callable[[str, Scale, float], Mapping[str, float]]  # of what it said, by our seconds
+    figures: Callable[[str, Scale, float], Mapping[str, float]]  # from its output and our seconds
     equivalent: Callable[[Scale], tuple[Options, ...]]  # sections at the same time
     is_timed: bool = True  # ends after the window by itself
     executable: str = ""  # where it is not the name
-    is_served: bool = False  # works on a database, whose server we start; {server} in arguments
+    is_served: bool = False  # needs a database server, which we start; {server} in arguments
 
     @property
     def program(self) -> str:
@@ -232,7 +232,7 @@ OLTP = Program(
     figures=oltp_figures,
     # Pages of 8 KiB through the page cache, and beside them the log, flushed at each commit. By
     # O_DSYNC, which is a write and an fdatasync in one: fio 3.33 counts each of its own fdatasyncs
-    # as a short read (its table of counts is too short by one), which nobody could believe.
+    # as a short read (its table of counts is too short by one), which is wrong.
     equivalent=lambda scale: (
         {
             "rw": "randrw",

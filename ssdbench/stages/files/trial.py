@@ -79,7 +79,7 @@ class OnFiles(Experiment, ABC):
         )
 
 
-NO_HINT: Options = {"fadvise_hint": 0}  # else fio tells the kernel to forget the files
+NO_HINT: Options = {"fadvise_hint": 0}  # otherwise fio drops the files from the page cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Files:
     """Hold files of one size that are written once, before anything is measured."""
 
     size_bytes: int
-    options: Options  # of fio: their name, where it is not fio's own
+    options: Options  # fio options: their name, if not fio's default
     count: int = 1
 
 

@@ -23,7 +23,7 @@ from ssdbench.tuning.setting import Backend, Setting
 
 _MINOR_BITS = 20  # of the kernel's own dev_t
 _REASON = "the block tracepoints tell where the time goes"
-_LEAST = 20  # requests; a median of fewer says nothing
+_LEAST = 20  # requests; a median of fewer is useless
 
 STEPS = {
     "block/block_bio_queue": Step.QUEUED,
@@ -52,7 +52,7 @@ class BlockTrace:
     kernel_name: str
     interrupts: Sequence[Interrupt] = ()
     scsi_host: str = ""  # number of its host adapter
-    btt: bool = False  # have blktrace and btt look too
+    btt: bool = False  # also run blktrace and btt
     _second: blktrace.BlkTrace | None = None
     _tracing: tracefs.Tracing | None = None
     _found: dict[str, float] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class BlockTrace:
                 "this kernel has no tracefs, so nothing tells where the time goes",
                 hint="Leave `latency_path` out, or use a kernel with CONFIG_FTRACE.",
             )
-        restore()  # the instance of a dead run would be in the way
+        restore()  # removes the instance of a dead run
         with ExitStack() as held:
             if not tracefs.mounted(sysfs):
                 mount = Setting(Backend.MOUNT, tracefs.ROOT, tracefs.FILE_SYSTEM, _REASON)

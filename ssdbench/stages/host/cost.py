@@ -51,11 +51,11 @@ class HostCost:
     seconds: float
     ios_per_s: float = 0.0
     merges_per_s: float = 0.0
-    busy_cpus: float = 0.0  # by all but other programs: kernel threads and interrupts included
+    busy_cpus: float = 0.0  # except other programs; with kernel threads and interrupts
     interrupts_per_s: float = 0.0
     switches_per_s: float = 0.0
     watts: float | None = None  # of the CPU packages
-    in_flight: float = 0.0  # mean over the window, by the kernel's own account
+    in_flight: float = 0.0  # mean over the window, by the kernel's counters
     in_flight_p95: float = 0.0  # of the samples
     in_flight_most: int = 0
 

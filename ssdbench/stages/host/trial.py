@@ -56,21 +56,21 @@ class Cell(Model):
     repeat: int
     iops: float
     bw_bytes_per_s: float
-    lat_p50_ns: float | None = None  # None where a program tells none
+    lat_p50_ns: float | None = None  # None where a program reports none
     lat_p99_ns: float | None = None
     cpu_us_per_io: float = 0.0  # of fio's threads, user and system
     bytes_read: int = 0
     bytes_written: int = 0
     disturbed: str = ""
-    host_cpu_us_per_io: float = 0.0  # of everybody, kernel threads and interrupts included
+    host_cpu_us_per_io: float = 0.0  # of all programs, kernel threads and interrupts
     iops_per_core: float = 0.0  # per CPU second of the whole host
-    iops_per_watt: float | None = None  # of the CPU packages; None where no meter tells
+    iops_per_watt: float | None = None  # of the CPU packages; None without a meter
     merges_per_io: float = 0.0
     interrupts_per_io: float = 0.0
     switches_per_io: float = 0.0
     in_flight: float = 0.0  # mean occupancy of the drive's queue
     in_flight_p95: float = 0.0
-    more: dict[str, float] = {}  # what a probe or a program told, by name with unit
+    more: dict[str, float] = {}  # from a probe or a program, by name with unit
 
 
 class Step(UnitRecord):
@@ -115,7 +115,7 @@ def _median(workload: str, variant: str, found: Sequence[Cell]) -> Median:
         lat_p50_ns=_whole(of(lambda c: c.lat_p50_ns)),
         disturbed=sum(bool(c.disturbed) for c in found),
     )
-    # A probe or a program costs the host time of its own.
+    # A probe or a program uses CPU time itself, so host figures are left out.
     if names := dict.fromkeys(name for cell in found for name in cell.more):
         more = {n: median(c.more[n] for c in found if n in c.more) for n in names}
         return own.model_copy(update={"more": {n: round(value, 2) for n, value in more.items()}})
@@ -125,7 +125,7 @@ def _median(workload: str, variant: str, found: Sequence[Cell]) -> Median:
             "cpu_us_per_io": _cents(of(lambda c: c.cpu_us_per_io)),
         }
     )
-    # Starts that sent the drive nothing in the window that was watched tell nothing of that.
+    # Starts without I/O in the watched window have no host figures.
     if not (seen := [c for c in found if c.iops_per_core > 0]):
         return own
     watts = [c.iops_per_watt for c in seen if c.iops_per_watt is not None]
@@ -230,8 +230,8 @@ class Experiment(PlainStage, ABC):
     span_bytes: int = 0
     repeats: int = 3
     window_s: int = 5
-    notes: tuple[str, ...] = ()  # what could not be had
-    probe: CostProbe | None = None  # what else is measured in each window
+    notes: tuple[str, ...] = ()  # what was not available
+    probe: CostProbe | None = None  # measures something more in each window
     options: Options = field(default_factory=dict)  # of fio in all cells
     record = Step
     units_are = "starts"

@@ -47,7 +47,7 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
             setting = Setting(Backend.BLOCK, f"queue/{name}", value, _TRIED, drive)
             needs = (
                 (Setting(Backend.BLOCK, "queue/scheduler", "mq-deadline", _TRIED, drive), setting)
-                if name == "nr_requests"  # without a scheduler the driver sets its limit
+                if name == "nr_requests"  # without a scheduler the driver sets the limit
                 else (setting,)
             )
             variants.append(Variant(f"{name} {value}", needs))
@@ -271,7 +271,7 @@ def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator
         try:
             plan = irq_plan(wish, cpus, host)
             managed = any(irq.managed for irq in host.interrupts)
-            if managed:  # then the submitters move, and may be anywhere
+            if managed:  # then the submitters move, to any CPU
                 plan = irq_plan(wish, (), host)
         except HostLacks as lacking:
             notes.append(lacking.message)

@@ -5,8 +5,8 @@ from ssdbench.stages.probe.buffers import Flushes, SlcCache, WriteBuffer
 from ssdbench.stages.probe.reads import Mapping, Parallelism, ReadChunk, StripeWidth
 from ssdbench.stages.probe.spare import RemapUnit, Spare, Trim
 
-# The cache wants an empty drive, stripes want ordered data, the remap unit a spare area that was
-# not used up; random writes of the whole drive and TRIM come last.
+# In this order: the cache needs an empty drive, stripes need ordered data, the remap unit needs a
+# free spare area; random writes of the whole drive and TRIM come last.
 PROBES: dict[str, Probe] = {
     probe.name: probe
     for probe in (

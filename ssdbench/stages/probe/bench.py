@@ -58,7 +58,7 @@ class Probe(Protocol):
         ...
 
 
-class CutShort(Exception):  # no error: the run ends as it was asked to
+class CutShort(Exception):  # not an error: the run was asked to end
     """Signal that a measurement ended before it was done."""
 
 

@@ -62,10 +62,10 @@ class SlcCache:
         )
 
 
-# No smaller than usual remap units, a part of which waits for a read; then for small buffers.
+# Not below usual remap units, as a partial unit waits for a read; smaller ones for small buffers.
 BUFFER_BLOCKS = (64 * KIB, 32 * KIB)
 BUFFER_DEPTHS = (8, 4)
-RESTS_S = (30.0, 60.0, 60.0)  # a buffer that is still leaving takes more after a longer one
+RESTS_S = (30.0, 60.0, 60.0)  # a buffer that still empties takes more after a longer rest
 BURST_BYTES = 256 * MIB
 AGREE = 1.25
 BURSTS_BYTES = len(BUFFER_BLOCKS) * len(RESTS_S) * BURST_BYTES  # by all bursts together, at most
@@ -122,7 +122,7 @@ def bursts(bench: Bench, span: int) -> list[int | None]:
 
 def agreed_bytes(steps: Sequence[int | None]) -> int | None:
     """Return the buffer, if the two smallest bursts that had to wait agree on it."""
-    # What leaves the buffer unnoticed only adds to a burst, so the smallest are nearest.
+    # A buffer that empties during a burst makes it longer, so the smallest are nearest.
     known = sorted(one for one in steps if one is not None)
     if len(known) < 2 or known[1] > AGREE * known[0]:
         return None

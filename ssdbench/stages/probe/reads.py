@@ -35,7 +35,7 @@ class Parallelism:
             if depth == 1:
                 alone = NS_PER_S / max(done.lat_mean_ns, 1.0)
         table = tuple({"iodepth": d, "iops": round(rate, 1)} for d, rate in rates.items())
-        # What the generator does between two reads is no time of the drive's (Little's law).
+        # Time between two reads is the generator's, not the drive's (Little's law).
         found = parallelism({**rates, 1: alone})
         if found is None:
             return Answer("cannot tell: the rate still grows at the largest depth", table=table)
@@ -100,12 +100,11 @@ class StripeWidth:
 
 CHUNK_BLOCK_BYTES = 4 * KIB
 CHUNK_STRIDES = tuple(n * KIB for n in (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256))
-CHUNK_MEET = tuple(
-    n * KIB for n in (640, 768, 896, 1024)
-)  # multiples of most stripes: one die for all
+# Multiples of most stripes: all reads on one die.
+CHUNK_MEET = tuple(n * KIB for n in (640, 768, 896, 1024))
 CHUNK_SPAN_BYTES = 2 * GIB
 CHUNK_IOS = 2500
-CHUNK_WRAPS = 4  # strides that the span must hold at the least
+CHUNK_WRAPS = 4  # the least number of strides in the span
 
 
 class ReadChunk:

@@ -27,8 +27,8 @@ REMAP_EACH_BYTES = 192 * MIB  # several times what a buffer holds
 REMAP_SPAN_BYTES = 4 * GIB
 REMAP_DEPTH = 32
 REMAP_SINGLE = 64  # writes one at a time, after a rest
-REMAP_CHANGED = 0.25  # of the rate of the largest writes, before and after the others
-REMAP_SHARE = 8  # of the drive at most: the spare area is large beside it, so nothing is amplified
+REMAP_CHANGED = 0.25  # of the rate of the largest writes, measured before and after the others
+REMAP_SHARE = 8  # 1/8 of the drive: small beside the spare area, so writes are not amplified
 
 
 class RemapUnit:
@@ -47,9 +47,9 @@ class RemapUnit:
     def ask(self, bench: Bench) -> Answer:
         """Write the largest sizes first, so that growing disorder does not favour small ones."""
         span = part(bench.size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
-        bench.discard(0, bench.size_bytes)  # room, where the drive takes it: nothing is collected
+        bench.discard(0, bench.size_bytes)  # free space, if supported, so nothing is collected
         bench.fill(span)
-        # Without a buffer every write programs a page: then what shows may be that page.
+        # Without a buffer every write programs a page, so the unit may be that page.
         behind = buffered(bench, span)
         rates: dict[int, float] = {}
         for block in sorted(REMAP_BLOCKS, reverse=True):
@@ -92,10 +92,7 @@ SPARE_DEPTH = 32
 SPARE_SETTLE, SPARE_PARTS, SPARE_MEASURE = 2.0, 4, 0.25  # times the span
 SPARE_FIRST = 128  # parts of the drive, of which the first are measured one by one
 SPARE_MOST_FIRST = SPARE_FIRST // 2
-SPARE_SLOWED, SPARE_AFTER = (
-    2.0,
-    10,
-)  # times the usual time per byte, and parts that are still looked at
+SPARE_SLOWED, SPARE_AFTER = 2.0, 10  # times the usual time per byte, in that many parts
 
 
 class Spare:
@@ -198,11 +195,11 @@ def _seconds_per_byte(bench: Bench, span: int, total: int | None = None) -> floa
     return done.runtime_s / max(done.bytes, 1)
 
 
-TRIM_BLOCK_BYTES = 32 * KIB  # as the probe of the spare area
+TRIM_BLOCK_BYTES = 32 * KIB  # as in the probe of the spare area
 TRIM_DEPTH = 32
-TRIM_KEPT = 0.75  # of the drive is written to; the rest is trimmed
-TRIM_FRESH = 0.02  # of what is kept: before collection begins
-TRIM_SETTLE, TRIM_MEASURE = 1.5, 0.25  # times what is kept
+TRIM_KEPT = 0.75  # share of the drive that is written; the rest is trimmed
+TRIM_FRESH = 0.02  # of the kept part: before garbage collection begins
+TRIM_SETTLE, TRIM_MEASURE = 1.5, 0.25  # times the kept part
 
 
 class Trim:

@@ -102,7 +102,7 @@ def _own(finding: Finding) -> Finding:
     return finding.model_copy(update={"severity": Severity.WARNS}) if partial else finding
 
 
-PLANNED_BLOCK_BYTES = 4096  # plans take every write for one of 4 KiB
+PLANNED_BLOCK_BYTES = 4096  # plans assume 4 KiB writes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class PtsStage(PlainStage, ABC):
     preparation: Preparation = Preparation()
     finale: tuple[Cell, ...] = ()  # measured once, at the end
     skipped: tuple[Finding, ...] = ()  # cells that this drive cannot do, or only with a read
-    scale: float = 1.0  # of every duration; below 1 only for demonstrations
+    scale: float = 1.0  # of every length; below 1 only for demonstrations
     kind = StageKind.PTS
     destructive = True
     record = PtsRecord

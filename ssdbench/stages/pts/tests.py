@@ -254,7 +254,7 @@ def _mixed(base: Workload, setting: Setting) -> Workload:
     logical = setting.target.logical_block_bytes
     split = tuple((size, share) for size, share in COMPOSITE if size % logical == 0)
     missing = 100 - sum(share for _, share in split)
-    # A drive with 4 KiB blocks gets the shares of the smaller sizes as 4 KiB.
+    # On a drive with 4 KiB blocks the shares of smaller sizes are added to 4 KiB.
     split = tuple((s, share + missing if s == 4 * KIB else share) for s, share in split)
     return base.model_copy(update={"block_split": split, "zones": COMPOSITE_ZONES})
 
@@ -325,7 +325,7 @@ def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
                 f"{setting.lasting(BURST_S)} of writes, {idle_s} idle",
                 workload.model_copy(update=times),
                 IDLE_CYCLES * cycle,
-                sample_s=cycle * round(60 / cycle),  # whole cycles, or samples would beat
+                sample_s=cycle * round(60 / cycle),  # whole cycles, so that all samples are alike
             ),
             Phase(f"after {idle_s} idle", workload, AFTER_IDLE_S),
         ]

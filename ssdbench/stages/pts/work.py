@@ -57,7 +57,7 @@ class Phase:
     name: str
     workload: Workload
     seconds: float  # at most
-    fills: float | None = None  # ends after as many drive fills of writes
+    fills: float | None = None  # ends after this many drive fills of writes
     until_steady: bool = False  # ends when five samples, 30 min apart, are alike
     sample_s: float = MINUTE_S
 
@@ -125,7 +125,7 @@ def measured_cell(
     if context.unit.cut_short:
         return None
     length = run.length_s
-    # Of the whole start: the log by time lacks the wait for a slot of the drive's queue.
+    # From the report, as the log by time lacks the wait for a slot of the drive's queue.
     latency = Histogram.merged(one.latency for one in outcome.jobs)
     ios = run.series.column("read_ios").sum() + run.series.column("write_ios").sum()
     return PtsCell(

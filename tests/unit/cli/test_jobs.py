@@ -200,7 +200,7 @@ def test_a_profile_that_names_a_file_again_and_again_is_refused_soon(
         ("{name: a, rate_iops: 5, rate_mb_per_s: 1}", "a second rate beside rate_iops"),
         ("{name: a, drive_writes_per_day: 1, read: 100}", "only reads has no drive writes"),
         ("{name: a, iodepth: 1, blocks: {4KiB: 50}}", "add up to 50 %"),
-        ("{name: a, iodepth: 1, blocks: {big: 100}}", "'big' is no size"),
+        ("{name: a, iodepth: 1, blocks: {big: 100}}", "'big' is not a size"),
         ("{name: a, iodepth: 1, blocks: {4KiB: 60, '4096': 40}}", "'4096' is given twice"),
         ("{name: a, iodepth: 1, hot: 5%}", "only with `pattern: hot`"),
         ("{name: a, iodepth: 1, pattern: hot, hot: 0.4%}", "a whole percentage from 1 to 99"),

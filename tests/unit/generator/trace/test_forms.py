@@ -63,7 +63,7 @@ def test_what_is_left_out_is_counted_and_names_are_dropped_unless_asked_for(tmp_
     assert binary.left_out == {
         "records of other events": 12, "requests of other devices": 6
     }  # fmt: skip
-    assert text.left_out == {"records of other events": 6, "lines that are no events": 2}
+    assert text.left_out == {"records of other events": 6, "lines that are not events": 2}
     assert (text.by_process, named.by_process) == ({}, {"postgres": 6})
 
 
@@ -154,9 +154,9 @@ CSV = "time,offset,size,op\n"
 TEXT = "8,0 1 1 0.1 7 Q R 8 + 8 [x]\n"
 WRONG = {
     "empty": (b"", 0, "empty"),
-    "gzipped": (gzip.compress(b"fio version 3 iolog\n"), 0, "packed (gzip)"),
-    "nothing that is known": (b"hello\nworld\n", 1, "no iolog"),
-    "another version": (b"fio version 9 iolog\n0 d read 0 1\n", 1, "no iolog of version 2 or 3"),
+    "gzipped": (gzip.compress(b"fio version 3 iolog\n"), 0, "compressed (gzip)"),
+    "nothing that is known": (b"hello\nworld\n", 1, "not an iolog"),
+    "another version": (b"fio version 9 iolog\n0 d read 0 1\n", 1, "iolog of version 2 or 3"),
     "no request": (V3.encode(), 0, "holds no request"),
     "cut off": ((V3 + "5 d read 0 40").encode(), 3, "cut off"),
     "too few words": ((V3 + "5 d read 0\n").encode(), 3, "5 words"),
@@ -183,9 +183,9 @@ WRONG = {
     "a column twice": (b"time,time,offset,size,op\n1,1,0,512,r\n", 1, "'time' twice"),
     "too few cells": ((CSV + "1,0,512\n").encode(), 2, "3 cells"),
     "an unknown op": ((CSV + "1,0,512,z\n").encode(), 2, "'z'"),
-    "a quote that stays open": ((CSV + '1,0,512,"r\n').encode(), 2, "no CSV"),
+    "a quote that stays open": ((CSV + '1,0,512,"r\n').encode(), 2, "not CSV"),
     "a negative time": ((CSV + "-1,0,512,r\n").encode(), 2, "time"),
-    "no text": (CSV.encode() + b"1,0,512,\xff\n", 2, "no CSV"),
+    "no text": (CSV.encode() + b"1,0,512,\xff\n", 2, "not CSV"),
 }  # fmt: skip
 
 
