@@ -23,7 +23,7 @@ from ssdbench.stats.histogram import Histogram
 from tests.support.fakefio import FakeFio, a_job, a_report
 from tests.support.fakes import MIB, Killed, WearyDrive
 from tests.support.runs import ARun, a_point, result_of
-from tests.unit.generator.test_together import Claimed
+from tests.unit.generator.test_sections import Claimed
 
 NAME = "01-queue"
 STAGE = Trial(
