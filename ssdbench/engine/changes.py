@@ -27,7 +27,7 @@ FASTEST_BYTES_PER_S = 16e9  # of one drive, where the journal shows no rate (PCI
 class DriveCheck:
     """Hold whether the run's writes are still on the drive, and the reason."""
 
-    stands: bool
+    intact: bool
     reason: str  # a clause: "the drive's counters match the journal"
     touched: bool = False  # a counter shows that others wrote or discarded
 

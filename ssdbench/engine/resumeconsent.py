@@ -94,7 +94,7 @@ def _objections(left: Remembered, seen: Look, shown: DriveCheck, *, ours: bool) 
         left,
         seen,
         written_by_us=written_by_fio,
-        ours=ours and left.at_work and shown.stands,
+        ours=ours and left.at_work and shown.intact,
     )
     if shown.touched:
         found.append(Objection(f"somebody else used it since: {shown.reason}", DATA))

@@ -199,8 +199,8 @@ class Runner:
         require_same(info, str(first.data.get("target")), first.data.get("size_bytes"))
         for record in journal.records:
             self._meter.restore(record.data)
-        stands = check_drive(journal.records, self._counters(at_rest=True))
-        reusable = self._reusable(journal, content_stands=stands.stands)
+        drive = check_drive(journal.records, self._counters(at_rest=True))
+        reusable = self._reusable(journal, content_intact=drive.intact)
         if _has_result(journal, self._store):
             self._require_room(reusable)
         repeated = [
@@ -208,13 +208,13 @@ class Runner:
             for stage in self._stages
             if stage.name not in reusable and self._store.read_stage(stage.name) is not None
         ]
-        self._raise(Resumed(stands.reason, tuple(dict.fromkeys(repeated))).finding())
+        self._raise(Resumed(drive.reason, tuple(dict.fromkeys(repeated))).finding())
         self._compare_host(journal)
         journal.append(
             Kind.RESUMED,
             data={
-                "stands": stands.stands,
-                "reason": stands.reason,
+                "stands": drive.intact,
+                "reason": drive.reason,
                 **self._observe(Kind.RESUMED),
             },
         )
@@ -403,7 +403,7 @@ class Runner:
         self._world.emit(RunFinished(result, self._store.path))
         return result
 
-    def _reusable(self, journal: Journal, *, content_stands: bool) -> frozenset[str]:
+    def _reusable(self, journal: Journal, *, content_intact: bool) -> frozenset[str]:
         """Return the stages whose stored result still holds.
 
         A preparation is needed only while something after it is unmeasured; a state that passes,
@@ -416,13 +416,13 @@ class Runner:
             stays = (
                 stage.lasting is Lasting.RESULTS
                 or stage.name not in needed
-                or (stage.lasting is Lasting.CONTENT and content_stands)
+                or (stage.lasting is Lasting.CONTENT and content_intact)
                 and "" in journal.written(stage.name)
             )
             if stage.name in finished and stays:
                 reusable.add(stage.name)
             elif stage.destructive:
-                content_stands = False  # by this stage
+                content_intact = False  # by this stage
         return frozenset(reusable)
 
     def _needed(self, finished: Collection[str]) -> frozenset[str]:

@@ -274,7 +274,7 @@ class Context:
     recent: RecentWrites = field(default_factory=RecentWrites)
     reporter: Reporter = field(default_factory=_no_reporter)
     unit: UnitAtWork = field(default_factory=lambda: UnitAtWork("", Path()))
-    stands: bool = False  # the writes of finished units are still on the drive
+    intact: bool = False  # the writes of finished units are still on the drive
     mounted: Path | None = None  # where a file system under test is mounted
     trial_host: TrialHost | None = None  # records the host during a trial
     notes: list[str] = field(default_factory=list)  # what was not available, for the result
@@ -414,8 +414,8 @@ class Stage(Protocol[W, U, R]):
     def opened(self, context: Context) -> AbstractContextManager[Context]:
         """Hold what all units need, such as a mounted file system.
 
-        A stage that finds the writes of finished units gone, though `context.stands`, makes them
-        again and yields a context with `stands` False: the units are measured again. Raises
+        A stage that finds the writes of finished units gone, though `context.intact`, makes them
+        again and yields a context with `intact` False: the units are measured again. Raises
         HostLacks, UsageError.
         """
         ...

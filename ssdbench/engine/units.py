@@ -92,9 +92,9 @@ class _Loop(Generic[W, U, R]):
     def ended(self) -> Ended[U]:
         """Measure to the end, or until the run must end."""
         try:
-            stands = replace(self.context, stands=bool(self._finished))
-            with self.stage.opened(stands) as self.context:
-                if self._finished and not self.context.stands:
+            context = replace(self.context, intact=bool(self._finished))
+            with self.stage.opened(context) as self.context:
+                if self._finished and not self.context.intact:
                     self._lose(len(self._finished))
                 ended = self._measured()
         except SsdbenchError as error:

@@ -91,11 +91,11 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
         mount = Setting(Backend.MOUNT, str(directory), value, _REASON)
         plan = HostPlan(settings=(made, mount))
         with ExitStack() as held:
-            stands = context.stands and _holds(held, plan, f"{own}-mount")
-            if not stands:
+            intact = context.intact and _holds(held, plan, f"{own}-mount")
+            if not intact:
                 place.system.make(node)
                 held.enter_context(applied(plan, f"{own}-mount"))
-            yield replace(context, mounted=directory, stands=stands)
+            yield replace(context, mounted=directory, intact=intact)
 
 
 def _holds(held: ExitStack, plan: HostPlan, own: str) -> bool:

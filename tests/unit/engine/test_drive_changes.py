@@ -36,7 +36,7 @@ def test_only_our_own_writes_leave_a_fill_standing(
 ) -> None:
     now = Counters(written_bytes=written, epoch="boot a", source=KERNEL)
 
-    assert check_drive(records, now).stands is stands
+    assert check_drive(records, now).intact is stands
 
 
 @pytest.mark.parametrize("shown", [(50, 0, 0), (0, 1, 1), (0, 59, 59)], ids=["back", "slow", "on"])
@@ -52,7 +52,7 @@ def test_a_wall_clock_that_is_set_in_mid_run_does_not_change_what_we_can_have_wr
 
     for written, stands in ((15 * GB, True), (50 * GB, False)):
         now = Counters(written_bytes=written, epoch="boot a", source=KERNEL)
-        assert check_drive(records, now).stands is stands
+        assert check_drive(records, now).intact is stands
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_times_that_cannot_be_allow_no_more_than_the_fastest_drive_writes(
 
     for written, stands in ((most, True), (most + 512, False)):
         now = Counters(written_bytes=written, epoch="boot a", source=KERNEL)
-        assert check_drive(records, now).stands is stands
+        assert check_drive(records, now).intact is stands
 
 
 def a_log(n: int, kind: Kind, kernel: int, log: int | None, **data: object) -> Record:
@@ -129,7 +129,7 @@ def test_what_the_drive_counts_beyond_the_kernel_and_us_ends_the_standing(
 
     found = check_drive(records, now)
 
-    assert found.stands is stands
+    assert found.intact is stands
     assert ("health log" in found.reason) is not stands
 
 
@@ -142,8 +142,8 @@ def test_a_restart_of_the_host_proves_nothing() -> None:
 def test_a_simulated_drive_at_work_may_have_moved_by_any_amount() -> None:
     now = Counters(written_bytes=5000 * GB, epoch="boot a", source=SIMULATED)
 
-    assert check_drive(AT_WORK, now).stands
-    assert not check_drive(AT_REST, now).stands
+    assert check_drive(AT_WORK, now).intact
+    assert not check_drive(AT_REST, now).intact
 
 
 # --- did somebody else write? ---------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_time_between_a_kill_and_its_resume_does_not_make_the_drive_slow() -> No
         a_record(2, Kind.BEGUN, GB, second=59),
     ]
 
-    assert check_drive(records, again(6 * GB, None)).stands
+    assert check_drive(records, again(6 * GB, None)).intact
 
 
 @pytest.mark.parametrize(("discards", "touched"), [(0, True), (4096, False)])

@@ -112,7 +112,7 @@ class AtWork(WearyRunning):
 
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
-        self._drive.drives_at_work = False  # type: ignore[attr-defined]
+        self._drive.at_work = False  # type: ignore[attr-defined]
 
 
 @pytest.fixture

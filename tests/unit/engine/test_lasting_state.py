@@ -38,7 +38,7 @@ class Built(PlainStage):
     name: str = "02-built"
     tape: list[str] = field(default_factory=list)
     dies_in: str = ""
-    holds: bool = True  # what stands can be mounted again
+    holds: bool = True  # what is intact can be mounted again
     kind = StageKind.FILESYSTEM
     title = "Build and measure"
     destructive = True
@@ -51,9 +51,9 @@ class Built(PlainStage):
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
-        stands = context.stands and self.holds
-        self.tape.append("mounted" if stands else "made")
-        yield replace(context, stands=stands)
+        intact = context.intact and self.holds
+        self.tape.append("mounted" if intact else "made")
+        yield replace(context, intact=intact)
 
     def units(self, context: Context, done: Sequence[UnitRecord]) -> Iterator[Unit[str]]:
         for name in UNITS:
