@@ -107,7 +107,7 @@ def remainder(history: History, at_s: float, relaxes_fills: float = 1.0) -> floa
     Random writes over a whole range leave a share of e**-f of the old layout after f fills, so the
     rate nears its end as e**-f does, or e**-(f / relaxes_fills) where more than the range changes.
     A straight line over that gives the end and the distance from it; returned is the upper 95 %
-    limit of the distance (Draper, Smith 1998, 1.4). What is written first is left out: it shows
+    limit of the distance (Draper and Smith 1998, 1.4). What is written first is left out: it shows
     what the drive had in reserve. Infinite where less than that was written.
     """
     fills_now = history.fills_at(at_s) / relaxes_fills
