@@ -38,12 +38,12 @@ BEFORE_IT_BEGAN = frozenset(
 
 
 def lock_of(directory: Path) -> Path:
-    """The lock beside a run directory, held by whoever works on it."""
+    """Return the lock beside a run directory, held by the process that works on it."""
     return directory.with_name(f".{directory.name}.lock")
 
 
 def call(directory: Path, *, wait: bool) -> Parent | Child:
-    """See to it that the run in a directory is done, or (without `wait`) at work.
+    """Make sure that the run in a directory is done, or (without `wait`) in progress.
 
     The caller gets a Parent whose directory is None when its worker was refused; a forked worker
     gets its Child. Raises SsdbenchError when the worker died.
@@ -69,7 +69,7 @@ def call(directory: Path, *, wait: bool) -> Parent | Child:
 
 
 def _await_end(directory: Path) -> None:
-    """Sleep until nobody works on a run; one that a person resumed holds no lock."""
+    """Wait until no process works on a run; one that was resumed by hand holds no lock."""
     until_free(lock_of(directory))
     while _is_live(directory):
         time.sleep(LOOK_EVERY_S)
@@ -77,7 +77,7 @@ def _await_end(directory: Path) -> None:
 
 @contextmanager
 def turn(directory: Path) -> Iterator[None]:
-    """Be the one that works on a directory. Raises Lost when another one is."""
+    """Hold the lock of a run directory. Raises Lost when another process works on it."""
     with Lock(lock_of(directory), lambda holder: Lost(f"{holder} is at work on {directory}")):
         if (directory / PROCESS).exists() and worker(directory).alive():
             raise Lost(f"process {worker(directory).pid} is at work on {directory}")
@@ -85,7 +85,7 @@ def turn(directory: Path) -> Iterator[None]:
 
 
 class Lost(SsdbenchError):
-    """Another worker has the run."""
+    """Another process works on the run."""
 
     exit_code = EXIT_LOST
 
@@ -211,7 +211,7 @@ def _of_a_result() -> tuple[int, ...]:
 
 
 def forget_the_end(directory: Path) -> None:
-    """Whoever waits must not take an earlier end for that of the work which begins now."""
+    """Remove the exit code of an earlier attempt, which waiting callers would take for the new."""
     (directory / ENDED).unlink(missing_ok=True)
 
 

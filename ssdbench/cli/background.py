@@ -24,7 +24,7 @@ LOG = "run.log"
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """This side of a fork: what became of the other."""
+    """The parent after a fork, with the result of the child."""
 
     directory: Path | None  # of the run; None when it ended before it began
     exit_code: int  # of the other side, in that case
@@ -32,12 +32,12 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """That side of a fork, in a session of its own."""
+    """The child after a fork, in a session of its own."""
 
     writer: int | None = None  # None: nobody waits at the other end
 
     def started(self, directory: Path) -> None:
-        """Let the parent go; from now on everything that is said goes to the run's log."""
+        """Release the parent; from now on stdout and stderr go to the run's log."""
         log = open_own(directory / LOG, os.O_WRONLY | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
         sys.stdout.flush()
@@ -49,7 +49,7 @@ class Child:
         self.let_go(directory)
 
     def let_go(self, directory: Path) -> None:
-        """Tell the parent which directory it is, and that there is one."""
+        """Release the parent by telling it the run directory."""
         if self.writer is not None:
             os.write(self.writer, os.fsencode(directory))
             os.close(self.writer)
@@ -81,13 +81,13 @@ def detach() -> Parent | Child:
 
 
 def begin(directory: Path) -> None:
-    """Say who does the run, and forget an earlier end."""
+    """Store which process does the run, and remove an earlier exit code."""
     (directory / ENDED).unlink(missing_ok=True)
     write_atomic(directory / PROCESS, json.dumps(asdict(processes.ours())) + "\n")
 
 
 def end(directory: Path, exit_code: int) -> None:
-    """Say how the run ended; a full disk must not hide why it did."""
+    """Store the exit code of the run; an error here is ignored."""
     try:
         write_atomic(directory / ENDED, json.dumps({"exit_code": exit_code}) + "\n")
     except Exception:  # noqa: BLE001 - the run's own end is what matters
@@ -95,7 +95,7 @@ def end(directory: Path, exit_code: int) -> None:
 
 
 def ended(directory: Path) -> int | None:
-    """The exit code of a run that ended, or None, also where what tells it is damaged."""
+    """Return the exit code of a run that ended; None if it has none or the file is damaged."""
     try:
         return exit_status(json_object(read_regular(directory / ENDED)).get("exit_code"))
     except (OSError, ValueError):
@@ -103,10 +103,7 @@ def ended(directory: Path) -> int | None:
 
 
 def require_end(directory: Path, code: int | None) -> None:
-    """Raise UsageError for an end that cannot be believed.
-
-    That is one that cannot be read, or a success of a run whose result is none.
-    """
+    """Raise UsageError for an exit code that is damaged, or 0 with a result that is not valid."""
     path = directory / ENDED
     if code is None and path.exists():
         raise UsageError(
@@ -125,7 +122,7 @@ def require_end(directory: Path, code: int | None) -> None:
 
 
 def worker(directory: Path) -> ProcessId:
-    """The process that does, or did, the run. Raises UsageError when none is known."""
+    """Return the process that does, or did, the run. Raises UsageError when none is stored."""
     path = directory / PROCESS
     try:
         fields = json_object(read_regular(path))
@@ -145,7 +142,7 @@ def worker(directory: Path) -> ProcessId:
 
 @contextmanager
 def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator[None]:
-    """Keep the host from suspending, where systemd decides about that."""
+    """Keep the host from suspending, by systemd-inhibit where there is systemd."""
     if command.which("systemd-inhibit") is None or not exists(Path("/run/systemd/system")):
         yield
         return
@@ -165,7 +162,7 @@ def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator
 
 
 def unended_result(directory: Path) -> RunResult | None:
-    """What a run holds that ended in mid-run or is still at work; None for one that ended.
+    """Return the result so far of a run that was killed or still runs; None if it ended.
 
     Raises UsageError when its directory cannot be read.
     """

@@ -2,33 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ssdbench.cli.background import unended_result
-from ssdbench.cli.documents.stored import Candidates, CapacityPlanned, LotPlanned
 from ssdbench.cli.options import Duration, Number, Size, json_option
 from ssdbench.cli.output import answer, document, table
 from ssdbench.errors import UsageError
-from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import RunResult
-from ssdbench.report.read import StoredRun
-from ssdbench.report.view.capacity import (
-    by_change,
-    by_depth,
-    candidate,
-    candidate_titles,
-    cheapest_first,
-    demanded,
-    figures,
-    sum_lines,
-    unknown_rows,
-)
-from ssdbench.stats.planning.lotplan import Spread, lot_answer
-from ssdbench.stats.planning.runplan import CapacityAnswer, capacity_answer, changes
-from ssdbench.suite.gather import gathered
 from ssdbench.units import MOST_PERCENT, counted
+
+if TYPE_CHECKING:
+    from ssdbench.cli.documents.stored import CapacityPlanned
+    from ssdbench.model.result import RunResult
+    from ssdbench.stats.planning.runplan import CapacityAnswer
 
 
 @click.command("capacity")
@@ -129,7 +115,12 @@ def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
     return own
 
 
-def _planned(directory: Path, options: dict[str, Any]) -> tuple[RunResult, CapacityAnswer]:
+def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, CapacityAnswer]":
+    from ssdbench.cli.background import unended_result
+    from ssdbench.report.read import StoredRun
+    from ssdbench.report.view.capacity import demanded
+    from ssdbench.stats.planning.runplan import capacity_answer
+
     unended = unended_result(directory)
     result = unended or StoredRun.open(directory).result
     wanted = _with_demand(_wanted(demanded(result), options))
@@ -143,6 +134,11 @@ def _of_lot(
     places: tuple[Path, ...], spread: str, options: dict[str, Any], *, as_json: bool
 ) -> int:
     """A plan for drives of one lot, those measured and those that are bought like them."""
+    from ssdbench.cli.documents.stored import LotPlanned
+    from ssdbench.report.view.capacity import demanded
+    from ssdbench.stats.planning.lotplan import Spread, lot_answer
+    from ssdbench.suite.gather import gathered
+
     lot = gathered(places)
     wanted = _with_demand(_wanted(demanded(lot.results[0]), options))
     found = lot_answer(lot.results, wanted, Spread(spread))
@@ -170,8 +166,11 @@ def _with_demand(wanted: Any) -> Any:
     return wanted
 
 
-def _side_by_side(plans: list[tuple[RunResult, CapacityAnswer]], *, as_json: bool) -> None:
+def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: bool) -> None:
     """A row for each candidate: those that hold first, then the cheapest, or the fewest drives."""
+    from ssdbench.cli.documents.stored import Candidates
+    from ssdbench.report.view.capacity import candidate, candidate_titles, cheapest_first
+
     ordered = cheapest_first(plans)
     if as_json:
         document(Candidates(candidates=tuple(_document(*one) for one in ordered)))
@@ -182,36 +181,31 @@ def _side_by_side(plans: list[tuple[RunResult, CapacityAnswer]], *, as_json: boo
             answer(f"{result.run_id}: {reason}")
 
 
-def _document(result: RunResult, found: CapacityAnswer, *, changed: bool = True) -> CapacityPlanned:
-    return CapacityPlanned(
+def _document(
+    result: "RunResult", found: "CapacityAnswer", *, changed: bool = True
+) -> "CapacityPlanned":
+    from ssdbench.cli.documents.stored import CapacityPlanned
+    from ssdbench.stats.planning.runplan import changes
+
+    return CapacityPlanned.of(
+        found,
         run=result.run_id,
         target=result.target.name,
-        simulated=found.simulated,
-        validated=found.validated,
-        complete=found.complete,
-        reasons=found.reasons,
-        incomplete=found.incomplete,
-        unknown=found.unknown,
-        notes=found.notes,
         point=found.point.point.id if found.point else None,
         why_point=found.why_point or None,
-        depths=found.depths,
-        bound_iops=found.bound_iops,
-        slo_iops=found.slo_iops,
-        read_bound_iops=found.read_bound_iops,
-        waf=found.waf,
         waf_source=found.waf_source or None,
         demand=found.wanted,
-        plan=found.plan,
         changes=tuple(changes(result, found.wanted)) if changed else (),
     )
 
 
-def _print(result: RunResult, found: CapacityAnswer, *, of: str, changed: bool = True) -> None:
+def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bool = True) -> None:
     """The sum line by line, what each depth would need, what is unknown, and the verdict.
 
     What changes the number of drives is only known of one drive.
     """
+    from ssdbench.report.view.capacity import by_change, by_depth, figures, sum_lines, unknown_rows
+
     lines = [*sum_lines(found), *figures(found)]
     width = max((len(line.name) for line in lines), default=0)
     for line in lines:
@@ -255,5 +249,7 @@ _FIELDS = {
 
 def _wanted(kept: Any, options: dict[str, Any]) -> Any:
     """The profile's demand with what the command line says instead."""
+    from ssdbench.model.profile import CapacityPlan
+
     given = {_FIELDS[name]: value for name, value in options.items() if value is not None}
     return (kept or CapacityPlan()).model_copy(update=given)

@@ -7,35 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.documents.stored import Compared, ComparedPoint, ComparedRun
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError
 from ssdbench.foreign import real
-from ssdbench.host.files import write_atomic
-from ssdbench.model.result import RunResult
-from ssdbench.report.comparison import (
-    FASTER,
-    FASTER_MEANS,
-    bounds_words,
-    comparison_csv,
-    faster_words,
-    pair_verdict,
-    render_comparison,
-    shift_interval,
-    shift_words,
-)
-from ssdbench.report.lot import LOT_TITLES, pair_row, render_lots
-from ssdbench.report.read import StoredRun
-from ssdbench.report.view.lot import ASSUMED
-from ssdbench.stats.compare import Compared as Comparison
-from ssdbench.stats.compare import compared
-from ssdbench.stats.lots.population import LEAST_DRIVES, LotPair, lots_compared
-from ssdbench.suite.gather import gathered, require_comparable
 from ssdbench.units import counted
 
 if TYPE_CHECKING:
-    from ssdbench.cli.documents.stored import ComparedLots
+    from ssdbench.cli.documents.stored import Compared, ComparedLots
+    from ssdbench.model.result import RunResult
+    from ssdbench.stats.compare import Compared as Comparison
+    from ssdbench.stats.lots.population import LotPair
 
 
 @click.command("compare")
@@ -70,6 +52,11 @@ def command(
 
     The exit code is 1 when a point that is compared is not validated.
     """
+    from ssdbench.host.files import write_atomic
+    from ssdbench.report.comparison import comparison_csv, render_comparison
+    from ssdbench.report.read import StoredRun
+    from ssdbench.stats.compare import compared
+
     if population:
         if csv_file or mix_simulated:
             raise UsageError(
@@ -111,7 +98,17 @@ def command(
     return 0 if all(pair.validated for pair in comparison.pairs) else 1
 
 
-def _print(results: Sequence[RunResult], comparison: Comparison) -> None:
+def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
+    from ssdbench.report.comparison import (
+        FASTER,
+        FASTER_MEANS,
+        bounds_words,
+        faster_words,
+        pair_verdict,
+        shift_interval,
+        shift_words,
+    )
+
     for number, result in enumerate(results, start=1):
         simulated = " (simulated)" if result.target.simulated else ""
         answer(f"{number}: {result.run_id}, {result.target.name}{simulated}, {result.verdict}")
@@ -142,12 +139,15 @@ def _print(results: Sequence[RunResult], comparison: Comparison) -> None:
     answer(table(heads, rows))
     answer(f"{FASTER}: {FASTER_MEANS}")
     if unsure := sum(pair.found.unsure for pair in comparison.pairs):
-        answer(f"{unsure} of {len(comparison.pairs)} cannot be told apart for certain")
+        answer(f"{unsure} of {len(comparison.pairs)} cannot be distinguished with certainty")
     for sentence in comparison.left_out:
         answer(f"not compared: {sentence}")
 
 
-def _document(results: Sequence[RunResult], comparison: Comparison) -> Compared:
+def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Compared":
+    from ssdbench.cli.documents.stored import Compared, ComparedPoint, ComparedRun
+    from ssdbench.report.comparison import pair_verdict
+
     return Compared(
         runs=tuple(
             ComparedRun(
@@ -178,7 +178,7 @@ def _document(results: Sequence[RunResult], comparison: Comparison) -> Compared:
     )
 
 
-def _refuse_copies(directories: Sequence[Path], results: Sequence[RunResult]) -> None:
+def _refuse_copies(directories: Sequence[Path], results: "Sequence[RunResult]") -> None:
     """A run does not differ from its own copy, and a test of that would call it significant."""
     seen: dict[tuple[object, ...], Path] = {}
     for directory, result in zip(directories, results, strict=True):
@@ -196,6 +196,12 @@ def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) ->
 
     Raises UsageError.
     """
+    from ssdbench.host.files import write_atomic
+    from ssdbench.report.lot import LOT_TITLES, pair_row, render_lots
+    from ssdbench.report.view.lot import ASSUMED
+    from ssdbench.stats.lots.population import LEAST_DRIVES, lots_compared
+    from ssdbench.suite.gather import gathered, require_comparable
+
     if len(places) != 2:
         raise UsageError(
             f"--population compares two lots, and {len(places)} are named",
@@ -235,7 +241,7 @@ def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) ->
 
 
 def _lots_document(
-    places: Sequence[Path], pairs: Sequence[LotPair], notes: tuple[str, ...]
+    places: Sequence[Path], pairs: "Sequence[LotPair]", notes: tuple[str, ...]
 ) -> "ComparedLots":
     from ssdbench.cli.documents.stored import ComparedLotPoint, ComparedLots
 

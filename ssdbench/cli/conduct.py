@@ -1,4 +1,4 @@
-"""Sees a run to its end: signals, a host that stays awake, the story on disk, the report."""
+"""Runs or resumes a run: signals, no suspend, the event log on disk, the report."""
 
 import json
 import re
@@ -53,7 +53,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who hears of a run: each event, and its directory once the target is ours."""
+    """Callbacks of a run: for each event, and for its directory once the target is claimed."""
 
     show: Callable[[Event], None]
     started: Callable[[Path], None] = lambda directory: None
@@ -70,7 +70,7 @@ def asked(
     plan_file: Path | None = None,
     budget_s: float | None = None,
 ) -> RunRequest:
-    """What a command line asks for. Raises UsageError, ProfileError."""
+    """Return the request of a command line. Raises UsageError, ProfileError."""
     profile, text = read_profile(profile_name)
     return RunRequest(
         profile=profile,
@@ -88,7 +88,7 @@ def asked(
 
 
 def new_directory(profile_name: str, target: str) -> Path:
-    """Where a run goes that was not told where: reports/TIME-PROFILE-TARGET."""
+    """Return the default directory of a run: reports/TIME-PROFILE-TARGET."""
     words = f"{Path(profile_name).stem}-{Path(target.split(',')[0]).name}"
     return RUNS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{_dashed(words)}"
 
@@ -103,7 +103,7 @@ def _dashed(words: str) -> str:
 
 
 def run(wishes: RunRequest, output: Path, audience: Audience) -> Ended:
-    """The main job into a new directory, ending with its report. Raises SsdbenchError."""
+    """Run a profile into a new directory and write its report. Raises SsdbenchError."""
     output = output.absolute()
     return _conducted(output, audience, lambda world: runs.run(wishes, output, world))
 
@@ -117,7 +117,7 @@ def resume(
     kept: Manifest | None = None,
     repeated: bool = False,
 ) -> Ended:
-    """Go on with a run, ending with its report. Raises SsdbenchError.
+    """Continue a run and write its report. Raises SsdbenchError.
 
     `kept` is its manifest where it was read, and checked, already; `repeated` as in `runs.resume`.
     """
@@ -181,7 +181,7 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
 
 
 def _require_there(directory: Path, error: Exception) -> None:
-    """Raise HostLacks when an error of a run is but that its directory went away."""
+    """Raise HostLacks when an error was caused by the removal of the run directory."""
     if not (directory / rundirectory.MANIFEST).exists():
         raise HostLacks(
             f"{directory} was removed or renamed while the run went on",
@@ -198,7 +198,7 @@ def _begin(directory: Path, target: TargetInfo, *, resumed: bool) -> None:
 
 
 def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:
-    """Work; what was measured before an error gets its report all the same."""
+    """Do the work; write the report also when an error ends it."""
     try:
         result = work()
     except SsdbenchError:

@@ -116,15 +116,11 @@ def _device(name: str, look: "OneLook") -> "Device | None":
 def _model(card: "ModelCard") -> "ListedModel":
     from ssdbench.cli.documents.machine import ListedModel
 
-    return ListedModel(
+    return ListedModel.of(
+        card,
         target=f"sim:{card.name}",
-        title=card.title,
-        capacity_bytes=card.capacity_bytes,
-        simulated_bytes=card.simulated_bytes,
         published=dict(card.figures),
         simulated=dict(card.simulated),
-        differences=card.differences,
-        sources=card.sources,
     )
 
 

@@ -1,4 +1,4 @@
-"""The story of a run as files in its directory, for whoever attaches to it.
+"""The events of a run as files in its directory, for `ssdbench attach`.
 
 events.jsonl     one line per thing that happened, with its text; a finding with all its fields
 progress.json    how far the run is now; replaced in place, so that it stays small
@@ -22,7 +22,7 @@ PROGRESS = "progress.json"
 
 @dataclass(slots=True)
 class EventLog:
-    """Writes events; a disk that is full or slow never ends a run because of it."""
+    """Writes events; an error of the disk does not end the run."""
 
     directory: Path
     _findings: set[Finding] = field(default_factory=set)
@@ -70,7 +70,7 @@ def text_of(event: Event) -> str:
 
 @dataclass(slots=True)
 class Reader:
-    """Reads what has been added since the last look."""
+    """Reads the events that were added since the last call."""
 
     directory: Path
     _offset: int = 0
@@ -93,7 +93,7 @@ class Reader:
                 yield text
 
     def progress(self) -> Progress | None:
-        """How far the run is, if that is news."""
+        """Return the progress of the run, if it changed."""
         try:
             text = read_regular(self.directory / PROGRESS)
             if text == self._last:

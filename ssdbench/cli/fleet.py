@@ -4,31 +4,26 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.documents.machine import (
-    FleetDrive,
-    FleetPlanned,
-    FleetRan,
-    FleetStatus,
-    FleetStopped,
-)
 from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError, telling
-from ssdbench.fleet import hostscripts
-from ssdbench.fleet.drive import Patience, Stage, State
-from ssdbench.fleet.hostscripts import Job
-from ssdbench.fleet.inventory import Fleet, Limits, read_consent, read_fleet
-from ssdbench.fleet.plan import Plan, local_plan, plan
-from ssdbench.fleet.records import STATUS_HEADER, Records, status_page, status_rows, status_summary
-from ssdbench.fleet.scheduler import limit_resources, require_engine, require_safe, run_fleet
-from ssdbench.fleet.transport import LocalTransport, Silent, Transport, transport_of
 from ssdbench.foreign import write_whole
-from ssdbench.host.files import require_utf8
 from ssdbench.units import counted
+
+if TYPE_CHECKING:
+    from ssdbench.cli.documents.machine import FleetDrive
+    from ssdbench.fleet.drive import State
+    from ssdbench.fleet.hostscripts import Job
+    from ssdbench.fleet.inventory import Fleet
+    from ssdbench.fleet.plan import Plan
+    from ssdbench.fleet.records import Records
+    from ssdbench.fleet.transport import Transport
+
 
 file_argument = click.argument("file", metavar="FLEET.yaml", type=click.Path(path_type=Path))
 LOCAL_PROFILE = "quick"
@@ -44,6 +39,9 @@ def fleet() -> None:
 @json_option
 def plan_command(file: Path, as_json: bool) -> None:
     """Ask every host for its drives, and show which would be measured. Changes nothing."""
+    from ssdbench.cli.documents.machine import FleetPlanned
+    from ssdbench.fleet.scheduler import limit_resources
+
     wanted, made, _ = _planned(file)
     offered = limit_resources(made.jobs, wanted.limits)
     if as_json:
@@ -103,6 +101,10 @@ def run_command(
 
     What is measured stays; what runs is attached; the rest is started, a canary first.
     """
+    from ssdbench.fleet.records import Records
+    from ssdbench.fleet.scheduler import require_engine
+    from ssdbench.fleet.transport import LocalTransport, transport_of
+
     require_engine()
     if (file is None) == (local is None):
         raise UsageError("name FLEET.yaml, or --local N")
@@ -122,6 +124,9 @@ def run_command(
 @json_option
 def status_command(file: Path, page: Path | None, as_json: bool) -> None:
     """Show how each drive stands: stage, rate, time left, findings. Asks no host."""
+    from ssdbench.cli.documents.machine import FleetStatus
+    from ssdbench.fleet.records import STATUS_HEADER, status_page, status_rows, status_summary
+
     records = _records(file)
     kept = list(records.all())
     if page is not None:
@@ -140,6 +145,13 @@ def status_command(file: Path, page: Path | None, as_json: bool) -> None:
 @json_option
 def stop_command(file: Path, as_json: bool) -> int:
     """Begin nothing more, and end every run cleanly; the next `fleet run` continues them."""
+    from ssdbench.cli.documents.machine import FleetStopped
+    from ssdbench.fleet import hostscripts
+    from ssdbench.fleet.drive import Stage
+    from ssdbench.fleet.hostscripts import Job
+    from ssdbench.fleet.inventory import read_fleet
+    from ssdbench.fleet.transport import Silent, transport_of
+
     wanted, records = read_fleet(file), _records(file)
     records.request_stop()
     reach = transport_of(wanted)
@@ -173,7 +185,13 @@ def stop_command(file: Path, as_json: bool) -> int:
     return 1 if failed else 0
 
 
-def _planned(file: Path) -> tuple[Fleet, Plan, str]:
+def _planned(file: Path) -> "tuple[Fleet, Plan, str]":
+    from ssdbench.fleet.inventory import read_consent, read_fleet
+    from ssdbench.fleet.plan import plan
+    from ssdbench.fleet.scheduler import require_safe
+    from ssdbench.fleet.transport import transport_of
+    from ssdbench.host.files import require_utf8
+
     require_utf8(file, "the name of the fleet file")  # its records and the runs lie beside it
     wanted = read_fleet(file)
     require_safe(wanted.engine)
@@ -183,7 +201,12 @@ def _planned(file: Path) -> tuple[Fleet, Plan, str]:
     return wanted, made, text
 
 
-def _locally(count: int, profile: str, output: Path) -> tuple[Fleet, Plan, Records]:
+def _locally(count: int, profile: str, output: Path) -> "tuple[Fleet, Plan, Records]":
+    from ssdbench.fleet.inventory import Fleet, Limits
+    from ssdbench.fleet.plan import local_plan
+    from ssdbench.fleet.records import Records
+    from ssdbench.host.files import require_utf8
+
     require_utf8(Path(profile), "the profile's name")
     require_utf8(output, "the name of the fleet's directory")
     _, text = read_profile(profile)
@@ -201,8 +224,10 @@ def _locally(count: int, profile: str, output: Path) -> tuple[Fleet, Plan, Recor
     return wanted, local_plan(count, text, output / "hosts", words), records
 
 
-def _records(file: Path) -> Records:
+def _records(file: Path) -> "Records":
     """The records of FLEET.yaml, or of a directory of --local. Raises UsageError."""
+    from ssdbench.fleet.records import Records
+
     records = Records(file / "fleet") if file.is_dir() else Records.of(file)
     if not records.directory.is_dir():
         raise UsageError(
@@ -211,7 +236,13 @@ def _records(file: Path) -> Records:
     return records
 
 
-def _run(wanted: Fleet, made: Plan, reach: Transport, records: Records, *, as_json: bool) -> int:
+def _run(
+    wanted: "Fleet", made: "Plan", reach: "Transport", records: "Records", *, as_json: bool
+) -> int:
+    from ssdbench.cli.documents.machine import FleetRan
+    from ssdbench.fleet.drive import Patience, Stage
+    from ssdbench.fleet.scheduler import run_fleet
+
     patience = Patience(wanted.look_every_s, wanted.give_up_after_s)
     for line in _asides(made):
         tell(line)
@@ -237,19 +268,21 @@ def _run(wanted: Fleet, made: Plan, reach: Transport, records: Records, *, as_js
     return 0 if whole else 1
 
 
-def _asides(made: Plan) -> list[str]:
+def _asides(made: "Plan") -> list[str]:
     return [
         *(f"silent: {name}: {why}" for name, why in made.silent),
         *(f"note: {note}" for note in made.notes),
     ]
 
 
-def _drive(job: Job, state: State | None = None) -> FleetDrive:
+def _drive(job: "Job", state: "State | None" = None) -> "FleetDrive":
     told = {name: getattr(job, name) for name in ("name", "host", "rack", "target", "identity")}
     return _stored_drive({**told, "model": job.model, "serial": job.serial}, state)
 
 
-def _stored_drive(job: dict[str, object], state: State | None) -> FleetDrive:
+def _stored_drive(job: dict[str, object], state: "State | None") -> "FleetDrive":
+    from ssdbench.cli.documents.machine import FleetDrive
+
     names = ("name", "host", "rack", "target", "identity", "model", "serial")
     about: dict[str, object] = {name: str(job.get(name) or "") for name in names}
     return FleetDrive.model_validate(about | ({} if state is None else asdict(state)))

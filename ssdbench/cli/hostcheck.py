@@ -3,40 +3,20 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.documents.machine import (
-    Checked,
-    CommandPrograms,
-    Required,
-    Restored,
-    SettingChange,
-)
 from ssdbench.cli.options import json_option, targets
 from ssdbench.cli.output import answer, document
-from ssdbench.engine.hostsettings import give_up
-from ssdbench.engine.hostsettings import restore as restore_settings
-from ssdbench.engine.lbaformats import changed_formats
-from ssdbench.engine.preflight import (
-    Grade,
-    HostState,
-    Requirement,
-    engine_obstacles,
-    requirements,
-    zones_lacking,
-)
 from ssdbench.errors import SsdbenchError
-from ssdbench.generator.fio.driver import OLDEST
-from ssdbench.generator.fio.driver import installed as installed_fio
-from ssdbench.host import command as programs
-from ssdbench.host.facts import free_bytes, host_facts
-from ssdbench.model.target import TargetInfo
-from ssdbench.sim.library import library
-from ssdbench.suite.installed import installed
-from ssdbench.target.inspect import inspect
-from ssdbench.tuning.journal import Change
 from ssdbench.units import format_capacity
+
+if TYPE_CHECKING:
+    from ssdbench.cli.documents.machine import Checked
+    from ssdbench.engine.preflight import HostState, Requirement
+    from ssdbench.model.target import TargetInfo
+
 
 PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 
@@ -52,6 +32,10 @@ def check(target: str | None, as_json: bool) -> int:
     Of a TARGET also everything that it tells of itself: identity, capacity, formats, link, power,
     write cache, health. Ends with 4 when something is missing; noise alone ends with 0.
     """
+    from ssdbench.engine.preflight import Grade, requirements
+    from ssdbench.suite.installed import installed
+    from ssdbench.target.inspect import inspect
+
     info = inspect(target) if target else None
     needs = requirements(_state(info), info)
     missing = any(requirement.grade is Grade.MISSING for requirement in needs)
@@ -72,7 +56,7 @@ def check(target: str | None, as_json: bool) -> int:
     return 4 if missing else 0
 
 
-def _target_facts(info: TargetInfo) -> dict[str, str]:
+def _target_facts(info: "TargetInfo") -> dict[str, str]:
     """What a target is, for people; empty values are left out."""
     found = {
         "id": info.consent_id,
@@ -87,13 +71,14 @@ def _target_facts(info: TargetInfo) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _document(needs: Sequence[Requirement], info: TargetInfo | None) -> Checked:
+def _document(needs: "Sequence[Requirement]", info: "TargetInfo | None") -> "Checked":
+    from ssdbench.cli.documents.machine import Checked, CommandPrograms, Required
+    from ssdbench.engine.preflight import Grade
+    from ssdbench.suite.installed import installed
+
     return Checked(
         ready=all(one.grade is not Grade.MISSING for one in needs),
-        requirements=tuple(
-            Required(name=one.name, grade=one.grade.value, said=one.said, hint=one.hint)
-            for one in needs
-        ),
+        requirements=tuple(Required.of(one, grade=one.grade.value) for one in needs),
         commands=None
         if info
         else tuple(
@@ -104,12 +89,18 @@ def _document(needs: Sequence[Requirement], info: TargetInfo | None) -> Checked:
     )
 
 
-def _line(requirement: Requirement) -> str:
+def _line(requirement: "Requirement") -> str:
     hint = f"  ({requirement.hint})" if requirement.hint else ""
     return f"{requirement.grade.value:<8} {requirement.name}: {requirement.said}{hint}"
 
 
-def _state(info: TargetInfo | None) -> HostState:
+def _state(info: "TargetInfo | None") -> "HostState":
+    from ssdbench.engine.preflight import HostState, engine_obstacles, zones_lacking
+    from ssdbench.generator.fio.driver import OLDEST
+    from ssdbench.host import command as programs
+    from ssdbench.host.facts import free_bytes, host_facts
+    from ssdbench.sim.library import library
+
     fio, engines, fault = _fio()
     simulation_fault = ""
     try:
@@ -137,6 +128,9 @@ def _state(info: TargetInfo | None) -> HostState:
 
 def _fio() -> tuple[str | None, frozenset[str], str]:
     """Version, engines, and why it cannot be used."""
+    from ssdbench.generator.fio.driver import OLDEST
+    from ssdbench.generator.fio.driver import installed as installed_fio
+
     try:
         version, engines = installed_fio()
     except SsdbenchError as error:
@@ -165,6 +159,11 @@ def restore(forget: str | None, as_json: bool) -> None:
     changed the LBA format of a drive, the command that changes it back is shown: it erases the
     drive.
     """
+    from ssdbench.cli.documents.machine import Restored, SettingChange
+    from ssdbench.engine.hostsettings import give_up
+    from ssdbench.engine.hostsettings import restore as restore_settings
+    from ssdbench.engine.lbaformats import changed_formats
+
     given_up = give_up(forget) if forget is not None else []
     if not as_json:  # told even when something else cannot be put back
         for change in given_up:
@@ -174,8 +173,12 @@ def restore(forget: str | None, as_json: bool) -> None:
     if as_json:
         document(
             Restored(
-                restored=tuple(_setting_change(change) for change in changes),
-                forgotten=tuple(_setting_change(change) for change in given_up),
+                restored=tuple(
+                    SettingChange.of(change, backend=str(change.backend)) for change in changes
+                ),
+                forgotten=tuple(
+                    SettingChange.of(change, backend=str(change.backend)) for change in given_up
+                ),
                 lasting=tuple(drive.sentence for drive in lasting),
             )
         )
@@ -188,14 +191,3 @@ def restore(forget: str | None, as_json: bool) -> None:
         answer(drive.sentence)
     if not changes and not given_up and not lasting:
         answer("there is nothing to restore: no run left a setting changed")
-
-
-def _setting_change(change: Change) -> SettingChange:
-    return SettingChange(
-        backend=str(change.backend),
-        attribute=change.attribute,
-        drive=change.drive,
-        was=change.was,
-        wanted=change.wanted,
-        reason=change.reason,
-    )

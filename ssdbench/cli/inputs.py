@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssdbench.errors import UsageError
-from ssdbench.model.loading import misfit_error
-from ssdbench.model.yamltext import Document, Scalar, read
 
 if TYPE_CHECKING:
     from ssdbench.model.profile import Profile
+    from ssdbench.model.yamltext import Document, Scalar
 
 
 MAX_PROFILE_BYTES = 64 << 10  # the longest one that is shipped has 4 KiB
@@ -115,6 +114,9 @@ def with_job_files(text: str, profile: Path) -> str:
     The name of a trace is one in the profile's directory, too, if it is not a whole path. Raises
     ProfileError, at the place in the profile, for a job file that cannot be read.
     """
+    from ssdbench.model.loading import misfit_error
+    from ssdbench.model.yamltext import read
+
     document = read(text, str(profile))
     left = MAX_ALL_BYTES
     for path, scalar in sorted(_named(document).items(), key=lambda found: -found[1].start):
@@ -136,7 +138,7 @@ def with_job_files(text: str, profile: Path) -> str:
     return text
 
 
-def _named(document: Document) -> dict[tuple[str | int, ...], Scalar]:
+def _named(document: "Document") -> "dict[tuple[str | int, ...], Scalar]":
     """Each scalar that names a job file or a trace."""
     found: dict[tuple[str | int, ...], Scalar] = {}
     for path, scalar in document.scalars.items():

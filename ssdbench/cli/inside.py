@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class Agreed(TypedDict):
-    """What the user agrees to, and the seed, as the options are called."""
+    """The consent, the endurance and the seed, by the names of the options."""
 
     consent: "Consent"
     endurance: float | None
@@ -45,7 +45,7 @@ def inside_options(function: Callable[..., R]) -> Callable[..., R]:
 def run_inside(
     place: Place, name: str, profile_text: str, target: str, output: Path | None, agreed: Agreed
 ) -> "Ended":
-    """Run a profile of our own on a target, after saying what it will write and why so."""
+    """Run a built-in profile on a target, after printing what it will write."""
     import sys
 
     from ssdbench.cli import conduct

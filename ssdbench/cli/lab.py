@@ -228,10 +228,9 @@ _BUILD = "ssdbench.host.kmod"
 
 
 class Steps(logging.Handler):
-    """Tells each step on stderr, behind a word, and every two seconds that it goes on.
+    """Prints each step to stderr, and every two seconds that it goes on.
 
-    The first is told at once: on a busy host, seconds pass until what does the work is imported.
-    Quiet from the moment at which the command in the guest says its first words.
+    Silent as soon as the command in the guest prints anything.
     """
 
     def __init__(self, word: str) -> None:
@@ -270,7 +269,7 @@ class Steps(logging.Handler):
         tell(f"{self._word}: {step}")
 
     def quiet(self) -> None:
-        """Say no more."""
+        """Stop printing."""
         self._over.set()
 
     def _tick(self) -> None:
@@ -282,7 +281,7 @@ class Steps(logging.Handler):
 
 
 class GuestOutput:
-    """Hands on what the command in the guest says, as it says it, and keeps it with the console."""
+    """Forwards the output of the command in the guest, and keeps it with the console."""
 
     def __init__(
         self, steps: Steps, kept: "KeptRun", console: BinaryIO | None, *, shown: bool = True

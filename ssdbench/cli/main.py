@@ -65,7 +65,7 @@ COMMANDS = {
 
 @dataclass(slots=True)
 class Place:
-    """What this call was asked, and where its story is kept, once there is such a place."""
+    """The arguments of this call, and its run directory once there is one."""
 
     run_directory: Path | None = None
     arguments: tuple[str, ...] = ()
@@ -179,9 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _occupy_closed() -> None:
     """Open stdin, stdout and stderr where the caller closed them (`>&-`, some daemons).
 
-    The next file that is opened would get the number, and what a program says on stderr would be
-    written to it: to the drive, if that was opened next. What is told on a closed stderr is
-    dropped. A closed stdout becomes a pipe without a reader, so that it ends with 141 as any does.
+    Else the next file that is opened, perhaps the drive, would get the number and the messages. A
+    closed stdout becomes a pipe without a reader, so that the command ends with 141.
     """
     for descriptor in (0, 1, 2):
         try:
@@ -253,14 +252,14 @@ def _invoke(arguments: list[str], place: Place) -> object:
 
 
 def _reader_is_gone() -> bool:
-    """Whether nobody reads stdout any more, as after `ssdbench … | head`."""
+    """Return whether stdout has no reader any more, as after `ssdbench … | head`."""
     asked = select.poll()
     asked.register(1, 0)
     return any(said & (select.POLLERR | select.POLLHUP) for _, said in asked.poll(0))
 
 
 def _drop_unread(stream: TextIO | None) -> None:
-    """Drop what nobody takes; Python would try it once more, and exit with 120 for it."""
+    """Discard unwritten output; Python would try again at exit and return 120."""
     if stream is None:  # closed by `>&-`
         return
     try:
@@ -356,7 +355,7 @@ def _bug(error: Exception, place: Place, *, as_json: bool) -> int:
 
 
 def _keep(text: str, place: Place) -> Path | None:
-    """Write a traceback where it can be found: with the run, else with the user's state."""
+    """Write a traceback to the run directory, else to the user's state directory."""
     for directory in (place.run_directory, state_directory()):
         if directory is None:
             continue
@@ -371,7 +370,7 @@ def _keep(text: str, place: Place) -> Path | None:
 
 
 def state_directory() -> Path:
-    """Where ssdbench keeps what belongs to no run."""
+    """Return the directory for state that belongs to no run."""
     if os.geteuid() == 0:
         return Path("/var/lib/ssdbench")
     base = os.environ.get("XDG_STATE_HOME")
@@ -379,7 +378,7 @@ def state_directory() -> Path:
 
 
 def _tell(line: str) -> None:
-    """One line of the story; a terminal that went away is no reason to fail."""
+    """Print a message to stderr; a closed terminal is ignored."""
     try:
         click.echo(lines(line), err=True)
     except OSError:
@@ -398,14 +397,14 @@ ENDS_OPTIONS = "--"
 
 
 def with_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """The user's own words and the options that were missing."""
+    """Return the user's command line with the options that were missing."""
     words = list(arguments)
     at = words.index(ENDS_OPTIONS) if ENDS_OPTIONS in words else len(words)
     return [*program_words(), *words[:at], *options, *words[at:]]
 
 
 def program_words() -> list[str]:
-    """How ssdbench was called, in the form that a shell understands."""
+    """Return how ssdbench was called, as words for a shell."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py" and called.parent.name == "ssdbench":
         return [sys.executable, "-m", "ssdbench"]

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.documents.stored import Merged, MergedDrive
 from ssdbench.cli.options import Number, json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError
-from ssdbench.host.files import write_atomic
-from ssdbench.model.loading import profile_hash
-from ssdbench.report.lot import lot_csv, members, render_lot
-from ssdbench.report.view import lot as view
-from ssdbench.stats.lots.population import LotPoint, Member, Questions, population
-from ssdbench.suite.gather import Gathered, gathered
 from ssdbench.units import counted
+
+if TYPE_CHECKING:
+    from ssdbench.cli.documents.stored import Merged
+    from ssdbench.stats.lots.population import LotPoint, Member, Questions
+    from ssdbench.suite.gather import Gathered
+
 
 MOST_DRIVES = 1_000_000
 
@@ -61,6 +61,11 @@ def command(
     same version of the method. A drive that is not VALIDATED counts as a failure, and the exit code
     is then 1.
     """
+    from ssdbench.host.files import write_atomic
+    from ssdbench.report.lot import lot_csv, members, render_lot
+    from ssdbench.stats.lots.population import Questions, population
+    from ssdbench.suite.gather import gathered
+
     found = gathered(places)
     if lot is not None and lot < len(found.runs):
         raise UsageError(
@@ -86,7 +91,9 @@ def command(
     return 1 if any(point.failing for point in points) else 0
 
 
-def _print(found: Gathered, points: Sequence[LotPoint], asked: Questions) -> None:
+def _print(found: "Gathered", points: "Sequence[LotPoint]", asked: "Questions") -> None:
+    from ssdbench.report.view import lot as view
+
     target = found.results[0].target
     simulated = ", simulated" if target.simulated else ""
     answer(f"{counted(len(found.runs), 'drive')}: {target.model or target.name}{simulated}")
@@ -108,11 +115,14 @@ def _print(found: Gathered, points: Sequence[LotPoint], asked: Questions) -> Non
 
 
 def _document(
-    found: Gathered,
-    drives: Sequence[Member],
-    points: Sequence[LotPoint],
-    asked: Questions,
-) -> Merged:
+    found: "Gathered",
+    drives: "Sequence[Member]",
+    points: "Sequence[LotPoint]",
+    asked: "Questions",
+) -> "Merged":
+    from ssdbench.cli.documents.stored import Merged, MergedDrive
+    from ssdbench.model.loading import profile_hash
+
     first = found.results[0]
     return Merged(
         model=first.target.model,

@@ -39,7 +39,7 @@ class Size(IntParameter):
 
 
 class Number(click.FloatRange):
-    """A number that somebody may mean: above 0 (or from 0 on), and not beyond all measure."""
+    """A number above 0 (or from 0 on) and below a limit."""
 
     def __init__(self, *, zero: bool = False, most: float = 1e12) -> None:
         super().__init__(min=0, min_open=not zero, max=most)

@@ -1,4 +1,4 @@
-"""stdout is the answer, stderr is the story: how both are written."""
+"""Writes answers to stdout and messages to stderr."""
 
 import json
 import math
@@ -19,13 +19,13 @@ _NUMBER = re.compile(r"[0-9][0-9.,e+]*( [A-Za-zµ/%]+)?")
 
 
 def answer(text: str, *, bad: bool = False) -> None:
-    """A line of the answer; a bad one is red on a terminal."""
+    """Print a line of the answer; red on a terminal if `bad`."""
     shown = lines(text)
     click.echo(click.style(shown, fg="red") if bad else shown)
 
 
 def tell(text: str) -> None:
-    """A line of the story. A terminal that was closed must not end a run."""
+    """Print a message to stderr; a closed terminal does not end a run."""
     try:
         click.echo(lines(text), err=True)
     except OSError:
@@ -33,7 +33,7 @@ def tell(text: str) -> None:
 
 
 def document(value: "Document | Mapping[str, object]") -> None:
-    """The answer as one JSON document; what JSON cannot hold (infinity, NaN) becomes null."""
+    """Print the answer as one JSON document; infinity and NaN become null."""
     plain = value if isinstance(value, Mapping) else value.model_dump(mode="json")
     click.echo(json.dumps(_finite(plain), indent=1, allow_nan=False))
 

@@ -21,7 +21,7 @@ from ssdbench.cli.output import answer, document, table
 from ssdbench.units import format_capacity, format_duration
 
 if TYPE_CHECKING:
-    from ssdbench.cli.documents.runs import Planned, PlannedStage
+    from ssdbench.cli.documents.runs import Planned
     from ssdbench.engine.stage import StagePlan
     from ssdbench.model.result import Budget
     from ssdbench.model.target import Consent
@@ -152,7 +152,7 @@ def _host(plan: "HostPlan") -> list[str]:
 
 
 def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> "Planned":
-    from ssdbench.cli.documents.runs import Planned, PlannedWear
+    from ssdbench.cli.documents.runs import Planned, PlannedStage, PlannedWear
 
     info, refusals = plan.target, _objections(wishes, plan)
     return Planned(
@@ -160,7 +160,7 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
         target=info,
         simulated=info.simulated,
         seed=wishes.profile.seed if wishes.seed is None else wishes.seed,
-        stages=tuple(_stage(stage) for stage in plan.stages),
+        stages=tuple(PlannedStage.of(stage, drive_fills=stage.fills) for stage in plan.stages),
         seconds=plan.seconds,
         bytes_written=plan.bytes_written,
         drive_fills=plan.fills,
@@ -193,23 +193,6 @@ def _time(plan: "RunPlan") -> str:
     return (
         f"{_range(format_duration, likely)} by {plan.hint.source}, "
         f"at most {format_duration(plan.seconds[1])}"
-    )
-
-
-def _stage(plan: "StagePlan") -> "PlannedStage":
-    from ssdbench.cli.documents.runs import PlannedStage
-
-    return PlannedStage(
-        name=plan.name,
-        kind=plan.kind,
-        title=plan.title,
-        destructive=plan.destructive,
-        jobs=plan.jobs,
-        seconds=plan.seconds,
-        bytes_written=plan.bytes_written,
-        bytes_read=plan.bytes_read,
-        drive_fills=plan.fills,
-        notes=plan.notes,
     )
 
 

@@ -1,4 +1,4 @@
-"""Events of a run as a story for people: lines, or a moving bar on a terminal."""
+"""Shows the events of a run: as lines, or with a progress bar on a terminal."""
 
 import time
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def event_display(*, moving: bool) -> EventDisplay:
 
 
 class ProgressLines:
-    """One line per thing that happens, and a sign of life now and then."""
+    """One line per event, and the progress every 30 s."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -58,7 +58,7 @@ class ProgressLines:
         return
 
     def show(self, event: Event) -> None:
-        """Write the line that an event is worth, if any."""
+        """Print the line for an event, if there is one."""
         text = self.text(event)
         if text:
             self.line(text)
@@ -69,7 +69,7 @@ class ProgressLines:
         tell(text)
 
     def text(self, event: Event) -> str:
-        """The line that an event is worth now, or nothing."""
+        """Return the line for an event, or nothing."""
         match event:
             case Progress():
                 return "" if self._clock() - self._told < LINE_EVERY_S else f"  {said(event)}"

@@ -166,7 +166,7 @@ def run(
 
 
 def _beside(profile: str, target: str, output: Path, order: Path, place: Place) -> int:
-    """One of several runs side by side, for the process that leads them."""
+    """Do one of several runs side by side, for the process that leads them."""
     from ssdbench.cli import conduct
     from ssdbench.cli.several import ordered
 
@@ -198,7 +198,7 @@ def _require_output(output: Path | None, *, attach_or_start: bool) -> None:
 
 
 def _other_side(output: Path | None, *, as_worker: bool, detach: bool) -> "Parent | Child":
-    """This call, or the one that does the work; `output` is given for --attach-or-start only."""
+    """Fork or attach; `output` is given for --attach-or-start only."""
     from ssdbench.cli import background
     from ssdbench.cli.attachorstart import call
 
@@ -208,7 +208,7 @@ def _other_side(output: Path | None, *, as_worker: bool, detach: bool) -> "Paren
 
 
 def _work(wishes: "RunRequest", directory: Path, place: Place, child: "Child") -> int:
-    """Do what the run in a directory still needs, unless somebody else is doing it."""
+    """Do what the run in a directory still needs, unless another process does."""
     from ssdbench.cli import attachorstart, conduct
     from ssdbench.engine.stage import Limits
     from ssdbench.suite.run import is_target
@@ -261,9 +261,9 @@ def _export_jobs(wishes: "RunRequest", directory: Path) -> int:
 
 
 def _typed_consent(wishes: "RunRequest") -> "RunRequest":
-    """On a terminal the identity may be typed, once all that it would cost is shown.
+    """Ask for the identity on a terminal, after showing what would be destroyed.
 
-    Only consent may be typed: what an option must override is refused before anybody is asked.
+    Refusals that need an option are raised before.
     """
     from dataclasses import replace
 
@@ -297,7 +297,7 @@ def carry_out(
     child: "Child | None" = None,
     as_json: bool,
 ) -> int:
-    """Do a run's work, tell its story, print its answer; returns the exit code."""
+    """Do a run's work, show its events, print its answer; return the exit code."""
     from ssdbench.cli.conduct import Audience
     from ssdbench.cli.progress import event_display
 

@@ -49,7 +49,7 @@ PUTTING_BACK_S = 60.0  # for runs that are told to stop at once
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """What became of one target."""
+    """The outcome of one target."""
 
     target: str
     directory: Path
@@ -95,7 +95,7 @@ def run_each(
 
 
 def _tried(each: "Sequence[RunRequest]", planned: Sequence[RunPlan], output: Path) -> Tried:
-    """Whether they may be side by side, by a trial where one is needed; stored with every rate."""
+    """Decide whether drives may be measured at once, by a trial if needed; its rates are stored."""
     if why := interference.objection(planned):
         return Tried(side_by_side=False, says=f"one after another: {why}")
     if planned[0].target.simulated:
@@ -131,7 +131,7 @@ def _directory(output: Path, number: int, one: "RunRequest") -> Path:
 
 
 def _at_once(each: "Sequence[RunRequest]", output: Path) -> list[OneOf]:
-    """A process for each, which dies with us; a signal that we get ends them cleanly."""
+    """Run a process for each target; a signal ends all of them cleanly."""
     make_directory(output / TRIAL)
     begun: list[tuple[RunRequest, Path, Path, command.Process]] = []
     with Signals() as signals:
@@ -195,7 +195,7 @@ def _one_of(one: "RunRequest", directory: Path, said: Path, status: int) -> OneO
 
 
 def _order(one: "RunRequest") -> dict[str, object]:
-    """What a process needs besides the profile and its target."""
+    """Return what a process needs besides the profile and its target."""
     return {
         "consent": one.consent.model_dump(),
         "limits": asdict(one.limits),
@@ -208,7 +208,7 @@ def _order(one: "RunRequest") -> dict[str, object]:
 
 
 def ordered(profile: str, target: str, order: Path) -> "RunRequest":
-    """What the process that leads this one asks of it. Raises UsageError where there is none."""
+    """Return the request that the leading process stored. Raises UsageError without one."""
     if beside.leader() is None:
         raise UsageError("--beside is for the processes of `run --side-by-side` only")
     told = json_object(read_regular(order))
@@ -227,7 +227,7 @@ def ordered(profile: str, target: str, order: Path) -> "RunRequest":
 def _allowed(
     each: "Sequence[RunRequest]", identities: Sequence[str]
 ) -> "tuple[list[RunRequest], list[RunPlan]]":
-    """Each with the consent for its own drive. Raises what speaks against any of them."""
+    """Return each request with the consent for its drive. Raises TargetRefused, UsageError."""
     allowed: list[RunRequest] = []
     every: list[RunPlan] = []
     seen: dict[str, str] = {}

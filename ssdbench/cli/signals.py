@@ -1,4 +1,4 @@
-"""What Ctrl-C, SIGTERM and SIGHUP mean to a command, and to a run."""
+"""Handling of SIGINT, SIGTERM and SIGHUP, for commands and for runs."""
 
 import os
 import signal

@@ -6,31 +6,9 @@ from pathlib import Path
 
 import click
 
-from ssdbench.cli.documents.stored import (
-    Queried,
-    StoreAdded,
-    StoreChecked,
-    StoreCompacted,
-    StoreSigned,
-)
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError
-from ssdbench.export.query import MOST_MEMORY_BYTES, TOO_LARGE, ask, check
-from ssdbench.export.store import (
-    PART,
-    SIGNATURE,
-    Store,
-    add,
-    added,
-    compact,
-    require_whole,
-    sign,
-    signer,
-)
-from ssdbench.host.processes import memory_at_most
-from ssdbench.model.rundirectory import RESULT
-from ssdbench.suite.gather import run_directories, whole_run
 from ssdbench.units import counted
 
 store_argument = click.argument("directory", metavar="STORE", type=click.Path(path_type=Path))
@@ -62,6 +40,11 @@ def add_command(
     A run that is there already is passed over. With --signers each result.json needs a
     result.json.sig beside it.
     """
+    from ssdbench.cli.documents.stored import StoreAdded
+    from ssdbench.export.store import Store, add, added, signer
+    from ssdbench.model.rundirectory import RESULT
+    from ssdbench.suite.gather import run_directories, whole_run
+
     now = datetime.now(UTC)
     given = []
     for path in run_directories(runs):
@@ -81,6 +64,10 @@ def add_command(
 @json_option
 def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
     """Compare every file of STORE with its hash, and every row with the run that it names."""
+    from ssdbench.cli.documents.stored import StoreChecked
+    from ssdbench.export.query import check
+    from ssdbench.export.store import Store, signer
+
     opened = Store.open(directory)
     wrong = check(opened, partial(signer, signers=signers) if signers else None)
     parts = opened.parts()
@@ -102,6 +89,9 @@ def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
 @json_option
 def compact_command(directory: Path, as_json: bool) -> None:
     """Make one part of all that a model has of a month; signatures go with the old parts."""
+    from ssdbench.cli.documents.stored import StoreCompacted
+    from ssdbench.export.store import Store, compact
+
     gone = compact(Store.open(directory))
     if as_json:
         document(StoreCompacted(directory=str(directory), fewer=gone))
@@ -118,6 +108,9 @@ def compact_command(directory: Path, as_json: bool) -> None:
 @json_option
 def sign_command(directory: Path, key: Path, as_json: bool) -> None:
     """Sign every part of STORE that has no signature, once it is proven whole."""
+    from ssdbench.cli.documents.stored import StoreSigned
+    from ssdbench.export.store import PART, SIGNATURE, Store, require_whole, sign
+
     signed = []
     for part in Store.open(directory).parts():
         if not (part.path / SIGNATURE).exists():
@@ -146,6 +139,9 @@ def query(sql: str, directory: Path, method: int | None, as_json: bool) -> None:
 
     ssdbench query --store lot "SELECT model, firmware, min(iops_bound) FROM points GROUP BY ALL"
     """
+    from ssdbench.export.query import MOST_MEMORY_BYTES, TOO_LARGE
+    from ssdbench.host.processes import memory_at_most
+
     try:
         with memory_at_most(MOST_MEMORY_BYTES):
             _ask(sql, directory, method, as_json=as_json)
@@ -154,6 +150,10 @@ def query(sql: str, directory: Path, method: int | None, as_json: bool) -> None:
 
 
 def _ask(sql: str, directory: Path, method: int | None, *, as_json: bool) -> None:
+    from ssdbench.cli.documents.stored import Queried
+    from ssdbench.export.query import ask
+    from ssdbench.export.store import Store
+
     found = ask(Store.open(directory), sql, method=method)
     for note in found.notes:
         tell(note)

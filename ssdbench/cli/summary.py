@@ -1,4 +1,4 @@
-"""The answer of a run for the terminal and as JSON; the report has the rest."""
+"""The answer of a run, for the terminal and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ _INSIDE = ("inside the drive", "answer")
 
 
 def target_row(row: Accepted) -> tuple[str, ...]:
-    """What became of one number of a target."""
+    """Return the row of one number of a target."""
     unbound = row.seen is None and row.middle is not None
     ours = f"{middle(row)}, no bound" if unbound else seen(row)
     return row.target, wanted(row), ours, row.outcome, row.why

@@ -1,21 +1,19 @@
 """`ssdbench trace` and `ssdbench latencies`: what a trace or fio's latency logs hold."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from pydantic import ValidationError
 
-from ssdbench.cli.documents.stored import DirectionLatencies, Latencies, Traced
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table
 from ssdbench.errors import UsageError
-from ssdbench.generator.trace.forms import Trace
-from ssdbench.generator.trace.summary import summarised
-from ssdbench.model.profile.replay import Columns, TraceForm
-from ssdbench.report.latencylog import latencies as read_latencies
-from ssdbench.report.view.replays import trace_facts
-from ssdbench.stats.percentiles import QUANTILES, Percentile, percentile
 from ssdbench.units import format_ns
+
+if TYPE_CHECKING:
+    from ssdbench.model.profile.replay import Columns
+    from ssdbench.stats.percentiles import Percentile
+
 
 FORMS = ("auto", "iolog", "blktrace", "blkparse", "csv")
 COLUMNS = ("time", "offset", "size", "op", "time_unit", "offset_unit", "size_unit")
@@ -54,6 +52,12 @@ def trace(
     FILE is an iolog of fio, blktrace's or blkparse's output, or a CSV with a line of names. Nothing
     is sent anywhere; any length is read in constant memory. `- replay:` in a profile sends it.
     """
+    from ssdbench.cli.documents.stored import Traced
+    from ssdbench.generator.trace.forms import Trace
+    from ssdbench.generator.trace.summary import summarised
+    from ssdbench.model.profile.replay import TraceForm
+    from ssdbench.report.view.replays import trace_facts
+
     trace = Trace(file, TraceForm(form), _columns(columns), processes, files)
     summary = summarised(trace)
     if as_json:
@@ -62,7 +66,11 @@ def trace(
         answer(table(("trace", str(file)), trace_facts(summary)))
 
 
-def _columns(given: tuple[str, ...]) -> Columns:
+def _columns(given: tuple[str, ...]) -> "Columns":
+    from pydantic import ValidationError
+
+    from ssdbench.model.profile.replay import Columns
+
     pairs = dict(one.partition("=")[::2] for one in given)
     unknown = [name for name in pairs if name not in COLUMNS]
     if unknown or not all(pairs.values()):
@@ -87,6 +95,10 @@ def latencies(logs: tuple[Path, ...], as_json: bool) -> int:
     Those with fewer than 50 I/Os above them are left out. A log with a damaged row is refused; only
     its last line may be incomplete.
     """
+    from ssdbench.cli.documents.stored import DirectionLatencies, Latencies
+    from ssdbench.report.latencylog import latencies as read_latencies
+    from ssdbench.stats.percentiles import QUANTILES, percentile
+
     logged = read_latencies(logs)
     judged = {
         one.direction: {name: percentile([one.histogram], q) for name, q in QUANTILES.items()}
@@ -131,6 +143,6 @@ _FEW = {
 }
 
 
-def _published(found: Percentile | None) -> float | None:
+def _published(found: "Percentile | None") -> float | None:
     """The value, unless too few I/Os lie beyond it."""
     return None if found is None or found.status == "suppressed" else found.value_ns

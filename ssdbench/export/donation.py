@@ -42,7 +42,7 @@ def donation(run: StoredRun) -> dict[str, bytes]:
     result = run.result
     if result.target.simulated:
         raise UsageError(
-            f"{run.directory} is a run on a simulated drive: nobody learns from its series",
+            f"{run.directory} is a run on a simulated drive: its series are of no use to others",
             hint="Name a run on a real drive.",
         )
     series = dict(_series(run))
@@ -107,7 +107,7 @@ def _about(result: RunResult) -> dict[str, Any]:
 
 
 def _codes(findings: Sequence[Any]) -> list[str]:
-    """Without their sentences, which may name the drive."""
+    """Return the codes of findings; their sentences may name the drive."""
     return sorted({finding.code.value for finding in findings})
 
 
@@ -166,7 +166,7 @@ def _pages(run: StoredRun) -> Iterator[tuple[str, bytes]]:
 
 
 def _names(run: StoredRun) -> set[str]:
-    """Everything that would tell whose drive it was."""
+    """Return every name by which the drive or host could be identified."""
     target, host = run.result.target, run.result.host
     said = {target.serial, target.id, target.node, target.name, target.via}
     said |= {target.id.rpartition(".")[2], *target.id.split("_")}
@@ -177,7 +177,7 @@ def _names(run: StoredRun) -> set[str]:
 
 
 def _require_anonymous(files: Mapping[str, bytes], names: set[str]) -> None:
-    """The last look: an archive that holds a name is not written."""
+    """Raise UsageError for an archive that holds a name of drive or host."""
     for name in sorted(names):
         raw = name.encode()
         swapped = b"".join(raw[i + 1 : i + 2] + raw[i : i + 1] for i in range(0, len(raw), 2))

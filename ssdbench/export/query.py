@@ -1,4 +1,4 @@
-"""Asks a store in SQL, and checks it. Who asks reaches the tables of the store and nothing else."""
+"""Queries a store in SQL, with access to its tables only, and checks a store."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
 
 
 def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str]:
-    """Everything that is wrong with a store, a sentence for each; empty when it is whole.
+    """Return everything that is wrong with a store, a sentence for each; empty if nothing is.
 
     `signer` says who signed a file, or raises UsageError.
     """
@@ -98,7 +98,7 @@ def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str
 
 
 def _rows_without_run(part: Part, runs: Sequence[Origin]) -> list[str]:
-    """Rows of a part whose run or hash is not one of its runs; drives that have no row."""
+    """Return rows whose run or hash is not one of the part's runs, and drives without a row."""
     known = {(origin.run_id, origin.result_sha256) for origin in runs}
     wrong = []
     with connection(threads=1) as database:
@@ -161,7 +161,7 @@ def _views(database: Any, parts: Sequence[Part], method: int | None) -> None:
 
 
 def _lock(database: Any, parts: Sequence[Part]) -> None:
-    """From here on nothing of this machine can be reached but the tables, and that stays so."""
+    """Restrict the database to the files of the tables, for good."""
     files = [path for name in TABLES for path in _files(parts, name)]
     allowed = [*map(quoted, files), *map(pattern, files)]  # what is opened, and what is looked for
     database.execute(f"SET allowed_paths = [{', '.join(allowed)}]")

@@ -87,7 +87,7 @@ class Part:
         return sum(self.methods.values())
 
     def runs(self) -> tuple[Origin, ...]:
-        """Its runs; many, so that only who needs them reads them. Raises UsageError."""
+        """Read its runs. Raises UsageError."""
         path = self.path / RUNS
         try:
             return tuple(
@@ -108,7 +108,7 @@ class Store:
 
     @classmethod
     def open(cls, directory: Path) -> "Store":
-        """A store that is there. Raises UsageError."""
+        """Open an existing store. Raises UsageError."""
         path = directory / STORE
         try:
             form = json_object(read_regular(path)).get("store")
@@ -128,7 +128,7 @@ class Store:
 
     @classmethod
     def made(cls, directory: Path) -> "Store":
-        """A store, made where there is nothing. Raises UsageError, HostLacks."""
+        """Open a store, or make it in an empty directory. Raises UsageError, HostLacks."""
         if not (directory / STORE).exists():
             if directory.exists() and any(directory.iterdir()):
                 raise UsageError(
@@ -140,7 +140,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only one that writes; what this one or an earlier leaves half is removed."""
+        """Hold the write lock; incomplete parts, also of earlier writers, are removed."""
         with waiting(self.directory / ".lock"):
             self._remove_drafts()
             known = list(self._all())
@@ -159,11 +159,11 @@ class Store:
             shutil.rmtree(path)
 
     def drafts(self) -> list[Path]:
-        """Parts that were never finished: half-written, and no part of any answer."""
+        """Return the incomplete parts, which are ignored by queries."""
         return [path for path in self._directories() if _DRAFT.fullmatch(path.name)]
 
     def parts(self) -> list[Part]:
-        """Every part that counts. Raises UsageError for one that is damaged."""
+        """Return all complete parts. Raises UsageError for one that is damaged."""
         known = list(self._all())
         replaced = {name for part in known for name in part.replaces}
         return [part for part in known if part.path.name not in replaced]
@@ -313,7 +313,7 @@ def sign(path: Path, key: Path) -> None:
 
 
 def signer(path: Path, signers: Path) -> str:
-    """Who signed a file. Raises UsageError when nobody did whom `signers` name, HostLacks."""
+    """Return who signed a file. Raises UsageError unless `signers` names them, HostLacks."""
     signature = path.with_name(f"{path.name}.sig")
     try:
         data = read_regular(path)
@@ -492,7 +492,7 @@ SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE", "boolean"
 
 @dataclass(frozen=True, slots=True)
 class AddedTo:
-    """What became of the runs that were given."""
+    """The outcome of adding runs."""
 
     added: tuple[str, ...]
     there: tuple[str, ...]  # that the store had already, with the same result
@@ -576,7 +576,7 @@ def _tables(runs: Sequence[Added], path: Path) -> None:
 
 @contextmanager
 def readable(*parts: Part) -> Iterator[None]:
-    """Raise UsageError for tables of parts that are none, whose hashes are right all the same."""
+    """Raise UsageError for tables that cannot be read although their hashes are right."""
     from duckdb import Error
 
     try:
@@ -598,7 +598,7 @@ def _joined(parts: Sequence[Part], path: Path) -> None:
 
 
 def selected(database: Any, name: str, files: Sequence[str]) -> str:
-    """A SELECT of a table from some files; a column that they lack is empty, others are left."""
+    """Return a SELECT of a table from files; columns that they lack are empty."""
     listed = ", ".join(map(pattern, files))
     reader = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     there = {row[0] for row in fetch_all(database, f"DESCRIBE SELECT * FROM {reader}")}

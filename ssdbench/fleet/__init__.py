@@ -1,1 +1,1 @@
-"""Many drives on many hosts: who is measured where, how many at once, and how it stands."""
+"""Measures many drives on many hosts: which drives, how many at once, their status."""

@@ -1,7 +1,7 @@
-"""One drive's whole plan: attach or start, look until it ended; the same again is harmless.
+"""Measures one drive of a fleet: attaches or starts, then polls until the run ended.
 
-It decides by what the host says now, never by what was said before, so that it may be killed,
-repeated, or done by two at once. It never compares a host's clock with ours for a decision.
+Each step depends only on what the host answers now, so it may be killed, repeated, or done twice
+at once. No decision compares a host's clock with ours.
 """
 
 import time
@@ -29,7 +29,7 @@ MEASURED = {0: "VALIDATED", 1: "not validated", 6: "missed a target of its profi
 
 
 class Stage(StrEnum):
-    """Where a drive stands."""
+    """The status of a drive."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -49,7 +49,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How a drive stands, as it is told, stored and shown."""
+    """The status of a drive with its details, as it is sent, stored and shown."""
 
     stage: Stage
     said: str = ""
@@ -73,18 +73,18 @@ class State:
 
 
 class ThreadEnding(Exception):
-    """A thread that sees to a drive is to end; the run goes on."""
+    """The thread of a drive ends; the run on the host goes on."""
 
 
 def pause(seconds: float) -> None:
-    """Sleep. Raises Over."""
+    """Sleep. Raises ThreadEnding."""
     if threads_ending.wait(seconds):
         raise ThreadEnding
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often is looked, how long waited. `sleep` and `now` may be a test's."""
+    """How often to poll and how long to wait; tests replace `sleep`, `now` and `clock`."""
 
     look_every_s: float
     give_up_after_s: float
@@ -94,7 +94,7 @@ class Patience:
 
 
 def measure(job: Job, reach: Transport, patience: Patience, tell: Callable[[State], None]) -> State:
-    """See one drive to its end, and return that; the states before it are told. Raises Over."""
+    """Measure one drive; return its last state, report those before. Raises ThreadEnding."""
     drives_at_work.add(job.name)
     try:
         return _Run(job, reach, patience, tell).run_to_end()
@@ -114,7 +114,7 @@ class _Run:
         self._after_s = 0.0  # until the next look, which the host waits for
 
     def run_to_end(self) -> State:
-        """Start and look, again where the host or the run was cut off."""
+        """Start and poll; again where the host or the run was interrupted."""
         while True:
             self._report_state(State(Stage.STARTING, starts=self._starts))
             said = self._retry_while_silent(self._started)
@@ -131,7 +131,7 @@ class _Run:
                 )
 
     def _look_until_end(self) -> State | None:
-        """The end; None when the run was cut off and is to be continued."""
+        """Poll until the run ended; None when it was interrupted and must be continued."""
         reached = self._last.fraction, self._last.text
         while True:
             look = self._retry_while_silent(self._looked)
@@ -154,14 +154,14 @@ class _Run:
         return hostscripts.start(self._job, self._reach, self._patience.look_every_s)
 
     def _looked(self) -> Look:
-        """The next look. Its login comes at once after the last one, whose door is still open."""
+        """Poll once; the login follows the last one at once, while the host lock is still open."""
         after_s, self._after_s = self._after_s, 0.0  # one that was silent is asked again at once
         look = hostscripts.look(self._job, self._reach, after_s)
         self._after_s = self._patience.look_every_s
         return look
 
     def _retry_while_silent(self, call: Callable[[], T]) -> T | None:
-        """Ask until the host answers; None when it was silent for too long."""
+        """Retry until the host answers; None when it was silent for too long."""
         wait_s = min(10.0, self._patience.look_every_s)
         while True:
             if threads_ending.is_set():

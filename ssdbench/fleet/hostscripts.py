@@ -1,4 +1,4 @@
-"""What is asked of a host, as scripts of sh; its answers are foreign input.
+"""The shell scripts that are run on a host of a fleet; its answers are foreign input.
 
 start   hand over the profile, `ssdbench run --attach-or-start --detach`
 look    read the small files that a run leaves; no program of ours starts, and never while a
@@ -39,7 +39,7 @@ STAY_S = 3  # inside, after a look: the next call, whose login comes at once, is
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One drive's whole plan."""
+    """Everything needed to measure one drive."""
 
     name: str  # of its run directory
     host: str
@@ -65,7 +65,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a run stood when its host was asked."""
+    """The state of a run when its host was polled."""
 
     alive: bool
     exit_code: int | None
@@ -77,13 +77,11 @@ class Look:
 
 
 def start(job: Job, reach: Transport, look_every_s: float) -> ScriptResult:
-    """Attach or start. Raises Silent.
+    """Attach to a run or start it. Raises Silent.
 
-    Where its run is at work already, this waits at its door, so that Python does not start there
-    while a window counts.
-
-    The profile lies in a directory of its own that nobody else can write or guess, until the run
-    has read it: whoever could change it before would choose what is written to the drive.
+    If the run is in progress, this waits for its host lock, so that Python does not start on the
+    host during a measurement window. The profile lies in a private directory until the run has
+    read it, so that nobody else can change what is written to the drive.
     """
     digest = sha256(job.profile_text.encode()).hexdigest()[:16]
     argv = (
@@ -104,10 +102,9 @@ mkdir -p {shlex.quote(job.runs)} && cat > "$own"/profile-{digest}.yaml || exit 1
 
 
 def look(job: Job, reach: Transport, after_s: float = 0.0) -> Look:
-    """Read what a run says of itself, as soon as `after_s` have passed there and its door is open.
+    """Read the state of a run, once `after_s` have passed on the host and its lock is free.
 
-    Nothing happens on the host until then. No file need end with a newline. Raises Silent,
-    UsageError for an answer that is none.
+    Raises Silent, UsageError for an invalid answer.
     """
     script = f"""
 sleep {after_s:.3f}
@@ -141,14 +138,14 @@ exit 0
 
 
 def _wait_for_hostlock(directory: str) -> str:
-    """Go in when the door of a run is open, and stay while descriptor 9 is; sh without polling."""
+    """Return sh code that takes the host lock of a run, held while descriptor 9 is open."""
     gate, room = (shlex.quote(f"{directory}/{name}") for name in (GATE, ROOM))
     go_in = f"exec 8<{gate}; flock -s 8; exec 9<{room}; flock -s 9; exec 8<&-"
     return f"if [ -r {gate} ] && [ -r {room} ]; then {go_in}; fi"
 
 
 def fetch(job: Job, reach: Transport) -> dict[str, bytes]:
-    """The files of a run that prove its result, by their names. Raises Silent, UsageError."""
+    """Fetch the files that prove the result of a run. Raises Silent, UsageError."""
     names = shlex.join(FETCHED)
     directory = shlex.quote(job.directory)
     script = (
@@ -238,7 +235,7 @@ def _parts(text: str) -> dict[str, str]:
 
 
 def _is_alive(parts: dict[str, str]) -> bool:
-    """Whether the process that does the run still runs, as `host.processes` decides it."""
+    """Return whether the process of the run is alive, by the rule of `host.processes`."""
     process = _object(parts.get("process", ""))
     fields = parts.get("stat", "").rpartition(")")[2].split()
     if len(fields) < 20 or fields[0] in ("Z", "X"):

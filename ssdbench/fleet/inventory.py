@@ -1,4 +1,4 @@
-"""FLEET.yaml: hosts, drives, limits. What cannot be is told with its line; pure, no hosts asked."""
+"""Reads FLEET.yaml: hosts, drives, limits. Each mistake is reported with its line."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Who is measured: every host is asked for its drives; nothing is begun while anything is odd."""
+"""Selects the drives of a fleet: asks every host, and starts nothing while there is an error."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +72,7 @@ def plan(
     if wrong:
         raise UsageError(
             [f"{file}: {one}" for one in wrong],
-            hint="Nothing was begun; mend it, or exclude the drives.",
+            hint="Nothing was started; fix it, or exclude the drives.",
         )
     unused = consent - {one.identity for one in every}
     notes = [f"{plain(one, 80)} has consent, and no host shows it" for one in sorted(unused)]
@@ -80,7 +80,7 @@ def plan(
 
 
 def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) -> Plan:
-    """Simulated drives on this machine, which spread as those of a lot; one in five is slow."""
+    """Plan simulated drives on this machine with the spread of a lot; one in five is slow."""
     jobs = []
     for number in range(1, count + 1):
         program_ns = SLOW_PROGRAM_NS if number % 5 == 0 else PROGRAM_NS
@@ -161,7 +161,7 @@ def _fits(one: _Drive, want: Wanted) -> bool:
 def _idle(
     fleet: Fleet, every: Sequence[_Drive], found: Sequence[_Drive], *, anybody_silent: bool
 ) -> Iterator[str]:
-    """Rules that fit nothing: a misspelt one would leave drives out without a word."""
+    """Yield the patterns that match no drive; a misspelt one would silently leave drives out."""
     for number, want in enumerate(fleet.drives):
         if not any(_fits(one, want) for one in every) and not anybody_silent:
             yield f"drives[{number}] fits no drive of any host"

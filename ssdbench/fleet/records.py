@@ -66,7 +66,7 @@ class Records:
         )
 
     def note(self, job: Job, state: State) -> None:
-        """Store how a drive stands; an end survives a power cut."""
+        """Store the state of a drive; a final state survives a power cut."""
         told = {name: getattr(job, name) for name in TOLD}
         record = {"at": datetime.now(UTC).isoformat(), "job": told, "state": asdict(state)}
         path = self.directory / "drives" / f"{job.name}.json"
@@ -91,7 +91,7 @@ class Records:
                 yield kept
 
     def measured(self) -> frozenset[str]:
-        """Names of runs that came to their end and whose result is here: never begun again."""
+        """Return the names of runs whose result was fetched; they are never started again."""
         return frozenset(
             str(kept.job.get("name"))
             for kept in self.all()
@@ -104,11 +104,11 @@ class Records:
         return (self.directory / "stop").exists()
 
     def request_stop(self) -> None:
-        """Begin nothing more."""
+        """Request that `fleet run` starts nothing more."""
         write_atomic(self.directory / "stop", "")
 
     def clear_stop_request(self) -> None:
-        """A new `fleet run` goes on."""
+        """Remove a stop request, when a new `fleet run` starts."""
         (self.directory / "stop").unlink(missing_ok=True)
 
 
@@ -131,20 +131,20 @@ STATUS_HEADER = ("drive", "host", "stage", "done", "left", "IOPS", "heard", "wha
 
 
 def status_rows(kept: Sequence[Kept], *, now: datetime | None = None) -> list[tuple[str, ...]]:
-    """A row for each drive, those that need somebody first."""
+    """Return a row for each drive, those with problems first."""
     now = now or datetime.now(UTC)
     return [_status_row(one, now) for one in sorted(kept, key=_rank)]
 
 
 def status_summary(kept: Sequence[Kept]) -> str:
-    """How many drives stand how."""
+    """Return how many drives have each status."""
     count = Counter(one.state.stage for one in kept)
     told = ", ".join(f"{count[stage]} {stage}" for stage in reversed(_ORDER) if count[stage])
     return f"{counted(len(kept), 'drive')}: {told}" if kept else "no drive was begun"
 
 
 def status_page(kept: Sequence[Kept], title: str, *, now: datetime | None = None) -> str:
-    """The same as one HTML file without scripts or requests."""
+    """Render the status table as one HTML file without scripts or requests."""
     now = now or datetime.now(UTC)
     environment = Environment(
         loader=PackageLoader("ssdbench.fleet"), autoescape=True, undefined=StrictUndefined
@@ -172,7 +172,7 @@ def _rank(one: Kept) -> tuple[int, list[str | int], list[str | int]]:
 
 
 def _natural_order(name: str) -> list[str | int]:
-    """A name as people sort it: n2 before n10."""
+    """Return a sort key that puts n2 before n10."""
     parts = re.split(r"([0-9]+)", name)
     return [int(part) if number % 2 else part for number, part in enumerate(parts)]
 

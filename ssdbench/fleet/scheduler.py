@@ -38,7 +38,7 @@ CONNECT_S = "15s"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Everything that a task is given; it may be sent to another control host."""
+    """The input of a task; it may be sent to another control host."""
 
     job: Job
     reach: Transport
@@ -55,7 +55,7 @@ def require_engine() -> None:
 
 
 def limit_resources(jobs: Sequence[Job], limits: Limits) -> dict[str, float]:
-    """The limits as resources."""
+    """Return the limits as resources of a Dask worker."""
     offered: dict[str, float] = {"drives": limits.at_once}
     offered |= {f"host:{job.host}": limits.per_host for job in jobs}
     offered |= {f"rack:{job.rack}": limits.per_rack for job in jobs}
@@ -65,15 +65,15 @@ def limit_resources(jobs: Sequence[Job], limits: Limits) -> dict[str, float]:
 
 
 def needed_resources(job: Job) -> dict[str, float]:
-    """What one drive takes of them."""
+    """Return the resources that one drive needs."""
     taken: dict[str, float] = {"drives": 1, f"host:{job.host}": 1, f"rack:{job.rack}": 1}
     return taken | ({f"watts:{job.rack}": job.watts} if job.watts else {})
 
 
 def require_safe(engine: Engine) -> None:
-    """Raise UsageError for a scheduler that anybody could give orders to.
+    """Raise UsageError for a scheduler without TLS that is not on loopback.
 
-    What reaches a scheduler is unpickled, which runs it. So a network needs TLS on both sides.
+    A scheduler unpickles what it receives, which runs it as code.
     """
     if not engine.scheduler:
         return
@@ -99,7 +99,7 @@ def _is_loopback(host: str) -> bool:
 
 @contextmanager
 def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
-    """A client of the scheduler. Raises HostLacks, UsageError."""
+    """Open a client of the scheduler. Raises HostLacks, UsageError."""
     require_engine()
     require_safe(engine)
     import dask
@@ -149,7 +149,7 @@ def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
 
 
 def _cluster(offered: dict[str, float]) -> Any:
-    """Scheduler and worker within this process, which open no port."""
+    """Start scheduler and worker within this process; they open no port."""
     from distributed import Scheduler, SpecCluster, Worker
 
     class Closed:
@@ -191,7 +191,7 @@ def run_tasks(
     hear: Callable[[str, State], None],
     stopping: Callable[[], bool],
 ) -> dict[str, State]:
-    """See every drive to its end; returns the last states by name. `hear` is told each state."""
+    """Measure every drive; return the last states by name. `hear` gets each state."""
     heard: queue.Queue[Any] = queue.Queue()  # events of tasks as tuples, and futures that are over
     client.subscribe_topic(TOPIC, heard.put)
     names = {
@@ -228,18 +228,18 @@ def run_tasks(
 
 
 def _end_of(future: Any) -> State:
-    """How a task ended; one that the engine lost leaves the run on its host as it is."""
+    """Return how a task ended; if Dask lost it, the run on its host is left as it is."""
     if future.status == "finished":
         state: State = future.result()
         return state
     if future.status == "cancelled":
         return State(Stage.STOPPED, said="not begun; the next `fleet run` does it")
     error = future.exception()
-    return State(Stage.FAILED, said=f"the engine lost it: {type(error).__name__}: {error}")
+    return State(Stage.FAILED, said=f"Dask lost the task: {type(error).__name__}: {error}")
 
 
 def task(work: Work) -> State:
-    """What a worker does: one drive's whole plan."""
+    """Measure one drive; run by a Dask worker."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -266,9 +266,9 @@ def run_fleet(
     patience: Patience,
     tell: Callable[[str], None],
 ) -> dict[str, State]:
-    """The last state of every drive, by the name of its run.
+    """Measure all drives, a canary first; return their last states by run name.
 
-    Raises SsdbenchError when the canary came to no result.
+    Raises SsdbenchError when the canary has no result.
     """
     jobs = {job.name: job for job in plan.jobs}
     here = records.measured()
@@ -295,10 +295,10 @@ def run_fleet(
             if is_canary and bad and len(some) < len(left):
                 why = ends[bad[0].name]
                 raise SsdbenchError(
-                    f"the canary, {bad[0].host} {bad[0].target}, came to no result: "
+                    f"the canary, {bad[0].host} {bad[0].target}, has no result: "
                     f"{why.stage}: {why.said}; {counted(len(left) - len(some), 'drive')} "
                     "not begun",
-                    hint="Mend that, then call it again.",
+                    hint="Fix that, then run the command again.",
                 )
     return ends
 
@@ -309,7 +309,7 @@ def _turns(left: Sequence[Job], canary: int) -> list[tuple[Sequence[Job], bool]]
 
 
 def _fetched(job: Job, state: State, reach: Transport, records: Records) -> State:
-    """The state once the result is here. A host that does not send it is asked by the next call."""
+    """Fetch the result and return the state; if that fails, the next call tries again."""
     try:
         files = hostscripts.fetch(job, reach)
         hostscripts.require_of(job, files)

@@ -1,8 +1,8 @@
-"""Reaches the hosts with drives: by OpenSSH, or this machine. Nothing stays between calls."""
+"""Runs scripts on the hosts of a fleet: by OpenSSH, or on this machine."""
 
 import shlex
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypedDict, Unpack
 
 from ssdbench.errors import AnsweredTooMuch, CommandFailed, HostLacks, UsageError
 from ssdbench.fleet.inventory import Fleet
@@ -19,7 +19,7 @@ MOST_ANSWER_BYTES = 4 << 20  # `drives --json` of 500 drives takes less than 1 M
 
 
 class Silent(HostLacks):
-    """A host did not answer: it is down, hangs, or cannot be reached."""
+    """A host did not answer: it is down, hangs, or is unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +31,21 @@ class ScriptResult:
     status: int
 
 
+class CallOptions(TypedDict, total=False):
+    """Options of a call: `idle_s`, for which the script sleeps before it takes a host lock."""
+
+    given: bytes  # on stdin
+    idle_s: float | None
+    most_bytes: int  # of the answer
+
+
 class Transport(Protocol):
     """A way to run a script of sh on a host."""
 
-    def call(
-        self,
-        address: str,
-        script: str,
-        *,
-        given: bytes = b"",
-        idle_s: float | None = None,
-        most_bytes: int = MOST_ANSWER_BYTES,
-    ) -> ScriptResult:
-        """Run it to its end. Raises Silent when the host does not answer, UsageError when its
-        answer is longer than `most_bytes`.
+    def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
+        """Run it to its end.
 
-        `idle_s`: so long the script sleeps there, and then it waits at the door of a run. Nothing
-        may be heard of the host meanwhile.
+        Raises Silent when the host does not answer, UsageError when its answer is too long.
         """
         ...
 
@@ -59,45 +57,35 @@ class SshTransport:
     options: tuple[str, ...] = ()
     become: tuple[str, ...] = ()
 
-    def call(
-        self,
-        address: str,
-        script: str,
-        *,
-        given: bytes = b"",
-        idle_s: float | None = None,
-        most_bytes: int = MOST_ANSWER_BYTES,
-    ) -> ScriptResult:
+    def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
         """Run a script there."""
         remote = shlex.join([*self.become, "sh", "-c", script])
-        argv = [*_ssh(idle_s), *self.options, "--", written(Reader.SSH, address), remote]
-        return _run_script(argv, address, given, SSH_FAILED, idle_s, most_bytes)
+        argv = [
+            *_ssh(options.get("idle_s")),
+            *self.options,
+            "--",
+            written(Reader.SSH, address),
+            remote,
+        ]
+        return _run_script(argv, address, SSH_FAILED, options)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalTransport:
     """This machine, whatever the address; for simulated drives."""
 
-    def call(
-        self,
-        address: str,
-        script: str,
-        *,
-        given: bytes = b"",
-        idle_s: float | None = None,
-        most_bytes: int = MOST_ANSWER_BYTES,
-    ) -> ScriptResult:
+    def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
         """Run a script here."""
-        return _run_script(["sh", "-c", script], address, given, None, idle_s, most_bytes)
+        return _run_script(["sh", "-c", script], address, None, options)
 
 
 def transport_of(fleet: Fleet) -> Transport:
-    """How the hosts of a fleet are reached."""
+    """Return the transport to the hosts of a fleet."""
     return SshTransport(fleet.ssh, fleet.become)
 
 
 def _ssh(idle_s: float | None) -> list[str]:
-    """ssh, which asks the host whether it lives: of one that is measured it asks late and once."""
+    """Return ssh options; keep-alives are rare while a host is measured."""
     every_s, most = (ALIVE_EVERY_S, 3) if idle_s is None else (max(60, round(2 * idle_s)), 1)
     return [
         "ssh", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}",
@@ -106,17 +94,18 @@ def _ssh(idle_s: float | None) -> list[str]:
 
 
 def _run_script(
-    argv: list[str],
-    address: str,
-    given: bytes,
-    silent: int | None,
-    idle_s: float | None,
-    most_bytes: int,
+    argv: list[str], address: str, silent: int | None, options: CallOptions
 ) -> ScriptResult:
+    idle_s = options.get("idle_s")
+    most_bytes = options.get("most_bytes", MOST_ANSWER_BYTES)
     longest_s = ANSWER_S if idle_s is None else ANSWER_S + idle_s + MOST_SHUT_S
     try:
         done = command.run(
-            argv, ok=range(256), input=given, timeout_s=longest_s, most_bytes=most_bytes
+            argv,
+            ok=range(256),
+            input=options.get("given", b""),
+            timeout_s=longest_s,
+            most_bytes=most_bytes,
         )
     except AnsweredTooMuch as error:
         raise UsageError(
@@ -127,5 +116,5 @@ def _run_script(
         raise Silent(f"{address} does not answer: {error.message}") from error
     if done.status == silent:
         why = done.stderr.strip().splitlines()
-        raise Silent(f"{address} cannot be reached: {why[-1] if why else 'ssh said nothing'}")
+        raise Silent(f"{address} cannot be reached: {why[-1] if why else 'ssh gave no reason'}")
     return ScriptResult(done.raw, done.stderr, done.status)

@@ -1,4 +1,4 @@
-"""Stored run to files: never measures, and may be repeated at any time with the same result."""
+"""Renders stored runs to files; measures nothing, and gives the same files each time."""
 
 from collections.abc import Collection
 from pathlib import Path

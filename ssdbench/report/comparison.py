@@ -10,8 +10,19 @@ from ssdbench.report.metrics import percentiles_of, published_bound
 from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Span
 from ssdbench.report.tables import SUMMARY_PERCENTILES, Row, Tidy, csv_bytes
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Plot, Plots, Prose, Section, Sheet, Table
-from ssdbench.report.view.points import bound
+from ssdbench.report.view.page import (
+    Block,
+    Cell,
+    Column,
+    Plot,
+    Plots,
+    Prose,
+    Section,
+    Sheet,
+    Table,
+    numbers,
+    texts,
+)
 from ssdbench.report.view.words import simulated_label
 from ssdbench.stats.compare import ALPHA, Compared, Pair
 from ssdbench.units import counted, format_change, format_count
@@ -58,7 +69,7 @@ def bounds_words(pair: Pair) -> str:
 
 
 def pair_verdict(pair: Pair) -> tuple[str, str]:
-    """Tone and words for one pair; nothing is called better that is not validated."""
+    """Return tone and answer for one pair; only a validated run is called faster."""
     if pair.p_corrected > ALPHA:
         if (differs := _bounds_apart(pair)) is not None:
             return "warn", f"{differs}; the means do not tell the runs apart"
@@ -77,7 +88,7 @@ def pair_verdict(pair: Pair) -> tuple[str, str]:
 
 
 def _bounds_apart(pair: Pair) -> str | None:
-    """Where a planner would use quite another number of one run than of the other: a sentence."""
+    """Return a sentence where the bounds of two runs differ much, else None."""
     first, second = pair.bounds
     low, high = sorted((first or 0.0, second or 0.0))
     if high <= 0 or high < BOUNDS_APART * low:
@@ -124,7 +135,7 @@ def _shared(results: Sequence[RunResult], found: Compared) -> list[Shared]:
 
 
 def _least(point: PointResult | None) -> float:
-    value = None if point is None else bound(point)
+    value = None if point is None else published_bound(point)
     return float("inf") if value is None else value
 
 
@@ -134,7 +145,7 @@ def _bound_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> Tabl
     columns.append(Column("Highest against lowest", number=True))
     rows = []
     for label, points in shared:
-        known = [value for point in points if point and (value := bound(point))]
+        known = [value for point in points if point and (value := published_bound(point))]
         apart = words.NONE
         if len(known) > 1:
             apart = format_change(100 * (max(known) / min(known) - 1))
@@ -145,7 +156,7 @@ def _bound_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> Tabl
 def _bound_cell(point: PointResult | None) -> Cell:
     if point is None:
         return Cell(words.NONE, hint="not measured")
-    text = words.bound(bound(point))
+    text = words.bound(published_bound(point))
     sound = point.verdict == "VALIDATED"
     return Cell(text if sound else f"{text} ✗", "strong" if sound else "bad", hint=point.verdict)
 
@@ -180,7 +191,7 @@ def _spans(points: Sequence[PointResult | None]) -> tuple[Span | None, ...]:
             100 * one.value / whole,
             percent(one.ci_low),
             percent(one.ci_high),
-            percent(bound(point)) if point else None,
+            percent(published_bound(point)) if point else None,
         )
         if one
         else None
@@ -190,11 +201,8 @@ def _spans(points: Sequence[PointResult | None]) -> tuple[Span | None, ...]:
 
 def _rate_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> Table:
     columns = [
-        Column("Point"),
-        Column("Run"),
-        Column("Lower bound [IOPS]", number=True),
-        Column("Mean [IOPS]", number=True),
-        Column("95 % interval", number=True),
+        *texts("Point", "Run"),
+        *numbers("Lower bound [IOPS]", "Mean [IOPS]", "95 % interval"),
         *(Column(f"p{share:g}", number=True, hint="latency") for share in PERCENTILES),
         Column("Worst minute [IOPS]", number=True),
         Column("Verdict"),
@@ -215,7 +223,7 @@ def _rate_row(label: str, run: str, point: PointResult) -> list[Cell]:
     return [
         Cell(words.times(label)),
         Cell(run),
-        Cell(words.bound(bound(point)), "strong"),
+        Cell(words.bound(published_bound(point)), "strong"),
         Cell(words.count(iops.value if iops else None)),
         Cell(words.interval(iops) if iops else words.NONE),
         *(words.latency_cell(latency.get(share)) for share in PERCENTILES),
@@ -225,7 +233,7 @@ def _rate_row(label: str, run: str, point: PointResult) -> list[Cell]:
 
 
 def _is_series(results: Sequence[RunResult]) -> bool:
-    """Whether these are runs of one drive, in the order of time."""
+    """Return whether these are runs of one drive in order of time."""
     began = [result.started_at for result in results]
     same = len({result.target.id for result in results}) == 1
     return same and len(results) >= LEAST_SERIES and began == sorted(began)
@@ -250,7 +258,9 @@ def _series(
     )
     lines = []
     for label, points in shared[:MOST_LINES]:
-        known = [(float(n), bound(p)) for n, p in enumerate(points, start=1) if p is not None]
+        known = [
+            (float(n), published_bound(p)) for n, p in enumerate(points, start=1) if p is not None
+        ]
         if drawn := [(x, y) for x, y in known if y]:
             lines.append(
                 Line(words.times(label), tuple(x for x, _ in drawn), tuple(y for _, y in drawn))
@@ -275,7 +285,7 @@ def _series(
 
 
 def _changes(found: Compared) -> Prose | Table:
-    """The points that a run shows otherwise than the run before it."""
+    """Return the points that changed from one run to the next."""
     rows = []
     for pair in sorted(found.pairs, key=lambda pair: pair.second):
         tone, said = pair_verdict(pair)
@@ -286,11 +296,11 @@ def _changes(found: Compared) -> Prose | Table:
     if not rows:
         return Prose("No point changed from one run to the next, as far as the tests below show.")
     columns = [Column("Runs"), Column("Point"), Column("Bound"), Column("Answer")]
-    return Table("From one run to the next, what changed or cannot be told", columns, rows)
+    return Table("From one run to the next, what changed or is undecided", columns, rows)
 
 
 def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
-    """The whole document."""
+    """Render the page."""
     labels = tuple(dict.fromkeys(simulated_label(result.target) for result in results))
     page = Sheet(
         tool="compare",
@@ -308,7 +318,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
 
 
 def _mixed(labels: Iterable[str]) -> list[Block]:
-    """A warning where only some of the drives are real; every row then says which."""
+    """Return a warning where real and simulated drives are compared."""
     simulated = [label for label in labels if label]
     if not simulated or all(labels):
         return []
@@ -346,8 +356,8 @@ def _explained(found: Compared) -> list[Block]:
     )
     if unsure:
         told += (
-            f" {unsure} of {len(found.pairs)} cannot be told apart for certain: a difference that "
-            "independent repeats would show does not survive how alike neighbours are."
+            f" {unsure} of {len(found.pairs)} cannot be distinguished with certainty: independent "
+            "repeats would show a difference, but neighbouring repeats are too alike."
         )
     blocks: list[Block] = [Prose(told)]
     if found.left_out:
@@ -357,13 +367,8 @@ def _explained(found: Compared) -> list[Block]:
 
 def _pair_table(results: Sequence[RunResult], found: Compared) -> Table:
     columns = [
-        Column("Point"),
-        Column("Runs"),
-        Column("Bound", number=True),
-        Column("IOPS", number=True),
-        Column("against", number=True),
-        Column("Shift", number=True),
-        Column("95 % interval", number=True),
+        *texts("Point", "Runs"),
+        *numbers("Bound", "IOPS", "against", "Shift", "95 % interval"),
         Column(FASTER.capitalize(), number=True),
         Column("p, Holm", number=True),
         Column("Answer"),

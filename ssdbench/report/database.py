@@ -1,4 +1,4 @@
-"""DuckDB, which reads long latency logs and writes Parquet; an extra, as it is 70 MB."""
+"""DuckDB, which reads latency logs and writes Parquet; optional, as it is 70 MB."""
 
 import re
 import shlex
@@ -16,12 +16,12 @@ INSTALL = f"{shlex.quote(sys.executable)} -m pip install 'duckdb>=1.2,<3'"
 
 
 def is_available() -> bool:
-    """Whether it is installed; does not import it, which takes a while."""
+    """Return whether DuckDB is installed, without importing it."""
     return find_spec("duckdb") is not None
 
 
 def connection(**config: str | bool | int | float | list[str]) -> Any:
-    """A database in memory. Raises HostLacks where there is no DuckDB."""
+    """Open a database in memory. Raises HostLacks where DuckDB is not installed."""
     if not is_available():
         raise HostLacks(
             "DuckDB, which reads latency logs and writes Parquet, is not installed",
@@ -33,7 +33,7 @@ def connection(**config: str | bool | int | float | list[str]) -> Any:
 
 
 def interruptible(database: Any, work: Callable[[], T]) -> T:
-    """What work with a database gives; a signal ends it, for which DuckDB does not look."""
+    """Do work with a database in a thread, so that a signal can interrupt DuckDB."""
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(work)
         try:
@@ -46,7 +46,7 @@ def interruptible(database: Any, work: Callable[[], T]) -> T:
 
 
 def fetch_all(database: Any, query: str) -> list[tuple[Any, ...]]:
-    """All rows of a query."""
+    """Return all rows of a query."""
     rows: list[tuple[Any, ...]] = interruptible(
         database, lambda: database.execute(query).fetchall()
     )
@@ -54,10 +54,10 @@ def fetch_all(database: Any, query: str) -> list[tuple[Any, ...]]:
 
 
 def quoted(text: str) -> str:
-    """A text as SQL has it."""
+    """Quote a text for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def pattern(path: str) -> str:
-    """A path for DuckDB's readers, which take * ? and [ in it for patterns, as SQL has it."""
+    """Quote a path for SQL, with * ? and [ escaped, which DuckDB would take for patterns."""
     return quoted(re.sub(r"[*?[]", r"[\g<0>]", path))

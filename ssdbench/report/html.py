@@ -20,7 +20,7 @@ _TYPED = re.compile(r"`([^`\n]+)`|(?<![\w-])(--[a-z][a-z-]*[a-z])")  # in text t
 
 @cache
 def environment() -> jinja2.Environment:
-    """Templates that escape all text and refuse a name that the view lacks."""
+    """Return templates that escape all text and refuse a name that the view lacks."""
     jinja = jinja2.Environment(
         loader=jinja2.PackageLoader("ssdbench.report"),
         autoescape=True,
@@ -33,7 +33,7 @@ def environment() -> jinja2.Environment:
 
 
 def said(text: str) -> Markup:
-    """A sentence with its `words to type` and its --options set as such; all else is escaped."""
+    """Escape a sentence and mark up its `words to type` and its --options as code."""
     return Markup(_TYPED.sub(_typed, str(escape(text))))
 
 
@@ -42,7 +42,7 @@ def _typed(found: re.Match[str]) -> str:
 
 
 def css_string(text: str) -> Markup:
-    """Text as a CSS string, for the head of each printed page; nothing in it can end the string."""
+    """Quote text as a CSS string; nothing in the text can end the string."""
     return Markup('"' + "".join(_css(letter) for letter in text) + '"')
 
 
@@ -52,17 +52,17 @@ def _css(letter: str) -> str:
 
 
 def render_page(page: Page) -> str:
-    """The whole document of one run."""
+    """Render the page of one run."""
     return rendered("report.html.j2", page)
 
 
 def render_sheet(page: Sheet) -> str:
-    """The whole document of several runs."""
+    """Render the page of several runs."""
     return rendered("sheet.html.j2", page)
 
 
 def rendered(template: str, page: object) -> str:
-    """A page with its style and its one script, which the page's policy names by its hash."""
+    """Render a page with its style and its script, whose hash the page's policy names."""
     found = environment().get_template(template)
     style, script = (Markup(_own(name)) for name in ("style.css", "page.js"))
     text = found.render(page=page, style=style, script=script, policy=_policy(script), placed=_plot)
@@ -74,10 +74,7 @@ def _own(name: str) -> str:
 
 
 def _policy(script: str) -> Markup:
-    """What a browser lets the page do: draw itself, and run this one script.
-
-    Even that can load nothing, send nothing and make no HTML of text.
-    """
+    """Return the content security policy: only this script, no loading, no sending."""
     digest = b64encode(sha256(script.encode()).digest()).decode()
     return Markup(  # the digest is all that varies
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
@@ -88,7 +85,7 @@ def _policy(script: str) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPlot:
-    """A figure as it stands in a page: drawn, and as data."""
+    """A figure as SVG, and its data."""
 
     svg: Markup
     csv: str

@@ -1,7 +1,7 @@
-"""Latency logs of fio to percentiles, in constant memory, however long the log.
+"""Percentiles of fio's latency logs, in constant memory.
 
-DuckDB reads the text on all cores and adds up fio's bins; only the counts of at most 1,856 bins
-per direction ever reach Python. Percentiles are upper edges of bins, at most 1/64 too high.
+DuckDB reads the logs and counts I/Os by fio's bins, at most 1,856 per direction. Percentiles are
+upper edges of bins, at most 1/64 too high.
 """
 
 import io
@@ -49,7 +49,7 @@ ORDER BY file_path, line
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """What a log holds of one direction."""
+    """The latencies of one direction."""
 
     direction: str
     histogram: Histogram
@@ -57,10 +57,10 @@ class Latencies:
 
 
 def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
-    """The histograms of all logs together, per direction; a last line that was torn is left out.
+    """Return the histograms of all logs together, by direction, without a torn last line.
 
-    Raises UsageError for what is no latency log of fio, and for a log with a damaged row, HostLacks
-    where there is no DuckDB.
+    Raises UsageError for a file that is no latency log of fio or has a damaged row, HostLacks where
+    DuckDB is not installed.
     """
     widths = {_columns(path) for path in paths}
     if len(widths) != 1:
@@ -102,7 +102,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
 
 
 def _refuse_damaged(paths: Sequence[Path], rejected: Sequence[tuple[str, int, int, str]]) -> None:
-    """Only the last line of a log may be torn, by whatever ended fio."""
+    """Raise UsageError for a damaged row; only the last line of a log may be incomplete."""
     torn = {str(path): _torn_line_start(path) for path in paths} if rejected else {}
     for name, line, position, text in rejected:
         start = torn.get(name)
@@ -111,7 +111,7 @@ def _refuse_damaged(paths: Sequence[Path], rejected: Sequence[tuple[str, int, in
 
 
 def _torn_line_start(path: Path) -> int | None:
-    """Where the last line begins (1 is the first byte) if it has no end, else None."""
+    """Return the position of an incomplete last line (1 is the first byte), else None."""
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(max(0, size - LONGEST_LINE))
@@ -121,7 +121,7 @@ def _torn_line_start(path: Path) -> int | None:
 
 
 def _invalid_row_error(paths: Sequence[Path]) -> UsageError:
-    """The error for the first row that is made of numbers and still none of fio's."""
+    """Return the error for the first row of numbers that fio cannot have written."""
     for path in paths:
         with path.open(encoding="ascii", errors="replace") as lines:
             for number, line in enumerate(lines, start=1):
@@ -137,7 +137,7 @@ def _damaged(name: str, line: int, text: str) -> UsageError:
     shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
     return UsageError(
         f"{name}:{line}: {shown!r} is no row of fio's latency log",
-        hint="Percentiles of a damaged log would be wrong; mend the file, or leave it out.",
+        hint="Percentiles of a damaged log would be wrong; repair the file, or leave it out.",
     )
 
 
@@ -157,6 +157,6 @@ def _columns(path: Path) -> int:
 
 
 def _types(columns: int) -> dict[str, str]:
-    """Only the columns that are used are read as numbers."""
+    """Return the types of the columns; only those that are used are read as numbers."""
     rest = {f"c{number}": "VARCHAR" for number in range(3, columns)}
     return {"time_ms": "VARCHAR", "latency": "BIGINT", "direction": "UTINYINT", **rest}

@@ -147,7 +147,7 @@ def render_lot(
     asked: Questions,
     notes: Sequence[str] = (),
 ) -> str:
-    """The whole document."""
+    """Render the page."""
     target = results[0].target
     what = target.model or target.name
     simulated = f"SIMULATED: {counted(len(results), 'drive')}" if target.simulated else ""
@@ -349,7 +349,7 @@ def render_lots(
     names: Sequence[str],
     notes: Sequence[str] = (),
 ) -> str:
-    """The whole document."""
+    """Render the page."""
     simulated = lots[0][0].target.simulated
     drives = [
         f"{number}: {name}, {counted(len(lot), 'drive')} of {lot[0].target.model or 'no model'}"

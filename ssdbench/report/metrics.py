@@ -1,4 +1,4 @@
-"""What an estimate speaks of: its direction and, for a latency, its percentile."""
+"""Direction and percentile of an estimate, by its metric's name."""
 
 import re
 from collections.abc import Iterable
@@ -19,17 +19,17 @@ MOVING = "the rate was still moving"  # why there is no bound
 
 
 def direction(estimate: Estimate, workload: Workload) -> str:
-    """Which I/Os an estimate speaks of: what it says, or all that the workload does."""
+    """Return the direction of an estimate; for a total, that of the whole workload."""
     return whole(workload) if estimate.direction == "total" else estimate.direction
 
 
 def whole(workload: Workload) -> str:
-    """What a metric over all I/Os of a workload speaks of: read, write, or the total of both."""
+    """Return the direction of all I/Os of a workload: read, write, or total for a mix."""
     return {0: "write", 100: "read"}.get(workload.read_percent, "total")
 
 
 def percentile(metric: str) -> float | None:
-    """99.9 for `lat_p99_9_ns`, `lat_p99.9_ns` or `lat_p999_ns`, else None."""
+    """Parse 99.9 from `lat_p99_9_ns`, `lat_p99.9_ns` or `lat_p999_ns`; None for other metrics."""
     match = _PERCENTILE.fullmatch(metric)
     if not match:
         return None
@@ -40,12 +40,12 @@ def percentile(metric: str) -> float | None:
 
 
 def percentile_name(value: float) -> str:
-    """`p99.9` of 99.9."""
+    """Format 99.9 as `p99.9`."""
     return f"p{value:g}"
 
 
 def percentiles_of(estimates: Iterable[Estimate]) -> dict[float, Estimate]:
-    """For each percentile, in their order, the slowest of reads, writes and flushes."""
+    """Return, by percentile in ascending order, the slowest of reads, writes and flushes."""
     worst: dict[float, Estimate] = {}
     for estimate in estimates:
         share = percentile(estimate.metric)
@@ -61,6 +61,6 @@ def _rank(estimate: Estimate) -> tuple[bool, float]:
 
 
 def published_bound(point: PointResult) -> float | None:
-    """The pessimistic bound of a point's IOPS; none while the rate was still moving."""
+    """Return the lower bound of a point's IOPS; None while the rate was still changing."""
     estimate = point.estimate("iops")
     return None if estimate is None or point.unsteady else estimate.bound

@@ -1,7 +1,7 @@
-"""A stored run, as the report reads it: result.json and the bulk files beside it.
+"""Reads a stored run: result.json and the bulk files beside it.
 
-Nothing outside the run directory is ever opened, whatever paths a result names, and a bulk file
-that is missing or torn (a run that was killed) is skipped and remembered in `missing`, never fatal.
+No file outside the run directory is opened, whatever paths a result names. A bulk file that is
+missing or incomplete is skipped and listed in `missing`.
 """
 
 import csv
@@ -51,7 +51,7 @@ class Seconds:
 
 @dataclass(slots=True)
 class StoredRun:
-    """A run directory; `missing` grows as files turn out to be absent or unreadable."""
+    """A run directory; `missing` lists the files that could not be read."""
 
     directory: Path
     result: RunResult
@@ -129,7 +129,7 @@ class StoredRun:
         }
 
     def seconds(self, relative: str) -> Seconds | None:
-        """A `seconds.csv`, read once; rows that a crash tore are left out."""
+        """Read a `seconds.csv` once; incomplete rows are left out."""
         if relative not in self._seconds:
             self._seconds[relative] = self._read_seconds(relative)
         return self._seconds[relative]
@@ -203,7 +203,7 @@ class StoredRun:
 
 
 def _whole_seconds(data: bytes) -> Seconds | None:
-    """A `seconds.csv` as runs write it, in a third of the time; None for any other."""
+    """Parse a well-formed `seconds.csv` in a third of the time; None for any other."""
     head, _, rows = data.partition(b"\n")
     if head != _SECONDS_HEAD or not rows.strip() or _ODD.search(rows):
         return None
@@ -217,7 +217,7 @@ def _whole_seconds(data: bytes) -> Seconds | None:
 
 
 def _seconds(numbers: Mapping[str, Floats], measured: npt.NDArray[np.bool_]) -> Seconds | None:
-    """The rows that are whole; None without any."""
+    """Keep the complete rows; None without any."""
     sound = ~np.isnan(list(numbers.values())).any(axis=0) & (numbers["duration_s"] > 0)
     if not sound.any():
         return None
@@ -263,7 +263,7 @@ def _unreadable(path: Path, why: str) -> UsageError:
 
 
 def _impossible_values(result: RunResult) -> Iterator[tuple[str, str]]:
-    """What no run writes although its form is right: where, and what is wrong."""
+    """Yield values that no run writes: where, and what is wrong."""
     if result.schema_version != SCHEMA:
         yield "schema_version", f"is {result.schema_version}, this one reads {SCHEMA}"
     times = [result.started_at, *([result.finished_at] if result.finished_at else [])]

@@ -77,7 +77,7 @@ def _replaced(path: Path, data: bytes) -> Path:
 
 
 def page(run: StoredRun) -> Page:
-    """Everything that the report shows, in words and numbers."""
+    """Return everything that the report shows, in words and numbers."""
     result = run.result
     over = headword(result)
     return Page(
@@ -121,7 +121,7 @@ def _sections(run: StoredRun) -> list[Section]:
 
 
 def _number_equal_titles(sections: list[Section]) -> list[Section]:
-    """Sections of one title numbered, so that the links to them differ."""
+    """Number sections that share a title, so that the links to them differ."""
     titles = Counter(section.title for section in sections)
     seen: Counter[str] = Counter()
     found = []

@@ -6,7 +6,7 @@ number that is not finite is null.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -66,6 +66,13 @@ class Part(BaseModel):
     """A part of a document; a key that its schema does not name is a mistake of ours."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    def of(cls, source: object, **others: Any) -> Self:
+        """Make it from the attributes of an object; `others` are those that differ."""
+        names = [name for name in cls.model_fields if name not in others]
+        known = {name: getattr(source, name) for name in names if hasattr(source, name)}
+        return cls(**known, **others)
 
 
 class Document(Part):

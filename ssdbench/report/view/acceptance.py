@@ -1,4 +1,4 @@
-"""What became of the targets of the profile, beside what the datasheet says."""
+"""The targets of the profile on the page: met or missed, and the datasheet's values."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ssdbench.model.profile.accept import Accepted, Outcome
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Prose, Section, Table
+from ssdbench.report.view.page import Block, Cell, Prose, Section, Table, numbers, texts
 from ssdbench.units import counted
 
 TONES: dict[Outcome, str] = {"pass": "good", "fail": "bad", "cannot tell": "warn"}
@@ -37,12 +37,12 @@ def wanted(row: Accepted) -> str:
 
 
 def seen(row: Accepted) -> str:
-    """Ours, on the pessimistic side."""
+    """Format the measured value at its pessimistic limit."""
     return _value(row, row.seen)
 
 
 def middle(row: Accepted) -> str:
-    """Ours, without regard to what chance may have done."""
+    """Format the measured mean or percentile."""
     return _value(row, row.middle)
 
 
@@ -74,12 +74,9 @@ def _lead(rows: Sequence[Accepted]) -> str:
 
 def _table(rows: Sequence[Accepted]) -> Table:
     columns = [
-        Column("Target"),
-        Column("Wanted"),
-        Column("Ours, pessimistic", number=True),
-        Column("Mean or percentile", number=True),
-        Column("Outcome"),
-        Column("Why"),
+        *texts("Target", "Wanted"),
+        *numbers("Ours, pessimistic", "Mean or percentile"),
+        *texts("Outcome", "Why"),
     ]
     return Table("What the drive must hold", columns, [_row(row) for row in rows])
 
@@ -97,12 +94,9 @@ def _row(row: Accepted) -> list[Cell]:
 
 def _beside(rows: Sequence[Accepted]) -> Table:
     columns = [
-        Column("Target"),
-        Column("Number"),
-        Column("Ours, pessimistic", number=True),
-        Column("Datasheet", number=True),
-        Column("Its conditions"),
-        Column("Why ours is worse, as far as this run knows"),
+        *texts("Target", "Number"),
+        *numbers("Ours, pessimistic", "Datasheet"),
+        *texts("Its conditions", "Why ours is worse, as far as this run knows"),
     ]
     stated = [row for row in rows if row.datasheet is not None]
     return Table("Beside the datasheet", columns, [_stated(row) for row in stated])

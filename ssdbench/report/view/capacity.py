@@ -1,4 +1,4 @@
-"""The capacity plan: one drive's bound and a demand, and what follows from them."""
+"""The capacity plan on the page: how many drives a demand needs, from the bound of one."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ NUMBERS = {"outstanding", "bound, IOPS", "p99 at most", "drives", "more or fewer
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One step of a plan: its name and its numbers; `bad` ones are red."""
+    """One step of a plan: its name and its numbers; red where `bad`."""
 
     name: str
     text: str
@@ -65,10 +65,13 @@ def sections(result: RunResult) -> list[Section]:
 
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[Block]:
-    """A verdict in a sentence, the sum line by line, and what is unknown."""
+    """Return the verdict, the calculation line by line, and the inputs not given."""
     found: list[Block] = [_lead(answer)]
     if answer.plan is not None:
-        found += [_lines("The sum", sum_lines(answer)), _lines("What follows", figures(answer))]
+        found += [
+            _lines("The calculation", sum_lines(answer)),
+            _lines("What follows", figures(answer)),
+        ]
     if depths := by_depth(answer):
         found.append(_table("The same demand at each depth measured", depths))
     if changed := by_change(result, answer):
@@ -77,7 +80,7 @@ def blocks(result: RunResult, answer: CapacityAnswer) -> list[Block]:
         )
     if answer.unknown:
         title = f"Unknown: {counted(len(answer.unknown), 'input')}, and the options that give them"
-        found.append(Fold(title, [_table("What nobody told", unknown_rows(answer))]))
+        found.append(Fold(title, [_table("Inputs not given", unknown_rows(answer))]))
     if answer.notes:
         found.append(Prose("How it is computed: " + "; ".join(answer.notes) + "."))
     return found
@@ -120,7 +123,7 @@ def _lead(answer: CapacityAnswer) -> Prose:
 
 
 def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
-    """The sum from the demand to the number of drives, one step a line, with its numbers."""
+    """Yield the steps from the demand to the number of drives, with their numbers."""
     made, point, wanted = answer.plan, answer.point, answer.wanted
     if made is None or point is None or wanted.demand_iops is None:
         return
@@ -181,7 +184,7 @@ def _wear_sum(made: Plan) -> Iterator[Line]:
 
 
 def figures(answer: CapacityAnswer) -> Iterator[Line]:
-    """What follows from a plan's number of drives: room, life and cost."""
+    """Yield what follows from the number of drives: headroom, life and cost."""
     made = answer.plan
     if made is None:
         return
@@ -245,7 +248,7 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
 
 
 def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
-    """The drives that each measured depth would ask for, under a line of titles; or nothing."""
+    """Return the drives needed at each measured queue depth, below a row of titles; or nothing."""
     if len(answer.depths) < 2:
         return []
     titles = ("outstanding", "bound, IOPS", "p99 at most", "drives", "")
@@ -264,7 +267,7 @@ def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
 
 def _about(answer: CapacityAnswer, depth: Depth) -> Iterator[str]:
     if depth.used:
-        yield "the plan stands on this" if answer.plan else "a plan would stand on this"
+        yield "used by the plan" if answer.plan else "would be used by a plan"
     if depth.unsteady:
         yield "its rate was still moving"
 
@@ -272,7 +275,7 @@ def _about(answer: CapacityAnswer, depth: Depth) -> Iterator[str]:
 def cheapest_first(
     plans: Sequence[tuple[RunResult, CapacityAnswer]],
 ) -> list[tuple[RunResult, CapacityAnswer]]:
-    """Candidates that hold first; then by the price of all drives, or by their number."""
+    """Sort candidates: validated ones first, then by the price or the number of drives."""
     priced = all(found.plan and found.plan.cost is not None for _, found in plans)
 
     def place(one: tuple[RunResult, CapacityAnswer]) -> tuple[bool, float]:
@@ -315,7 +318,7 @@ def candidate(result: RunResult, answer: CapacityAnswer) -> tuple[str, ...]:
 
 
 def unknown_rows(answer: CapacityAnswer) -> list[tuple[str, ...]]:
-    """What nobody told, what the plan lacks for it, and the option that gives it."""
+    """Return the inputs not given, what the plan lacks without them, and their options."""
     rows = [(one.what, one.without, one.option) for one in answer.unknown]
     return [("unknown", "so", "given by"), *rows]
 

@@ -1,4 +1,4 @@
-"""Everything that was found, gathered from the run, its stages, points and repeats."""
+"""Findings on the page, collected from the run, its stages, points and repeats."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -16,7 +16,7 @@ _ORDER = list(Severity)
 
 
 def all_findings(result: RunResult) -> tuple[Finding, ...]:
-    """Each finding once, worst first; a stage, point and repeat are filled in where they lie."""
+    """Return each finding once, worst first, with its stage, point and repeat filled in."""
     once = dict.fromkeys(_walk(result))
     return tuple(
         sorted(once, key=lambda f: (_ORDER.index(f.severity), f.stage is not None, str(f.code)))
@@ -40,7 +40,7 @@ def _at(finding: Finding, **place: str | int) -> Finding:
 
 
 def section(result: RunResult) -> Section:
-    """All findings with what to do about them."""
+    """Return the section of all findings, with what to do about each."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in all_findings(result):
         key = (finding.severity, str(finding.code), finding.advice)
@@ -71,13 +71,13 @@ def _group(found: list[Finding], every: Sequence[str]) -> FindingGroup:
 
 
 def _brief(found: Sequence[Finding]) -> str:
-    """The first message of a group, and how many places say so."""
+    """Return the first message of a group, and in how many more places it was found."""
     more = f" (and {counted(len(found) - 1, 'more place')})" if len(found) > 1 else ""
     return words.sentence(found[0].message).removesuffix(".") + more
 
 
 def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]:
-    """Each message once, with all places where it holds; `every` names all points of the run."""
+    """Return each message once, with its places; `every` names all points of the run."""
     where: dict[str, list[str]] = {}
     for finding in found:
         where.setdefault(words.sentence(finding.message), []).append(_where(finding))
@@ -85,7 +85,7 @@ def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]
 
 
 def _together(places: Sequence[str], every: Sequence[str]) -> list[str]:
-    """The places, each once; all points of a run in three words instead of a list of names."""
+    """Return each place once; `all N points` where all points of the run are among them."""
     distinct = list(dict.fromkeys(places))
     if len(every) < 3 or not set(every) <= set(distinct):
         return distinct
@@ -106,7 +106,7 @@ def _where(finding: Finding) -> str:
 
 
 def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
-    """Why the run is not validated: each reason once, with the number of places it was seen."""
+    """Return why the run is not validated: each reason once, with the number of its places."""
     if result.verdict == "VALIDATED":
         return []
     groups: dict[str, list[Finding]] = {}
@@ -146,7 +146,7 @@ def _reason(group: list[Finding]) -> str:
 
 
 def proofs(result: RunResult) -> list[tuple[str, str]]:
-    """What the verdict rests on, met or not, in the order in which it is asked for."""
+    """Return the requirements of a verdict, met or not, in their order."""
     before = takewhile(lambda stage: not stage.points, result.stages)
     written = sum(stage.bytes_written for stage in before if isinstance(stage.found, FillDone))
     fills = written / max(result.target.size_bytes, 1)

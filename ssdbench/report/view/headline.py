@@ -1,4 +1,4 @@
-"""Which number stands first, and what stands behind it.
+"""The headline of a page: the number to plan on, and its evidence.
 
 The number to plan on is the lowest pessimistic bound among the points that the profile's plan
 names; where it names none, among those of the worst measured kind: random, over the whole drive,
@@ -44,7 +44,7 @@ from ssdbench.units import (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The point whose number is the headline, and how many were in question."""
+    """The point whose number is the headline, and from how many it was chosen."""
 
     point: PointResult
     iops: Estimate
@@ -55,7 +55,7 @@ class Planned:
 
 
 def planned(result: RunResult) -> Planned | None:
-    """The point to plan on, or None when no point of the kind in question has a bound."""
+    """Return the point to plan on, or None when no point of the planned kind has a bound."""
     wanted = wanted_plan(result)
     points = candidates(result, wanted)
     if not points:
@@ -90,14 +90,14 @@ def _number(point: PointResult, *, steady: bool) -> str:
 
 
 def kind_of(wanted: CapacityPlan) -> str:
-    """The kind of point that a plan names: `64 KiB, 70 % reads`, or nothing."""
+    """Return the kind of point that a plan names: `64 KiB, 70 % reads`, or nothing."""
     block = "" if wanted.block_bytes is None else format_size(wanted.block_bytes)
     share = "" if wanted.read_percent is None else f"{wanted.read_percent} % reads"
     return ", ".join(filter(None, (block, share)))
 
 
 def headline(result: RunResult) -> Headline:
-    """The box on top of the page."""
+    """Return the headline of a run."""
     if (best := planned(result)) is not None:
         return _of_point(result, best)
     if (kind := kind_of(wanted_plan(result))) and any(stage.points for stage in result.stages):
@@ -154,7 +154,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
 
 
 def _of_missing(kind: str) -> Headline:
-    """Points were measured, but none that the plan asks about."""
+    """Return the headline where no measured point is of the kind that the plan names."""
     return Headline(
         label="No number",
         number=words.NONE,
@@ -169,7 +169,7 @@ def _of_missing(kind: str) -> Headline:
 
 
 def _steady(result: RunResult) -> bool:
-    """Whether nothing says that the rates were still moving."""
+    """Return whether no verdict and no finding says that rates were still changing."""
     return (result.steady is None or result.steady.steady) and not any(
         finding.code is Code.NOT_STEADY and finding.severity is Severity.INVALIDATES
         for finding in all_findings(result)
@@ -192,8 +192,8 @@ def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
         )
     if not sound:
         return (
-            "For the record only. It was computed as a bound to plan on would be, but the reasons "
-            "beside it mean that nobody can promise that the next measurement reaches it."
+            "For the record only. It was computed like a bound to plan on, but for the reasons "
+            "beside it the next measurement may be lower."
         )
     level = ""
     if point.basis and point.basis.lower_share is not None:
@@ -205,7 +205,7 @@ def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
 
 
 def _promise(point: PointResult) -> str:
-    """What a bound says, word for word."""
+    """Return what a lower bound promises."""
     horizon_s = point.basis.horizon_s if point.basis else HORIZON_S
     return (
         "The bound is computed so that, with 95 % confidence, the mean rate reaches it in at least "
@@ -246,7 +246,7 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
 
 
 def _basis(point: PointResult) -> list[tuple[str, str]]:
-    """What the bound stands on, and the slow changes that the run could not have seen."""
+    """Return the evidence of the bound, and the slow changes that the run could not detect."""
     basis = point.basis
     if basis is None:
         return []
@@ -282,7 +282,7 @@ def _slow_phases(result: RunResult) -> list[tuple[str, str]]:
 
 
 def _worst(best: Planned) -> list[tuple[str, str]]:
-    """A plan may name a milder kind than the worst measured; then the page says so at once."""
+    """Return the worst measured point where the plan names a kind with a higher rate."""
     if best.worst is None:
         return []
     label = words.workload_label(best.worst.point.workload)
@@ -336,10 +336,7 @@ def _of_steady(
 
 
 def _of_standard(result: RunResult, tests: Sequence[tuple[StageResult, Pts]]) -> Headline:
-    """A run of standard tests alone: the average of the first, and what the PTS rule said of all.
-
-    Its word is kept apart from ours: the rule of five rounds validates nothing.
-    """
+    """Return the headline of a run of PTS-style tests alone; the PTS rule validates nothing."""
     held = ((stage, found.windows[0]) for stage, found in tests if found.steady and found.windows)
     stage, window = next(held, (None, None))
     units = {PtsMetric.IOPS: "1/s", PtsMetric.THROUGHPUT: "B/s", PtsMetric.MEAN: "ns"}

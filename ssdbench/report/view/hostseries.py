@@ -1,7 +1,6 @@
-"""The host over all of a run's measuring: the series beside each repeat and each trial, one axis.
+"""The host during the measurements, as one figure: repeats in the order of measuring, on one axis.
 
-Repeats follow one another in the order in which they were measured; what lies between them, such
-as fills, is left out.
+Fills and warm-ups between them are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +35,7 @@ _PANELS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """One file: its readings, moved to where it lies on the axis."""
+    """The readings of one file, and where they begin on the axis."""
 
     start_s: float
     columns: dict[str, Floats]
@@ -48,7 +47,7 @@ class _Part:
 
 
 def figure(run: StoredRun) -> list[Block]:
-    """The series of all stages that have one; nothing for a simulated drive."""
+    """Return the figure of all stages with a host series; nothing for a simulated drive."""
     parts: list[_Part] = []
     marks: list[tuple[float, str]] = []
     end_s = 0.0
@@ -95,7 +94,7 @@ def _order(repeat: Repeat) -> int:
 
 
 def _read(run: StoredRun, name: str) -> dict[str, Floats] | None:
-    """The columns of one file, with other I/O as a rate; None where there is none or no sense."""
+    """Read the columns of one file, with other I/O as a rate; None if it has none."""
     if run.text(name, limit=1) is None:
         return None
     found = run.table(name, marked=("phase", "measure"))
@@ -121,7 +120,7 @@ def _counted(columns: dict[str, Floats], from_s: float) -> Iterator[HostWindow]:
 
 
 def _panels(parts: Sequence[_Part]) -> Iterator[HostPanel]:
-    """One for each quantity that the host tells."""
+    """Yield a panel for each quantity that was recorded."""
     for name, title, unit in _PANELS:
         if (line := _line(parts, (name,), "")) is not None:
             yield HostPanel(title, unit, (line,))
@@ -138,7 +137,7 @@ def _panels(parts: Sequence[_Part]) -> Iterator[HostPanel]:
 
 
 def _line(parts: Sequence[_Part], names: Sequence[str], words: str) -> HostLine | None:
-    """One quantity over all parts; of several columns the largest, or the smallest if so called."""
+    """Join one quantity over all parts: the largest of several columns, the smallest if idle."""
     x, y = [], []
     for part in parts:
         columns = [part.columns[name] for name in names if name in part.columns]

@@ -50,7 +50,7 @@ PROBE_NAMES = {
 
 
 def of_inside(result: RunResult, found: Sequence[BlockSizeFound | ProbeFound]) -> Headline:
-    """One answer in large where it has a figure; of several probes, how many could tell."""
+    """Return the headline of a run of probes: the answer of one, or how many were answered."""
     first = found[0]
     probes = [one for one in found if isinstance(one, ProbeFound)]
     told = [(PROBE_NAMES.get(one.probe, one.probe), one.answer) for one in probes]
@@ -86,7 +86,7 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
 
 
 def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
-    """What stands behind the answer on blocks."""
+    """Return the evidence of a block size."""
     rows = []
     if found.block_bytes is not None:
         if found.confidence is not None:
@@ -99,7 +99,7 @@ def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
 
 
 def probe_blocks(run: StoredRun, stage: StageResult, found: ProbeFound) -> Iterator[Block]:
-    """What was measured, then what is said of it."""
+    """Yield what a probe measured, then its answer."""
     if found.measured:
         yield record_table("measured", found.measured)
     said = {"probe": found.probe, "answer": found.answer, **found.numbers.known()}
@@ -121,7 +121,7 @@ _TABLES = ("searched", "candidates", "strides", "smallest_effects")
 
 
 def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterator[Block]:
-    """The answer first, then what it stands on."""
+    """Yield the block size found, then its evidence."""
     yield Prose(LEAD)
     if found.answer:
         names = _FACTS if found.evidence else _WITHOUT_EVIDENCE
@@ -144,7 +144,7 @@ def _answered(found: BlockSizeFound, names: Sequence[str]) -> Iterator[tuple[str
 
 
 def buffer(result: RunResult, found: BlockSizeFound) -> str:
-    """What the search says of the buffer, beside the one that the run knows of."""
+    """Return what the search says of the buffer, compared with the buffer that is known."""
     known, seen = buffer_bytes(result.target, result.stages), found.buffer_bytes
     if not known or seen == known:
         return found.buffer
@@ -158,7 +158,7 @@ def buffer(result: RunResult, found: BlockSizeFound) -> str:
 
 
 def _best_figures(found: BlockSizeFound) -> list[StoredFigure]:
-    """The strides that show a boundary best; none where none was found: all look alike."""
+    """Return the figures of the strides that show a boundary best; none where none was found."""
     scatters = [figure for figure in found.figures if figure.kind != "series"]
     others = [figure for figure in found.figures if figure.kind == "series"]
     if found.block_bytes is None:
@@ -167,7 +167,7 @@ def _best_figures(found: BlockSizeFound) -> list[StoredFigure]:
 
 
 def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
-    """A figure from a CSV that a stage named; x and y are its first columns unless named too."""
+    """Return a figure of a CSV that a stage names; x and y are its first columns by default."""
     table = run.table(figure.csv)
     if table is None or len(table) < 2:
         return None
@@ -204,7 +204,7 @@ def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
 def _drawn_dots(
     peaks: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]",
 ) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
-    """All peaks, and every n-th of the rest, so that a page stays small."""
+    """Select all peaks and every n-th other value, so that a page stays small."""
     step = max(1, -(-len(peaks) // MAX_DOTS))
     kept = peaks.copy()
     kept[::step] = True

@@ -1,4 +1,4 @@
-"""Many drives of one model in words: what holds for the lot, the model and a set, and the odd."""
+"""Sentences and rows about many drives of one model: promises, outliers, conditions."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,17 +27,17 @@ ASSUMED = (
 
 
 def percent(share: float) -> str:
-    """A share or a confidence, never rounded up to what it is not: `64 %`, `95.1 %`, `99.9 %`."""
+    """Format a share or a confidence, rounded down: `64 %`, `95.1 %`, `99.9 %`."""
     return f"{int(1000 * share + 1e-6) / 10:g} %"
 
 
 def names(results: Sequence[RunResult]) -> list[str]:
-    """Short names of the drives: their places and runs."""
+    """Return short names of the drives: their numbers and runs."""
     return [f"{place}: {result.run_id}" for place, result in enumerate(results, start=1)]
 
 
 def promised(found: Promise | None) -> str:
-    """`5,120 IOPS`, or the lowest with what it gives, or why there is none."""
+    """Format the promised rate, or the lowest rate with its confidence, or why there is none."""
     if found is None:
         return words.NONE
     if found.rate_iops is None:
@@ -73,7 +73,7 @@ def point_row(point: LotPoint, asked: Questions) -> tuple[str, ...]:
 
 
 def confidence_sentence(found: Promise, of: str) -> str:
-    """What a promise says, in full."""
+    """Return a promise as a sentence."""
     reach = f"at least {percent(1 - found.share)} of {of} reach"
     if found.rate_iops is None:
         return (
@@ -90,7 +90,7 @@ def confidence_sentence(found: Promise, of: str) -> str:
 
 
 def sentences(point: LotPoint, results: Sequence[RunResult], asked: Questions) -> Iterator[str]:
-    """What one point says besides its row."""
+    """Yield the sentences about one point."""
     yield from promises(point, asked)
     yield from odd(point, results)
     yield power(point)
@@ -98,7 +98,7 @@ def sentences(point: LotPoint, results: Sequence[RunResult], asked: Questions) -
 
 
 def promises(point: LotPoint, asked: Questions) -> Iterator[str]:
-    """What holds of the lot, the model and a set, in full."""
+    """Yield the promises for the lot, the model and a set as sentences."""
     if point.of_lot is not None:
         yield confidence_sentence(point.of_lot, f"the lot of {asked.lot:,}")
     yield confidence_sentence(point.of_model, "the model (if these drives are a random sample)")
@@ -118,12 +118,12 @@ def _asked(found: WantedRate, drives: int, asked: Questions) -> str:
 
 
 def _up(share: float) -> str:
-    """A share that is at most so large: never rounded down."""
+    """Format an upper limit of a share, rounded up."""
     return f"{-int(-1000 * share - 1 + 1e-6) / 10:g} %"
 
 
 def of_set(found: SetPromise) -> Iterator[str]:
-    """How a set carries load that is striped over it, or balanced."""
+    """Yield the rate of a set over which load is striped, or balanced."""
     striped = f"striped evenly over {found.drives:,} drives"
     if found.failed:
         yield f"{striped}: nothing is known, as {found.failed} of {found.measured:,} drives failed"
@@ -149,7 +149,7 @@ def of_set(found: SetPromise) -> Iterator[str]:
 
 
 def odd(point: LotPoint, results: Sequence[RunResult]) -> Iterator[str]:
-    """The drives that failed or are unlike their siblings."""
+    """Yield the drives that failed or are outliers."""
     for name, rate in zip(names(results), point.rates, strict=True):
         if rate.failing:
             yield f"{name} counts as a failure: {rate.failing}"
@@ -158,7 +158,7 @@ def odd(point: LotPoint, results: Sequence[RunResult]) -> Iterator[str]:
 
 
 def power(point: LotPoint) -> str:
-    """Which odd drives would have been found."""
+    """Return the chance to detect a slower drive."""
     if point.odd_limit is None:
         return "too few drives to say of one that it is odd"
     found = ", ".join(f"{100 * slower:g} %: {percent(chance)}" for slower, chance in point.power)
@@ -175,7 +175,7 @@ def away(rate: DriveRate) -> str:
 
 
 def conditions(effects: Sequence[Effect]) -> Iterator[str]:
-    """What conditions do, and which cannot be separated, those with one reason together."""
+    """Yield the effects of conditions, and those that cannot be separated, by reason."""
     yield from (effect(one) for one in effects if one.separated)
     for why in dict.fromkeys(one.why_not for one in effects if not one.separated):
         together = listed([one.condition for one in effects if one.why_not == why])
@@ -183,7 +183,7 @@ def conditions(effects: Sequence[Effect]) -> Iterator[str]:
 
 
 def effect(found: Effect) -> str:
-    """What one condition does that is separated."""
+    """Return the effect of one condition."""
     change = format_change(found.change_percent or 0.0).lstrip("+")
     if found.p is not None and found.p <= ALPHA:
         return f"{found.condition} changes the rate: by {change} (p {found.p:.2g})"
@@ -194,7 +194,7 @@ LATENCY_TITLES = ("point", "direction", "percentile", "all I/Os", "95 % of drive
 
 
 def latency_rows(points: Sequence[LotPoint], results: Sequence[RunResult]) -> list[tuple[str, ...]]:
-    """Percentiles from added-up histograms, and beside them those of single drives."""
+    """Return percentiles of merged histograms, and those of single drives."""
     shown = names(results)
     return [
         (

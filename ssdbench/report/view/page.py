@@ -1,4 +1,4 @@
-"""The page as data: sections of blocks, ready to be placed."""
+"""The page as data: sections made of blocks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,19 +27,26 @@ class Column:
     facet: bool = False  # rows can be chosen by what stands in it
 
 
+def texts(*titles: str) -> list[Column]:
+    """Return columns of text with these titles."""
+    return [Column(title) for title in titles]
+
+
+def numbers(*titles: str) -> list[Column]:
+    """Return columns of numbers with these titles."""
+    return [Column(title, number=True) for title in titles]
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Of which rows of a long table a map is: the facets along its sides, and of all the others.
-
-    `down` and `across` are a facet and its values, in the order of the map.
-    """
+    """Which rows of a long table a map shows: the facets of its two axes, and the others."""
 
     down: tuple[str, Sequence[str]]
     across: tuple[str, Sequence[str]]
     only: Mapping[str, Sequence[str]]
 
     def json(self) -> str:
-        """For the page's script, which draws the map anew of the rows that were chosen."""
+        """Encode it for the page's script, which draws the map again for the chosen rows."""
         return json.dumps({"down": self.down, "across": self.across, "only": self.only})
 
 
@@ -75,7 +82,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure with the words that stand for it where it cannot be seen."""
+    """A figure with its title, caption and alternative text."""
 
     name: str
     title: str
@@ -114,7 +121,7 @@ class Verbatim:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Blocks that are one line until somebody unfolds them."""
+    """Blocks below a title line that the reader unfolds."""
 
     title: str
     blocks: "Sequence[Block]"
@@ -146,7 +153,7 @@ Block = Table | Facts | Plots | Prose | Verbatim | Findings | Fold
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page with a heading of its own; with a `brief` it is one line that unfolds."""
+    """A part of the page with a heading; with a `brief`, folded to one line at first."""
 
     id: str
     title: str
@@ -156,7 +163,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The number first: what it is, what it means, what stands behind it."""
+    """The first number of the page: what it is, what it means, its evidence."""
 
     label: str
     number: str

@@ -39,7 +39,7 @@ class _Latencies:
 
 
 def blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[Block]:
-    """The tails of all in one figure; unfolded, each point in time and as a histogram."""
+    """Yield the tails of all points in one figure, then each over time and as a histogram."""
     found = list(_latencies(run, stage, drawn))
     if not found:
         return
@@ -92,7 +92,7 @@ def _panel_label(label: str) -> str:
 
 
 def _over_time(stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot]:
-    """Percentiles of each repeat, where a point has more than one."""
+    """Yield the percentiles of each repeat of points with several repeats."""
     panels = []
     for one in found:
         lines = _percentiles((float(repeat.sequence), part) for repeat, part in one.repeats)
@@ -112,7 +112,7 @@ def _over_time(stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot
 
 
 def _percentiles(parts: Iterable[tuple[float, Histogram]]) -> tuple[Line, ...]:
-    """A line for each percentile, over places of which some have too few I/Os for it."""
+    """Return a line for each percentile; places with too few I/Os are left out."""
     places = list(parts)
     lines = []
     for share in PERCENTILES:
@@ -128,7 +128,7 @@ def _percentiles(parts: Iterable[tuple[float, Histogram]]) -> tuple[Line, ...]:
 
 
 def _within(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot]:
-    """Percentiles over the counted seconds of the slowest repeat, where its logs are kept."""
+    """Yield the percentiles over the slowest repeat, where fio's logs are kept."""
     panels = []
     for one in found:
         slowest = min((repeat for repeat, _ in one.repeats), key=lambda repeat: repeat.iops)
@@ -180,10 +180,10 @@ _GZIP = 31  # how zlib calls it
 def latencies_within(
     run: StoredRun, artifacts: str, sides: tuple[str, ...], most: int
 ) -> dict[str, list[tuple[float, Histogram]]]:
-    """The counted part of a repeat in at most so many parts of equal length, for each direction.
+    """Return histograms of the counted part of a repeat, in at most `most` equal parts.
 
-    A part is told by its end, in seconds since the counted part began. Empty where no log was kept,
-    or none that is whole: a figure of half of the threads would be wrong.
+    They are by direction, each with its end in seconds since counting began. Empty unless the logs
+    of all threads are complete.
     """
     from ssdbench.generator.fio.logs import DamagedLog, histogram_rows  # not without need
 
@@ -219,7 +219,7 @@ def _counted_ends(seconds: Seconds) -> tuple[float, float]:
 
 
 def _logs(run: StoredRun, directory: str) -> Iterator[list[str]]:
-    """The lines of each thread's log. Raises ValueError for one that is too long or torn."""
+    """Yield the lines of each thread's log. Raises ValueError for one that is incomplete."""
     names = [name for name in run.files(directory) if _LOG.search(name)]
     for name in names:
         if name.removesuffix(".gz") in names and name.endswith(".gz"):
@@ -233,7 +233,7 @@ def _logs(run: StoredRun, directory: str) -> Iterator[list[str]]:
 
 
 def _unpacked(data: bytes) -> bytes:
-    """What a packed log holds; nothing of one that is too long or torn."""
+    """Unpack a log; return nothing if it is too long or incomplete."""
     unpacker = zlib.decompressobj(_GZIP)
     try:
         plain = unpacker.decompress(data, MOST_BYTES)

@@ -1,4 +1,4 @@
-"""The points of a sweep as figures."""
+"""Figures of the points of a sweep."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,11 +9,10 @@ import numpy as np
 from ssdbench.model.point import Estimate, PointResult
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import IoEngine
-from ssdbench.report.metrics import percentiles_of
+from ssdbench.report.metrics import percentiles_of, published_bound
 from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Plot, Plots
-from ssdbench.report.view.points import bound
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import format_count, format_ns, format_size
 
@@ -45,7 +44,7 @@ def _line(label: str, points: Sequence[PointResult], x: Sequence[float]) -> Line
     found = [_iops(point) for point in points]
     lows = [e.value if e.ci_low is None else e.ci_low for e in found]
     highs = [e.value if e.ci_high is None else e.ci_high for e in found]
-    bounds = [b for point in points if (b := bound(point)) is not None]
+    bounds = [b for point in points if (b := published_bound(point)) is not None]
     return Line(
         label=label,
         x=tuple(x),
@@ -60,8 +59,8 @@ _NOTE = "Dots: mean; thick strokes: 95 % interval of the mean; dashes: lower bou
 
 
 def _alt(points: Sequence[PointResult], over: str) -> str:
-    """The bounds in words; the means where a point has no bound."""
-    name, values = "Lower bounds", [b for p in points if (b := bound(p)) is not None]
+    """Return the range of the bounds as text; of the means where a point has no bound."""
+    name, values = "Lower bounds", [b for p in points if (b := published_bound(p)) is not None]
     if len(values) < len(points):
         name, values = "Means", [_iops(p).value for p in points]
     return f"{name} over {over}: {format_count(min(values))} to {format_count(max(values))} IOPS."
@@ -160,7 +159,7 @@ def _by_queue(
 def _tail(
     label: str, points: Sequence[PointResult], place: dict[tuple[int, int], float]
 ) -> Iterator[Line]:
-    """The p99 of those points that have one to publish."""
+    """Yield a line of the published p99 of points."""
     found = [(p, percentiles_of(p.estimates).get(99.0)) for p in points]
     known = [(p, e.value) for p, e in found if e and e.status == "published" and e.value > 0]
     if known:

@@ -1,4 +1,4 @@
-"""The points of a sweep as tables: worst first, the bound before the mean."""
+"""Tables and maps of the points of a sweep: worst first, the bound before the mean."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.tables import point_findings, variation_percent
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Fold, Places, Prose, Table
+from ssdbench.report.view.page import Block, Cell, Column, Fold, Places, Prose, Table, numbers
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import counted, format_count, format_rate, format_size, listed
 
@@ -27,18 +27,15 @@ MAX_WHY = 160  # characters of reasons in a row
 _VERDICT_ORDER = ("NOT VALIDATED", "MEASURED, NOT PLANNABLE", "VALIDATED")
 
 
-def bound(point: PointResult) -> float | None:
-    """The pessimistic bound of the point's IOPS, where there is one to publish."""
-    return published_bound(point)
-
-
 def worst_first(points: Sequence[PointResult]) -> list[PointResult]:
-    """What is not validated before what is; then from the lowest bound up."""
-    return sorted(points, key=lambda p: (_VERDICT_ORDER.index(p.verdict), bound(p) or 0.0))
+    """Sort points: not validated ones first, then by ascending bound."""
+    return sorted(
+        points, key=lambda p: (_VERDICT_ORDER.index(p.verdict), published_bound(p) or 0.0)
+    )
 
 
 def overview(points: Sequence[PointResult]) -> list[Block]:
-    """What was measured, and the lower bounds at a glance."""
+    """Return what was measured, and maps of the lower bounds."""
     return [_introduction(points), *_matrices(points)]
 
 
@@ -65,7 +62,7 @@ def _matrices(points: Sequence[PointResult]) -> list[Block]:
 
 
 def _by_block_and_mix(points: Sequence[PointResult]) -> Iterator[Table]:
-    """A map for each queue; with many queues one map, of the lowest bound over all of them."""
+    """Yield a map for each queue; of many queues, one map of the lowest bound over all."""
     queues = dict.fromkeys(map(_queue, points))
     if len(queues) <= MOST_MAPS:
         for queue in queues:
@@ -79,7 +76,7 @@ def _by_block_and_mix(points: Sequence[PointResult]) -> Iterator[Table]:
 
 
 def _by_depth_and_jobs(points: Sequence[PointResult]) -> Iterator[Table]:
-    """A map of the kind of point that decides: the smallest share of reads, next to 4 KiB."""
+    """Yield a map over queue depth and jobs at the smallest read share, nearest to 4 KiB."""
     least = min(p.point.workload.read_percent for p in points)
     same = [p for p in points if p.point.workload.read_percent == least]
     near = min(map(_octaves, same))
@@ -127,7 +124,7 @@ _JOBS = _Axis("Jobs", "Jobs", lambda w: w.numjobs, lambda jobs: counted(jobs, "j
 def _map(
     caption: str, points: Sequence[PointResult], down: _Axis, across: _Axis
 ) -> Iterator[Table]:
-    """A heat map: the lowest bound of each cell, shaded by its place between the extremes."""
+    """Yield a heat map of the lowest bound of each cell."""
     cells: dict[tuple[int, int], list[PointResult]] = {}
     for point in points:
         workload = point.point.workload
@@ -136,7 +133,9 @@ def _map(
     if len(rows) < down.least or len(columns) < across.least:
         return
     lowest = {key: min(found, key=_least) for key, found in cells.items()}
-    bounds = [b for p in lowest.values() if (b := bound(p)) is not None and 0 < b < math.inf]
+    bounds = [
+        b for p in lowest.values() if (b := published_bound(p)) is not None and 0 < b < math.inf
+    ]
     ends = (min(bounds), max(bounds)) if bounds else (1.0, 1.0)
     yield Table(
         caption,
@@ -150,7 +149,7 @@ def _map(
 
 
 def _places(points: Sequence[PointResult], down: _Axis, across: _Axis) -> Places:
-    """Where each point lies on a map, in the words of the table of all points."""
+    """Return the facets of a map, as the table of all points names them."""
     only = {
         name: list(dict.fromkeys(said(p.point) for p in points)) for name, said in _FACETS.items()
     }
@@ -164,13 +163,13 @@ def _places(points: Sequence[PointResult], down: _Axis, across: _Axis) -> Places
 
 
 def _least(point: PointResult) -> float:
-    return bound(point) or 0.0
+    return published_bound(point) or 0.0
 
 
 def _heat(point: PointResult | None, ends: tuple[float, float]) -> Cell:
     if point is None:
         return Cell(words.NONE)
-    value, bad = bound(point), point.verdict == "NOT VALIDATED"
+    value, bad = published_bound(point), point.verdict == "NOT VALIDATED"
     text = words.bound(value)
     step = 0
     if value is not None and 0 < value < math.inf and ends[1] > ends[0]:
@@ -210,7 +209,10 @@ def _brief(points: Sequence[PointResult]) -> Table:
     for place, point in enumerate(points):
         iops = point.estimate("iops")
         cells = [Cell(point.point.id), *(Cell(said[place]) for said in told.values())]
-        cells += [Cell(words.bound(bound(point))), Cell(words.count(iops.value if iops else None))]
+        cells += [
+            Cell(words.bound(published_bound(point))),
+            Cell(words.count(iops.value if iops else None)),
+        ]
         cells += [words.latency_cell(percentiles_of(point.estimates).get(99.0))]
         rows.append([*cells, words.verdict_cell(point.verdict)])
     return Table("All points", columns, rows)
@@ -222,13 +224,15 @@ def rates(points: Sequence[PointResult]) -> Table:
         Column("Point"),
         Column("Lower bound [IOPS]", number=True),
         Column("Verdict and reasons"),
-        Column("Mean [IOPS]", number=True),
-        Column("95 % interval of the mean", number=True),
-        Column("CV", number=True),
-        Column("Worst minute", number=True),
-        Column("Worst second", number=True),
-        Column("Throughput", number=True),
-        Column("Repeats", number=True),
+        *numbers(
+            "Mean [IOPS]",
+            "95 % interval of the mean",
+            "CV",
+            "Worst minute",
+            "Worst second",
+            "Throughput",
+            "Repeats",
+        ),
     ]
     return Table("Rates of all points", columns, [_rate_row(p) for p in worst_first(points)])
 
@@ -239,7 +243,7 @@ def _rate_row(point: PointResult) -> list[Cell]:
     repeats = point.repeats
     return [
         Cell(words.point_label(point.point), hint=point.point.id),
-        Cell(words.bound(bound(point)), "strong"),
+        Cell(words.bound(published_bound(point)), "strong"),
         _verdict(point),
         Cell(words.count(iops.value if iops else None)),
         Cell(words.interval(iops) if iops else words.NONE),
@@ -252,7 +256,7 @@ def _rate_row(point: PointResult) -> list[Cell]:
 
 
 def _worst(point: PointResult, metric: str) -> float | None:
-    """Over all evidence; in results that are older than it, over the windows."""
+    """Return an estimate's value, or None."""
     estimate = point.estimate(metric)
     return None if estimate is None else estimate.value
 
@@ -267,7 +271,7 @@ def _verdict(point: PointResult) -> Cell:
 
 
 def latencies(points: Sequence[PointResult]) -> Table | None:
-    """Percentiles of each point and direction, or None where none were stored."""
+    """Return percentiles of each point and direction, or None where none were stored."""
     names = sorted({share for p in points for share in percentiles_of(p.estimates)}, reverse=True)
     if not names:
         return None

@@ -9,13 +9,25 @@ from ssdbench.model.kind import KINDS
 from ssdbench.model.point import Estimate, PointResult, Repeat, StreamResult
 from ssdbench.model.result import StageResult
 from ssdbench.report.figure import Trace, thinned
-from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of
+from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of, published_bound
 from ssdbench.report.plots.points import Strip, StripFigure
 from ssdbench.report.plots.series import RepeatTraces, SettleFigure, SettlePanel
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import pointlatency, pointplots, points, words
-from ssdbench.report.view.page import Block, Cell, Column, Facts, Fold, Plot, Plots, Prose, Table
-from ssdbench.report.view.points import bound, worst_first
+from ssdbench.report.view.page import (
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Fold,
+    Plot,
+    Plots,
+    Prose,
+    Table,
+    numbers,
+    texts,
+)
+from ssdbench.report.view.points import worst_first
 from ssdbench.report.view.words import record_table
 from ssdbench.report.view.workloads import drawn_points
 from ssdbench.stats.bounds.streams import DELIVERED
@@ -25,7 +37,7 @@ SPAN_LEAD = "How the rate depends on how much of the drive is used, from small t
 
 
 def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[Block]:
-    """Maps and curves; what each point and each repeat gave is unfolded."""
+    """Yield maps and curves, then tables of points and repeats that unfold."""
     if KINDS[found.kind].ascending:
         yield Prose(SPAN_LEAD)
     if found.points:
@@ -57,7 +69,7 @@ PACED = (
 
 
 def stream_tables(points: Sequence[PointResult]) -> Iterator[Prose | Table]:
-    """A table for each point of several streams, or with a rate."""
+    """Yield a table for each point of several streams, or with a rate."""
     if any(point.point.workload.paced for point in points):
         yield Prose(PACED)
     for point in points:
@@ -65,8 +77,7 @@ def stream_tables(points: Sequence[PointResult]) -> Iterator[Prose | Table]:
             yield Table(
                 f"By job: {words.workload_label(point.point.workload)}",
                 [
-                    Column("Job or group"),
-                    Column("I/Os"),
+                    *texts("Job or group", "I/Os"),
                     Column("Mean [IOPS]", number=True),
                     *(Column(percentile_name(share), number=True) for share in SHARES),
                     Column("Of its rate, at least", number=True),
@@ -134,7 +145,7 @@ def _strips(stage: StageResult, points: Sequence[PointResult]) -> Plot:
 def _strip(point: PointResult) -> Strip:
     rates = np.array([repeat.iops for repeat in point.repeats])
     mean = float(rates.mean()) or 1.0
-    low = bound(point)
+    low = published_bound(point)
     return Strip(
         label=words.point_label(point.point),
         values=tuple(float(v) for v in 100 * (rates / mean - 1)),
@@ -180,17 +191,18 @@ def _section(run: StoredRun, repeat: Repeat, *, bins: int) -> RepeatTraces | Non
 def _repeat_table(points: Sequence[PointResult]) -> Table:
     columns = [
         Column("Point"),
-        Column("Repeat", number=True),
-        Column("Worst minute [IOPS]", number=True),
-        Column("Worst second [IOPS]", number=True),
-        Column("IOPS", number=True),
-        Column("Place in pass", number=True),
-        Column("Order of all", number=True),
-        Column("Seed", number=True),
-        Column("Settled for", number=True),
-        Column("Counted", number=True),
-        Column("Findings"),
-        Column("Files"),
+        *numbers(
+            "Repeat",
+            "Worst minute [IOPS]",
+            "Worst second [IOPS]",
+            "IOPS",
+            "Place in pass",
+            "Order of all",
+            "Seed",
+            "Settled for",
+            "Counted",
+        ),
+        *texts("Findings", "Files"),
     ]
     rows = [_repeat_row(point, repeat) for point in points for repeat in point.repeats]
     return Table("All repeats", columns, rows, fold=f"All {len(rows)} repeats, one row each")

@@ -16,7 +16,7 @@ from ssdbench.units import format_figure, format_rate
 
 
 def purge_blocks(run: StoredRun, stage: StageResult, found: PurgeDone) -> Iterator[Block]:
-    """What was done, and what the drive said before and after."""
+    """Yield what was done, and what the drive reported before and after."""
     items = [("done", found.done)] if found.done else []
     items += [(f"before: {name}", value) for name, value in found.before.items()]
     items += [(f"after: {name}", value) for name, value in found.after.items()]
@@ -31,7 +31,7 @@ LEAD = (
 
 
 def fill_blocks(run: StoredRun, stage: StageResult, found: FillDone) -> Iterator[Block]:
-    """Lead, figure, and the counts."""
+    """Yield lead, figure and counts of a fill."""
     yield Prose(LEAD)
     shown = any(stage is one for one in covered(run.result))
     if not shown and (plot := _fill_plot(run, stage, found)) is not None:
@@ -71,7 +71,7 @@ LAST_PART = 20  # the last twentieth tells where it ended
 
 
 def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
-    """One figure over all that was written before the drive was judged; none without such."""
+    """Yield one figure over all bytes written before steady state; none without any."""
     parts = list(_parts(run))
     if not parts:
         return
@@ -85,7 +85,7 @@ def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
 
 
 def _parts(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
-    """The fills and the first warm-up, as they followed each other."""
+    """Yield the fills and the first warm-up, in their order."""
     for stage in covered(run.result):
         for name in _files(stage):
             seconds = run.seconds(name)

@@ -54,7 +54,7 @@ STATES = {None: "not judged by this test", True: "reached", False: "not reached"
 
 
 def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[Block]:
-    """Header, tables and plots of one test, then everything that was measured."""
+    """Yield header, tables and plots of one test, then everything that was measured."""
     yield Prose(LEAD)
     yield header(run.result, stage, found)
     if found.test is PtsTest.LATENCY and not any(cell.latency for cell in found.means):
@@ -71,7 +71,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[Block]:
 
 
 def header(result: RunResult, stage: StageResult, found: Pts) -> Facts:
-    """What a report of the standard begins with, as far as it is known."""
+    """Return the header of a report of the standard, as far as it is known."""
     target, host = result.target, result.host
     done = {step.step: step.done for step in found.preparation}
     rows = [
@@ -106,7 +106,7 @@ def header(result: RunResult, stage: StageResult, found: Pts) -> Facts:
 
 
 def _mixture(found: Pts) -> dict[str, str]:
-    """What a composite workload mixes; tables then hold its mean block."""
+    """Return the block sizes and zones of a composite workload."""
     if not found.block_split:
         return {}
     blocks = (f"{format_size(size)} {share} %" for size, share in found.block_split)
@@ -152,7 +152,7 @@ def _operator(result: RunResult) -> str:
 
 
 def _cache(result: RunResult) -> str:
-    """Its state during the tests, and whether the run set it."""
+    """Return the state of the write cache during the tests, and whether the run set it."""
     before, now = cache_enabled(result.target), cache_enabled(result.target, result.settings)
     present, enabled = now
     if present is False:
@@ -164,7 +164,7 @@ def _cache(result: RunResult) -> str:
 
 
 def pts_rule(stage: StageResult, found: Pts) -> str:
-    """`yes, in rounds 1 to 5`: the rule's word, which validates nothing."""
+    """Format the verdict of the PTS rule, which validates nothing: `yes, in rounds 1 to 5`."""
     if found.steady:
         in_rounds = found.test.in_rounds and found.windows
         return f"yes, in {found.windows[0].rounds}" if in_rounds else "yes"
@@ -220,7 +220,7 @@ def _throughput(cell: PtsCell) -> str:
 
 
 def _latency_cell(of: Callable[[PtsLatency], float | None]) -> Callable[[PtsCell], str]:
-    """A latency in words; a dash where no request ended, or too few for a percentile."""
+    """Return a function that formats a latency; a dash where there is none."""
     return lambda cell: words.quantity(of(cell.latency) if cell.latency else None, "ns")
 
 
@@ -277,7 +277,7 @@ def _window(window: PtsWindow) -> dict[str, object]:
 
 
 def _fit(window: PtsWindow, factor: float) -> str:
-    """The fitted line in the unit that is shown; in words alone where it is flat."""
+    """Format the fitted line in the unit that is shown."""
     found = _LINE.fullmatch(window.fit)
     if found is None:
         return window.fit
@@ -298,7 +298,7 @@ def _step(step: PtsStep) -> dict[str, object]:
 
 
 def _flat(model: PtsCell | PtsSample) -> dict[str, object]:
-    """With the latencies beside the rates; what is written is counted to the byte."""
+    """Return rates and latencies of a cell or sample as one record."""
     kept = model.model_dump(exclude={"latency", "bins", "pre_write"}, exclude_none=True)
     flat: dict[str, object] = {_NAMED.get(name, name): value for name, value in kept.items()}
     if (latency := model.latency) is not None:

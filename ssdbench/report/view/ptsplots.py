@@ -150,7 +150,7 @@ def _window(name: str, found: Pts, of: PtsWindow, place: int) -> Iterator[Plot]:
 
 
 def judged(window: RoundWindow, unit: str) -> str:
-    """What the rule of the standard sees in a window, as sentences."""
+    """Return the judgement of the standard's rule on a window as sentences."""
     line = fit_words(window.slope, window.intercept, window.rounds, unit)
     if window.correlation:
         line += f" (fit {window.fit}, correlation {window.correlation:+.3f})"
@@ -163,7 +163,7 @@ def judged(window: RoundWindow, unit: str) -> str:
 
 
 def fit_words(slope: float, intercept: float, rounds: Sequence[int], unit: str) -> str:
-    """A fitted line as people say it: `flat at 650 IOPS`, `falling from 106 to 98 IOPS`."""
+    """Format a fitted line: `flat at 650 IOPS`, `falling from 106 to 98 IOPS`."""
     first, last = (format_count(intercept + slope * x) for x in (rounds[0], rounds[-1]))
     if first == last:
         return f"flat at {last} {unit}".rstrip()

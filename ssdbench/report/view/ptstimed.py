@@ -235,7 +235,7 @@ def _histogram(name: str, cell: PtsCell) -> Plot:
 def _bars(
     latencies: Sequence[int], counts: Sequence[int], marks: tuple[tuple[float, str], ...]
 ) -> BarsFigure:
-    """With an end for each run of bins, so that none is drawn over the gap behind it."""
+    """Return bars that end with their bins, so that gaps between bins stay empty."""
     heights = dict(zip(latencies, counts, strict=True))
     for end in LOWER_EDGES_NS[bin_of(latencies) + 1].tolist():
         heights.setdefault(end, 0)

@@ -18,6 +18,7 @@ from ssdbench.report.view.page import (
     Plots,
     Prose,
     Table,
+    numbers,
 )
 from ssdbench.report.view.replays import latencies
 from ssdbench.units import counted, format_bound, format_count, format_duration, format_ns
@@ -144,12 +145,14 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> P
 
 def _steps(steps: Sequence[RateStep], before: str, name: str) -> Table:
     columns = [
-        Column("Search", number=True),
-        Column("Offered IOPS", number=True),
-        Column("Done IOPS", number=True),
-        Column("Clients", number=True),
-        Column(f"{name} when sent", number=True),
-        Column(f"{name} when due", number=True),
+        *numbers(
+            "Search",
+            "Offered IOPS",
+            "Done IOPS",
+            "Clients",
+            f"{name} when sent",
+            f"{name} when due",
+        ),
         Column("Upper limit", number=True, hint="one-sided, 95 %"),
         Column("Kept"),
     ]
@@ -171,7 +174,7 @@ def _row(step: RateStep, before: str) -> list[Cell]:
 
 
 def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> Headline:
-    """The lowest rate of all rate stages: the only number of such a run."""
+    """Return the headline of a run of rate searches: the lowest rate of all stages."""
     stage, lowest = min(stages, key=lambda one: _rate_or_zero(one[1]))
     kept = _rate_or_zero(lowest) > 0
     valid = result.verdict == "VALIDATED"
@@ -204,10 +207,7 @@ def _meaning(*, kept: bool, valid: bool) -> str:
     if not kept:
         return "At every rate that was offered the drive was slower than the limit allows."
     if not valid:
-        return (
-            "For the record only: the reasons beside it mean that nobody can promise that the "
-            "next search finds as much."
-        )
+        return "For the record only: the next search may find less, for the reasons beside it."
     return (
         "Offered at this rate or less, requests kept the limit of latency in every search. It is "
         "the lowest of them. What the drive does when users wait for it (a closed loop) was not "
@@ -223,7 +223,7 @@ def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
 
 
 def of_load(result: RunResult, stages: Sequence[tuple[StageResult, LoadFound]]) -> Headline:
-    """The box on top of a run that measured loads alone: the upper limit at the first of them."""
+    """Return the headline of a run of loads: the upper limit at the first load."""
     stage, found = stages[0]
     worst = percentiles_of(found.estimates).get(float(found.percentile[1:]))
     upper = None if worst is None or worst.status == "suppressed" else worst.bound

@@ -1,4 +1,4 @@
-"""A replayed trace: what it is like, what was sent, and how long its requests waited."""
+"""A replayed trace on the page: its statistics, what was sent, latencies."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,14 +8,24 @@ from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Facts, Headline, Prose, Table
+from ssdbench.report.view.page import (
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Headline,
+    Prose,
+    Table,
+    numbers,
+    texts,
+)
 from ssdbench.units import format_capacity, format_count, format_duration, format_ns, format_size
 
 _SINCE = {"open": "from when requests were due", "closed": "from when requests were sent"}
 
 
 def blocks(run: StoredRun, stage: StageResult, found: ReplayFound) -> Iterator[Block]:
-    """The latencies, each replay, and the trace itself."""
+    """Yield the latencies, each replay, and the statistics of the trace."""
     yield Prose(_lead(found))
     if found.estimates:
         yield latencies(found.estimates)
@@ -25,7 +35,7 @@ def blocks(run: StoredRun, stage: StageResult, found: ReplayFound) -> Iterator[B
 
 
 def of_replay(result: RunResult, replayed: Sequence[ReplayFound]) -> Headline:
-    """The box on top of a run of replays: the upper limit of p99 of the slower direction."""
+    """Return the headline of a run of replays: the upper limit of p99."""
     found = replayed[0]
     worst = percentiles_of(found.estimates).get(99.0)
     upper = None if worst is None or worst.status == "suppressed" else worst.bound
@@ -43,7 +53,7 @@ def of_replay(result: RunResult, replayed: Sequence[ReplayFound]) -> Headline:
 
 
 def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
-    """A trace in words."""
+    """Return the statistics of a trace, by name."""
     items = [
         ("Form", trace.form + ("" if trace.timed else ", without arrivals")),
         ("Requests", f"{trace.requests:,}"),
@@ -128,11 +138,8 @@ def _lead(found: ReplayFound) -> str:
 def latencies(estimates: Sequence[Estimate]) -> Table:
     """Every percentile of every direction, with its upper limit."""
     columns = [
-        Column("Direction"),
-        Column("Percentile"),
-        Column("Latency", number=True),
-        Column("Upper 95 % limit", number=True),
-        Column("Requests", number=True),
+        *texts("Direction", "Percentile"),
+        *numbers("Latency", "Upper 95 % limit", "Requests"),
     ]
     return Table("Latency", columns, [_latency(estimate) for estimate in estimates])
 
@@ -152,10 +159,7 @@ def _latency(estimate: Estimate) -> list[Cell]:
 def _each(replays: Sequence[ReplayRun]) -> Table:
     columns = [
         Column("Replay"),
-        Column("Took", number=True),
-        Column("IOPS", number=True),
-        Column("Done in time", number=True),
-        Column("Longest wait", number=True),
+        *numbers("Took", "IOPS", "Done in time", "Longest wait"),
         Column("Arrivals off", number=True, hint="of the trace's length; 99 % were nearer"),
         Column("Client busy", number=True, hint="when the request came due"),
     ]

@@ -1,4 +1,4 @@
-"""One section per stage: what it did, what it measured, what it drew."""
+"""One section per stage: what it did and measured."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ from ssdbench.units import format_capacity, format_duration
 
 
 def sections(run: StoredRun) -> Iterator[Section]:
-    """All stages but warm-ups that were judged, whose whole content has a section of its own."""
+    """Yield a section for each stage but judged warm-ups, which have a section of their own."""
     for stage in sorted(run.result.stages, key=lambda s: KINDS[s.kind].page_order):
         if stage.verdict is None:
             blocks = list(_blocks(run, stage))
@@ -32,7 +32,7 @@ def sections(run: StoredRun) -> Iterator[Section]:
 
 
 def _brief(stage: StageResult) -> str:
-    """One line for a stage that nothing has to be decided by; empty where the page shows it."""
+    """Return one line for a stage that is folded; empty for one that is shown open."""
     if not stage.complete:
         return ""
     match stage.found:
@@ -70,7 +70,7 @@ VIEWS: Mapping[type, Callable[[StoredRun, StageResult, Any], Iterator[Block]]] =
 
 
 def cost(stage: StageResult) -> Facts:
-    """When a stage ran, how long, and how much it moved."""
+    """Return when a stage ran, for how long, and the bytes it read and wrote."""
     items = [
         ("Stage", stage.name),
         ("Started", words.moment(stage.started_at)),

@@ -24,6 +24,7 @@ from ssdbench.report.view.page import (
     Prose,
     Section,
     Table,
+    numbers,
 )
 from ssdbench.report.view.stages import cost
 from ssdbench.units import format_change, format_duration, format_figure
@@ -34,7 +35,7 @@ MINUTE_S = 60.0
 def worst_minute(
     seconds: Seconds, unit: str, *, start_s: float, end_s: float
 ) -> tuple[float, float, float] | None:
-    """From, to and rate of the slowest 60 s between two times, or None when they are shorter."""
+    """Return start, end and rate of the slowest 60 s between two times, or None if shorter."""
     inside = (seconds.t_s > start_s) & (seconds.t_s <= end_s)
     t, dt = seconds.t_s[inside], seconds.duration_s[inside]
     if not len(t) or t[-1] - (t[0] - dt[0]) < MINUTE_S:
@@ -52,7 +53,7 @@ Ends = tuple[float, float]
 
 
 def paired(verdict: SteadyVerdict) -> Floats:
-    """Means of two blocks each, which the rules of the pss family judge; empty for others."""
+    """Return means of two blocks each, which the pss rules judge; empty for other rules."""
     blocks = np.asarray(verdict.window_blocks)
     if "pairs" not in verdict.criteria or len(blocks) % 2:
         return np.array([])
@@ -61,7 +62,7 @@ def paired(verdict: SteadyVerdict) -> Floats:
 
 
 def band(verdict: SteadyVerdict) -> Band | None:
-    """The limit of a rule on the values of its window; None where it has none."""
+    """Return the band that a rule allows its window; None where it has no such limit."""
     for name, (limit, ends) in _DRAWN.items():
         if name in verdict.criteria and verdict.window_blocks:
             allowed = verdict.criteria[name][1]
@@ -71,7 +72,7 @@ def band(verdict: SteadyVerdict) -> Band | None:
 
 
 def fit_words(verdict: SteadyVerdict) -> str:
-    """The fitted line, with the rule's limit on it where it has one."""
+    """Return the name of the fitted line, with the rule's limit on it if there is one."""
     if "slope" not in verdict.criteria:
         return "straight-line fit"
     return f"straight-line fit ({verdict.rule}: within {_percent(verdict.criteria['slope'][1])})"
@@ -121,7 +122,7 @@ _DRAWN: dict[str, tuple[str, Callable[[SteadyVerdict, float], Ends]]] = {
 
 
 def section(run: StoredRun) -> Section:
-    """Everything about the steady-state verdicts of the run's stages."""
+    """Return the section on the steady-state verdicts of all stages."""
     blocks: list[Block] = []
     before = list(preparation.cliff_blocks(run))
     for stage, found in run.result.having(WarmUp):
@@ -197,13 +198,10 @@ def _moved(verdict: SteadyVerdict) -> str:
 
 
 def _others(others: Sequence[SteadyVerdict], verdict: SteadyVerdict, unit: str) -> Table:
-    """Each rule's first satisfied moment, and what it would have published then."""
+    """Return when each rule was first satisfied, and what it would have published."""
     columns = [
         Column("Rule"),
-        Column("Satisfied after", number=True),
-        Column("Drive fills", number=True),
-        Column("Would publish", number=True),
-        Column("Against the mean above", number=True),
+        *numbers("Satisfied after", "Drive fills", "Would publish", "Against the mean above"),
     ]
     rows = [_other(other, verdict, unit) for other in others]
     return Table("What other rules say of the same seconds", columns, rows)

@@ -77,7 +77,7 @@ _LATENCY = Figure(
 
 
 def blocks(run: StoredRun, stage: StageResult, found: Comparison) -> Iterator[Block]:
-    """What a trial compares, drawn and as a table."""
+    """Yield the figures and the table of a comparison."""
     yield from figures(stage, found)
     yield from median_table(found.medians)
     facts: list[tuple[str, object]] = [
@@ -93,7 +93,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Comparison) -> Iterator[Bl
 
 
 def figures(stage: StageResult, found: Comparison) -> Iterator[Block]:
-    """As the table of kinds has it; a single variant is compared with nothing."""
+    """Yield the figures of a comparison; none for a single variant."""
     shown = SHOWN[found.kind]
     if shown.drawn is not None:
         yield from shown.drawn(stage, found.medians)

@@ -1,7 +1,6 @@
-"""The word that stands over a report, and what it means.
+"""The verdict at the top of a report, and what it means.
 
-A verdict is about rates that one could plan on. A run that asked something else, and got its
-answer, says so instead: NOT VALIDATED over a right answer would make it look wrong.
+A verdict is about rates to plan on. A run that measured none says so instead.
 """
 
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ IN_PART = "VALIDATED FOR THE PLAN"
 
 @dataclass(frozen=True, slots=True)
 class Headword:
-    """A word, its colour, and the sentence behind it."""
+    """A verdict, its colour, and what it means."""
 
     word: str
     tone: str
@@ -27,7 +26,7 @@ class Headword:
 
 
 def headword(result: RunResult) -> Headword:
-    """What is written over the page of a run."""
+    """Return the verdict at the top of a run's page."""
     if _answered(result):
         asked = {KINDS[stage.kind].about for stage in result.stages} - {About.PREPARATION}
         return _ASKED if asked <= {About.INSIDE} else _COMPARED
@@ -37,10 +36,7 @@ def headword(result: RunResult) -> Headword:
 
 
 def beside_plan(result: RunResult) -> str:
-    """The points of a valid run that are not valid, in one sentence; empty without any.
-
-    A run is as valid as the points that its plan stands on; what else was measured may not be.
-    """
+    """Return a sentence on points of a valid run that are not valid; empty without any."""
     if result.verdict != "VALIDATED":
         return ""
     others = [p for stage in result.stages for p in stage.points if p.verdict != "VALIDATED"]
@@ -75,7 +71,7 @@ _COMPARED = Headword(
 
 
 def _answered(result: RunResult) -> bool:
-    """Whether a run asked nothing about rates, ended, and nothing speaks against its answers."""
+    """Return whether a run measured no rates, ended, and has no invalidating finding."""
     asked = [stage for stage in result.stages if not KINDS[stage.kind].prepares]
     spoilt = any(
         finding.severity is Severity.INVALIDATES and finding.code is not Code.NOT_PLANNABLE

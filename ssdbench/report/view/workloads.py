@@ -1,14 +1,14 @@
-"""The first table of a page, and which points come first or have figures of their own."""
+"""The first table of a page, and which points have figures."""
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
-from ssdbench.report.metrics import percentiles_of
+from ssdbench.report.metrics import percentiles_of, published_bound
 from ssdbench.report.tables import point_findings
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import demanded, wanted_plan
 from ssdbench.report.view.page import Cell, Column, Table
-from ssdbench.report.view.points import bound, worst_first
+from ssdbench.report.view.points import worst_first
 from ssdbench.stats.planning.runplan import candidates, capacity_answer
 from ssdbench.units import counted
 
@@ -17,7 +17,7 @@ PERCENTILES = (50.0, 99.0, 99.9)
 
 
 def workloads(result: RunResult) -> Table | None:
-    """A row for each point, those of the plan first; None for a run without points."""
+    """Return a row for each point, those of the plan first; None without points."""
     points = first_points(result)[:MOST_ROWS]
     if not points:
         return None
@@ -36,7 +36,7 @@ def workloads(result: RunResult) -> Table | None:
 
 
 def rest(result: RunResult) -> str:
-    """A sentence about the points that have no row here."""
+    """Return a sentence about the points without a row in the first table."""
     left = len(result.points) - MOST_ROWS
     return "" if left <= 0 else f"{counted(left, 'further point')} below, mapped and as rows."
 
@@ -47,7 +47,7 @@ def _row(point: PointResult, drives: dict[str, int]) -> list[Cell]:
     needed = drives.get(point.point.id)
     return [
         Cell(words.point_label(point.point), hint=point.point.id),
-        Cell(words.bound(bound(point)), "strong"),
+        Cell(words.bound(published_bound(point)), "strong"),
         Cell(words.count(iops.value if iops else None)),
         *(words.latency_cell(latency.get(share)) for share in PERCENTILES),
         Cell(words.count(minute.value if minute else None)),
@@ -65,7 +65,7 @@ def _status(point: PointResult) -> Cell:
 
 
 def _drives(result: RunResult) -> dict[str, int]:
-    """Drives for the demand if each point of the plan were the only one; empty without a plan."""
+    """Return the drives needed if each point of the plan were the only one; empty without."""
     wanted = demanded(result)
     if wanted is None:
         return {}
@@ -92,19 +92,19 @@ MOST_DRAWN = 20  # points with figures of their own
 
 
 def first_points(result: RunResult) -> list[PointResult]:
-    """All points, those that decide first: of the plan, then failed ones, then the others."""
+    """Return all points: those of the plan, then failed ones, then the others."""
     return [*planned_points(result), *_others(result)]
 
 
 def drawn_points(result: RunResult, asked: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Names of the points with figures: those asked for, those of the plan, and failed ones."""
+    """Return the IDs of points with figures: requested ones, those of the plan, failed ones."""
     failed = [p for p in _others(result) if p.verdict == "NOT VALIDATED"]
     names = [p.point.id for p in [*planned_points(result), *failed] if p.repeats]
     return asked | frozenset(names[: max(MOST_DRAWN - len(asked), 0)])
 
 
 def planned_points(result: RunResult) -> list[PointResult]:
-    """The points that the plan stands on, the lowest bound first."""
+    """Return the points of the plan, the lowest bound first."""
     return worst_first(candidates(result, wanted_plan(result)))
 
 

@@ -20,7 +20,7 @@ from tests.support.builders import (
 )
 from tests.support.builders import a_small_run as stored
 
-STANDS, WOULD_STAND = "the plan stands on this", "a plan would stand on this"
+STANDS, WOULD_STAND = "used by the plan", "would be used by a plan"
 STILL_MOVING = "its rate was still moving"
 
 
