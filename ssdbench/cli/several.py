@@ -26,7 +26,7 @@ from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import RunStore
 from ssdbench.errors import Interrupted, SsdbenchError, TargetRefused, UsageError
 from ssdbench.foreign import json_object, read_regular
-from ssdbench.host import beside, command
+from ssdbench.host import command, processes
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import host_lock
 from ssdbench.host.processes import shielded
@@ -144,7 +144,7 @@ def _at_once(each: "Sequence[RunRequest]", output: Path) -> list[OneOf]:
                 "--output", str(directory), "--beside", str(order), "--json",
             ]  # fmt: skip
             said, log = words.with_suffix(".json"), words.with_suffix(".log")
-            process = command.spawn(argv, stdout=said, stderr=log, env=beside.environment())
+            process = command.spawn(argv, stdout=said, stderr=log, env=processes.child_env())
             begun.append((one, directory, said, process))
             tell(f"drive {number} of {len(each)}: {one.target}; ssdbench attach {directory}")
         _lead([process for *_, process in begun], signals)
@@ -209,7 +209,7 @@ def _order(one: "RunRequest") -> dict[str, object]:
 
 def ordered(profile: str, target: str, order: Path) -> "RunRequest":
     """Return the request that the leading process stored. Raises UsageError without one."""
-    if beside.leader() is None:
+    if processes.side_by_side_leader() is None:
         raise UsageError("--beside is for the processes of `run --side-by-side` only")
     told = json_object(read_regular(order))
     wishes = conduct.asked(

@@ -10,14 +10,13 @@ from pathlib import Path
 from ssdbench.errors import UsageError
 from ssdbench.generator.fio.dryruns import read_back, require_numa
 from ssdbench.host import kmod
-from ssdbench.host.affinity import Pinned
-from ssdbench.host.atasecurity import PASSWORD
 from ssdbench.host.counters import counted_disks
+from ssdbench.host.cpus import LatencyHold, Pinned
 from ssdbench.host.facts import drive_facts, host_facts
-from ssdbench.host.heat import Heat, drive_heat
-from ssdbench.host.latency import LatencyHold
+from ssdbench.host.files import settings_directory
 from ssdbench.host.numa import Policy
-from ssdbench.host.records import settings_directory
+from ssdbench.host.scsi import ATA_PASSWORD
+from ssdbench.host.sensors import Heat, drive_heat
 from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.host.topology import topology
 from ssdbench.model.findings.host import SettingsLeft
@@ -155,7 +154,7 @@ def password_noted(drive: str) -> Iterator[Callable[[], None]]:
     restore_what_is_here(directory, sysfs)
     path = directory / f"password-{re.sub('[^A-Za-z0-9.]', '_', drive)[:120]}.jsonl"
     reason = "an ATA erase needs a password"
-    password = Setting(Backend.ATA_PASSWORD, "ATA password", PASSWORD, reason, drive)
+    password = Setting(Backend.ATA_PASSWORD, "ATA password", ATA_PASSWORD, reason, drive)
     with _journal(path, sysfs) as journal:
 
         def note() -> None:

@@ -12,9 +12,13 @@ from typing import Any
 
 from ssdbench.errors import HostLacks
 from ssdbench.foreign import read_regular
-from ssdbench.host.files import make_private_directory, require_private, write_atomic
+from ssdbench.host.files import (
+    make_private_directory,
+    require_private,
+    settings_directory,
+    write_atomic,
+)
 from ssdbench.host.lock import waiting
-from ssdbench.host.records import settings_directory
 from ssdbench.model import records
 from ssdbench.model.target import LbaFormat
 from ssdbench.target.inspect import identities, inspect

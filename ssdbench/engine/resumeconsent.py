@@ -21,8 +21,12 @@ from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.store import load
 from ssdbench.errors import TargetRefused
 from ssdbench.generator.fio.jobfile import written_by_fio
-from ssdbench.host.files import make_private_directory, require_private, write_atomic
-from ssdbench.host.records import settings_directory
+from ssdbench.host.files import (
+    make_private_directory,
+    require_private,
+    settings_directory,
+    write_atomic,
+)
 from ssdbench.model.base import Model
 from ssdbench.model.target import CONTENT, Consent, TargetInfo, TargetKind
 from ssdbench.target import content

@@ -25,7 +25,7 @@ from ssdbench.engine.store import StageStore
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.host.files import make_directory
-from ssdbench.host.heat import Heat
+from ssdbench.host.sensors import Heat
 from ssdbench.model.base import Model
 from ssdbench.model.finding import Finding
 from ssdbench.model.found import AnyFound

@@ -9,7 +9,7 @@ from ssdbench.engine.hostactivity import HostSeries
 from ssdbench.engine.stage import Context
 from ssdbench.generator.base import Second
 from ssdbench.host.files import write_atomic
-from ssdbench.host.heat import Heat
+from ssdbench.host.sensors import Heat
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import ThrottlingCounted, TooHot
 from ssdbench.model.point import HostDuring

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ssdbench.host import readings
-from ssdbench.host.beside import leader
+from ssdbench.host import sensors
+from ssdbench.host.processes import side_by_side_leader
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import CPU
 
@@ -53,7 +53,7 @@ def activity(sysfs: Sysfs | None = None) -> Activity:
         at_s=time.monotonic(),
         cpus=sum(1 for name in stat if re.fullmatch(r"cpu\d+", name)) or 1,
         stolen_s=ticks[7] / TICKS_PER_S if len(ticks) == 8 else 0.0,
-        others_s=others(_processes(sysfs), leader() or os.getpid()),
+        others_s=others(_processes(sysfs), side_by_side_leader() or os.getpid()),
         context_switches=int(stat.get("ctxt", ["0"])[0]),
         interrupts=int(stat.get("intr", ["0"])[0]),
         running=int(stat.get("procs_running", ["0"])[0]),
@@ -127,7 +127,7 @@ def _numbers(sysfs: Sysfs, names: str, attribute: str) -> list[int]:
 def _hottest(sysfs: Sysfs) -> float | None:
     base = "/sys/class/thermal"
     zones = (sysfs.number(f"{base}/{name}/temp") for name in sysfs.names(base))
-    values = [readings.above_freezing(value / 1000) for value in zones if value is not None]
+    values = [sensors.above_freezing(value / 1000) for value in zones if value is not None]
     return max((value for value in values if value is not None), default=None)
 
 

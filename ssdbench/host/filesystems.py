@@ -1,17 +1,25 @@
-"""File systems that this host can make and mount, never discarding anything.
+"""Make and mount file systems without a discard, and find the layers of overlays.
 
 A `mkfs` with its default options discards the whole device, which would undo the fill that every
 measurement stands on; some file systems discard again while they are mounted.
+
+In an overlay a file has one inode number where the layers are joined and another one in its layer,
+so a user of the other path is not found by the number. The layers are in the mount options
+(Documentation/filesystems/overlayfs.rst). Layers that cannot be reached from here, as those of the
+container that we run in, and other file systems that show files of another one (FUSE), are ignored.
 """
 
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host import command
+from ssdbench.host.procfs import Mount, Procfs, unescaped
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.units import MIB
 
@@ -93,3 +101,61 @@ def _in_kernel(name: str, sysfs: Sysfs) -> bool:
     if re.search(rf"^alias fs-{name}\s", aliases, re.M):
         return True
     return f"/{name}.ko" in (sysfs.find(f"{place}/modules.dep") or "")
+
+
+OVERLAY = "overlay"
+UPPER = "upperdir"
+LAYERS = frozenset({"lowerdir", "lowerdir+", "datadir+", UPPER})
+Inode = tuple[int, int]  # (st_dev, st_ino)
+
+
+def in_layer(path: Path, procfs: Procfs) -> str:
+    """Where the overlay is mounted that has a file in one of its layers; empty when none has.
+
+    What is written there changes what that overlay shows.
+    """
+    overlays = [mount for mount in procfs.all_mounts() if mount.file_system == OVERLAY]
+    above = {inode for parent in path.parents if (inode := _inode(parent))} if overlays else set()
+    for mount in overlays:
+        if any(_inode(procfs.seen(mount, layer)) in above for _, layer in _layers(mount)):
+            return mount.mount_point
+    return ""
+
+
+def upper_file(path: Path, procfs: Procfs) -> Inode | None:
+    """The number, in its upper layer, of a file that is reached through an overlay.
+
+    None for any other file, and for one that is in no upper layer yet.
+    """
+    around = [m for m in procfs.mounts() if path.is_relative_to(m.mount_point)]
+    if not around:
+        return None
+    # The longest mount point has the file, and of several on one directory the last.
+    mount = max(reversed(around), key=lambda m: len(Path(m.mount_point).parts))
+    if mount.file_system != OVERLAY:
+        return None
+    inside = Path(mount.root.lstrip("/")) / path.relative_to(mount.mount_point)
+    uppers = (procfs.seen(mount, layer) for option, layer in _layers(mount) if option == UPPER)
+    return next((found for upper in uppers if (found := _inode(upper / inside))), None)
+
+
+def _layers(mount: Mount) -> Iterator[tuple[str, str]]:
+    """(option, directory) of each layer whose path is whole."""
+    for option in mount.options.split(","):
+        name, _, value = option.partition("=")
+        if name not in LAYERS:
+            continue
+        value = unescaped(value)
+        parts = re.split(r"(?<!\\):+", value) if name == "lowerdir" else [value]
+        for part in parts:
+            # As it was given to mount(2), with backslashes, or to fsconfig(2), without: either.
+            for way in {part, re.sub(r"\\(.)", r"\1", part)}:
+                if way.startswith("/"):
+                    yield name, way
+
+
+def _inode(path: Path) -> Inode | None:
+    with suppress(OSError, ValueError):
+        status = os.stat(path)  # noqa: PTH116 - a tenth of the time, and there may be thousands
+        return status.st_dev, status.st_ino
+    return None

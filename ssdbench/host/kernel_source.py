@@ -1,12 +1,70 @@
-"""Whether a scheduler built against a kernel's source fits the kernel of some headers."""
+"""Check that a scheduler built against a kernel's source fits the kernel of some headers.
+
+The layout of the kernel's structures is read from its BTF (Documentation/bpf/btf.rst of Linux).
+"""
 
 import platform
 import re
-from collections.abc import Mapping
+import struct
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ssdbench.host import command
-from ssdbench.host.btf import Layout, layouts
+
+MAGIC = 0xEB9F
+_HEAD = struct.Struct("<HBBIIIII")
+_TYPE = struct.Struct("<III")
+_MEMBER = struct.Struct("<III")
+_STRUCT = 4
+_ENUM, _FUNC_PROTO, _ENUM64 = 6, 13, 19
+# Bytes behind a type: one size for the kinds that always have it, one for each of `vlen` others.
+_FIXED = {1: 4, 3: 12, 14: 4, 17: 4}
+_EACH = {_STRUCT: 12, 5: 12, _ENUM: 8, _FUNC_PROTO: 8, 15: 12, _ENUM64: 12}
+
+
+@dataclass(frozen=True, slots=True)
+class StructureLayout:
+    """One structure: its size, and the places of its named members that are no bit fields."""
+
+    bytes: int
+    members: dict[str, int]  # offsets in bytes
+
+
+def structure_layouts(btf: bytes, names: Collection[str]) -> dict[str, StructureLayout]:
+    """The structures of these names. Raises ValueError for what is no BTF."""
+    if len(btf) < _HEAD.size:
+        raise ValueError("no BTF: it is too short")
+    magic, _, _, head, type_at, type_bytes, text_at, text_bytes = _HEAD.unpack_from(btf)
+    if magic != MAGIC:
+        raise ValueError("no BTF: it has another magic number")
+    text = btf[head + text_at : head + text_at + text_bytes]
+    places = {text.find(b"\0" + name.encode() + b"\0") + 1: name for name in names}
+    wanted = {place: name for place, name in places.items() if place}  # 0: without a name
+    found: dict[str, StructureLayout] = {}
+    at, end = head + type_at, head + type_at + type_bytes
+    while at < end:
+        name_at, info, size = _TYPE.unpack_from(btf, at)
+        kind, count = info >> 24 & 0x1F, info & 0xFFFF
+        at += _TYPE.size
+        if kind == _STRUCT and name_at in wanted:
+            members = _members(btf, at, count, text, packed=bool(info >> 31))
+            found[wanted[name_at]] = StructureLayout(size, members)
+        at += _FIXED.get(kind, 0) + _EACH.get(kind, 0) * count
+    return found
+
+
+def _members(btf: bytes, at: int, count: int, text: bytes, *, packed: bool) -> dict[str, int]:
+    """With `packed` an offset carries the width of a bit field in its highest byte."""
+    places: dict[str, int] = {}
+    for number in range(count):
+        name_at, _, offset = _MEMBER.unpack_from(btf, at + number * _MEMBER.size)
+        name = text[name_at : text.index(b"\0", name_at)].decode()
+        width, bits = (offset >> 24, offset & 0xFFFFFF) if packed else (0, offset)
+        if name and not width and bits % 8 == 0:
+            places[name] = bits // 8
+    return places
+
 
 PRIVATE = (  # the block layer's own structures that a scheduler shares with it
     "elevator_mq_ops", "elevator_type", "elevator_queue", "elv_fs_entry", "blk_mq_alloc_data",
@@ -25,7 +83,7 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
     """
     ours, theirs = version_of(block_source), header_version(headers)
     btf = _btf_of(headers, into)
-    found = {} if btf is None else layouts(btf, PRIVATE)
+    found = {} if btf is None else structure_layouts(btf, PRIVATE)
     if len(found) < len(PRIVATE):
         if ours is not None and ours == theirs:
             return ""
@@ -73,7 +131,7 @@ def release_of(headers: Path) -> str | None:
     return found.group(1) if found else None
 
 
-def layout_check(kernel: Mapping[str, Layout]) -> str:
+def layout_check(kernel: Mapping[str, StructureLayout]) -> str:
     """C that compiles only where the block layer's private structures lie as the kernel's do."""
     lines = ["// SPDX-License-Identifier: GPL-2.0-only", '#include "bpref.h"', ""]
     for name, layout in kernel.items():

@@ -12,8 +12,8 @@ from typing import Self
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused
 from ssdbench.foreign import open_own
 from ssdbench.host import command
-from ssdbench.host.beside import leader
 from ssdbench.host.files import require_private, unwritable
+from ssdbench.host.processes import side_by_side_leader
 
 
 class Lock:
@@ -159,7 +159,7 @@ def host_lock(directory: Path | None = None) -> Lock:
 
 def led(directory: Path | None = None) -> bool:
     """Whether the process that leads this one holds the lock of this host for it."""
-    above = leader()
+    above = side_by_side_leader()
     return above is not None and host_lock(directory).holder() == above
 
 

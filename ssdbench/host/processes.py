@@ -1,6 +1,9 @@
-"""Which process is which: a process id alone is reused, with its start time it is not.
+"""Identify processes: a process id alone is reused, with its start time it is not.
 
-And of our own: what signals may not cut short, and how much memory it may take.
+Also for our own processes: what signals may not interrupt, how much memory they may take, and which
+one leads when several drives are measured side by side. The leader holds the host's lock for all
+of them and is named in their environment; the name counts only for its own children, which die
+with it.
 """
 
 import os
@@ -8,7 +11,7 @@ import resource
 import signal
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,3 +154,17 @@ def memory_at_most(most_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+LEADER_VARIABLE = "SSDBENCH_BESIDE"
+
+
+def side_by_side_leader(environment: Mapping[str, str] = os.environ) -> int | None:
+    """The process that measures drives side by side, where this one does one of them for it."""
+    parent = os.getppid()
+    return parent if environment.get(LEADER_VARIABLE) == str(parent) else None
+
+
+def child_env() -> dict[str, str]:
+    """What a child needs to know that we lead it."""
+    return {LEADER_VARIABLE: str(os.getpid())}

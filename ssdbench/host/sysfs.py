@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ssdbench.errors import HostLacks
-from ssdbench.host.readings import NOTHING
 
+NOTHING = "(null)"  # the kernel's printk for a string that is not there
 R = TypeVar("R")
 
 

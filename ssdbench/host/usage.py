@@ -19,8 +19,8 @@ from ssdbench.host.blockdev import major_minor
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.exports import Export, exported
 from ssdbench.host.extents import Extents
+from ssdbench.host.filesystems import in_layer, upper_file
 from ssdbench.host.loops import Backing, behind, loops_over
-from ssdbench.host.overlays import in_layer, upper_file
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs, node_of
 

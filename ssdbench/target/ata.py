@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ssdbench.host import readings
+from ssdbench.host import sensors
 from ssdbench.units import format_capacity
 
 IDENTIFY, SMART, NATIVE_MAX = "ata identify", "ata smart data", "ata native max registers"
@@ -111,7 +111,7 @@ def smart_values(page: bytes) -> dict[int, int]:
     values = {}
     for at in range(2, 362, 12):
         if len(page) >= at + 12 and page[at]:
-            value = readings.counter(page, at + 5, 6)
+            value = sensors.counter(page, at + 5, 6)
             if value is not None:
                 values[page[at]] = value
     return values
@@ -124,7 +124,7 @@ def temperature(values: Mapping[int, int]) -> int | None:
     airflow, the only one of many drives; 0 is a place that is not used.
     """
     found = (values[number] & 0xFF for number in (194, 190) if number in values)
-    return next((c for c in found if c and c < 128 and readings.celsius(c) is not None), None)
+    return next((c for c in found if c and c < 128 and sensors.celsius(c) is not None), None)
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:

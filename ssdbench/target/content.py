@@ -18,8 +18,12 @@ from pydantic import ValidationError
 
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.blockdev import SAMPLE_BYTES, sampled
-from ssdbench.host.files import make_private_directory, require_private, write_atomic
-from ssdbench.host.records import settings_directory
+from ssdbench.host.files import (
+    make_private_directory,
+    require_private,
+    settings_directory,
+    write_atomic,
+)
 from ssdbench.host.usage import signatures
 from ssdbench.model.base import Model
 from ssdbench.model.target import TargetInfo

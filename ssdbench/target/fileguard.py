@@ -7,10 +7,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from ssdbench.errors import HostLacks, TargetRefused
-from ssdbench.host import ownmark, regular
+from ssdbench.host import regular
 from ssdbench.host.exports import Export, exported
+from ssdbench.host.filesystems import in_layer, upper_file
 from ssdbench.host.loops import Backing, loops_over
-from ssdbench.host.overlays import in_layer, upper_file
 from ssdbench.host.procfs import Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo
@@ -49,14 +49,14 @@ def prepare(info: TargetInfo, descriptor: int, run: str) -> None:
 
     Raises HostLacks when the blocks cannot be had.
     """
-    ours = ownmark.objection(descriptor, Path(info.node), run) == ""
+    ours = regular.mark_objection(descriptor, Path(info.node), run) == ""
     regular.allocate(descriptor, os.fstat(descriptor).st_size)  # which may move its times
-    ownmark.in_use(descriptor, Path(info.node), run, ours=ours)
+    regular.mark_in_use(descriptor, Path(info.node), run, ours=ours)
 
 
 def give_back(info: TargetInfo, descriptor: int) -> None:
     """Mark what a claimed file holds now as ours. Raises HostLacks."""
-    ownmark.given_back(descriptor, Path(info.node))
+    regular.mark_given_back(descriptor, Path(info.node))
 
 
 def claim(info: TargetInfo) -> int:
@@ -68,7 +68,7 @@ def claim(info: TargetInfo) -> int:
 
 
 def _content(info: TargetInfo, descriptor: int, run: str) -> Iterator[Objection]:
-    against = ownmark.objection(descriptor, Path(info.node), run)
+    against = regular.mark_objection(descriptor, Path(info.node), run)
     if against is None and regular.has_data(descriptor):
         yield Objection("it holds data that ssdbench did not write", remedy=REMEDY)
     elif against and regular.has_data(descriptor):

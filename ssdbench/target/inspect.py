@@ -11,11 +11,11 @@ from pathlib import Path
 
 from ssdbench import foreign
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
-from ssdbench.host import blockdev, regular, zones
+from ssdbench.host import blockdev, regular
+from ssdbench.host.blockdev import Zone
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.loops import behind
 from ssdbench.host.sysfs import Sysfs, node_of
-from ssdbench.host.zones import Zone
 from ssdbench.model.target import NOT_READ, VIA, ZONES, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
 from ssdbench.sim.library import DIRECT, PAGE
@@ -175,7 +175,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     what = kind_of(kernel, read, seen, models=own_names)
     lba_format, lba_formats = nvme.lba_formats(said)
     found, zones_told = _zones(kernel, node, sysfs)
-    zone_bytes, zone_length_bytes = zones.alike(found)
+    zone_bytes, zone_length_bytes = blockdev.equal_zone_sizes(found)
     info = TargetInfo(
         kind=what,
         name=name,
@@ -241,12 +241,12 @@ def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[list[Zone], dict[str,
         return [], {}
     limits = (sysfs.number(f"{queue}/max_{state}_zones") or 0 for state in ("open", "active"))
     try:
-        found = zones.report(node)
+        found = blockdev.report_zones(node)
     except OSError as error:
         return [], {ZONES: f"{NOT_READ}: {error.strerror}"}
     except SsdbenchError as error:
         return [], {ZONES: f"{NOT_READ}: {error.message}"}
-    return found, {ZONES: zones.described(found, *limits)}
+    return found, {ZONES: blockdev.describe_zones(found, *limits)}
 
 
 def _identity(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ssdbench.host import readings
+from ssdbench.host import sensors
 from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import LbaFormat
 from ssdbench.units import format_capacity
@@ -284,7 +284,7 @@ def company(page: bytes) -> int:
 
 def power_cycles(page: bytes) -> int:
     """How often a drive was switched on, of the health log; 0 where that is no reading."""
-    return readings.counter(page, 112, 16) or 0
+    return sensors.counter(page, 112, 16) or 0
 
 
 def data_written_bytes(page: bytes) -> int | None:
@@ -292,7 +292,7 @@ def data_written_bytes(page: bytes) -> int | None:
 
     None for a page that says nothing.
     """
-    units = None if readings.is_blank(page) else readings.counter(page, 48, 16)
+    units = None if sensors.is_blank(page) else sensors.counter(page, 48, 16)
     return None if units is None else units * DATA_UNIT_BYTES
 
 
@@ -303,7 +303,7 @@ def flash_written(health: bytes, ocp: bytes) -> FlashWritten | None:
     """
     if len(health) < HEALTH_BYTES or not is_ocp(ocp):
         return None
-    host_bytes, media_bytes = data_written_bytes(health), readings.counter(ocp, 0, 16)
+    host_bytes, media_bytes = data_written_bytes(health), sensors.counter(ocp, 0, 16)
     if host_bytes is None or media_bytes is None:
         return None
     return FlashWritten(host_bytes=host_bytes, media_bytes=media_bytes)
@@ -324,7 +324,7 @@ def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
     """How often and how long a drive ever was too hot, by its health log and OCP's C0h."""
     if len(health) < HEALTH_BYTES:
         return {}
-    counts = {name: readings.counter(health, at, size) for name, (at, size) in _THROTTLING.items()}
+    counts = {name: sensors.counter(health, at, size) for name, (at, size) in _THROTTLING.items()}
     counters = {name: count for name, count in counts.items() if count is not None}
     if ocp[496:512] == OCP_GUID:
         counters["thermal throttling events"] = ocp[_OCP_THROTTLED]
@@ -339,17 +339,17 @@ def is_ocp(page: bytes) -> bool:
 def smart_facts(page: bytes) -> dict[str, str]:
     """The health log (02h), in units that people read; what is no reading is left out."""
     page = page.ljust(512, b"\0")
-    if readings.is_blank(page):
+    if sensors.is_blank(page):
         return {}
-    warm = readings.from_kelvin(number(page, 1, 2))
-    spare, least = map(readings.percent, page[3:5])
+    warm = sensors.from_kelvin(number(page, 1, 2))
+    spare, least = map(sensors.percent, page[3:5])
     written = data_written_bytes(page)
-    read = readings.counter(page, 32, 16)
+    read = sensors.counter(page, 32, 16)
     counts = {
-        "power cycles": readings.counter(page, 112, 16),
-        "power-on hours": readings.hours(readings.counter(page, 128, 16)),
-        "unsafe shutdowns": readings.counter(page, 144, 16),
-        "media errors": readings.counter(page, 160, 16),
+        "power cycles": sensors.counter(page, 112, 16),
+        "power-on hours": sensors.hours(sensors.counter(page, 128, 16)),
+        "unsafe shutdowns": sensors.counter(page, 144, 16),
+        "media errors": sensors.counter(page, 160, 16),
     }
     told = {
         "temperature": None if warm is None else f"{warm} °C",
@@ -357,7 +357,7 @@ def smart_facts(page: bytes) -> dict[str, str]:
         "available spare": None
         if spare is None
         else f"{spare} %" + ("" if least is None else f", threshold {least} %"),
-        "percentage used": readings.used(page[5]),
+        "percentage used": sensors.used(page[5]),
         "data written": None if written is None else format_capacity(written),
         "data read": None if read is None else format_capacity(read * DATA_UNIT_BYTES),
         **{name: None if count is None else str(count) for name, count in counts.items()},
@@ -369,11 +369,11 @@ def ocp_facts(page: bytes) -> dict[str, str]:
     """The OCP health log (C0h); empty when the page is another vendor's."""
     if not is_ocp(page):
         return {}
-    written, read = readings.counter(page, 0, 16), readings.counter(page, 16, 16)
+    written, read = sensors.counter(page, 0, 16), sensors.counter(page, 16, 16)
     counts = {
-        "OCP bad user blocks": readings.counter(page, 32, 6),
-        "OCP bad system blocks": readings.counter(page, 40, 6),
-        "OCP uncorrectable reads": readings.counter(page, 56, 8),
+        "OCP bad user blocks": sensors.counter(page, 32, 6),
+        "OCP bad system blocks": sensors.counter(page, 40, 6),
+        "OCP uncorrectable reads": sensors.counter(page, 56, 8),
         "OCP log version": number(page, 494, 2),
     }
     told = {

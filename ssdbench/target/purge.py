@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssdbench.errors import DeviceError, HostLacks, TargetRefused
-from ssdbench.host import atasecurity, blockdev
+from ssdbench.host import blockdev
 from ssdbench.host import nvme as nvme_bus
 from ssdbench.host import scsi as scsi_bus
 from ssdbench.host.sysfs import Sysfs
@@ -319,8 +319,8 @@ def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
     said = ata.identify(found[ata.IDENTIFY])
     with scsi_bus.opened(node, writes=True) as disk:
         note()
-        atasecurity.set_password(disk)
-        atasecurity.erase(disk, enhanced=said.enhanced_erase, minutes=said.erase_minutes)
+        scsi_bus.set_ata_password(disk)
+        scsi_bus.ata_erase(disk, enhanced=said.enhanced_erase, minutes=said.erase_minutes)
     return f"ATA {'enhanced ' if said.enhanced_erase else ''}security erase"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from ssdbench.host import readings
+from ssdbench.host import sensors
 from ssdbench.target.identity import of_a_company
 from ssdbench.units import format_capacity
 
@@ -154,10 +154,10 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
         rate = int.from_bytes(spin[4:6], "big")
         told["medium"] = "solid state" if rate == 1 else f"rotation {rate}" if rate else "unknown"
     warm = parameter(pages.get(TEMPERATURE, b""), 0)[1:2]
-    if warm and readings.celsius(warm[0]) is not None:  # FFh is none
+    if warm and sensors.celsius(warm[0]) is not None:  # FFh is none
         told["temperature"] = f"{warm[0]} °C"
     if used := parameter(pages.get(ENDURANCE, b""), 1)[3:4]:
-        told["percentage used"] = readings.used(used[0])
+        told["percentage used"] = sensors.used(used[0])
     if len(inquiry := pages.get(INQUIRY, b"")) >= 36:
         words = (inquiry[8:16], inquiry[16:32], inquiry[32:36])
         told["inquiry"] = " ".join(word.decode("ascii", "replace").strip() for word in words)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ssdbench.host import devicemapper
+from ssdbench.host import extents
 from ssdbench.host.sysfs import Sysfs, queues_of
 from ssdbench.target import ata, nvme, pages
 from ssdbench.target.evidence import BRIDGED, Function, Place
@@ -189,7 +189,7 @@ def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
              for n in sysfs.names(f"{base}/slaves")}  # fmt: skip
     if kernel.startswith("dm-"):
         try:
-            table = devicemapper.tables((sysfs.find(f"{base}/dev") or "").strip(), sysfs=sysfs)
+            table = extents.tables((sysfs.find(f"{base}/dev") or "").strip(), sysfs=sysfs)
         except (OSError, ValueError):
             return ""
         lines = ((str(t.begin), str(t.length), t.kind, *t.words) for t in table)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ssdbench.errors import DeviceError, HostLacks
-from ssdbench.host import atasecurity, nvme, scsi
+from ssdbench.host import nvme, scsi
 from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.tuning.backends import SysfsBackend
 from ssdbench.tuning.located import located
@@ -85,12 +85,12 @@ class AtaPasswordBackend:
         """Whether one is set."""
         try:
             with scsi.opened(self._node(drive)) as disk:
-                word = atasecurity.security_word(disk)
+                word = scsi.ata_security_word(disk)
         except DeviceError as error:
             raise HostLacks(
                 f"cannot tell whether an {attribute} is set: {error.message}"
             ) from error
-        return atasecurity.PASSWORD if word & atasecurity.ENABLED else ""
+        return scsi.ATA_PASSWORD if word & scsi.ATA_SECURITY_ENABLED else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Unlock and take it off. Raises HostLacks when the drive refuses."""
@@ -98,7 +98,7 @@ class AtaPasswordBackend:
             raise HostLacks(f"only a purge sets an {attribute}")
         try:
             with scsi.opened(self._node(drive), writes=True) as disk:
-                atasecurity.open_again(disk)
+                scsi.ata_unlock(disk)
         except DeviceError as error:
             raise HostLacks(
                 f"the {attribute} cannot be removed: {error.message}",

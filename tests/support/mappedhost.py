@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.host import devicemapper, extents, loops, usage
-from ssdbench.host.devicemapper import Target, target
+from ssdbench.host import extents, loops, usage
+from ssdbench.host.extents import Target, target
 from ssdbench.host.loops import Backing
 from ssdbench.host.procfs import Procfs
 from ssdbench.host.sysfs import Sysfs
@@ -33,8 +33,7 @@ class MappedHost:
                 raise PermissionError(1, "Operation not permitted")
             return self.tables[number]
 
-        for module in (extents, devicemapper):
-            monkeypatch.setattr(module, "tables", read)
+        monkeypatch.setattr(extents, "tables", read)
         for module in (extents, loops, usage):
             monkeypatch.setattr(module, "behind", lambda name, **_: self.loops.get(name))
         self.put("/proc/self/mountinfo", "21 1 8:99 / /home rw - ext4 /dev/sdq1 rw\n")

@@ -14,7 +14,7 @@ from ssdbench.errors import HostLacks
 from ssdbench.host import blktrace, tracefs
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Interrupt
-from ssdbench.host.tracering import TraceEvent
+from ssdbench.host.tracefs import TraceEvent
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.blocklayer import LAYERS, Seen, Step, medians_ns, traced_requests
 from ssdbench.tuning.mounting import PRESENT

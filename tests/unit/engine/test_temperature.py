@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.unitwatch import HeatWatch
-from ssdbench.host.heat import Heat, drive_heat
+from ssdbench.host.sensors import Heat, drive_heat
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.finding import Code
 

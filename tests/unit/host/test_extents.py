@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.host import devicemapper
-from ssdbench.host.devicemapper import Target, target
+from ssdbench.host import extents
+from ssdbench.host.extents import Target, target
 from ssdbench.host.sysfs import Sysfs
 from tests.support.mappedhost import MappedHost
 
@@ -367,7 +367,7 @@ def test_a_table_is_read_as_the_kernel_lays_it_out(
 
     monkeypatch.setattr(fcntl, "ioctl", ioctl)
 
-    table = devicemapper.tables("253:3", sysfs=Sysfs(tmp_path))
+    table = extents.tables("253:3", sysfs=Sysfs(tmp_path))
 
     assert set(asked) == {(0xC138FD0C, 253 << 8 | 3)}
     assert table == [
@@ -375,7 +375,7 @@ def test_a_table_is_read_as_the_kernel_lays_it_out(
         Target(8192, 8192, "crypt", ("aes-xts-plain64", "-", "0", "8:16", "4096")),
         Target(0, 8192, "linear", ("8:32", "0")),
     ]
-    found = devicemapper.segments(table)
+    found = extents.segments(table)
     assert found is not None
     assert [(s.begin, s.end, s.lower, s.at, s.exact) for s in found] == [
         (0, 4 << 20, "8:0", 1 << 20, True),
@@ -398,4 +398,4 @@ def test_a_table_is_read_as_the_kernel_lays_it_out(
 def test_a_line_that_is_not_understood_maps_what_cannot_be_told(kind: str, text: str) -> None:
     lines = [target(0, 8, "linear", "8:0 0"), target(8, 8, kind, text)]
 
-    assert devicemapper.segments(lines) is None
+    assert extents.segments(lines) is None

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ssdbench.host.facts import drive_facts, host_facts
-from ssdbench.host.heat import drive_heat
+from ssdbench.host.sensors import drive_heat
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
 

@@ -5,8 +5,14 @@ from pathlib import Path
 import pytest
 
 from ssdbench.host import kernel_source
-from ssdbench.host.btf import Layout, layouts
-from ssdbench.host.kernel_source import compared, header_version, layout_check, version_of
+from ssdbench.host.kernel_source import (
+    StructureLayout,
+    compared,
+    header_version,
+    layout_check,
+    structure_layouts,
+    version_of,
+)
 
 
 def btf() -> bytes:
@@ -31,14 +37,14 @@ def btf() -> bytes:
 
 
 def test_the_places_of_members_come_from_btf_and_are_checked_in_the_build() -> None:
-    found = layouts(btf(), ["elevator_queue", "elevator_type"])
+    found = structure_layouts(btf(), ["elevator_queue", "elevator_type"])
 
-    assert found == {"elevator_queue": Layout(48, {"type": 0, "flags": 8})}
+    assert found == {"elevator_queue": StructureLayout(48, {"type": 0, "flags": 8})}
     check = layout_check(found)
     assert "static_assert(sizeof(struct elevator_queue) == 48," in check
     assert "static_assert(offsetof(struct elevator_queue, flags) == 8," in check
     with pytest.raises(ValueError, match="no BTF"):
-        layouts(b"\x7fELF" + bytes(64), ["elevator_queue"])
+        structure_layouts(b"\x7fELF" + bytes(64), ["elevator_queue"])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.host import extents, usage
-from ssdbench.host.devicemapper import target
+from ssdbench.host.extents import target
 from ssdbench.host.loops import Backing
 from ssdbench.host.procfs import Mount, OneLookProcfs, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ssdbench.engine.stage import Context
-from ssdbench.host.heat import Heat
+from ssdbench.host.sensors import Heat
 from ssdbench.model.found import WarmUp
 from ssdbench.model.profile import Profile
 from ssdbench.stages.steady import Steady, is_flat

@@ -9,7 +9,7 @@ import pytest
 
 from ssdbench.engine.stage import Context
 from ssdbench.generator.base import Job, Outcome, Running
-from ssdbench.host.heat import Heat
+from ssdbench.host.sensors import Heat
 from ssdbench.model.finding import Code
 from ssdbench.model.point import PointResult
 from ssdbench.model.target import TargetInfo

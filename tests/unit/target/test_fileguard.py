@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from ssdbench.errors import DeviceLost, TargetRefused
-from ssdbench.host import ownmark, regular
+from ssdbench.host import regular
 from ssdbench.host.procfs import Mount, Procfs
 from ssdbench.model.target import Consent
 from ssdbench.target import fileguard, guard
@@ -86,12 +86,12 @@ def changed_in_one_byte(disk: Path) -> None:
 def moved_to_another_file(disk: Path) -> None:
     other = disk.with_name("other")
     other.write_bytes(b"precious" * (SIZE // 8))
-    os.setxattr(other, ownmark.MARK, os.getxattr(disk, ownmark.MARK))
+    os.setxattr(other, regular.MARK, os.getxattr(disk, regular.MARK))
     other.rename(disk)
 
 
 def marked_as_it_was_once(disk: Path) -> None:
-    os.setxattr(disk, ownmark.MARK, b"1")
+    os.setxattr(disk, regular.MARK, b"1")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_marked_file_with_other_content_asks_for_consent(
 
 def test_what_a_killed_run_left_is_for_that_run_alone(disk: Path) -> None:
     with disk.open("r+b") as file:
-        ownmark.in_use(file.fileno(), disk, "night 1", ours=True)
+        regular.mark_in_use(file.fileno(), disk, "night 1", ours=True)
         file.write(b"half a fill")
     info = inspect(str(disk))
 
@@ -141,7 +141,7 @@ def test_a_run_that_was_killed_before_it_wrote_has_changed_nothing(
     with disk.open("r+b") as file:
         file.write(b"what a run left, or what an option gave up to that run alone")
         file.flush()
-        ownmark.in_use(file.fileno(), disk, "night 1", ours=ours)
+        regular.mark_in_use(file.fileno(), disk, "night 1", ours=ours)
 
     assert len(guard.standing(inspect(str(disk)), Consent(run="night 2"))) == objections
 
@@ -244,7 +244,7 @@ def test_a_claimed_file_has_all_its_blocks_and_our_mark(disk: Path) -> None:
     with Claim(inspect(str(disk))) as claim:
         assert claim.fd is not None
         assert disk.stat().st_blocks * 512 >= SIZE
-        assert ownmark.objection(claim.fd, disk, "another run")
+        assert regular.mark_objection(claim.fd, disk, "another run")
 
 
 def test_a_file_is_claimed_once(disk: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import DeviceError
-from ssdbench.host import atasecurity, nvme, scsi
+from ssdbench.host import nvme, scsi
 from ssdbench.model.profile import Purge
 from ssdbench.model.target import LbaFormat, TargetInfo, TargetKind
 from ssdbench.target import ata, pages, purge
@@ -115,9 +115,7 @@ def test_a_drive_that_a_crash_left_with_a_password_is_opened_by_restore(
     backends = {Backend.ATA_PASSWORD: AtaPasswordBackend({"wwn.1": "sda"}.get)}
     journal = SettingsJournal(tmp_path / "p.jsonl", backends, boot_id="b1", host_id="h1")
     journal.__enter__()
-    password = Setting(
-        Backend.ATA_PASSWORD, "ATA password", atasecurity.PASSWORD, "an erase", "wwn.1"
-    )
+    password = Setting(Backend.ATA_PASSWORD, "ATA password", scsi.ATA_PASSWORD, "an erase", "wwn.1")
     disk.dies_on = 0xF4
     with pytest.raises(KeyboardInterrupt):
         purge._ata_erase(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import DeviceLost
-from ssdbench.host import zones
+from ssdbench.host import blockdev
+from ssdbench.host.blockdev import Zone
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.host.zones import Zone
 from ssdbench.model.target import TargetKind
 from ssdbench.target import claim
 from ssdbench.target.claim import Claim
@@ -42,7 +42,7 @@ def test_a_drive_in_zones_is_as_large_as_what_they_hold(
     (numbers / "252:0").symlink_to(queue.parent)
     found = [Zone(n * 4 * MIB, 4 * MIB, capacity, False, "empty") for n in range(15)]
     found.append(Zone(60 * MIB, 4 * MIB, last, False, "empty"))
-    monkeypatch.setattr(zones, "report", lambda _: found)
+    monkeypatch.setattr(blockdev, "report_zones", lambda _: found)
 
     info = _block_device("/dev/ssd0", Path("/dev/ssd0"), os.makedev(252, 0), Sysfs(tmp_path))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.host import beside
+from ssdbench.host import processes
 from ssdbench.host.activity import ProcessTime, activity, others
 from ssdbench.host.lock import host_lock, led
 
@@ -23,17 +23,17 @@ def answer(place: Path, environment: dict[str, str]) -> str:
 
 
 def test_a_child_is_let_in_while_the_process_that_leads_it_holds_the_lock(tmp_path: Path) -> None:
-    assert answer(tmp_path, beside.environment()) == "False"
+    assert answer(tmp_path, processes.child_env()) == "False"
     with host_lock(tmp_path):
-        assert answer(tmp_path, beside.environment()) == "True"
+        assert answer(tmp_path, processes.child_env()) == "True"
         assert answer(tmp_path, {}) == "False"
-        assert answer(tmp_path, {beside.LEADER: str(os.getppid())}) == "False"
+        assert answer(tmp_path, {processes.LEADER_VARIABLE: str(os.getppid())}) == "False"
         assert not led(tmp_path)
 
 
 def test_what_the_runs_beside_do_is_not_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(beside.LEADER, str(os.getppid()))
-    assert beside.leader() == os.getppid()
+    monkeypatch.setenv(processes.LEADER_VARIABLE, str(os.getppid()))
+    assert processes.side_by_side_leader() == os.getppid()
     family = [
         ProcessTime(10, 1, "ssdbench", 1.0), ProcessTime(11, 10, "ssdbench", 2.0),
         ProcessTime(12, 10, "ssdbench", 3.0), ProcessTime(13, 12, "fio", 4.0),

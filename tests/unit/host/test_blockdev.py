@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.host.zones import alike, decode, described, report
+from ssdbench.host.blockdev import decode_zones, describe_zones, equal_zone_sizes, report_zones
 
 MIB = 2048  # sectors
 
@@ -22,7 +22,7 @@ def reported(zones: list[tuple[int, int, int, int]], *, flags: int = 1) -> bytes
 
 
 def test_a_zone_is_what_the_kernel_says() -> None:
-    first, second = decode(reported([(0, 4 * MIB, 1, 0), (4 * MIB, 3 * MIB, 2, 14)]))
+    first, second = decode_zones(reported([(0, 4 * MIB, 1, 0), (4 * MIB, 3 * MIB, 2, 14)]))
 
     assert (first.conventional, first.condition) == (True, "without a pointer")
     assert (second.start_bytes, second.length_bytes) == (4 << 20, 4 << 20)
@@ -30,7 +30,7 @@ def test_a_zone_is_what_the_kernel_says() -> None:
 
 
 def test_a_kernel_that_knows_no_capacity_means_the_whole_zone() -> None:
-    (zone,) = decode(reported([(0, 0, 2, 1)], flags=0))
+    (zone,) = decode_zones(reported([(0, 0, 2, 1)], flags=0))
 
     assert zone.capacity_bytes == 4 << 20
 
@@ -40,7 +40,7 @@ def test_the_line_counts_zones_by_what_they_are() -> None:
         (n * 4 * MIB, 3 * MIB, 2, c) for n, c in ((1, 1), (2, 1), (3, 2))
     ]
 
-    assert described(list(decode(reported(zones))), 3, 0) == (
+    assert describe_zones(list(decode_zones(reported(zones))), 3, 0) == (
         "4 of 4 MiB, 1 of them conventional, of a sequential one 3 MiB can be written, "
         "at most 3 open, 2 empty, 1 open"
     )
@@ -61,7 +61,7 @@ def test_a_drive_whose_first_zone_cannot_be_begun_says_so(
 ) -> None:
     zones = [(n * 4 * MIB, 4 * MIB, 2, condition) for n, condition in enumerate(conditions)]
 
-    said = described(list(decode(reported(zones))), 0, most)
+    said = describe_zones(list(decode_zones(reported(zones))), 0, most)
 
     assert ("the first cannot be begun before another is full or reset" in said) is used_up
 
@@ -79,20 +79,23 @@ def test_a_drive_whose_first_zone_cannot_be_begun_says_so(
 def test_zones_are_alike_if_each_holds_as_much_and_is_written_in_order(
     last: tuple[int, int, int, int], shape: tuple[int, int]
 ) -> None:
-    zones = list(decode(reported([(0, 3 * MIB, 2, 1), last])))
+    zones = list(decode_zones(reported([(0, 3 * MIB, 2, 1), last])))
 
-    assert alike(zones) == shape
+    assert equal_zone_sizes(zones) == shape
 
 
 def test_a_shorter_last_zone_is_not_like_the_others() -> None:
-    first, last = decode(reported([(0, 4 * MIB, 2, 1), (4 * MIB, 4 * MIB, 2, 1)]))
+    first, last = decode_zones(reported([(0, 4 * MIB, 2, 1), (4 * MIB, 4 * MIB, 2, 1)]))
 
-    assert alike([first, replace(last, length_bytes=4096, capacity_bytes=4096)]) == (0, 0)
-    assert alike([]) == (0, 0)
+    assert equal_zone_sizes([first, replace(last, length_bytes=4096, capacity_bytes=4096)]) == (
+        0,
+        0,
+    )
+    assert equal_zone_sizes([]) == (0, 0)
 
 
 def test_what_has_no_zones_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(4096))
 
     with pytest.raises(OSError, match="Inappropriate ioctl"):
-        report(tmp_path / "file")
+        report_zones(tmp_path / "file")

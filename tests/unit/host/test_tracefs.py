@@ -2,7 +2,7 @@
 
 import struct
 
-from ssdbench.host.tracering import decode, layout
+from ssdbench.host.tracefs import decode, layout
 
 FORMAT = """name: block_rq_issue
 ID: 2104

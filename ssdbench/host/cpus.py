@@ -1,11 +1,12 @@
-"""Keeps the CPUs out of deep idle states for as long as a file is open.
+"""Choose the CPUs of this process, and keep all CPUs out of deep idle states.
 
-The kernel forgets the wish when the file is closed, so not even a kill leaves it behind
+The kernel forgets the latency limit when its file is closed, so not even a kill leaves it behind
 (Documentation/power/pm_qos_interface.rst).
 """
 
 import os
 import struct
+from collections.abc import Collection
 from pathlib import Path
 from typing import Self
 
@@ -44,3 +45,31 @@ class LatencyHold:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+class Pinned:
+    """This process on some CPUs, from `with` to its end; programs started meanwhile inherit them.
+
+    An empty collection changes nothing. Raises HostLacks for CPUs that we may not use.
+    """
+
+    def __init__(self, cpus: Collection[int]) -> None:
+        self._cpus = frozenset(cpus)
+        self._was: set[int] = set()
+
+    def __enter__(self) -> Self:
+        self._was = os.sched_getaffinity(0)
+        if self._cpus:
+            try:
+                os.sched_setaffinity(0, self._cpus)
+            except OSError as error:
+                wanted = ", ".join(str(cpu) for cpu in sorted(self._cpus))
+                raise HostLacks(
+                    f"ssdbench cannot use CPU {wanted}: {error.strerror}",
+                    hint="Choose from the CPUs that `taskset -p $$` shows.",
+                ) from error
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._cpus:
+            os.sched_setaffinity(0, self._was)

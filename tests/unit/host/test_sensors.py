@@ -7,7 +7,7 @@ import pytest
 
 from ssdbench.engine.unitwatch import HeatWatch
 from ssdbench.host.activity import activity
-from ssdbench.host.heat import Heat, drive_heat
+from ssdbench.host.sensors import Heat, drive_heat
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.target import ata, nvme, scsi
 

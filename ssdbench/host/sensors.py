@@ -1,11 +1,19 @@
-"""Which values of sensors and health pages are readings, and which say that there is none; pure.
+"""Read the drive's temperature, and tell readings of sensors and health pages from "unknown".
+
+Asking a drive costs something: for NVMe the kernel reads the SMART log by an admin command, at most
+once a second (drivers/nvme/host/hwmon.c: nvme_hwmon_read); drivetemp sends a command that waits for
+all I/O before it (drivers/hwmon/drivetemp.c), so it is asked only outside of what is measured.
 
 Drives, bridges and the kernel have many words for "unknown": 0 K (-273.15 °C), a byte of FFh, a
 number with all bits set, 2147483647, a page of zeros or of FFh, and "(null)". None of them may
 become a temperature, a threshold or a count.
 """
 
-NOTHING = "(null)"  # the kernel's printk for a string that is not there
+import re
+from dataclasses import dataclass
+
+from ssdbench.host.sysfs import Sysfs, device_of
+
 KELVIN = 273  # of 0 °C, as NVMe counts
 # Flash is specified from -40 °C to 105 °C at most (JEDEC JESD47, automotive grade 2).
 COLDEST_C, HOTTEST_C = -60.0, 150.0
@@ -57,3 +65,47 @@ def used(value: int) -> str:
 def hours(value: int | None) -> int | None:
     """Hours of power; None for more than any drive can have had."""
     return value if value is not None and 0 <= value <= MOST_HOURS else None
+
+
+MILLI = 1000
+GENTLE = frozenset({"nvme"})  # drivers whose reading does not hold up I/O
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """One reading."""
+
+    temperature_c: float
+    warning_c: float | None  # above it the drive calls itself too hot; None where it does not tell
+    alarm: bool  # the drive's critical warning for temperature
+    gentle: bool  # whether it may be asked while something is measured
+
+
+def drive_heat(kernel: str, sysfs: Sysfs | None = None) -> Heat | None:
+    """The reading of a drive by its name below /sys/block, None where there is no sensor."""
+    sysfs = sysfs or Sysfs()
+    for place in _sensors(kernel, sysfs):
+        now_c = celsius(_celsius(sysfs, f"{place}/temp1_input"))
+        if now_c is None:
+            continue
+        return Heat(
+            temperature_c=now_c,
+            warning_c=above_freezing(_celsius(sysfs, f"{place}/temp1_max")),
+            alarm=bool(sysfs.number(f"{place}/temp1_alarm")),
+            gentle=(sysfs.find(f"{place}/name") or "").strip() in GENTLE,
+        )
+    return None
+
+
+def _celsius(sysfs: Sysfs, attribute: str) -> float | None:
+    milli_c = sysfs.number(attribute)
+    return None if milli_c is None else milli_c / MILLI
+
+
+def _sensors(kernel: str, sysfs: Sysfs) -> list[str]:
+    """hwmon directories of a drive: below its controller (NVMe), or in `hwmon` (SCSI)."""
+    device = device_of(kernel, sysfs)
+    sensors = []
+    for base in (device, f"{device}/hwmon"):
+        sensors += [f"{base}/{n}" for n in sysfs.names(base) if re.fullmatch(r"hwmon\d+", n)]
+    return sensors
