@@ -28,7 +28,7 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
 from ssdbench.generator.fio.arrivals import due_us, poisson_seed, shares
 from ssdbench.model.workload import Pattern, Workload
-from ssdbench.sim import loop
+from ssdbench.sim import core
 from ssdbench.sim.core import Drive, Op
 from ssdbench.sim.drive import SimDrive
 from ssdbench.stats.bounds.measured import StreamSeen
@@ -60,7 +60,7 @@ class CoreGenerator:
         return CoreRunning(self._drive, [(job, _loop_job(job)) for job in jobs])
 
 
-def _loop_job(job: Job) -> loop.Job:
+def _loop_job(job: Job) -> core.Job:
     work = job.workload
     if job.flush_every or (job.latency_log and not (work.rate_iops and job.runtime_s)):
         raise UsageError(f"the core's loop cannot do this: {work.label()}")
@@ -72,17 +72,17 @@ def _loop_job(job: Job) -> loop.Job:
     )
 
 
-def loop_job(work: Workload) -> loop.Job:
+def loop_job(work: Workload) -> core.Job:
     """The closed loop of a workload, without an end. Raises UsageError for what it cannot do."""
     plain = not (work.thinktime_us or work.block_split or work.zones or work.streams)
     if not plain or work.pattern is Pattern.STRIDED:
         raise UsageError(f"the core's loop cannot do this: {work.label()}")
     if work.pattern is Pattern.SEQUENTIAL and work.numjobs > 1:
         raise UsageError("the core's loop has one sequential stream")
-    return loop.Job(
-        order=loop.Order.RANDOM if work.pattern is Pattern.RANDOM else loop.Order.SEQUENTIAL,
+    return core.Job(
+        order=core.Order.RANDOM if work.pattern is Pattern.RANDOM else core.Order.SEQUENTIAL,
         read_percent=work.read_percent,
-        iodepth=min(loop.MAX_IODEPTH, work.iodepth * work.numjobs),
+        iodepth=min(core.MAX_IODEPTH, work.iodepth * work.numjobs),
         block_bytes=work.block_bytes,
         offset_bytes=work.range.offset_bytes,
         span_bytes=work.range.length_bytes,
@@ -97,9 +97,9 @@ class _Done:
     """A job that has ended, with the drive as it was before."""
 
     job: Job
-    asked: loop.Job
+    asked: core.Job
     before: Drive
-    result: loop.RunResult
+    result: core.RunResult
     from_s: float  # on the clock of all seconds
     known: dict[float, Pair] = field(default_factory=dict)
     requests: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class _Done:
             parts = self.until(to_s)[side].counts - self.until(from_s)[side].counts
             return Histogram(parts)
         if not self.requests:
-            per_io = sum(self.result.ios) + loop.MAX_IODEPTH
+            per_io = sum(self.result.ios) + core.MAX_IODEPTH
             again = self.before.copied().run(self.asked, per_io=per_io).per_io
             at_s = (again["submit_ns"] - again["submit_ns"][:1]) / 1e9 + self.from_s
             latency_ns = again["latency_ns"].astype(np.int64)
@@ -238,7 +238,7 @@ def _places(work: Workload, seed: int) -> Iterator[int]:
 class CoreRunning:
     """Jobs at work on the drive."""
 
-    def __init__(self, drive: Drive, jobs: Sequence[tuple[Job, loop.Job]]) -> None:
+    def __init__(self, drive: Drive, jobs: Sequence[tuple[Job, core.Job]]) -> None:
         self._drive = drive
         self._jobs = jobs
         self._stopped = False
@@ -287,7 +287,7 @@ class CoreRunning:
                 self._seconds.append(second)
                 yield second
 
-    def _offered(self, job: Job, asked: loop.Job) -> Iterator[Second]:
+    def _offered(self, job: Job, asked: core.Job) -> Iterator[Second]:
         """All of it, and then the seconds that somebody asks for."""
         from_s = self._seconds[-1].t_s if self._seconds else 0.0
         done = _Offered(job, _offer(self._drive, job), from_s)
@@ -297,7 +297,7 @@ class CoreRunning:
             if self._stopped:
                 return
 
-    def _one(self, job: Job, asked: loop.Job) -> Iterator[Second]:
+    def _one(self, job: Job, asked: core.Job) -> Iterator[Second]:
         """Look ahead on copies, then do it."""
         from_s = self._seconds[-1].t_s if self._seconds else 0.0
         before = self._drive.copied()
@@ -313,7 +313,7 @@ class CoreRunning:
         yield from _seconds(result, given, int(result.duration_s) + 1, from_s)
 
 
-def _ahead(before: Drive, asked: loop.Job, from_s: float) -> Iterator[Second]:
+def _ahead(before: Drive, asked: core.Job, from_s: float) -> Iterator[Second]:
     """The whole seconds of a job, as long as somebody asks; none after its own end."""
     given, look_s = 0, FIRST_LOOK_S
     while look_s < LONGEST_S:
@@ -327,7 +327,7 @@ def _ahead(before: Drive, asked: loop.Job, from_s: float) -> Iterator[Second]:
         given, look_s = upto, 2 * look_s
 
 
-def _seconds(result: loop.RunResult, first: int, upto: int, from_s: float) -> Iterator[Second]:
+def _seconds(result: core.RunResult, first: int, upto: int, from_s: float) -> Iterator[Second]:
     for place in range(first, min(upto, len(result.seconds))):
         duration_s = min(1.0, result.duration_s - place)
         if duration_s <= 0:
@@ -386,7 +386,7 @@ class CoreOutcome:
         raise ValueError(f"{job} was offered no rate")
 
 
-def _direction(result: loop.RunResult, side: int) -> Direction:
+def _direction(result: core.RunResult, side: int) -> Direction:
     return Direction(
         ios=result.ios[side],
         bytes=result.bytes[side],

@@ -12,9 +12,8 @@ import numpy as np
 from benchmarks.synthetic import Rng
 from ssdbench.generator.base import LoggedIo
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.sim.core import Drive
+from ssdbench.sim.core import Drive, Job, Order, RunResult
 from ssdbench.sim.library import Params
-from ssdbench.sim.loop import Job, Order, RunResult
 from ssdbench.stages.blockverdict import WayVerdict, absorbed, buffered
 from ssdbench.stages.strides import DEEP, StrideWay, Trace, heard
 from ssdbench.stats.inside.blockjudge import judge

@@ -7,9 +7,8 @@ import numpy as np
 from benchmarks.synthetic import Rng
 from ssdbench.generator.base import Direction
 from ssdbench.model.workload import Pattern
-from ssdbench.sim.core import Drive, Op
+from ssdbench.sim.core import Drive, Job, Op, Order
 from ssdbench.sim.library import Params
-from ssdbench.sim.loop import Job, Order
 from ssdbench.stages.probe.bench import Bench
 from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import GIB, KIB, MIB, NS_PER_S

@@ -18,9 +18,8 @@ from benchmarks.published_zoo import HORIZON_S, Creature
 from benchmarks.synthetic import Floats, Rng
 from benchmarks.zoo import Values
 from ssdbench.model.workload import Arrivals, Workload
-from ssdbench.sim.core import Drive, Op
+from ssdbench.sim.core import MAX_IODEPTH, Drive, Job, Op, Order, RunResult
 from ssdbench.sim.library import Params
-from ssdbench.sim.loop import MAX_IODEPTH, Job, Order, RunResult
 from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram
 from ssdbench.stats.percentiles import QUANTILES, percentile
 

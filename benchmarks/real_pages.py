@@ -17,9 +17,8 @@ from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetKind
 from ssdbench.target import ata, scsi, surroundings
-from ssdbench.target.evidence import Place, evidence
+from ssdbench.target.evidence import Place, evidence, kind_of
 from ssdbench.target.inspect import identities
-from ssdbench.target.kind import kind_of
 from ssdbench.units import format_capacity
 
 _TAG_BYTES = 4

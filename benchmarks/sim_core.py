@@ -12,9 +12,8 @@ import sys
 import time
 from dataclasses import dataclass
 
-from ssdbench.sim.core import Drive
+from ssdbench.sim.core import Drive, Job
 from ssdbench.sim.library import Params
-from ssdbench.sim.loop import Job
 from ssdbench.sim.simulation import fill
 from ssdbench.units import GIB
 

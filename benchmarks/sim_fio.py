@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ssdbench.generator.fio import userjobs
 from ssdbench.host.command import run
-from ssdbench.sim import native_files
+from ssdbench.sim import library
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
 
@@ -46,7 +46,7 @@ DEMO_TARGET_S = 60.0
 def fio(state: Path, jobs: int) -> int:
     """One fio with so many jobs; answers the I/Os done."""
     argv = [
-        "env", f"LD_PRELOAD={native_files.library('libssdb_virtualtime.so')}",
+        "env", f"LD_PRELOAD={library.native_file('libssdb_virtualtime.so')}",
         f"SSDB_VT_STATE={state}",
         "fio", "--name=b", "--ioengine=nbd", "--uri=sim:", "--thread", "--group_reporting",
         "--clocksource=clock_gettime", "--rw=randread", "--bs=4096", "--size=1g", "--norandommap",
@@ -81,9 +81,9 @@ def fio_rows(directory: Path) -> int:
 
 def started(state: Path, arguments: list[str]) -> float:
     """User CPU seconds of one fio on the drive's clock."""
-    library = native_files.library("libssdb_virtualtime.so")
+    preloaded = library.native_file("libssdb_virtualtime.so")
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    run(["env", f"LD_PRELOAD={library}", f"SSDB_VT_STATE={state}", "fio", *arguments],
+    run(["env", f"LD_PRELOAD={preloaded}", f"SSDB_VT_STATE={state}", "fio", *arguments],
         timeout_s=600)  # fmt: skip
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.synthetic import BUDGET_FILLS, Floats, Rng, Sample
-from ssdbench.sim.core import Drive
+from ssdbench.sim.core import Drive, Job, Order, RunResult
 from ssdbench.sim.library import Params
-from ssdbench.sim.loop import Job, Order, RunResult
 from ssdbench.sim.truth import fifo_write_amplification
 
 UNIT_BYTES = 4096

@@ -79,8 +79,8 @@ def _device(name: str, look: "OneLook") -> "Device | None":
     from ssdbench.errors import SsdbenchError
     from ssdbench.host.sysfs import node_of
     from ssdbench.target import guard
+    from ssdbench.target.evidence import unplannable
     from ssdbench.target.inspect import inspect
-    from ssdbench.target.kind import unplannable
 
     node = node_of(name)
     if look.sysfs.number(f"/sys/block/{name}/size") == 0:

@@ -17,7 +17,7 @@ from ssdbench.cli.output import tell
 from ssdbench.foreign import MOST_BYTES, open_regular
 
 if TYPE_CHECKING:
-    from ssdbench.lab.kept import KeptRun
+    from ssdbench.lab.session import KeptRun
 
 
 LEAST_MIB = 256  # the kernel, its first file system, and the modules
@@ -98,7 +98,7 @@ def run(
     from ssdbench.errors import UsageError
     from ssdbench.lab.archive import cache_directory
     from ssdbench.lab.disks import parse_all
-    from ssdbench.lab.kept import KeptRun
+    from ssdbench.lab.session import KeptRun
     from ssdbench.units import MIB, NS_PER_S, parse_duration_ns, parse_size
 
     if not kernel_dir:

@@ -178,14 +178,14 @@ def serve(
 ) -> None:
     """Serve TARGET (a model or a STATE file) over NBD in real time, until SIGTERM or Ctrl-C."""
     from ssdbench.cli.documents.simulated import Served
-    from ssdbench.sim import nbd
+    from ssdbench.sim import drive
     from ssdbench.sim.drive import data_path
 
     path = _state_to_serve(target, socket_path, state)
-    uri = nbd.uri(socket_path)
+    uri = drive.nbd_uri(socket_path)
     made = Served(uri=uri, state=str(path), simulated=True)
     _print(made, as_json, [f"{uri} (simulated)"])
-    nbd.become_server(
+    drive.become_nbd_server(
         path,
         socket_path,
         data=None if no_data else data_path(path),

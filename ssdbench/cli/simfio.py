@@ -54,7 +54,7 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
     """
     from ssdbench.generator.fio import userjobs
     from ssdbench.sim.drive import data_path
-    from ssdbench.sim.native_files import preload
+    from ssdbench.sim.library import preloadable
 
     found = command.which(program)
     if found is None:
@@ -73,7 +73,7 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
             files[-1].write_text(file.text)
         keeps = any(file.verifies for file in rewritten) or data_path(path).exists()
         environment = {
-            "LD_PRELOAD": preload("libssdb_virtualtime.so"),
+            "LD_PRELOAD": preloadable("libssdb_virtualtime.so"),
             "SSDB_VT_STATE": str(path),
             **({"SSDB_VT_DATA": str(data_path(path))} if keeps else {}),
         }

@@ -29,8 +29,8 @@ from ssdbench.model.target import TAKEN, LbaFormat, TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Workload
 from ssdbench.target.claim import Claim
 from ssdbench.target.content import Watch
+from ssdbench.target.evidence import taken_for_a_drive
 from ssdbench.target.inspect import inspect
-from ssdbench.target.kind import taken_for_a_drive
 from ssdbench.target.nvme import (
     HEALTH_BYTES,
     HEALTH_LOG,

@@ -24,13 +24,11 @@ from ssdbench.model.profile import Host
 from ssdbench.model.target import TargetInfo
 from ssdbench.target.inspect import find, kernel_name
 from ssdbench.target.pages import Protocol, protocol
-from ssdbench.tuning.backends import SettingBackend, backends_of
-from ssdbench.tuning.drive import drive_settings
+from ssdbench.tuning.backends import THERE, SettingBackend, backends_of
 from ssdbench.tuning.drivebackends import AtaPasswordBackend, NvmeFeatureBackend, WriteCacheBackend
-from ssdbench.tuning.hostbackends import THERE
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
 from ssdbench.tuning.leftovers import forget, restore_all
-from ssdbench.tuning.plan import HostPlan, host_plan
+from ssdbench.tuning.plan import HostPlan, drive_settings, host_plan
 from ssdbench.tuning.setting import Backend, Setting
 
 

@@ -21,8 +21,7 @@ from pathlib import Path
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host import command, files
 from ssdbench.host.kernel_source import header_version
-from ssdbench.lab.archive import Archive, Package, extract
-from ssdbench.lab.whole import is_whole, note
+from ssdbench.lab.archive import Archive, Package, extract, is_whole, note_sizes
 
 SERIES = ("6.1", "6.12")  # what every test runs on
 
@@ -178,7 +177,7 @@ def unpack_image(kernel: Kernel) -> None:
         return
     if PVH_NOTE in unpacked:
         files.write_atomic(kernel.unpacked_image, unpacked)
-        note(kernel.unpacked_image)
+        note_sizes(kernel.unpacked_image)
 
 
 def _watches_its_entry(kernel: Kernel) -> bool:
@@ -239,7 +238,7 @@ def fetch(archive: Archive, series: str) -> Kernel:
     (kernel.headers / "vmlinux").unlink(missing_ok=True)
     kernel.unpacked_image.unlink(missing_ok=True)  # of an image that was damaged
     for made in (kernel.root, *([build_root] if build_root else [])):
-        note(made)
+        note_sizes(made)
     files.write_atomic(record, release + "\n")
     return kernel
 
@@ -276,7 +275,7 @@ def from_tree(tree: Path, cache: Path) -> Kernel:
         timeout_s=1800,
     )  # fmt: skip
     command.run(["depmod", "-b", str(root), release], hint="apt-get install kmod")
-    note(root)
+    note_sizes(root)
     files.write_atomic(root / "complete", "")
     return kernel
 

@@ -15,12 +15,11 @@ from ssdbench.host import files
 from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.lab import memory
-from ssdbench.lab.archive import Archive
+from ssdbench.lab.archive import Archive, is_whole, note_sizes
 from ssdbench.lab.guest import Answer, Guest, answered, start, text_of, unwatched
 from ssdbench.lab.kernels import fetch, from_tree, unpack_image
 from ssdbench.lab.machine import Machine
 from ssdbench.lab.tools import BOOT_MODULES, INIT, TO_BOOT, build_initramfs, fetch_tools
-from ssdbench.lab.whole import is_whole, note
 
 KVM = Path("/dev/kvm")
 KVM_DOUBTED_S = 3600
@@ -57,7 +56,7 @@ class Lab:
             if tree or not is_whole(self._initramfs):
                 _log.info("making the guest's first file system")
                 files.write_atomic(self._initramfs, build_initramfs(self.kernel, self.tools))
-                note(self._initramfs)
+                note_sizes(self._initramfs)
 
     @contextmanager
     def guest(self, machine: Machine | None = None, *, cwd: Path) -> Iterator[Guest]:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from ssdbench.errors import UsageError
 from ssdbench.host import command
-from ssdbench.lab import cpio
+from ssdbench.lab import tools
 from ssdbench.lab.kernels import Kernel, module_bytes
 
 INIT = Path(__file__).with_name("init-memory.sh")
@@ -39,7 +39,7 @@ def initramfs(
         **_programs(programs),
         **_modules(kernel, modules),
     }
-    return cpio.initramfs(directories(files), files)
+    return tools.initramfs(directories(files), files)
 
 
 def found(programs: Sequence[str]) -> list[Path]:

@@ -1,25 +1,69 @@
-"""What the command line asks of the lab: disks served, modules built, one command run."""
+"""Serve disks, build modules and run one command in a guest, as the command line asks.
 
+Each run of the lab leaves a directory, of which the newest are kept.
+"""
+
+import fcntl
+import logging
+import os
+import shlex
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
+from typing import BinaryIO, Self
 
 from ssdbench.errors import HostLacks, telling
-from ssdbench.host import command
+from ssdbench.host import command, files
+from ssdbench.host.kmod import MODULES, NEEDS, build, source_digest, source_directory
+from ssdbench.host.lock import waiting
 from ssdbench.lab import memory
-from ssdbench.lab.archive import Archive
+from ssdbench.lab.archive import Archive, is_whole, note_sizes
 from ssdbench.lab.disks import DiskRequest
 from ssdbench.lab.guest import Answer, Guest, unwatched
+from ssdbench.lab.kernels import Kernel
 from ssdbench.lab.lab import InMemory, Lab
 from ssdbench.lab.machine import Disk, Machine
-from ssdbench.lab.modules import built_modules, load_script
 from ssdbench.lab.tools import FOR_DISKS, TO_BUILD, TO_FETCH, require_programs
 from ssdbench.sim.drive import SimDrive
-from ssdbench.sim.native_files import library
+from ssdbench.sim.library import native_file
 from ssdbench.sim.spec import parse
+
+_log = logging.getLogger(__name__)
+
+
+def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
+    """Our modules for a kernel of the lab, from the cache when their sources have not changed."""
+    source = source_directory()
+    of = kernel.root.name if kernel.tree else kernel.release
+    into = cache / f"modules-{of}-{source_digest(source)}"
+    stamp = into / "complete"
+    with waiting(cache / "kmod.lock", lambda: _log.info("waiting for another build of modules")):
+        if not (stamp.exists() and is_whole(into)):
+            build(
+                source, into, headers=kernel.headers, block_source=kernel.block_source,
+                root=kernel.build_root, places=[kernel.root],
+            )  # fmt: skip
+            # Nine tenths of them is for a debugger, and an emulated CPU takes seconds to load it.
+            built = [str(path) for path in into.rglob("*.ko")]
+            command.run(["strip", "--strip-debug", *built], hint="apt-get install binutils")
+            note_sizes(into)
+            files.write_atomic(stamp, "")
+    return sorted(into.rglob("*.ko"), key=lambda path: MODULES.index(path.stem))
+
+
+def load_script(modules: Sequence[Path]) -> str:
+    """Shell text that loads modules in the guest, those that are not; a failure ends the job."""
+    lines = [f"modprobe {name} || exit 4" for name in NEEDS]
+    lines += [
+        f"[ -d /sys/module/{path.stem} ] || insmod {shlex.quote(str(path))} || exit 4"
+        for path in modules
+    ]
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +190,7 @@ def _serve(stack: ExitStack, folder: Path, sim: str) -> Path:
     SimDrive.create(parse(sim), state).close(saves=False)  # the server changes it
     server = command.spawn(
         [
-            str(library("ssdb-nbd")),
+            str(native_file("ssdb-nbd")),
             "--state", str(state), "--socket", str(socket), "--data", str(folder / "data"),
         ],
         stdout=folder / "stdout",
@@ -160,3 +204,65 @@ def _serve(stack: ExitStack, folder: Path, sim: str) -> Path:
             raise HostLacks(f"the simulated drive {sim} could not be served: {said}")
         sleep(0.02)
     return socket
+
+
+KEPT_RUNS = 20
+
+
+class KeptRun:
+    """The directory of a run from `with` to its end, made when there is something to keep.
+
+    What cannot be kept is no reason to end a run, and told in the end.
+    """
+
+    def __init__(self, cache: Path, name: str = "") -> None:
+        now = datetime.now().astimezone()
+        self.path = cache / "runs" / (name or f"{now:%Y-%m-%dT%H-%M-%S}-{os.getpid()}")
+        self._opened = ExitStack()
+        self._files: dict[str, BinaryIO] = {}
+        self._trouble = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._opened.close()
+
+    def add(self, name: str, data: bytes) -> None:
+        """Write on in one of its files."""
+        try:
+            file = self._files.get(name) or self._open(name)
+            file.write(data)
+        except OSError as error:
+            self._trouble = self._trouble or error.strerror or str(error)
+
+    def where(self) -> str:
+        """A sentence that says where it is; empty if nothing came."""
+        if self._trouble:
+            return f"not all of the run could be kept in {self.path}: {self._trouble}"
+        what = "the guest's console and the command's output are kept in"
+        return f"{what} {self.path}" if self._files else ""
+
+    def _open(self, name: str) -> BinaryIO:
+        if not self._files:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # a command may say secrets
+            held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._opened.callback(os.close, held)
+            fcntl.flock(held, fcntl.LOCK_SH)
+            _remove_old(self.path.parent)
+        file = (self.path / name).open("wb", buffering=0)
+        self._files[name] = self._opened.enter_context(file)
+        return file
+
+
+def _remove_old(runs: Path) -> None:
+    """Remove all but the newest, and those that are at work and hold a lock."""
+    for path in sorted(runs.iterdir())[:-KEPT_RUNS]:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(descriptor)

@@ -1,16 +1,43 @@
-"""What a guest is booted with: QEMU, what serves it files, and its first file system."""
+"""Fetch what a guest is booted with: QEMU, its file server, and its initial RAM file system.
 
-from collections.abc import Mapping
+The initramfs has the format `newc` (Documentation/driver-api/early-userspace/buffer-format.rst).
+"""
+
+import gzip
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ssdbench.errors import HostLacks, telling
 from ssdbench.host import command, files
-from ssdbench.lab import cpio
-from ssdbench.lab.archive import Archive, Package, extract
+from ssdbench.lab.archive import Archive, Package, extract, is_whole, note_sizes
 from ssdbench.lab.kernels import Kernel, module_bytes
 from ssdbench.lab.machine import Bus
-from ssdbench.lab.whole import is_whole, note
+
+_DIRECTORY = 0o040755
+_PROGRAM = 0o100755
+_DEVICE = 0o020600
+
+
+def _entry(name: str, *, mode: int, data: bytes = b"", device: tuple[int, int] = (0, 0)) -> bytes:
+    path = name.encode() + b"\0"
+    numbers = [0, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(path), 0]
+    head = b"070701" + b"".join(b"%08X" % number for number in numbers) + path
+    return _padded(head) + _padded(data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)
+
+
+def initramfs(directories: Sequence[str], programs: Mapping[str, bytes]) -> bytes:
+    """A compressed archive of directories, then executable files, and a console device."""
+    parts = [_entry(name, mode=_DIRECTORY) for name in ("dev", *directories)]
+    parts.append(_entry("dev/console", mode=_DEVICE, device=(5, 1)))
+    parts += [_entry(name, mode=_PROGRAM, data=data) for name, data in programs.items()]
+    parts.append(_entry("TRAILER!!!", mode=0))
+    return gzip.compress(b"".join(parts), compresslevel=1, mtime=0)
+
 
 BOOT_MODULES = (
     "virtio_pci", "fuse", "virtiofs", "overlay", "configfs",
@@ -86,8 +113,8 @@ def fetch_tools(archive: Archive) -> Tools:
         # The C virtiofsd left QEMU after 7.2; it still serves newer ones.
         common = archive.newest("qemu-system-common", not_of=QEMU_FROM)
         extract([archive.download(common)], server)
-        note(root)
-        note(server)
+        note_sizes(root)
+        note_sizes(server)
         if fault := tools.fault():
             raise HostLacks(
                 f"the QEMU that the lab fetched does not start here: {fault}",
@@ -118,4 +145,4 @@ def build_initramfs(kernel: Kernel, tools: Tools) -> bytes:
     programs["modules/order"] = "\n".join(names).encode() + b"\n"
     for name, path in zip(names, order, strict=True):
         programs[f"modules/{name}"] = module_bytes(path)
-    return cpio.initramfs(["bin", "modules"], programs)
+    return initramfs(["bin", "modules"], programs)

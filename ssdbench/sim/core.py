@@ -1,4 +1,4 @@
-"""A drive in memory: the core's state, its requests and its own closed loop.
+"""Run a drive in memory: the core's state, its requests and its own closed and open loop.
 
 The loop stays in C (`ssdb_run`), because a call per request from here would be ten times slower
 than the drive itself.
@@ -10,10 +10,210 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Self
 
-from ssdbench.errors import DeviceError
-from ssdbench.sim import loop
-from ssdbench.sim.coreerror import CoreError
-from ssdbench.sim.library import Params, counter_names, library, params_at
+import numpy as np
+import numpy.typing as npt
+
+from ssdbench.errors import DeviceError, UsageError
+from ssdbench.sim.library import CoreError, Params, counter_names, library, params_at
+from ssdbench.stats.histogram import BINS, Histogram
+from ssdbench.units import NS_PER_S
+
+MAX_IODEPTH = 1024  # SSDB_RUN_QD_MAX
+
+SECOND = np.dtype([("ios", "<u8", 2), ("bytes", "<u8", 2)])
+IO = np.dtype(
+    [
+        ("submit_ns", "<u8"),
+        ("latency_ns", "<u8"),
+        ("offset", "<u8"),
+        ("op", "<u4"),
+        ("why", "<u4"),
+    ]
+)
+
+
+class Order(IntEnum):
+    """enum ssdb_pattern."""
+
+    RANDOM = 0
+    SEQUENTIAL = 1
+    STRIDED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One stream of requests; at least one `stop_…` must be set."""
+
+    order: Order = Order.RANDOM
+    read_percent: float = 0.0
+    iodepth: int = 32
+    block_bytes: int = 4096
+    offset_bytes: int = 0
+    span_bytes: int = 0  # 0: up to the end of the drive
+    stride_bytes: int = 0
+    position: int = 0  # where a sequential or strided stream goes on: RunResult.position
+    fua: bool = False
+    rate_iops: int = 0  # 0: as fast as it goes
+    idle_s: float = 0.0  # the drive idles first
+    seed: int = 1
+    stop_ios: int = 0
+    stop_bytes: int = 0
+    stop_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunResult:
+    """What a job achieved; pairs are (reads, writes)."""
+
+    ios: tuple[int, int]
+    bytes: tuple[int, int]
+    duration_s: float
+    mean_ns: tuple[float, float]
+    max_ns: tuple[int, int]
+    histograms: tuple[Histogram, Histogram]
+    seconds: npt.NDArray[np.void]  # SECOND: what completed in each second
+    per_io: npt.NDArray[np.void]  # IO: the first `per_io` requests, in order of submission
+    errors: int
+    first_error: int  # CoreError
+    first_error_offset: int
+    position: int
+
+    @property
+    def iops(self) -> float:
+        """I/Os per second of both directions."""
+        return sum(self.ios) / self.duration_s if self.duration_s else 0.0
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Throughput of both directions."""
+        return sum(self.bytes) / self.duration_s if self.duration_s else 0.0
+
+
+class _Job(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("pattern", "read_ppm", "iodepth", "flags")),
+        *(
+            (name, ctypes.c_uint64)
+            for name in (
+                "block_bytes",
+                "offset_bytes",
+                "span_bytes",
+                "stride_bytes",
+                "position",
+                "rate_ios",
+                "idle_ns",
+                "seed",
+                "stop_ios",
+                "stop_bytes",
+                "stop_ns",
+            )
+        ),
+    )
+
+
+_Pair = ctypes.c_uint64 * 2
+
+
+class _Result(ctypes.Structure):
+    _fields_ = (
+        ("bins", ctypes.c_void_p * 2),
+        ("seconds", ctypes.c_void_p),
+        ("seconds_count", ctypes.c_uint64),
+        ("ios", ctypes.c_void_p),
+        ("ios_count", ctypes.c_uint64),
+        ("done_ios", _Pair),
+        ("done_bytes", _Pair),
+        ("latency_sum_ns", _Pair),
+        ("latency_max_ns", _Pair),
+        ("latency_min_ns", _Pair),
+        ("begin_ns", ctypes.c_uint64),
+        ("submitted_ns", ctypes.c_uint64),
+        ("duration_ns", ctypes.c_uint64),
+        ("errors", ctypes.c_uint64),
+        ("first_error_offset", ctypes.c_uint64),
+        ("first_error", ctypes.c_uint32),
+        ("why", ctypes.c_uint32),
+        ("position", ctypes.c_uint64),
+        ("heap", ctypes.c_uint64 * (MAX_IODEPTH + 1)),
+    )
+
+
+def run(address: int, job: Job, *, seconds: int = 0, per_io: int = 0) -> RunResult:
+    """Run a job on the drive at `address`, keeping `seconds` seconds and `per_io` requests.
+
+    Raises UsageError when the job does not fit the drive. Media errors are counted in the result;
+    any other error of the drive ends the job and is a DeviceError.
+    """
+    core = library()
+    request, result = _request(job), _Result()
+    if (core.ssdb_job_bytes(), core.ssdb_result_bytes()) != (
+        ctypes.sizeof(request),
+        ctypes.sizeof(result),
+    ):
+        raise DeviceError("the simulated drive's library is of another version; build it again")
+    bins = np.zeros((2, BINS), dtype=np.uint64)
+    series = np.zeros(seconds, dtype=SECOND)
+    single = np.zeros(per_io, dtype=IO)
+    result.bins[0], result.bins[1] = bins[0].ctypes.data, bins[1].ctypes.data
+    result.seconds, result.seconds_count = series.ctypes.data, seconds
+    result.ios, result.ios_count = single.ctypes.data, per_io
+    if core.ssdb_run(address, ctypes.byref(request), ctypes.byref(result)):
+        raise UsageError(f"this job does not fit the simulated drive: {job}")
+    if result.errors and result.first_error != CoreError.MEDIUM:  # those are part of the result
+        raise DeviceError(
+            f"the simulated drive failed at offset {result.first_error_offset}: "
+            f"{CoreError(result.first_error).sentence()}"
+        )
+    return _outcome(result, bins, series, single)
+
+
+def _request(job: Job) -> _Job:
+    return _Job(
+        pattern=job.order,
+        read_ppm=round(job.read_percent * 10_000),
+        iodepth=job.iodepth,
+        flags=int(job.fua),
+        block_bytes=job.block_bytes,
+        offset_bytes=job.offset_bytes,
+        span_bytes=job.span_bytes,
+        stride_bytes=job.stride_bytes,
+        position=job.position,
+        rate_ios=job.rate_iops,
+        idle_ns=round(job.idle_s * NS_PER_S),
+        seed=job.seed,
+        stop_ios=job.stop_ios,
+        stop_bytes=job.stop_bytes,
+        stop_ns=round(job.stop_s * NS_PER_S),
+    )
+
+
+def _outcome(
+    result: _Result,
+    bins: npt.NDArray[np.uint64],
+    series: npt.NDArray[np.void],
+    single: npt.NDArray[np.void],
+) -> RunResult:
+    ios = (int(result.done_ios[0]), int(result.done_ios[1]))
+    sums = result.latency_sum_ns
+    duration_s = result.duration_ns / NS_PER_S
+    return RunResult(
+        ios=ios,
+        bytes=(int(result.done_bytes[0]), int(result.done_bytes[1])),
+        duration_s=duration_s,
+        mean_ns=(sums[0] / max(ios[0], 1), sums[1] / max(ios[1], 1)),
+        max_ns=(int(result.latency_max_ns[0]), int(result.latency_max_ns[1])),
+        histograms=(_latencies(result, bins, 0), _latencies(result, bins, 1)),
+        seconds=series[: int(duration_s) + 1],
+        per_io=single[: sum(ios)],
+        errors=int(result.errors),
+        first_error=int(result.first_error),
+        first_error_offset=int(result.first_error_offset),
+        position=int(result.position),
+    )
+
+
+def _latencies(result: _Result, bins: npt.NDArray[np.uint64], side: int) -> Histogram:
+    return Histogram(bins[side].astype(np.int64)).ended(float(result.latency_max_ns[side]))
 
 
 class Op(IntEnum):
@@ -156,6 +356,6 @@ class Drive:
         """Let background work happen until `now_ns`."""
         self._core.ssdb_idle(self.address, now_ns)
 
-    def run(self, job: loop.Job, *, seconds: int = 0, per_io: int = 0) -> loop.RunResult:
+    def run(self, job: Job, *, seconds: int = 0, per_io: int = 0) -> RunResult:
         """Run the core's own loop; see `ssdbench.sim.loop.run`."""
-        return loop.run(self.address, job, seconds=seconds, per_io=per_io)
+        return run(self.address, job, seconds=seconds, per_io=per_io)

@@ -1,4 +1,4 @@
-"""A simulated drive on disk: its state file, what it is, copies of it, and who uses it.
+"""Keep a simulated drive on disk: state file, specification, copies and users; serve it by NBD.
 
 The state file is the core's memory itself, mapped shared, so that what the drive did is in the
 file even when its user is killed. All its blocks are allocated: a write into a hole of a mapped
@@ -15,15 +15,17 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 from zlib import crc32
 
 from ssdbench.errors import DeviceError, HostLacks, SsdbenchError, UsageError
 from ssdbench.foreign import open_own
+from ssdbench.host.command import become
 from ssdbench.host.files import reserve, unwritable, write_atomic
 from ssdbench.model import records
+from ssdbench.sim import library
 from ssdbench.sim.core import Drive
-from ssdbench.sim.coreerror import CoreError
+from ssdbench.sim.library import CoreError
 from ssdbench.sim.spec import SimSpec
 
 _FICLONE = 0x40049409  # linux/fs.h: share the blocks of another file
@@ -328,3 +330,38 @@ def _copy_data(reader: int, writer: int) -> None:
             if not data:
                 return
             at += os.pwrite(writer, data, at)
+
+
+def nbd_uri(socket_path: Path) -> str:
+    """What NBD clients and fio's nbd engine call the server."""
+    return f"nbd+unix:///?socket={socket_path}"
+
+
+def nbd_server_argv(
+    state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
+) -> list[str]:
+    """The server's command line; without `data`, what is read is zeros.
+
+    `overhead_ns` is what the socket adds to each request, and is taken off the drive's latency;
+    None lets the server measure a round trip on this machine first.
+
+    Raises HostLacks when the server has not been built.
+    """
+    return [
+        str(library.native_file("ssdb-nbd")),
+        "--state", str(state),
+        "--socket", str(socket_path),
+        *(["--overhead-ns", str(overhead_ns)] if overhead_ns is not None else []),
+        *(["--data", str(data)] if data else []),
+    ]  # fmt: skip
+
+
+def become_nbd_server(
+    state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
+) -> NoReturn:
+    """Turn this process into the server, so that signals reach it and nobody must pass them on.
+
+    Raises what `SimDrive.open` raises when the state cannot be used.
+    """
+    SimDrive.open(state).close(saves=False)  # the server changes it
+    become(nbd_server_argv(state, socket_path, data=data, overhead_ns=overhead_ns))

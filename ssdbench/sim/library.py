@@ -1,16 +1,53 @@
-"""The drive core's shared library and its parameters and counters by name.
+"""Load the drive core's shared library; name its parameters, counters and errors.
 
 One table in C (`kmod/ftl/ssdb_params.h`) names every parameter, with unit, limits and a sentence;
-Python, configfs and the model files all go by it.
+Python, configfs and the model files all go by it. The compiled files are in the wheel, or built in
+the clone.
 """
 
 import ctypes
+import os
+import re
 from ctypes import POINTER, c_char_p, c_int, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
+from pathlib import Path
 
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.sim import native_files
+
+BIN = Path(__file__).parent / "bin"
+
+
+def native_file(name: str) -> Path:
+    """The path of `libssdb_drive.so`, `libssdb_virtualtime.so` or `ssdb-nbd`.
+
+    Raises HostLacks when it has not been built.
+    """
+    path = BIN / name
+    if not path.is_file():
+        raise HostLacks(
+            f"{name}, a part of the simulated drive, has not been built",
+            hint="build it with `make -C ssdbench/sim/native`, or install ssdbench from its wheel",
+        )
+    return path
+
+
+def preloadable(name: str) -> str:
+    """What LD_PRELOAD says to have a library loaded by a program that we start.
+
+    A blank or a colon would end its path there (ld.so(8)), so such a path goes by a descriptor of
+    ours. Raises HostLacks when the library has not been built.
+    """
+    path = native_file(name)
+    return _held(path, os.getpid()) if re.search(r"[\s:]", str(path)) else str(path)
+
+
+@cache
+def _held(path: Path, pid: int) -> str:
+    """Open as long as this process is; a fork of it has one of its own."""
+    return f"/proc/{pid}/fd/{os.open(path, os.O_RDONLY | os.O_CLOEXEC)}"
+
 
 # Choices by their place in the core's table; a test holds them against it.
 PAGE, BLOCKLOG, DIRECT = 0, 1, 2  # ftl
@@ -65,7 +102,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 def library() -> ctypes.CDLL:
     """The loaded core. Raises HostLacks when it has not been built."""
     try:
-        loaded = ctypes.CDLL(str(native_files.library("libssdb_drive.so")))
+        loaded = ctypes.CDLL(str(native_file("libssdb_drive.so")))
     except OSError as error:
         raise HostLacks(
             f"the simulated drive's library cannot be loaded: {error}",
@@ -175,3 +212,39 @@ def params_at(address: int) -> dict[str, int]:
         library().ssdb_param_get(address, name.encode(), ctypes.byref(value))
         params[name] = value.value
     return params
+
+
+class CoreError(IntEnum):
+    """enum ssdb_error."""
+
+    OK = 0
+    RANGE = 1
+    ALIGN = 2
+    PARAM = 3
+    MEMORY = 4
+    VERSION = 5
+    TORN = 6
+    NO_SPACE = 7
+    MEDIUM = 8
+    OPERATION = 9
+    TIME = 10
+    SIZE = 11
+
+    def sentence(self) -> str:
+        """What went wrong, for people."""
+        return _SENTENCES.get(self, "the simulated drive is not usable")
+
+
+_SENTENCES = {
+    CoreError.RANGE: "the request reaches beyond the end of the drive",
+    CoreError.ALIGN: "offset and size must be multiples of the logical block",
+    CoreError.PARAM: "a parameter is out of its limits",
+    CoreError.MEMORY: "the state is truncated",
+    CoreError.VERSION: "the state is of another version, or none at all",
+    CoreError.TORN: "the state's last user died inside a request",
+    CoreError.NO_SPACE: "the drive has no spare block left",
+    CoreError.MEDIUM: "the drive reports a media error",
+    CoreError.OPERATION: "the drive does not know this operation",
+    CoreError.TIME: "the time of the request lies before that of the last one",
+    CoreError.SIZE: "the request is larger than the drive accepts",
+}

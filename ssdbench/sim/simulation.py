@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
-from ssdbench.sim.core import Drive
+from ssdbench.sim.core import Drive, Job, Order, RunResult
 from ssdbench.sim.library import BLOCKLOG, PAGE, Params
-from ssdbench.sim.loop import Job, Order, RunResult
 from ssdbench.sim.truth import Load, Method, Rest, Truth, check, drive_truth
 from ssdbench.units import MIB
 

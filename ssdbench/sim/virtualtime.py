@@ -7,11 +7,13 @@ stops; the seconds come as they pass.
 """
 
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
+import platform
 from collections.abc import Callable
-from ctypes import c_char, c_uint32, c_uint64
+from ctypes import c_char, c_int, c_long, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -19,10 +21,57 @@ from typing import Self
 from ssdbench.errors import HostLacks
 from ssdbench.foreign import open_own
 from ssdbench.host.files import reserve
-from ssdbench.sim import futex
 from ssdbench.sim.drive import saved_path
-from ssdbench.sim.native_files import preload
+from ssdbench.sim.library import preloadable
 from ssdbench.units import NS_PER_S
+
+_WAIT, _WAKE = 0, 1
+_SYSCALL = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", c_long), ("nanoseconds", c_long))
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = c_long
+
+
+def _number() -> c_long:
+    machine = platform.machine()
+    if machine not in _SYSCALL:
+        raise HostLacks(f"the simulated drive's clock is not ported to {machine}")
+    return c_long(_SYSCALL[machine])
+
+
+def futex_wait(word: c_uint32, seen: int, *, timeout_s: float) -> bool:
+    """Wait while `word` is `seen`; False when the time is over. May return early."""
+    whole = int(timeout_s)
+    limit = _Timespec(whole, int((timeout_s - whole) * 1e9))
+    status = _libc.syscall(
+        _number(),
+        ctypes.byref(word),
+        c_int(_WAIT),
+        c_uint32(seen),
+        ctypes.byref(limit),
+        c_void_p(),
+        c_int(0),
+    )
+    return not (status and ctypes.get_errno() == errno.ETIMEDOUT)
+
+
+def futex_wake(word: c_uint32) -> None:
+    """Wake all who wait for `word`."""
+    _libc.syscall(
+        _number(),
+        ctypes.byref(word),
+        c_int(_WAKE),
+        c_int(2**31 - 1),
+        c_void_p(),
+        c_void_p(),
+        c_int(0),
+    )
+
 
 _MAGIC = 0x5654534244425353
 _VERSION = 1
@@ -152,7 +201,7 @@ class VirtualClock:
         Raises HostLacks when the library is not built or the page cannot be made.
         """
         environment = {
-            "LD_PRELOAD": preload("libssdb_virtualtime.so"),
+            "LD_PRELOAD": preloadable("libssdb_virtualtime.so"),
             "SSDB_VT_STATE": str(state),
             "SSDB_VT_PAGE": str(page),
             "SSDB_VT_CLOCK": "real" if realtime else "virtual",
@@ -232,7 +281,7 @@ class VirtualClock:
 
     def _bump(self) -> None:
         self._go.value = (self._go.value + 1) & 0xFFFFFFFF
-        futex.wake(self._go)
+        futex_wake(self._go)
 
     def _run_to(self, second: int, alive: Callable[[], bool]) -> bool:
         """Wait for the end of a second; True when fio has ended instead."""
@@ -246,7 +295,7 @@ class VirtualClock:
                 return True
             if page.seconds >= second and (self.realtime or page.state == _HELD):
                 return False
-            if not futex.wait(self._event, seen, timeout_s=_LOOK_S) and not alive():
+            if not futex_wait(self._event, seen, timeout_s=_LOOK_S) and not alive():
                 return True
 
     def _collect(self) -> list[VtSample]:

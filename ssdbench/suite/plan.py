@@ -18,10 +18,10 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite.assemble import host_wishes, stages
 from ssdbench.suite.budget import within
 from ssdbench.suite.request import RunRequest
+from ssdbench.target.consent import Wear
+from ssdbench.target.evidence import taken_for_a_drive
 from ssdbench.target.inspect import inspect
-from ssdbench.target.kind import taken_for_a_drive
 from ssdbench.target.objection import ELSEWHERE
-from ssdbench.target.wear import Wear
 from ssdbench.tuning.plan import HostPlan
 
 

@@ -40,9 +40,9 @@ from ssdbench.suite.plan import destroys, fitted, require_fit, target_of, wear_o
 from ssdbench.suite.request import RunRequest
 from ssdbench.target.consent import require_consent
 from ssdbench.target.content import Look
+from ssdbench.target.evidence import taken_for_a_drive
 from ssdbench.target.guard import NO_CONSENT
 from ssdbench.target.inspect import found_again
-from ssdbench.target.kind import taken_for_a_drive
 from ssdbench.target.purge import awaited
 from ssdbench.tuning.plan import HostPlan
 

@@ -1,9 +1,10 @@
-"""Whether a target may be overwritten with what the user agreed to: every reason in one answer."""
+"""Decide whether a target may be overwritten with what the user agreed to, and what that wears."""
 
 import json
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,7 +13,41 @@ from ssdbench.target import content, guard
 from ssdbench.target.identity import NOT_USED
 from ssdbench.target.inspect import identities
 from ssdbench.target.objection import DESTROY, OVERWRITE, WEAR, Objection, refuse
-from ssdbench.target.wear import Wear
+from ssdbench.units import format_capacity
+
+FREE_SHARE = 0.01  # of the rated endurance; more needs consent
+TB = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Wear:
+    """The most that a run may write, against what the drive is rated for.
+
+    SMART has no rated endurance, so it can only come from the user; None when it did not.
+    """
+
+    most_bytes: int
+    endurance_tb: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """Share of the rated endurance, or None when that is not known."""
+        return self.most_bytes / TB / self.endurance_tb if self.endurance_tb else None
+
+    @property
+    def needs_consent(self) -> bool:
+        """Above FREE_SHARE, and when the share cannot be known."""
+        return self.most_bytes > 0 and (self.share is None or self.share > FREE_SHARE)
+
+    @property
+    def sentence(self) -> str:
+        """What it would cost."""
+        written = f"it would write up to {format_capacity(self.most_bytes)}"
+        if self.share is None:
+            return f"{written}; its rated endurance is unknown (give it with --endurance TBW)"
+        rated = f"{self.endurance_tb:g} TB"
+        return f"{written}, {100 * self.share:.2g} % of its rated endurance of {rated}"
+
 
 LAB_SERIALS = "SSDBENCH-LAB-"
 LAB_DISKS = Path("/run/ssdbench-lab/disks.json")  # written by the lab, from outside the guest

@@ -20,9 +20,8 @@ from ssdbench.model.target import NOT_READ, VIA, ZONES, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
 from ssdbench.sim.library import DIRECT, PAGE
 from ssdbench.target import ata, content, nvme, pages, scsi, surroundings
-from ssdbench.target.evidence import evidence, models
+from ssdbench.target.evidence import evidence, kind_of, models, told
 from ssdbench.target.identity import NOT_USED, PLACE, Names, filler, identity, not_used
-from ssdbench.target.kind import kind_of, told
 from ssdbench.target.surroundings import names_here, names_of
 
 BY_ID = "/dev/disk/by-id"

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from ssdbench.errors import HostLacks
 from ssdbench.host.kmod import MODULES
-from ssdbench.tuning.queue import QUEUE_SETTINGS
-from ssdbench.tuning.setting import RESETS, Backend
+from ssdbench.tuning.setting import QUEUE_SETTINGS, RESETS, Backend
 
 _CPU = r"/sys/devices/system/cpu"
 _OF_QUEUES = {name for name, _ in QUEUE_SETTINGS.values()}

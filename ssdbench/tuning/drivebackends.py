@@ -7,7 +7,7 @@ from ssdbench.errors import DeviceError, HostLacks
 from ssdbench.host import nvme, scsi
 from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.tuning.backends import SysfsBackend
-from ssdbench.tuning.located import located
+from ssdbench.tuning.setting import located
 
 Locate = Callable[[str], str | None]
 

@@ -20,8 +20,7 @@ from ssdbench.host.processes import shielded
 from ssdbench.model import records
 from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.confined import require_undoing
-from ssdbench.tuning.located import DriveAbsent, NoSetting
-from ssdbench.tuning.setting import RESETS, Backend, Setting, restore_order
+from ssdbench.tuning.setting import RESETS, Backend, DriveAbsent, NoSetting, Setting, restore_order
 
 CHANGING, RESTORED, FORGOTTEN = "changing", "restored", "forgotten"  # kinds of records
 NUMBERS = "number.lock"  # held while a change gets its number

@@ -14,7 +14,7 @@ from ssdbench.host import command, tracefs
 from ssdbench.host.names import Reader, written
 from ssdbench.host.procfs import Procfs
 from ssdbench.host.sysfs import Sysfs, node_of
-from ssdbench.tuning.located import located
+from ssdbench.tuning.setting import located
 
 PRESENT = "present"
 SOCKETS = ".s.PGSQL.*"  # a PostgreSQL server's socket and the lock file beside it

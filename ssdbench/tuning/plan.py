@@ -1,19 +1,110 @@
-"""All host settings of a run from a profile's wishes and what this host offers (pure).
+"""Plan all settings of a run from a profile's wishes and what this host offers (pure).
 
-Nothing is changed here: `plan` prints the result, and the run applies it through its journal.
+Nothing is changed here: `plan` prints the result, and the run applies it through its journal. In
+`numa`, `drive` is the node that the drive is attached to, so that a profile fits several hosts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ssdbench.errors import HostLacks
-from ssdbench.host.topology import Topology, cpu_text
+from ssdbench.host.topology import NO_TURBO, Topology, cpu_list, cpu_text
 from ssdbench.model.profile import KEEP, Host, Idle, IrqAffinity, Preset, Switch
-from ssdbench.tuning.cpu import governor_settings, turbo_settings
 from ssdbench.tuning.irq import irq_plan
-from ssdbench.tuning.numa import LOCAL, cpus_of, memory_policy, nodes_holding
-from ssdbench.tuning.queue import QUEUE_SETTINGS, queue_settings
-from ssdbench.tuning.setting import Backend, Setting
+from ssdbench.tuning.setting import QUEUE_SETTINGS, Backend, Setting, queue_settings
+
+DRIVE = "drive"
+LOCAL = "local"
+
+
+def cpus_of(name: str, wish: str, host: Topology) -> tuple[int, ...]:
+    """CPUs of the nodes that a setting names; none for `keep`.
+
+    Raises HostLacks for a node that this host does not have, and where it has one only.
+    """
+    if wish == KEEP:
+        return ()
+    nodes = _nodes(name, wish, host, sorted(set(host.node_of.values())))
+    return tuple(cpu for cpu in host.cpus if host.node_of.get(cpu) in nodes)
+
+
+def nodes_holding(wish: str, cpus: Collection[int], host: Topology) -> str:
+    """The nodes as fio takes them, where `cpus` are exactly theirs; else nothing.
+
+    fio's `numa_cpu_nodes` allows all CPUs of a node, whatever it was pinned to (measured: fio 3.33
+    under `taskset -c 1` runs on 0 and 1 with it), so it may not be used for fewer.
+    """
+    if wish == KEEP:
+        return ""
+    nodes = {host.node_of[cpu] for cpu in cpus}
+    every = {cpu for cpu in host.cpus if host.node_of.get(cpu) in nodes}
+    return cpu_text(nodes) if every == set(cpus) else ""
+
+
+def memory_policy(name: str, wish: str, host: Topology) -> str:
+    """The policy as fio and the kernel write it, such as `bind:0-1`; nothing for `keep`.
+
+    Raises HostLacks for a node without memory, and where there is one only.
+    """
+    if wish in (KEEP, LOCAL):
+        return "" if wish == KEEP else LOCAL
+    mode, _, where = wish.partition(":")
+    return f"{mode}:{cpu_text(_nodes(name, where, host, host.memory_nodes))}"
+
+
+def _nodes(name: str, wish: str, host: Topology, there: Collection[int]) -> tuple[int, ...]:
+    listed = ", ".join(map(str, there))
+    if len(there) < 2:
+        raise HostLacks(
+            f"{name}: this host has only one NUMA node",
+            hint=f"Set `{name}: keep` in the profile.",
+        )
+    if wish == DRIVE and host.drive_node is None:
+        raise HostLacks(
+            f"{name}: the kernel knows no NUMA node of this drive",
+            hint=f"Name the node yourself: {listed}.",
+        )
+    asked = (host.drive_node,) if wish == DRIVE and host.drive_node is not None else cpu_list(wish)
+    if missing := [node for node in asked if node not in there]:
+        raise HostLacks(
+            f"{name}: there is no NUMA node {cpu_text(missing)}", hint=f"There are {listed}."
+        )
+    return asked
+
+
+_GOVERNOR = "a changing CPU frequency changes latencies"
+_TURBO = "turbo lasts only while the CPU is cool"
+
+
+def governor_settings(governor: str, host: Topology) -> list[Setting]:
+    """One setting per frequency policy. Raises HostLacks for a governor that is not offered."""
+    if governor == KEEP:
+        return []
+    if not host.policies:
+        raise HostLacks(
+            f"cannot set the governor {governor}: this host does not scale its CPU frequency",
+            hint="Set `governor: keep`.",
+        )
+    if host.governors and governor not in host.governors:
+        raise HostLacks(
+            f"there is no governor {governor} here", hint=f"It offers {', '.join(host.governors)}."
+        )
+    return [
+        Setting(Backend.SYSFS, f"{policy}/scaling_governor", governor, _GOVERNOR)
+        for policy in host.policies
+    ]
+
+
+def turbo_settings(turbo: Switch, host: Topology) -> list[Setting]:
+    """Turbo on or off. Raises HostLacks where it cannot be switched."""
+    if turbo is Switch.KEEP:
+        return []
+    if not host.turbo:
+        raise HostLacks("turbo cannot be switched on this host", hint="Set `turbo: keep`.")
+    on = turbo is Switch.ON
+    value = str(int(not on if host.turbo == NO_TURBO else on))
+    return [Setting(Backend.SYSFS, host.turbo, value, _TURBO)]
+
 
 NO_SCHEDULER = "none"
 _HOLD_REASON = "waking from a deep idle state takes longer than many I/Os"
@@ -224,3 +315,50 @@ def _balance(wishes: Host, host: Topology, *, moves: bool) -> Iterator[Setting]:
     """irqbalance stops whenever interrupts are placed, and with `isolate`."""
     if host.irqbalance and (moves or wishes.preset is Preset.ISOLATE):
         yield Setting(Backend.SERVICE, "irqbalance", "inactive", _BALANCE_REASON)
+
+
+# Feature identifiers of NVM Express 2.0, 5.27.1.
+POWER_STATE, WRITE_CACHE, COALESCING = "0x02", "0x06", "0x08"
+_CACHE = "data in a volatile cache is not on flash yet"
+_POWER = "a drive in a power-saving state answers late"
+_COALESCE = "coalesced interrupts delay completions"
+
+
+def drive_settings(wishes: Host, bus: str, drive: str) -> list[Setting]:
+    """Settings inside a drive on "nvme", "ata", "scsi" or "virtio".
+
+    Raises HostLacks for what a drive on such a bus does not have.
+    """
+    return [*_write_cache(wishes.write_cache, bus, drive), *_features(wishes, bus, drive)]
+
+
+def _write_cache(wish: Switch, bus: str, drive: str) -> Iterator[Setting]:
+    if wish is Switch.KEEP:
+        return
+    on = wish is Switch.ON
+    kernels_word = "write back" if on else "write through"
+    match bus:
+        case "nvme":
+            yield Setting(Backend.NVME_FEATURE, WRITE_CACHE, str(int(on)), _CACHE, drive)
+        case "ata" | "scsi":
+            yield Setting(Backend.WRITE_CACHE, "cache_type", kernels_word, _CACHE, drive)
+        case "virtio":
+            yield Setting(Backend.BLOCK, "cache_type", kernels_word, _CACHE, drive)
+        case _:
+            raise HostLacks(
+                "this target has no write cache that can be switched",
+                hint="Set `write_cache: keep`.",
+            )
+
+
+def _features(wishes: Host, bus: str, drive: str) -> Iterator[Setting]:
+    wanted = (
+        ("power_state", wishes.power_state, POWER_STATE, _POWER),
+        ("irq_coalescing", wishes.irq_coalescing, COALESCING, _COALESCE),
+    )
+    for name, value, feature, reason in wanted:
+        if value == KEEP:
+            continue
+        if bus != "nvme":
+            raise HostLacks(f"{name} is a setting of NVMe drives", hint=f"Set `{name}: keep`.")
+        yield Setting(Backend.NVME_FEATURE, feature, value, reason, drive)

@@ -1,8 +1,13 @@
-"""A change to the host or drive as a value: what, to which value, and why (pure)."""
+"""Describe a change to the host or drive as a value: what, to which value, and why (pure).
 
-from collections.abc import Mapping
+Also the settings of a block queue, and the errors of a setting that is not found.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+
+from ssdbench.errors import HostLacks
 
 
 class Backend(StrEnum):
@@ -67,3 +72,50 @@ def restore_order(attribute: str) -> int:
     """What must be restored before what: whatever resets others before those."""
     order = [name for name in RESETS if attribute.endswith(name)]
     return list(RESETS).index(order[0]) if order else len(RESETS)
+
+
+# In the order in which they must be written: some reset others (see setting.RESETS).
+QUEUE_SETTINGS: Mapping[str, tuple[str, str]] = {
+    "scheduler": ("queue/scheduler", "the scheduler decides order and merging of requests"),
+    "nr_requests": ("queue/nr_requests", "a scheduler sees at most this many requests"),
+    "nomerges": ("queue/nomerges", "merged requests are not the block size that was asked for"),
+    "rq_affinity": ("queue/rq_affinity", "where completions run changes latency and CPU cost"),
+    "wbt_lat_usec": ("queue/wbt_lat_usec", "writeback throttling holds back buffered writes"),
+    "add_random": ("queue/add_random", "feeding the entropy pool costs CPU per request"),
+    "io_poll": ("queue/io_poll", "polled completions trade CPU for latency"),
+    "read_ahead_kb": ("queue/read_ahead_kb", "read-ahead reads more than was asked for"),
+}
+
+KEEP = "keep"
+
+
+def queue_settings(wishes: Mapping[str, str | int], drive: str) -> list[Setting]:
+    """Settings of one drive's queue; `keep` and what is not wished for stay as they are."""
+    return [
+        Setting(Backend.BLOCK, attribute, str(wishes[name]), reason, drive)
+        for name, (attribute, reason) in QUEUE_SETTINGS.items()
+        if str(wishes.get(name, KEEP)) != KEEP
+    ]
+
+
+class DriveAbsent(HostLacks):
+    """The drive that a setting belongs to is not here, or two claim to be it."""
+
+    def __init__(self, drive: str) -> None:
+        super().__init__(
+            f"the drive {drive} is not on this host, or several drives have this identity",
+            hint="Plug it in again.",
+        )
+        self.drive = drive
+
+
+class NoSetting(HostLacks):
+    """There is no such attribute here."""
+
+
+def located(locate: Callable[[str], str | None], drive: str) -> str:
+    """The kernel name of a drive, wherever it is now. Raises DriveAbsent when it is not here."""
+    name = locate(drive)
+    if name is None:
+        raise DriveAbsent(drive)
+    return name

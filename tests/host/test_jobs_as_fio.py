@@ -18,7 +18,7 @@ from ssdbench.generator.fio.jobfile import jobfile
 from ssdbench.generator.fio.userjobs import ON_THE_DRIVE, for_simulated_drive, job_file
 from ssdbench.generator.fio.userworkloads import Room, measured_jobs
 from ssdbench.model.workload import Stream
-from ssdbench.sim import native_files
+from ssdbench.sim import library
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
 from ssdbench.units import KIB, MIB
@@ -71,7 +71,7 @@ def run_fio(text: str, directory: Path, seconds: float) -> Arrived:
         f"disable_slat=1\ndisable_clat=1\nlog_entries=400000\nruntime={round(seconds * 1000)}ms\n"
         f"{text}"
     )
-    preload = native_files.preload("libssdb_virtualtime.so")
+    preload = library.preloadable("libssdb_virtualtime.so")
     argv = ["env", f"LD_PRELOAD={preload}", f"SSDB_VT_STATE={state}", "fio", "job.fio"]
     said = subprocess.run(
         argv, cwd=directory, capture_output=True, text=True, check=False, timeout=120

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.sim import native_files
+from ssdbench.sim import library
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
 
@@ -142,12 +142,12 @@ def test_a_stopped_fio_reports_and_leaves_a_whole_drive(tmp_path: Path) -> None:
 def test_fio_finds_the_library_in_a_path_with_blanks_and_colons(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(native_files.BIN, tmp_path / "my drives: all" / "bin")
-    monkeypatch.setattr(native_files, "BIN", tmp_path / "my drives: all" / "bin")
+    shutil.copytree(library.BIN, tmp_path / "my drives: all" / "bin")
+    monkeypatch.setattr(library, "BIN", tmp_path / "my drives: all" / "bin")
     state = tmp_path / "drive.ssdb"
     SimDrive.create(parse(DRIVE), state).close()
 
-    argv = ["env", f"LD_PRELOAD={native_files.preload('libssdb_virtualtime.so')}"]
+    argv = ["env", f"LD_PRELOAD={library.preloadable('libssdb_virtualtime.so')}"]
     argv += [f"SSDB_VT_STATE={state}", "fio", "--name=a", "--ioengine=nbd", "--uri=sim:"]
     argv += ["--thread", "--rw=write", "--bs=128k", "--clocksource=clock_gettime"]
     subprocess.run(argv, check=True, capture_output=True, timeout=60)

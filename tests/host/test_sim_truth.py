@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ssdbench.host.command import run
-from ssdbench.sim import native_files
+from ssdbench.sim import library
+from ssdbench.sim.core import Job
 from ssdbench.sim.drive import SimDrive
-from ssdbench.sim.loop import Job
 from ssdbench.sim.simulation import fill, steady, wear_in
 from ssdbench.sim.spec import parse
 from ssdbench.sim.truth import Load, closed_form
@@ -41,7 +41,7 @@ def fio(state: Path, *options: str) -> dict[str, Any]:
             "--clocksource=clock_gettime", "--norandommap", "--output-format=json",
             *options]  # fmt: skip
     environment = {
-        "LD_PRELOAD": str(native_files.library("libssdb_virtualtime.so")),
+        "LD_PRELOAD": str(library.native_file("libssdb_virtualtime.so")),
         "SSDB_VT_STATE": str(state),
     }
     output = run(["env", *(f"{k}={v}" for k, v in environment.items()), *argv], timeout_s=120)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.sim import native_files
+from ssdbench.sim import library as native
 from ssdbench.sim.virtualtime import VirtualClock, VtSample
 from tests.support.server_drive import (
     CPU_S,
@@ -62,7 +62,7 @@ def stepped(
 
 @pytest.fixture(autouse=True)
 def paper_drive(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_files, "BIN", library.parent)
+    monkeypatch.setattr(native, "BIN", library.parent)
 
 
 class TestRateAndLatency:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.sim.drive import SimDrive
-from ssdbench.sim.native_files import library
+from ssdbench.sim.library import native_file
 from ssdbench.sim.spec import parse
 from ssdbench.sim.virtualtime import VirtualClock
 from ssdbench.units import MIB
@@ -17,7 +17,7 @@ FILL = ("--thread", "--rw=write", "--bs=131072", "--size=100%", "--time_based=0"
 
 @pytest.fixture
 def fio(tmp_path: Path) -> SimFio:
-    return SimFio(library("libssdb_virtualtime.so"), tmp_path / "drive.ssdb", tmp_path)
+    return SimFio(native_file("libssdb_virtualtime.so"), tmp_path / "drive.ssdb", tmp_path)
 
 
 def fresh(fio: SimFio) -> SimFio:

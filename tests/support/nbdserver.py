@@ -7,8 +7,7 @@ from typing import Self
 
 from ssdbench.errors import CommandFailed
 from ssdbench.host.command import spawn
-from ssdbench.sim import nbd
-from ssdbench.sim.drive import saved_path
+from ssdbench.sim.drive import nbd_server_argv, nbd_uri, saved_path
 
 _START_S = 30.0  # a large state must be read in before the server answers
 _STOP_S = 60.0  # the data are written back
@@ -25,10 +24,10 @@ class NbdServer:
         data: Path | None = None,
         overhead_ns: int | None = None,
     ) -> None:
-        self.uri = nbd.uri(socket_path)
+        self.uri = nbd_uri(socket_path)
         self.socket_path = socket_path
         self._state = state
-        self._argv = nbd.argv(state, socket_path, data=data, overhead_ns=overhead_ns)
+        self._argv = nbd_server_argv(state, socket_path, data=data, overhead_ns=overhead_ns)
         self._log = socket_path.with_suffix(".log")
 
     def __enter__(self) -> Self:

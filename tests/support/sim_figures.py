@@ -6,9 +6,8 @@
 import sys
 from collections.abc import Callable
 
-from ssdbench.sim.core import Drive
+from ssdbench.sim.core import Drive, Job, Order
 from ssdbench.sim.library import Params
-from ssdbench.sim.loop import Job, Order
 from ssdbench.sim.simulation import fill, steady
 from ssdbench.sim.spec import ModelCard, SimSpec, catalogue, parse
 

@@ -11,7 +11,7 @@ from benchmarks.kernel.__main__ import EXPERIMENTS
 from benchmarks.kernel.experiment import STORE
 from ssdbench.cli import main
 from ssdbench.host import command
-from ssdbench.sim.loop import Job, Order
+from ssdbench.sim.core import Job, Order
 from ssdbench.sim.spec import catalogue
 from tests.support.sim_figures import Bench
 

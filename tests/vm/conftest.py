@@ -23,8 +23,7 @@ from ssdbench.lab.disks import parse_all
 from ssdbench.lab.guest import Answer
 from ssdbench.lab.kernels import SERIES
 from ssdbench.lab.lab import Lab
-from ssdbench.lab.modules import built_modules, load_script
-from ssdbench.lab.session import GuestRequest, kept_guest, run_in_guest
+from ssdbench.lab.session import GuestRequest, built_modules, kept_guest, load_script, run_in_guest
 
 Guest = Callable[..., Answer]
 REPOSITORY = Path(__file__).parents[2]

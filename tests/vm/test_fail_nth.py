@@ -19,8 +19,7 @@ from ssdbench.lab.archive import Archive
 from ssdbench.lab.disks import parse_all
 from ssdbench.lab.guest import complaint
 from ssdbench.lab.lab import Lab
-from ssdbench.lab.modules import built_modules, load_script
-from ssdbench.lab.session import GuestRequest, run_in_guest
+from ssdbench.lab.session import GuestRequest, built_modules, load_script, run_in_guest
 from tests.vm import user_mode
 from tests.vm.conftest import KERNEL_DIR, REPOSITORY, cache, console_shown
 from tests.vm.debug_kernel import UM, debug_kernel

@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.sim.core import Drive
+from ssdbench.sim.core import Drive, Job
 from ssdbench.sim.library import Params
-from ssdbench.sim.loop import Job
 from tests.vm.conftest import NEWEST_KERNEL, Guest
 
 pytestmark = pytest.mark.vm

@@ -11,7 +11,7 @@ from ssdbench.host import kmod as modules
 from ssdbench.host.command import run
 from ssdbench.lab.kernels import source_package
 from ssdbench.lab.lab import Lab
-from ssdbench.lab.modules import built_modules
+from ssdbench.lab.session import built_modules
 from tests.vm.conftest import NEWEST_KERNEL, Guest, cache
 
 pytestmark = pytest.mark.vm

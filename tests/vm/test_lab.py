@@ -10,8 +10,7 @@ from ssdbench.lab.guest import BOOTS, GuestTrouble, text_of
 from ssdbench.lab.kernels import SERIES
 from ssdbench.lab.lab import InMemory, Lab
 from ssdbench.lab.machine import Machine
-from ssdbench.lab.modules import built_modules
-from ssdbench.lab.session import GuestRequest, kept_guest
+from ssdbench.lab.session import GuestRequest, built_modules, kept_guest
 from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest, Kept, cache
 
 pytestmark = pytest.mark.vm

@@ -12,9 +12,8 @@ from ssdbench.cli.main import run
 from ssdbench.errors import HostLacks
 from ssdbench.lab import session
 from ssdbench.lab.guest import Answer, GuestTrouble
-from ssdbench.lab.kept import KEPT_RUNS, KeptRun
 from ssdbench.lab.kernels import from_tree
-from ssdbench.lab.session import GuestRequest
+from ssdbench.lab.session import KEPT_RUNS, GuestRequest, KeptRun
 
 
 @pytest.mark.parametrize("asked", ["900TiB", "8000000TiB"])

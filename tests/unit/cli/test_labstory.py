@@ -10,7 +10,7 @@ import pytest
 
 from ssdbench.cli import lab
 from ssdbench.cli.lab import GuestOutput, Steps
-from ssdbench.lab.kept import KeptRun
+from ssdbench.lab.session import KeptRun
 
 
 def test_a_long_step_says_that_it_goes_on_until_the_command_speaks(

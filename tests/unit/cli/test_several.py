@@ -23,8 +23,7 @@ from ssdbench.suite import interference
 from ssdbench.suite.interference import SHARE_NOTHING, Tried, Turn
 from ssdbench.suite.plan import RunPlan
 from ssdbench.suite.request import RunRequest
-from ssdbench.target.consent import objections
-from ssdbench.target.wear import Wear
+from ssdbench.target.consent import Wear, objections
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 from tests.support.builders import a_target

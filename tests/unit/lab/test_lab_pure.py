@@ -12,13 +12,12 @@ import pytest
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.command import run
 from ssdbench.lab.archive import archive_address
-from ssdbench.lab.cpio import initramfs
 from ssdbench.lab.disks import DEFAULT, consent, parse, parse_all
 from ssdbench.lab.guest import MOST_TEXT_BYTES, Guest, GuestTrouble, answered, complaint, text_of
 from ssdbench.lab.kernels import PVH_NOTE, Kernel, from_tree, newest, payload, unpack_image
 from ssdbench.lab.machine import Bus, Disk, Machine, arguments
 from ssdbench.lab.memory import make_answer_disk, unpack
-from ssdbench.lab.tools import Tools
+from ssdbench.lab.tools import Tools, initramfs
 
 ONE = Machine(
     qemu=Path("/q/qemu"), firmware=(Path("/q/fw"),), kernel=Path("/k"), initramfs=Path("/i"),

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from ssdbench.errors import DeviceError, UsageError
-from ssdbench.sim.core import Drive, Op, Why
-from ssdbench.sim.coreerror import CoreError
-from ssdbench.sim.library import Params, parameters
-from ssdbench.sim.loop import Job, Order
+from ssdbench.sim.core import Drive, Job, Op, Order, Why
+from ssdbench.sim.library import CoreError, Params, parameters
 from ssdbench.stats.histogram import bin_of
 from ssdbench.units import MIB
 

@@ -10,9 +10,8 @@ from click.testing import CliRunner
 
 from ssdbench.cli.sim import command
 from ssdbench.errors import DeviceError, SsdbenchError, UsageError
-from ssdbench.sim.core import Drive, Op
+from ssdbench.sim.core import Drive, Job, Op
 from ssdbench.sim.drive import SimDrive, data_path, saved_path, spec_path
-from ssdbench.sim.loop import Job
 from ssdbench.sim.spec import parse
 
 TARGET = "sim:p4500-4t,capacity=4GiB,erase_block=32KiB"
@@ -195,7 +194,7 @@ def test_a_snapshot_overwrites_nothing(state: Path) -> None:
 def kill_at_work(state: Path) -> None:
     work = (
         "import sys; from pathlib import Path; from ssdbench.sim.drive import SimDrive;"
-        "from ssdbench.sim.loop import Job\n"
+        "from ssdbench.sim.core import Job\n"
         "with SimDrive.open(Path(sys.argv[1])) as d:\n"
         "    print('at work', flush=True)\n"
         "    while True: d.core.run(Job(stop_ios=50000))\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdbench.sim.loop import Job, Order
+from ssdbench.sim.core import Job, Order
 from ssdbench.sim.spec import ModelCard, catalogue, parse
 from tests.support.sim_figures import KIB, MEASURES, SPAN_8GB, Bench
 

@@ -6,8 +6,7 @@ import pytest
 
 from ssdbench.errors import ProfileError, UsageError
 from ssdbench.sim.library import BLOCKLOG, DIRECT, FIFO, GREEDY, PAGE, parameters
-from ssdbench.sim.scale import MIN_SUPERBLOCKS, superblocks
-from ssdbench.sim.spec import catalogue, parse, short_names
+from ssdbench.sim.spec import MIN_SUPERBLOCKS, catalogue, parse, short_names, superblocks
 from ssdbench.units import GIB
 
 A_MODEL = """\

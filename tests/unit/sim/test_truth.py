@@ -7,9 +7,8 @@ import pytest
 
 from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
-from ssdbench.sim.core import Drive
+from ssdbench.sim.core import Drive, Job
 from ssdbench.sim.library import Params
-from ssdbench.sim.loop import Job
 from ssdbench.sim.simulation import fill, simulate, steady, wear_in
 from ssdbench.sim.spec import parse
 from ssdbench.sim.truth import (

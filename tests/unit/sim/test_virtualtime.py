@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks
-from ssdbench.sim import futex, native_files, virtualtime
+from ssdbench.sim import library, virtualtime
 from ssdbench.sim.virtualtime import VirtualClock
 
 _NEW, RUNNING, HELD, ENDED, FAILED = range(5)
@@ -52,7 +52,7 @@ class PlayedLibrary(threading.Thread):
         if page.seconds >= page.hold_at_s:
             self.tell(HELD)
         while page.seconds >= page.hold_at_s and page.stop_at_s > page.seconds:
-            futex.wait(self.go, self.go.value, timeout_s=0.01)
+            virtualtime.futex_wait(self.go, self.go.value, timeout_s=0.01)
         if page.stop_at_s <= page.seconds:
             self.stopped_at = page.seconds
         page.state = RUNNING
@@ -68,13 +68,13 @@ class PlayedLibrary(threading.Thread):
     def tell(self, state: int) -> None:
         self.page.state = state
         self.event.value += 1
-        futex.wake(self.event)
+        virtualtime.futex_wake(self.event)
 
 
 def test_both_sides_agree_on_the_page() -> None:
     page, sample = virtualtime._Page, virtualtime._Sample
-    library = ctypes.CDLL(str(native_files.library("libssdb_virtualtime.so")))
-    theirs = list((ctypes.c_uint64 * 13).in_dll(library, "ssdb_vt_layout"))
+    loaded = ctypes.CDLL(str(library.native_file("libssdb_virtualtime.so")))
+    theirs = list((ctypes.c_uint64 * 13).in_dll(loaded, "ssdb_vt_layout"))
 
     assert theirs == [
         virtualtime._VERSION,
@@ -167,10 +167,10 @@ def test_one_page_has_one_orchestrator(tmp_path: Path, clock: VirtualClock) -> N
 def test_a_missing_library_says_how_to_build_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_files, "BIN", tmp_path)
+    monkeypatch.setattr(library, "BIN", tmp_path)
 
     with pytest.raises(HostLacks) as caught:
-        native_files.library("ssdb-nbd")
+        library.native_file("ssdb-nbd")
 
     assert "make -C ssdbench/sim/native" in caught.value.hint
 

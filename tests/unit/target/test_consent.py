@@ -8,9 +8,9 @@ import pytest
 from ssdbench.errors import TargetRefused
 from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import consent
+from ssdbench.target.consent import Wear
 from ssdbench.target.identity import NOT_USED
 from ssdbench.target.objection import refuse
-from ssdbench.target.wear import Wear
 
 DRIVE = TargetInfo(
     kind=TargetKind.LOOP,

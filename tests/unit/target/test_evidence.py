@@ -13,8 +13,17 @@ from ssdbench.model.target import LACKS, TAKEN, Consent, TargetKind
 from ssdbench.suite import plan as suite_plan
 from ssdbench.suite.request import RunRequest
 from ssdbench.target import ata, nvme, scsi
-from ssdbench.target.evidence import BRIDGED, Evidence, Function, Place, evidence, models
-from ssdbench.target.kind import kind_of, taken_for_a_drive, unplannable
+from ssdbench.target.evidence import (
+    BRIDGED,
+    Evidence,
+    Function,
+    Place,
+    evidence,
+    kind_of,
+    models,
+    taken_for_a_drive,
+    unplannable,
+)
 from tests.support.builders import a_target
 
 PAGES = Path(__file__).parents[2] / "data" / "pages"

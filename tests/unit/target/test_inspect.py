@@ -9,9 +9,8 @@ from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import consent
-from ssdbench.target.evidence import Evidence
+from ssdbench.target.evidence import Evidence, kind_of
 from ssdbench.target.inspect import identities, inspect
-from ssdbench.target.kind import kind_of
 from tests.support.mappedhost import MappedHost
 
 

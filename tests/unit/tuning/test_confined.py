@@ -11,11 +11,10 @@ from ssdbench.host.topology import Interrupt
 from ssdbench.model.profile import Host, Switch
 from ssdbench.tuning.backends import backends_of
 from ssdbench.tuning.confined import OURS, require_ours, require_undoing
-from ssdbench.tuning.drive import drive_settings
 from ssdbench.tuning.journal import NotRestored
 from ssdbench.tuning.leftovers import restore_all
-from ssdbench.tuning.queue import QUEUE_SETTINGS
-from ssdbench.tuning.setting import Backend
+from ssdbench.tuning.plan import drive_settings
+from ssdbench.tuning.setting import QUEUE_SETTINGS, Backend
 
 FORGED = {
     "n": 1,

@@ -10,10 +10,10 @@ from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Host, Switch
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.tuning.backends import ABSENT, THERE, ModuleBackend
 from ssdbench.tuning.confined import require_ours
-from ssdbench.tuning.drive import drive_settings
 from ssdbench.tuning.drivebackends import WriteCacheBackend
-from ssdbench.tuning.hostbackends import ABSENT, THERE, ModuleBackend
+from ssdbench.tuning.plan import drive_settings
 from ssdbench.tuning.setting import RESETS, Backend, Setting
 
 DRIVE = "naa.5000c500a1b2c3d4"

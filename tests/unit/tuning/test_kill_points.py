@@ -12,8 +12,7 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.tuning.backends import SettingBackend, backends_of
 from ssdbench.tuning.journal import NotRestored, SettingsJournal
 from ssdbench.tuning.leftovers import restore_all
-from ssdbench.tuning.queue import queue_settings
-from ssdbench.tuning.setting import Backend, Setting
+from ssdbench.tuning.setting import Backend, Setting, queue_settings
 from tests.support.killpoints import KILLED, killed_at, points
 
 DRIVE = "eui.0025385b91b0a4d2"

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.lab.whole import is_whole, note
+from ssdbench.lab.archive import is_whole, note_sizes
 
 
 @pytest.fixture
@@ -16,8 +16,8 @@ def made(tmp_path: Path) -> Path:
 
 
 def test_what_is_as_long_as_it_was_is_whole(made: Path, tmp_path: Path) -> None:
-    note(made)
-    note(made / "empty")
+    note_sizes(made)
+    note_sizes(made / "empty")
     (made / "made later").touch()
 
     assert is_whole(made)
@@ -28,8 +28,8 @@ def test_what_is_as_long_as_it_was_is_whole(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [0, 2048])
 def test_a_file_that_was_cut_or_is_gone_is_noticed(made: Path, cut: int) -> None:
     file = made / "of it" / "a file"
-    note(made)
-    note(file)
+    note_sizes(made)
+    note_sizes(file)
 
     if cut:
         file.write_bytes(b"x" * cut)
