@@ -4,8 +4,8 @@ A private apt root holds lists, cache and an extraction directory; the system's 
 package database are read, never written. Packages are extracted, not installed.
 
 A power cut or a full disk cuts files short, and the programs that unpack and build do not wait
-until their files are on disk. So that is waited for once, and the sizes are stored beside what was made
-and compared before it is used.
+until their files are on disk. So that is waited for once, and the sizes are stored beside what was
+made and compared before it is used.
 """
 
 import logging

@@ -357,5 +357,5 @@ class Drive:
         self._core.ssdb_idle(self.address, now_ns)
 
     def run(self, job: Job, *, seconds: int = 0, per_io: int = 0) -> RunResult:
-        """Run the core's own loop; see `ssdbench.sim.loop.run`."""
+        """Run the core's own loop; see `run`."""
         return run(self.address, job, seconds=seconds, per_io=per_io)
