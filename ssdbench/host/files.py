@@ -1,23 +1,16 @@
-"""Write files that survive a crash, whole or not at all, and pack logs that are kept.
-
-fio's histogram logs are almost all zeros: packed they take a fiftieth.
-"""
+"""Write files that survive a crash: whole or not at all, or appended and on disk."""
 
 import errno
-import gzip
 import os
 import re
 import shlex
-import shutil
 import stat
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Self, TextIO
+from typing import Self
 
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.foreign import open_own, plain
-from ssdbench.host.regular import opened as opened_regular
 from ssdbench.model import records
 from ssdbench.units import format_size
 
@@ -323,46 +316,3 @@ def settings_directory() -> Path:
     base = os.environ.get("XDG_STATE_HOME")
     state = Path(base) if base else Path.home() / ".local" / "state"
     return state / "ssdbench" / "settings"
-
-
-PACKED_SUFFIX = ".gz"
-PACKING_LEVEL = 3  # 1 MiB in a few ms; higher levels gain little on rows of zeros
-
-
-def pack_logs(paths: Iterable[Path]) -> None:
-    """Replace files by packed ones; one that cannot be packed stays as it is.
-
-    The same bytes give the same packed file. A crash leaves the file, the packed one, or both.
-    """
-    for path in paths:
-        beside = path.with_name(f".{path.name}.tmp")
-        try:
-            with (
-                opened_regular(path) as held,
-                os.fdopen(held, "rb", closefd=False) as plain,
-                os.fdopen(open_own(beside), "wb") as raw,
-                gzip.GzipFile("", "wb", PACKING_LEVEL, raw, mtime=0) as packed,
-            ):
-                shutil.copyfileobj(plain, packed, 1 << 20)
-            beside.replace(path.with_name(path.name + PACKED_SUFFIX))
-            path.unlink()
-        except OSError:
-            beside.unlink(missing_ok=True)
-
-
-def open_log(path: Path) -> TextIO:
-    """The text of a file, packed or not."""
-    if path.suffix == PACKED_SUFFIX:
-        return gzip.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")
-
-
-def find_logs(directory: Path, pattern: str) -> list[Path]:
-    """Files whose name fits, packed or not, in the order of their names; each once."""
-    plain = {path.name: path for path in directory.glob(pattern)}
-    packed = {
-        path.name.removesuffix(PACKED_SUFFIX): path
-        for path in directory.glob(pattern + PACKED_SUFFIX)
-    }
-    both = packed | plain  # while both are there, the packed one may not be whole
-    return [both[name] for name in sorted(both)]

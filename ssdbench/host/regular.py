@@ -3,21 +3,28 @@
 The mark names the run while a run works. When the file is given back, the mark stores inode, size,
 time of the last change and a hash of samples, so a file that was copied over, formatted, mounted or
 exchanged since does not count as ours.
+
+Logs that a run keeps are packed here as well: fio's histogram logs are almost all zeros, and take a
+fiftieth.
 """
 
 import ctypes
 import errno
 import fcntl
+import gzip
 import json
 import os
+import shutil
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import TextIO
 
 from ssdbench.errors import DeviceLost, HostLacks
+from ssdbench.foreign import open_own
 from ssdbench.host import files
 from ssdbench.host.blockdev import major_minor
 from ssdbench.host.procfs import Procfs
@@ -280,3 +287,46 @@ def _read(descriptor: int, path: Path) -> str | None:
 def _record(path: Path) -> Path:
     """Beside the file, on a file system that has no extended attributes."""
     return path.with_name(f".{path.name}.ssdbench")
+
+
+PACKED_SUFFIX = ".gz"
+PACKING_LEVEL = 3  # 1 MiB in a few ms; higher levels gain little on rows of zeros
+
+
+def pack_logs(paths: Iterable[Path]) -> None:
+    """Replace files by packed ones; one that cannot be packed stays as it is.
+
+    The same bytes give the same packed file. A crash leaves the file, the packed one, or both.
+    """
+    for path in paths:
+        beside = path.with_name(f".{path.name}.tmp")
+        try:
+            with (
+                opened(path) as held,
+                os.fdopen(held, "rb", closefd=False) as plain,
+                os.fdopen(open_own(beside), "wb") as raw,
+                gzip.GzipFile("", "wb", PACKING_LEVEL, raw, mtime=0) as packed,
+            ):
+                shutil.copyfileobj(plain, packed, 1 << 20)
+            beside.replace(path.with_name(path.name + PACKED_SUFFIX))
+            path.unlink()
+        except OSError:
+            beside.unlink(missing_ok=True)
+
+
+def open_log(path: Path) -> TextIO:
+    """The text of a file, packed or not."""
+    if path.suffix == PACKED_SUFFIX:
+        return gzip.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
+
+
+def find_logs(directory: Path, pattern: str) -> list[Path]:
+    """Files whose name fits, packed or not, in the order of their names; each once."""
+    plain = {path.name: path for path in directory.glob(pattern)}
+    packed = {
+        path.name.removesuffix(PACKED_SUFFIX): path
+        for path in directory.glob(pattern + PACKED_SUFFIX)
+    }
+    both = packed | plain  # while both are there, the packed one may not be whole
+    return [both[name] for name in sorted(both)]

@@ -39,7 +39,7 @@ from ssdbench.generator.fio import logs
 from ssdbench.generator.fio.jobfile import latency_logs
 from ssdbench.generator.trace.clients import TRIMS, Sending, TraceWork, summarized_work, write_work
 from ssdbench.generator.trace.forms import Trace
-from ssdbench.host import files
+from ssdbench.host import regular
 from ssdbench.host.files import make_directory, require_room, write_atomic
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.rates import (
@@ -387,7 +387,7 @@ def _dropped(made: TraceWork) -> list[tuple[str, int]]:
 
 
 def _client(path: Path, made: TraceWork) -> Client:
-    with files.open_log(path) as lines:
+    with regular.open_log(path) as lines:
         log = logs.of_thread(path.name, lines)
     due = made.due(log.thread - 1)
     return Client(

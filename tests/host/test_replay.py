@@ -12,7 +12,7 @@ from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.jobfile import latency_logs
 from ssdbench.generator.trace.clients import Sending, write_work
 from ssdbench.generator.trace.forms import Trace
-from ssdbench.host import blockdev, files
+from ssdbench.host import blockdev, regular
 from ssdbench.model.profile.replay import Placing
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from tests.support.devices import LoopDevice
@@ -59,7 +59,7 @@ def test_each_request_of_a_trace_goes_to_its_place_at_its_time(
     assert outcome.jobs[0].write.ios == int(np.sum(ways == "w"))
     assert outcome.jobs[0].flushes.ios == 1
     for path in latency_logs(artifacts, 0, job):
-        with files.open_log(path) as lines:
+        with regular.open_log(path) as lines:
             log = logs.of_thread(path.name, lines)
         due = made.due(log.thread - 1)
         assert log.direction.tolist() == due["write"].tolist()

@@ -30,7 +30,7 @@ from ssdbench.generator.fio.output import (
     version_of,
 )
 from ssdbench.generator.fio.sampling import Feed
-from ssdbench.host import command, files
+from ssdbench.host import command, files, regular
 from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import Requests
@@ -231,8 +231,8 @@ class FioRunning:
         if not self._process.ended(0.0):
             self._feed.abandon()
         if self._process.wait(UNREAPED_S) is not None:
-            files.pack_logs(
-                path for path in _logs(self._artifacts) if path.suffix != files.PACKED_SUFFIX
+            regular.pack_logs(
+                path for path in _logs(self._artifacts) if path.suffix != regular.PACKED_SUFFIX
             )
 
     def __iter__(self) -> Iterator[Second]:
@@ -331,7 +331,7 @@ class FioOutcome:
                 "to_ms": (to_s + shift_s) * 1000,
             }
             for path in jobfile.histogram_logs(self.directory, index, job):
-                with files.open_log(path) as lines:
+                with regular.open_log(path) as lines:
                     part = logs.merged(logs.histogram_rows(lines, direction, **window))
                 part = part.ended(self.jobs[index].longest_ns(direction))
                 merged = Histogram.merged([merged, part])
@@ -351,7 +351,7 @@ class FioOutcome:
         for number in range(len(job.workload.streams)):
             threads = []
             for path in jobfile.histogram_logs(self.directory, 0, job, number):
-                with files.open_log(path) as lines:
+                with regular.open_log(path) as lines:
                     threads.append(
                         logs.counted(
                             lines,
@@ -372,7 +372,7 @@ class FioOutcome:
             shift_s = self.origin_s + job.histogram_s / 2
             for path in jobfile.histogram_logs(self.directory, index, job):
                 for direction in ("read", "write"):
-                    with files.open_log(path) as lines:
+                    with regular.open_log(path) as lines:
                         longest_ns = self.jobs[index].longest_ns(direction)
                         for row in logs.histogram_rows(lines, direction, **whole):
                             place = max(0, int((row.t_ms / 1000 - shift_s) // every_s))
@@ -429,7 +429,7 @@ def _logs(directory: Path) -> list[Path]:
 
 
 def _lines(path: Path) -> list[str]:
-    with files.open_log(path) as lines:
+    with regular.open_log(path) as lines:
         return lines.readlines()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.layout import Section, largest_block, sections, wants_lfsr
-from ssdbench.host import files
+from ssdbench.host import regular
 from ssdbench.host.names import Reader, written
 from ssdbench.model.workload import Arrivals, Content, IoEngine, Pattern, Workload
 
@@ -117,12 +117,12 @@ def histogram_logs(directory: Path, index: int, job: Job, stream: int | None = N
     prefix = log_prefix(index, job)
     if job.workload.streams:
         prefix += _STREAM + ("*" if stream is None else str(stream))
-    return files.find_logs(directory, f"{prefix}_clat_hist.*.log")
+    return regular.find_logs(directory, f"{prefix}_clat_hist.*.log")
 
 
 def latency_logs(directory: Path, index: int, job: Job) -> list[Path]:
     """List the logs of every I/O of a job, one per thread."""
-    return files.find_logs(directory, f"{log_prefix(index, job)}_lat.*.log")
+    return regular.find_logs(directory, f"{log_prefix(index, job)}_lat.*.log")
 
 
 def _streams(index: int, job: Job) -> Iterator[str]:

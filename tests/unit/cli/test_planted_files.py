@@ -19,7 +19,7 @@ from ssdbench.engine.series import Recorder
 from ssdbench.engine.store import StageStore
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.foreign import write_whole
-from ssdbench.host import command, files
+from ssdbench.host import command, regular
 from ssdbench.host.files import write_atomic
 from ssdbench.model.target import Consent
 from ssdbench.sim.virtualtime import VirtualClock
@@ -157,7 +157,7 @@ def _spawns(path: Path) -> None:
 def _packs(path: Path) -> None:
     plain = path.with_name("log")
     plain.write_text("planted")
-    files.pack_logs([plain])
+    regular.pack_logs([plain])
 
 
 def _detaches(path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.host import files
+from ssdbench.host import regular
 
 TEXT = "1, 0, 4096" + ", 0" * 1856 + "\n"
 
@@ -20,8 +20,8 @@ def logs(tmp_path: Path) -> list[Path]:
 
 def read(directory: Path) -> list[str]:
     texts = []
-    for path in files.find_logs(directory, "00-job_clat_hist.*.log"):
-        with files.open_log(path) as lines:
+    for path in regular.find_logs(directory, "00-job_clat_hist.*.log"):
+        with regular.open_log(path) as lines:
             texts.append(lines.read())
     return texts
 
@@ -29,7 +29,7 @@ def read(directory: Path) -> list[str]:
 def test_packed_logs_are_small_and_read_the_same(logs: list[Path], tmp_path: Path) -> None:
     before, size = read(tmp_path), sum(path.stat().st_size for path in logs)
 
-    files.pack_logs(logs)
+    regular.pack_logs(logs)
 
     left = list(tmp_path.iterdir())
     assert {path.suffix for path in left} == {".gz"}
@@ -48,7 +48,7 @@ def test_the_same_log_packs_to_the_same_bytes(logs: list[Path]) -> None:
     for path in logs[1:]:
         path.write_bytes(logs[0].read_bytes())
 
-    files.pack_logs(logs)
+    regular.pack_logs(logs)
 
     assert len({path.with_name(f"{path.name}.gz").read_bytes() for path in logs}) == 1
 
@@ -56,6 +56,6 @@ def test_the_same_log_packs_to_the_same_bytes(logs: list[Path]) -> None:
 def test_a_log_that_cannot_be_packed_stays(tmp_path: Path) -> None:
     (tmp_path / "a.log").mkdir()
 
-    files.pack_logs([tmp_path / "a.log", tmp_path / "none.log"])
+    regular.pack_logs([tmp_path / "a.log", tmp_path / "none.log"])
 
     assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
