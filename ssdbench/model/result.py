@@ -149,7 +149,7 @@ class RunResult(Model):
     def _of_this_schema(cls, value: Any) -> Any:
         """Refuse a run of an older schema. Raises UsageError with the version that reads it."""
         schema = value.get("schema_version") if isinstance(value, dict) else None
-        if schema in READ_BY:
+        if isinstance(schema, int) and schema in READ_BY:
             raise UsageError(
                 f"the run has schema {schema}, and this ssdbench reads schema {SCHEMA} only",
                 hint=f"Use ssdbench {READ_BY[schema]} for it: `pip install "

@@ -77,6 +77,7 @@ REORDERING_FILLS = 1.5
 CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 4.0}
 CONVERTING_BUDGET = 2.0  # times that
 SPAN_BUDGET = 8.0  # times the span and the spare area
+LATE, LATE_SPAN = 2.0, 4.0  # times the least that settling takes, for a plan
 WHOLE_PERCENT = 100
 WHOLE_SHARE = 0.99  # of the drive: a range in whole blocks may be a little less
 
@@ -554,7 +555,7 @@ def _repeat_costs(
     spare = 0.0 if workload.paced else spare
     settle_s = max(how.write_window_s, how.unbroken_s, spare * target.size_bytes / write_rate)
     if not drive.at_once:
-        settle_s *= 2
+        settle_s *= LATE_SPAN if how.relaxes_fills else LATE
     least_s = max(how.write_window_s, how.unbroken_s)
     budget_s = max(how.settle_fills * target.size_bytes / write_rate, 2 * least_s)
     settle_s = min(settle_s, budget_s, how.settle_s or math.inf)

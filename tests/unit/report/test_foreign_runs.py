@@ -203,4 +203,4 @@ def test_a_result_with_a_number_beyond_all_measure_is_a_sentence(
     also = [str(tmp_path / "b")] if command == "compare" else []
 
     assert run([command, str(tmp_path / "a"), *also]) == 2
-    assert "a number beyond all measure" in capfd.readouterr().err
+    assert "a number that is too large" in capfd.readouterr().err
