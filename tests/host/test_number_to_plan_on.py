@@ -125,6 +125,8 @@ def test_a_drive_that_stepped_down_after_its_warm_up_is_refused(tmp_path: Path) 
     changes = [f.message for f in point.findings if f.code == "changed"]
     assert result.verdict == "NOT VALIDATED"
     assert len(changes) == 1
-    assert "the same workload is down 60 %" in changes[0]  # all service takes 2.5 times as long
+    assert (
+        "the rate of the same workload is down 60 %" in changes[0]
+    )  # all service takes 2.5 times as long
     assert estimate is not None
     assert 0.25 * 438 < (estimate.bound or 0) < 0.42 * 438  # 438 IOPS before

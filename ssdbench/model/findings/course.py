@@ -3,7 +3,10 @@
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, listed
 
-GO_ON = "Continue with `ssdbench resume`; what was measured is kept. If a limit ended it, raise it."
+GO_ON = (
+    "Continue with `ssdbench resume`; what was measured is kept. If a limit ended the run, raise "
+    "that limit."
+)
 
 
 class CutShort(FindingKind):
@@ -81,7 +84,9 @@ class NotApplicable(FindingKind):
 
     code = Code.NOT_APPLICABLE
     severities = (Severity.NOTES,)
-    remedy = "Nothing is wrong with the drive; leave the point out to hide this."
+    remedy = (
+        "Nothing is wrong with the drive; leave the point out of the profile to hide this note."
+    )
 
     what: str  # name of the point or test
     why: str
@@ -94,7 +99,7 @@ class PlanWithoutPoint(FindingKind):
     """No point was measured that the capacity plan could use."""
 
     code = Code.PLAN
-    remedy = "Measure that point, or change `block` and `read` of `plan`."
+    remedy = "Measure such a point, or change `block` and `read` of `plan`."
 
     def message(self) -> str:
         return (
@@ -108,7 +113,7 @@ class OutsidePlan(FindingKind):
 
     code = Code.PLAN
     severities = (Severity.NOTES,)
-    remedy = "Do not plan on the others: each says why."
+    remedy = "Do not plan on the other points: the findings of each say why."
 
     used: tuple[str, ...]  # names of the points that the plan uses
     others: int

@@ -4,7 +4,7 @@ from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_ns, format_size, listed
 
 FAULTY = "The drive is faulty or worn out; see its SMART log."
-COOL = "Cool the drive as its rack will, or accept the lower rate as its own."
+COOL = "Cool the drive as it will be cooled in use, or accept the lower rate as the drive's own."
 
 
 class IoErrors(FindingKind):
@@ -40,8 +40,8 @@ class LinkErrors(FindingKind):
     code = Code.IO_ERRORS
     severities = (Severity.WARNS, Severity.INVALIDATES)
     remedy = (
-        "Look at the kernel log, and at the slot, cable or riser of the drive: what the link "
-        "sends again costs time that looks like the drive's."
+        "Look at the kernel log, and at the slot, cable or riser of the drive: data that "
+        "the link sends again takes time, which is counted as time of the drive."
     )
 
     errors: int
@@ -67,7 +67,7 @@ class TooHot(FindingKind):
     warning_c: float | None  # None where the drive names none and raised an alarm
 
     def message(self) -> str:
-        limit = "" if self.warning_c is None else f", its warning is at {self.warning_c:g} °C"
+        limit = "" if self.warning_c is None else f"; its warning is at {self.warning_c:g} °C"
         return (
             f"the drive was too hot in {self.hot_readings} of {self.readings} readings "
             f"(up to {self.most_c:g} °C{limit}); it may have slowed itself down"
@@ -103,7 +103,7 @@ class VolatileCache(FindingKind):
         held = f" of {format_size(self.buffer_bytes)}" if self.buffer_bytes else ""
         cost = ""
         if self.flush_us is not None:
-            cost = f"; a flush behind each write adds {format_ns(1000 * self.flush_us)}"
+            cost = f"; a flush after each write adds {format_ns(1000 * self.flush_us)}"
         flushed = (
             "not every write is followed by a flush"
             if self.some_flushed
@@ -115,8 +115,8 @@ class VolatileCache(FindingKind):
         off = "wbuf_bytes=0" if self.simulated else "`host: {write_cache: off}`"
         protected = ": wbuf_volatile=protected" if self.simulated else ""
         return (
-            f"Where each write must survive a power cut, plan on a run with {off}, or on a drive "
-            f"with a protected cache{protected}."
+            f"If each write must survive a power cut, plan on the numbers of a run with {off}, or "
+            f"use a drive with a protected cache{protected}."
         )
 
 
@@ -125,7 +125,10 @@ class CacheContradiction(FindingKind):
 
     code = Code.VOLATILE_CACHE
     severities = (Severity.WARNS,)
-    remedy = "Trust the flush times: acknowledged writes may be lost with the power."
+    remedy = (
+        "Believe the flush times, not what the drive says: a power cut may destroy writes that the "
+        "drive acknowledged."
+    )
 
     contradiction: str
 
@@ -146,12 +149,12 @@ class BelowMappingUnit(FindingKind):
         sizes = listed([format_size(block) for block in sorted(set(self.block_bytes))])
         unit = format_size(self.unit_bytes)
         if max(self.block_bytes) < self.unit_bytes:
-            said = f"{sizes} writes are below the {unit} mapping unit"
+            said = f"writes of {sizes} are smaller than the mapping unit of {unit}"
         else:
-            said = f"{sizes} writes are not whole {unit} mapping units"
+            said = f"writes of {sizes} do not fill whole mapping units of {unit}"
         return (
             f"{said}, so each costs a read-modify-write, unless the write buffer joins it with "
-            "others"
+            "other writes"
         )
 
 
@@ -179,12 +182,12 @@ class NotPlannable(FindingKind):
 
     def message(self) -> str:
         if self.lacks is not None:
-            taken = ", and was taken for one by --accept-unproven" if self.accepted else ""
+            taken = " (--accept-unproven accepted it as one)" if self.accepted else ""
             return f"{self.target} does not show that it is one drive{taken}: {self.lacks}"
         kind = f" ({self.kind})" if self.kind else ""
         return (
-            f"{self.target} is not a whole drive{kind}: others may use the hardware behind it, and "
-            "caches may lie between"
+            f"{self.target} is not a whole drive{kind}: other programs may use the same hardware, "
+            "and there may be caches in between"
         )
 
 
@@ -206,7 +209,7 @@ class BoundaryHiddenByBuffer(FindingKind):
     code = Code.HIDDEN_BY_BUFFER
     severities = (Severity.NOTES,)
     remedy = (
-        "A page-mapped drive has none: its superblocks depend on the amount written, not on "
+        "A page-mapped drive has no boundary: its superblocks depend on the amount written, not on "
         "addresses."
     )
 
@@ -214,7 +217,7 @@ class BoundaryHiddenByBuffer(FindingKind):
     also_tried: tuple[str, ...] = ()  # further ways that showed none either
 
     def message(self) -> str:
-        neither = f"; {listed(self.also_tried)} show none either" if self.also_tried else ""
+        neither = f"; {listed(self.also_tried)} show no boundary either" if self.also_tried else ""
         return (
             f"writes were answered in {format_ns(self.median_ns)}, faster than flash can be "
             f"programmed: if there is a block boundary, the write buffer hides it{neither}"
@@ -251,9 +254,13 @@ class NoBoundary(FindingKind):
             parts.append(
                 f"blocks of {sizes} if {what} a new block took {factor:g} times as long"
                 if factor is not None
-                else f"blocks of {sizes} at no effect that was tried"
+                else f"blocks of {sizes} at none of the effects that were tried"
             )
-        return "it would have found " + ", ".join(parts) if parts else "nothing was injected"
+        return (
+            "the search would have found " + ", ".join(parts)
+            if parts
+            else "no boundary was planted to check the search"
+        )
 
     def advice(self) -> str:
         if self.only_reads:

@@ -12,7 +12,7 @@ class HostDisturbed(FindingKind):
 
     code = Code.DISTURBED
     severities = (Severity.INVALIDATES, Severity.WARNS)
-    remedy = "End other work on this host, or measure on one that does nothing else."
+    remedy = "End other work on this host, or measure on a host that does nothing else."
 
     stolen_percent: float  # of the CPUs' time
     other_cpus: float  # kept busy by other programs, on average
@@ -87,7 +87,7 @@ class StartsDisturbed(FindingKind):
 
     code = Code.DISTURBED
     severities = (Severity.WARNS,)
-    remedy = "The medians may still be comparable; end other work to be sure."
+    remedy = "The medians may still be comparable; to be sure, end other work and measure again."
 
     disturbed: int
     starts: int
@@ -138,7 +138,7 @@ class HostChanged(FindingKind):
 
     code = Code.HOST_CHANGED
     remedy = (
-        "Find out who changes it (a power daemon, an update, an administrator), and start a new "
+        "Find out what changes it (a power daemon, an update, an administrator), and start a new "
         "run: points before and after the change were measured on two different hosts."
     )
 
@@ -153,13 +153,16 @@ class SettingsLeft(FindingKind):
 
     code = Code.NOT_APPLICABLE
     severities = (Severity.NOTES,)
-    remedy = "Nothing is wrong; they are set when the target is a drive."
+    remedy = "Nothing is wrong; ssdbench makes these settings when the target is a real drive."
 
     settings: tuple[str, ...]  # "scheduler none"
 
     def message(self) -> str:
         left = ", ".join(self.settings)
-        return f"a simulated drive keeps its own time; the host stays as it is, without {left}"
+        return (
+            "host settings do not matter to a simulated drive, which has its own clock; they were "
+            f"not made: {left}"
+        )
 
 
 class BlockLayerCost(FindingKind):
@@ -168,8 +171,8 @@ class BlockLayerCost(FindingKind):
     code = Code.BLOCK_LAYER
     severities = (Severity.NOTES,)
     remedy = (
-        "Plan on the points that an application's own way in corresponds to: few go past the block "
-        "layer."
+        "Plan on the points that reach the drive in the same way as your application: few "
+        "applications go past the block layer."
     )
 
     workload: str
@@ -188,10 +191,10 @@ class BlockLayerCost(FindingKind):
             f"({self.through}) and {format_count(self.past_iops)} past it (io_uring_cmd)"
         )
         if not self.shown:
-            return f"{rates}; {self._over()} do not show what the layer costs (p = {self.p:.2g})"
-        costs = "costs" if self.cost_ns >= 0 else "saves"
+            return f"{rates}; {self._over()} do not show the cost of the layer (p = {self.p:.2g})"
+        longer = "longer" if self.cost_ns >= 0 else "shorter"
         return (
-            f"{rates}; the layer {costs} {format_ns(abs(self.cost_ns))} of each request's time"
+            f"{rates}; the layer makes each request {format_ns(abs(self.cost_ns))} {longer}"
             f"{self._interval()}"
         )
 
@@ -211,8 +214,8 @@ class LogDisagrees(FindingKind):
     code = Code.BLOCK_LAYER
     severities = (Severity.WARNS,)
     remedy = (
-        "Some drives bring the log up to date late. Else something else writes to the drive, or "
-        "writes did not reach it: look at its other namespaces and at the kernel log."
+        "Some drives update the log late. If yours does not, another program writes to the drive, "
+        "or writes did not reach it: look at its other namespaces and at the kernel log."
     )
 
     fio_bytes: int
@@ -220,6 +223,6 @@ class LogDisagrees(FindingKind):
 
     def message(self) -> str:
         return (
-            f"fio wrote {format_size(self.fio_bytes)} past the block layer, where no kernel "
-            f"counts, and the drive's health log tells of {format_size(self.log_bytes)}"
+            f"fio wrote {format_size(self.fio_bytes)} past the block layer, where the kernel "
+            f"does not count, but the drive's health log counts {format_size(self.log_bytes)}"
         )

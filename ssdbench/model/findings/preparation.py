@@ -97,7 +97,7 @@ class PurgedByDiscard(FindingKind):
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.NOTES,)
-    remedy = "Use `purge: format` or `sanitize` where the drive has it."
+    remedy = "Use `purge: format` or `sanitize` if the drive supports it."
 
     def message(self) -> str:
         return "the purge used discards only, which a drive is free to ignore"
@@ -109,7 +109,8 @@ class PurgeChangedDrive(FindingKind):
     code = Code.UNSAFE_OPTION
     severities = (Severity.NOTES,)
     remedy = (
-        "`ssdbench restore` names the command that brings the old one back; it erases the drive."
+        "`ssdbench restore` names the command that brings the old format back; that command erases "
+        "the drive."
     )
 
     change: str  # a clause with the old and the new format
@@ -123,7 +124,7 @@ class NotPurged(FindingKind):
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.WARNS, Severity.INVALIDATES)
-    remedy = "Set `purge: format` or `sanitize` where the drive is yours to erase."
+    remedy = "Set `purge: format` or `sanitize` if you may erase the drive."
 
     needs_fresh: bool
 
@@ -131,7 +132,7 @@ class NotPurged(FindingKind):
         return Severity.INVALIDATES if self.needs_fresh else Severity.WARNS
 
     def message(self) -> str:
-        return "the drive was not purged before the test, as the standard asks"
+        return "the drive was not purged before the test, although the standard asks for it"
 
 
 class WriteCacheOfForm(FindingKind):
@@ -145,13 +146,13 @@ class WriteCacheOfForm(FindingKind):
 
     def message(self) -> str:
         state, wanted = self._state_and_wanted()
-        return f"the write cache is {state}, and the {self.form} form asks for {wanted}"
+        return f"the write cache is {state}, but the {self.form} form asks for it to be {wanted}"
 
     def advice(self) -> str:
         _, wanted = self._state_and_wanted()
         return (
-            f"Leave `host: {{write_cache: keep}}`, which sets it for standard tests, or set "
-            f"`{wanted}`; a simulated drive has `wbuf_volatile`."
+            f"Leave `host: {{write_cache: keep}}`, which sets the cache as standard tests need it, "
+            f"or set `{wanted}`; for a simulated drive, set `wbuf_volatile`."
         )
 
     def _state_and_wanted(self) -> tuple[str, str]:

@@ -21,8 +21,8 @@ class PtsAverages(FindingKind):
 
     code = Code.QUICK_RULE
     remedy = (
-        "Use it to compare drives; to plan, use the profile `pessimistic`. docs/steady-state.md "
-        "says how often the rule of five rounds is optimistic."
+        "Use the result to compare drives; to plan, use the profile `pessimistic`. "
+        "docs/steady-state.md says how often the rule of five rounds is optimistic."
     )
 
     where: str = ""  # "in rounds 4 to 8"; empty for a test without a rule
@@ -52,7 +52,9 @@ class PtsWarmUpNotSteady(FindingKind):
     """The writes before the first round did not become steady."""
 
     code = Code.NOT_STEADY
-    remedy = "See the warm-up; the rounds after it are shown all the same."
+    remedy = (
+        "See the plot of the warm-up. The report shows the rounds after it, although it failed."
+    )
 
     def message(self) -> str:
         return "the writes before the first round did not become steady"
@@ -81,7 +83,9 @@ class PausesBusy(FindingKind):
 
     code = Code.DISTURBED
     severities = (Severity.WARNS,)
-    remedy = "The queue may be too deep for the rate: what is queued is worked off in the pauses."
+    remedy = (
+        "The queue may be too deep for the rate: the drive then works on queued requests in pauses."
+    )
 
     phase: str
 
@@ -94,7 +98,10 @@ class PtsQueueFull(FindingKind):
 
     code = Code.QUEUE_FULL
     severities = (Severity.NOTES,)
-    remedy = "More requests than the drive has slots make latency, not rate: use fewer."
+    remedy = (
+        "More requests in flight than the drive has slots raise the latency, not the rate: use "
+        "fewer."
+    )
 
     phase: str
     submit_percent: float  # of the latency
@@ -102,6 +109,6 @@ class PtsQueueFull(FindingKind):
     def message(self) -> str:
         return (
             f"phase {self.phase!r}: {self.submit_percent:.0f} % of the latency was spent before "
-            "the kernel took the request, mostly waiting for a free slot of the drive's queue: its "
-            "latencies include that and are of the whole phase; there are none over time"
+            "the kernel took the request, mostly waiting for a free slot of the drive's queue. "
+            "The latencies of the phase include this wait; there are no latencies over time"
         )

@@ -10,8 +10,8 @@ class WaitedUnseen(FindingKind):
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
     remedy = (
-        "The percentiles hold that wait; figures over the seconds of a repeat do not. For a limit "
-        "of latency, `- rate:` counts each request from when it was due."
+        "The percentiles include that wait; the figures over time do not. To find a rate that "
+        "keeps a limit of latency, use `- rate:`: it counts each request from when it was due."
     )
 
     stream: str
@@ -24,7 +24,7 @@ class WaitedUnseen(FindingKind):
         return (
             f"about {self.requests:,} requests of {self.stream} that were due at "
             f"{self.rate_iops:g} IOPS were sent late, which fio does not measure: p99 is "
-            f"{format_ns(self.p99_ns)} from when they were sent, "
+            f"{format_ns(self.p99_ns)} counted from when they were sent, "
             f"{format_ns(self.p99_corrected_ns)} from when they were due"
         )
 
@@ -34,7 +34,9 @@ class SentLate(FindingKind):
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.NOTES,)
-    remedy = "The limit is compared with the second, which is what a user waits."
+    remedy = (
+        "The second number is compared with the limit: a user waits from when a request is due."
+    )
 
     offered_iops: float
     percentile: str  # p99
@@ -53,7 +55,7 @@ class Undelivered(FindingKind):
     """A stream with a rate that the drive did not deliver, so that its latencies are too good."""
 
     code = Code.UNDELIVERED
-    remedy = "A lower rate, more requests in flight, or another drive."
+    remedy = "Set a lower rate, keep more requests in flight, or use another drive."
 
     stream: str
     offered_iops: float
@@ -61,8 +63,8 @@ class Undelivered(FindingKind):
 
     def message(self) -> str:
         return (
-            f"{self.stream} asks for {format_count(self.offered_iops)} IOPS and got only "
-            f"{100 * self.lowest_share:.3g} % of them in its worst repeat"
+            f"{self.stream} asks for {format_count(self.offered_iops)} IOPS; in the worst repeat "
+            f"the drive delivered only {100 * self.lowest_share:.3g} % of that rate"
         )
 
 
@@ -97,13 +99,13 @@ class EveryClientBusy(FindingKind):
 
     def message(self) -> str:
         fewer = (
-            f" of the {self.asked_clients} asked for" if self.clients < self.asked_clients else ""
+            f" ({self.asked_clients} were asked for)" if self.clients < self.asked_clients else ""
         )
         return (
-            f"at {format_count(self.offered_iops)} IOPS {self.busy_percent:.2g} % of the "
-            f"requests found all {self.clients} clients{fewer} busy, so that they waited outside "
-            f"of the drive; {self.most_percent:.2g} %, a tenth of what {self.percentile} leaves "
-            "out, is the limit"
+            f"at {format_count(self.offered_iops)} IOPS, {self.busy_percent:.2g} % of the "
+            f"requests came due while all {self.clients} clients{fewer} were busy, so these "
+            f"requests waited outside of the drive; at most {self.most_percent:.2g} % is allowed, "
+            f"a tenth of the requests that may lie above {self.percentile}"
         )
 
 
@@ -119,9 +121,10 @@ class OwnClientBusy(FindingKind):
 
     def message(self) -> str:
         return (
-            f"{format_count(self.failed_iops)} IOPS failed only because requests waited for a busy "
-            f"one of the {self.clients} clients while others were free; the drive itself kept "
-            f"{self.percentile} within the limit, so it may carry more"
+            f"{format_count(self.failed_iops)} IOPS failed only because requests waited for their "
+            f"own client, which was busy, while others of the {self.clients} clients were free; "
+            f"the drive itself kept {self.percentile} within the limit, so it may sustain a higher "
+            "rate"
         )
 
 
@@ -129,14 +132,14 @@ class WaitsRise(FindingKind):
     """Waits at an offered load that still got longer when its last trial ended."""
 
     code = Code.TREND
-    remedy = "A longer `settle` of the load, or more `repeats`; the drive may get hot or fill up."
+    remedy = "Set a longer `settle` for the load, or more `repeats`; the drive may heat or fill up."
 
     offered_iops: float
     hours: float
 
     def message(self) -> str:
         return (
-            f"at {format_count(self.offered_iops)} IOPS waits still got longer after "
+            f"at {format_count(self.offered_iops)} IOPS, waits were still getting longer after "
             f"{format_figure(self.hours, 2)} h"
         )
 
@@ -153,7 +156,7 @@ class ChangedElsewhere(FindingKind):
     def message(self) -> str:
         return (
             f"the drive changed or worked at several rates in {listed(self.stages)} "
-            f"({', '.join(self.codes)}), and half an hour at one load need not show that"
+            f"({', '.join(self.codes)}); half an hour at one load may be too short to show that"
         )
 
 
@@ -161,7 +164,7 @@ class WindowTooShort(FindingKind):
     """A window of a rate that holds too few requests beyond the percentile."""
 
     code = Code.FEW_SAMPLES
-    remedy = "A longer `window`."
+    remedy = "Set a longer `window`."
 
     offered_iops: float
     percentile: str  # p99
@@ -172,7 +175,8 @@ class WindowTooShort(FindingKind):
     def message(self) -> str:
         return (
             f"a window at {format_count(self.offered_iops)} IOPS holds {self.beyond:.0f} requests "
-            f"beyond {self.percentile}; {self.least} need {format_figure(self.needed_h, 2)} h"
+            f"above {self.percentile}; for {self.least} such requests, a window must last "
+            f"{format_figure(self.needed_h, 2)} h"
         )
 
 
@@ -180,7 +184,7 @@ class StallsTooFew(FindingKind):
     """A window of a rate that holds too few of the stalls that decide about it."""
 
     code = Code.FEW_SAMPLES
-    remedy = "A longer `window`."
+    remedy = "Set a longer `window`."
 
     offered_iops: float
     window_s: float
@@ -190,9 +194,9 @@ class StallsTooFew(FindingKind):
 
     def message(self) -> str:
         return (
-            f"at about {format_count(self.offered_iops)} IOPS waits above the limit come every "
-            f"{format_duration(self.cycle_s)}, and a window has {format_duration(self.window_s)}; "
-            f"{self.least} of them need {format_figure(self.needed_h, 2)} h"
+            f"at about {format_count(self.offered_iops)} IOPS, waits above the limit occur once in "
+            f"{format_duration(self.cycle_s)}, and windows last {format_duration(self.window_s)}; "
+            f"for {self.least} such waits, a window must last {format_figure(self.needed_h, 2)} h"
         )
 
 
@@ -201,15 +205,16 @@ class AboveCompletions(FindingKind):
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
-    remedy = "Such rates count as failed."
+    remedy = "A rate like this counts as failed."
 
     offered_iops: float
     completed_iops: float
 
     def message(self) -> str:
         return (
-            f"{format_count(self.offered_iops)} IOPS seemed to hold, but behind a backlog "
-            f"the drive completed {format_count(self.completed_iops)} IOPS"
+            f"{format_count(self.offered_iops)} IOPS seemed to be sustained, but while requests "
+            f"were always waiting, the drive completed only {format_count(self.completed_iops)} "
+            "IOPS"
         )
 
 
@@ -218,14 +223,18 @@ class TraceClosedLoop(FindingKind):
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
-    remedy = "Trace arrivals (iolog version 3, blktrace) for latencies at the trace's own load."
+    remedy = (
+        "For latencies at the trace's own load, make a trace that has the time at which each "
+        "request arrived (iolog version 3, blktrace)."
+    )
 
     clients: int
 
     def message(self) -> str:
         return (
-            f"the trace tells no arrivals: it was sent as a closed loop by {self.clients} in turn, "
-            "and its latencies hold no wait for a drive that is late"
+            "the trace does not say when requests arrived: "
+            f"{counted(self.clients, 'client')} sent them as a closed loop, in which a request is "
+            "sent only after an answer, so latencies do not include waits for a slow drive"
         )
 
 
@@ -233,7 +242,10 @@ class ReplayFellBehind(FindingKind):
     """The drive did not keep up with the trace."""
 
     code = Code.UNDELIVERED
-    remedy = "Lower `speed`: what waits behind a backlog depends on how long the trace is."
+    remedy = (
+        "Set a lower `speed`. When requests pile up, latencies depend mostly on how long the trace "
+        "is."
+    )
 
     replay: int
     delivered_percent: float
@@ -241,7 +253,7 @@ class ReplayFellBehind(FindingKind):
     def message(self) -> str:
         return (
             f"in replay {self.replay} only {self.delivered_percent:.1f} % of the requests were "
-            "done by the end of the trace: the drive does not keep up with it"
+            "done by the end of the trace: the drive did not keep up with the trace"
         )
 
 
@@ -257,8 +269,9 @@ class ArrivalsOff(FindingKind):
 
     def message(self) -> str:
         return (
-            f"requests were sent up to {format_ns(self.off_ns)} beside their time in the trace, "
-            f"{self.off_percent:.2g} % of its length; at most {self.most_percent:g} % is allowed"
+            f"requests were sent up to {format_ns(self.off_ns)} too early or too late, which is "
+            f"{self.off_percent:.2g} % of the length of the trace; at most {self.most_percent:g} % "
+            "is allowed"
         )
 
 
@@ -280,15 +293,15 @@ class ClientsHeldUp(FindingKind):
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.NOTES,)
-    remedy = "More `clients` keep more in flight; these waits are in the latencies all the same."
+    remedy = "With more `clients`, more requests are in flight. The latencies include these waits."
 
     clients: int
     held_up_percent: float
 
     def message(self) -> str:
         return (
-            f"{self.held_up_percent:.2g} % of the requests came due while their client, one of "
-            f"{self.clients}, still waited for an answer"
+            f"{self.held_up_percent:.2g} % of the requests came due while their client (one of "
+            f"{self.clients}) still waited for the answer to its previous request"
         )
 
 
@@ -321,7 +334,7 @@ class TraceLacksEvents(FindingKind):
     def message(self) -> str:
         return (
             f"{self.lost:,} events of the trace are missing ({self.lost_percent:.2g} % of all that "
-            "was traced): what was sent is less than the load"
+            "was traced): the replay sent less than the real load"
         )
 
 
@@ -331,13 +344,13 @@ class TraceOfOneCpu(FindingKind):
     code = Code.UNDELIVERED
     severities = (Severity.WARNS,)
     remedy = (
-        "If others sent requests too, merge the files of all CPUs (`blkparse -i NAME -d FILE`)."
+        "If other CPUs sent requests too, merge the files of all CPUs (`blkparse -i NAME -d FILE`)."
     )
 
     cpu: int
 
     def message(self) -> str:
         return (
-            f"all requests of the trace came from CPU {self.cpu}: where it is the file of one CPU "
-            "of several, it is a part of the load"
+            f"all requests of the trace came from CPU {self.cpu}: if other CPUs sent requests too, "
+            "the trace holds only a part of the load"
         )

@@ -23,7 +23,9 @@ class TooFewSearches(FindingKind):
     """Fewer searches for a rate than a bound needs."""
 
     code = Code.TOO_FEW_REPEATS
-    remedy = "Set `repeats` to 5 or more: the lowest of five is a bound with 97 % confidence."
+    remedy = (
+        "Set `repeats` to 5 or more: the lowest of five results is a bound with 97 % confidence."
+    )
 
     searches: int
     least: int
@@ -32,7 +34,7 @@ class TooFewSearches(FindingKind):
     def message(self) -> str:
         one, several = ("trial", "trials") if self.trials else ("search", "searches")
         searches = f"1 {one}" if self.searches == 1 else f"{self.searches} {several}"
-        return f"only {searches} ended; at least {self.least} are needed"
+        return f"only {searches} finished; at least {self.least} are needed"
 
 
 class NotSustained(FindingKind):
@@ -40,9 +42,9 @@ class NotSustained(FindingKind):
 
     code = Code.NOT_SUSTAINED
     remedy = (
-        "Heat, reads that disturb their neighbours or a reserve that is used up slow a drive down "
-        "only after minutes of one load. Leave `settle: {unbroken: 30m}` as it is, and set no "
-        "shorter `max_time`; if the rate kept falling, plan on less."
+        "Heat, read disturb or spare area that is used up can slow a drive down, but only after "
+        "minutes of one load. Leave `settle: {unbroken: 30m}` as it is, and set no shorter "
+        "`max_time`; if the rate kept falling, plan with a lower rate than the one shown."
     )
 
     longest_s: float  # of the load without a break, before a window
@@ -50,13 +52,13 @@ class NotSustained(FindingKind):
     reason: str  # why the longest was not flat; empty where none was long enough
 
     def message(self) -> str:
-        ran = f"the load ran for {format_duration(self.longest_s)} at most without a break"
+        ran = f"the load ran without a break for {format_duration(self.longest_s)} at most"
         wanted = (
-            f"{format_duration(self.least_s)} or more, flat over the last two thirds, would show "
-            "that its rate lasts"
+            f"{format_duration(self.least_s)} or more, with a rate that is flat over the last two "
+            "thirds, would show that the rate lasts"
         )
         return (
-            f"{ran}, and was not flat then ({self.reason}); {wanted}"
+            f"{ran}, and its rate was not flat ({self.reason}); {wanted}"
             if self.reason
             else (f"{ran}; {wanted}")
         )
@@ -68,7 +70,7 @@ class SharedChange(FindingKind):
     code = Code.SHARED_CHANGE
     remedy = (
         "What slows one load down for a while may slow all of them. Find what the drive or the "
-        "host does at such times, or measure for longer, so that each load meets it."
+        "host does at such times, or measure for longer, so that each load runs at such a time."
     )
 
     other: str  # the label of the point that saw it
@@ -78,8 +80,8 @@ class SharedChange(FindingKind):
     def message(self) -> str:
         return (
             f"{self.other}, measured in the same hours, is not valid ({self.seen}), and nothing "
-            f"shows that only that load is affected: it was slow before and after a repeat of "
-            f"this point that was not {counted(self.alternations, 'time')}, wanted {ALTERNATIONS}"
+            "shows that only that load is affected: while it was slow, a repeat of this point was "
+            f"not slow {counted(self.alternations, 'time')}; at least {ALTERNATIONS} are needed"
         )
 
 
@@ -137,8 +139,8 @@ class LevelsSeenTooLittle(FindingKind):
 
     code = Code.CV_TOO_HIGH
     remedy = (
-        "The drive does this, not the host. Longer windows (`window`) or more repeats see each "
-        "level more often."
+        "The drive does this, not the host. Set longer windows (`window`) or more repeats, so that "
+        "each level is seen more often."
     )
 
     cv: float  # standard deviation over mean
@@ -150,8 +152,8 @@ class LevelsSeenTooLittle(FindingKind):
         return (
             f"the repeats vary by {100 * self.cv:.1f} % (allowed {100 * self.allowed_cv:g} %), "
             f"because the rate moves between about {format_count(self.lower_iops)} and "
-            f"{format_count(self.upper_iops)} IOPS; the bound is from the lower ones, and the "
-            "levels were seen too little to plan on"
+            f"{format_count(self.upper_iops)} IOPS; the bound is computed for the lower "
+            "level, and the levels were seen too rarely to plan on"
         )
 
 
@@ -169,14 +171,15 @@ class RhythmTooLong(FindingKind):
     def advice(self) -> str:
         return (
             f"The drive does this, not the host. Windows of {format_duration(self.window_s)} "
-            f"(`window`) hold five periods: {format_duration(self.total_s)} for this point."
+            f"(`window`) hold five periods; all windows of this point then take "
+            f"{format_duration(self.total_s)}."
         )
 
     def message(self) -> str:
         return (
             f"the repeats vary by {100 * self.cv:.1f} % (allowed {100 * self.allowed_cv:g} %), "
-            f"because the rate has a rhythm of {format_duration(self.rhythm_s)} and windows see "
-            "only a part of it"
+            f"because the rate changes with a period of {format_duration(self.rhythm_s)} and each "
+            "window sees only a part of a period"
         )
 
 
@@ -184,7 +187,7 @@ class LevelVaries(FindingKind):
     """The rate moves between two levels, and the lower one is not the same each time."""
 
     code = Code.CV_TOO_HIGH
-    remedy = "Longer windows, so that the bound of the lower level stands on more of it."
+    remedy = "Set longer windows, so that the bound of the lower level is computed from more data."
 
     cv: float  # of the stays on the lower level
     allowed_cv: float
@@ -192,7 +195,7 @@ class LevelVaries(FindingKind):
 
     def message(self) -> str:
         return (
-            f"the stays on the lower level of {format_count(self.lower_iops)} IOPS vary by "
+            f"the rate on the lower level, {format_count(self.lower_iops)} IOPS, varies by "
             f"{100 * self.cv:.1f} % (coefficient of variation), allowed {100 * self.allowed_cv:g} %"
         )
 
@@ -202,7 +205,7 @@ class PointOnTwoLevels(FindingKind):
 
     code = Code.BISTABLE
     severities = (Severity.WARNS,)
-    remedy = "Plan on the bound, which is that of the lower level; never on the mean."
+    remedy = "Plan on the bound, which is computed for the lower level; never plan on the mean."
 
     lower_iops: float
     upper_iops: float
@@ -213,7 +216,7 @@ class PointOnTwoLevels(FindingKind):
         return (
             f"the rate moves between two levels: {format_count(self.lower_iops)} IOPS for "
             f"{100 * self.lower_share:.0f} % of the time ({counted(self.visits, 'visit')}), and "
-            f"{format_count(self.upper_iops)}; the bound is that of the lower level"
+            f"{format_count(self.upper_iops)}; the bound is computed for the lower level"
         )
 
 
@@ -222,7 +225,7 @@ class RateChanged(FindingKind):
 
     code = Code.CHANGED
     remedy = (
-        "The drive has another rate than it was proven to have. Let it work longer before the "
+        "The rate is no longer the one that was proven. Let the drive work longer before the "
         "points (`steady: {rule: pss-paranoid}`), look for heat and for other work, and measure "
         "again."
     )
@@ -235,10 +238,11 @@ class RateChanged(FindingKind):
     def message(self) -> str:
         share = 100 * (self.after_iops / self.before_iops - 1) if self.before_iops else 0.0
         way = "down" if share < 0 else "up"
-        what = "the warm-up's workload is" if self.of_warm_up else "the same workload is"
+        what = "the warm-up's workload" if self.of_warm_up else "the same workload"
         return (
-            f"{what} {way} {abs(share):.2g} % {self.place}: {format_count(self.before_iops)} IOPS "
-            f"before, {format_count(self.after_iops)} since then"
+            f"the rate of {what} is {way} {abs(share):.2g} % {self.place}: "
+            f"{format_count(self.before_iops)} IOPS before, "
+            f"{format_count(self.after_iops)} since then"
         )
 
 
@@ -246,7 +250,7 @@ class RepeatsMove(FindingKind):
     """The repeats rise or fall in the order in which they were made."""
 
     code = Code.TREND
-    remedy = "The drive was still changing: use a stricter rule (`pss-paranoid`)."
+    remedy = "The drive was still changing: use a stricter rule for steady state (`pss-paranoid`)."
 
     change: float  # from the first to the last, as a share of the median
     tau: float  # Kendall's
@@ -254,7 +258,7 @@ class RepeatsMove(FindingKind):
 
     def message(self) -> str:
         return (
-            f"IOPS moved by {format_change(100 * self.change)} from the first repeat to the last "
+            f"IOPS changed by {format_change(100 * self.change)} from the first repeat to the last "
             f"(Kendall tau {self.tau:+.2f}, p = {self.p:.2g})"
         )
 
@@ -272,7 +276,7 @@ class WindowsDrift(FindingKind):
     def message(self) -> str:
         change = format_change(100 * self.change)
         return (
-            f"the second half of the windows differs from the first by {change} "
+            f"the rate in the second half of the windows differs from the first half by {change} "
             f"(over {counted(self.repeats, 'repeat')}, p = {self.p:.2g})"
         )
 
@@ -347,7 +351,7 @@ class WideInterval(FindingKind):
 
     code = Code.WIDE_INTERVAL
     severities = (Severity.WARNS,)
-    remedy = "Plan with the bound; raise `most` for a narrower interval."
+    remedy = "Plan with the bound; for a narrower interval, allow more repeats (raise `most`)."
 
     repeats: int
     half_width: float  # of the 95 % interval, as a share of the mean; inf where there is none
@@ -360,7 +364,7 @@ class WideInterval(FindingKind):
             else "there is no interval yet"
         )
         after = counted(self.repeats, "repeat")
-        return f"after {after} {is_still}, declared ±{100 * self.declared:g} %"
+        return f"after {after} {is_still}; the profile asks for ±{100 * self.declared:g} %"
 
 
 class QueueNotFull(FindingKind):
@@ -368,8 +372,8 @@ class QueueNotFull(FindingKind):
 
     code = Code.LITTLE_MISMATCH
     remedy = (
-        "The generator did not keep the queue full, or its times are wrong: give it more CPU or "
-        "fewer requests per job."
+        "The program that makes the load did not keep the queue full, or its times are wrong: give "
+        "it more CPU or fewer requests per job."
     )
 
     in_flight: float  # requests, by IOPS x latency
@@ -378,7 +382,7 @@ class QueueNotFull(FindingKind):
     def message(self) -> str:
         return (
             f"IOPS x latency gives {self.in_flight:.3g} requests in flight, "
-            f"the workload asked for {self.queue_depth}"
+            f"but the workload asked for {self.queue_depth}"
         )
 
 
@@ -387,16 +391,19 @@ class QueueFull(FindingKind):
 
     code = Code.QUEUE_FULL
     severities = (Severity.NOTES,)
-    remedy = "More requests than the drive has slots make latency, not rate: use fewer."
+    remedy = (
+        "More requests in flight than the drive has slots raise the latency, not the rate: use "
+        "fewer."
+    )
 
     submit_percent: float  # of the latency
 
     def message(self) -> str:
         return (
             f"{self.submit_percent:.0f} % of the latency was spent before the kernel took the "
-            "request, mostly waiting for a free slot of the drive's queue: latencies include that "
-            f"and are those of whole repeats with their settling; figures over time show "
-            "the rest"
+            "request, mostly waiting for a free slot of the drive's queue. The latencies include "
+            "this wait and cover whole repeats with their settle phase; the figures over time do "
+            "not include this wait"
         )
 
 
@@ -415,11 +422,10 @@ class WindowsHiddenByBuffer(FindingKind):
         if not self.window_s:
             return "Lengthen the measured windows (`window`)."
         return (
-            f"Lengthen the windows to {format_duration(self.window_s)} (`window`): together "
-            f"{format_duration(self.total_s)}, in which the point writes "
-            f"{format_size(round(self.least_buffers * self.buffer_bytes))}. Where the buffer is "
-            "known before the points (a `probe` stage before them), windows are lengthened by "
-            "themselves."
+            f"Lengthen the windows to {format_duration(self.window_s)} (`window`): all together "
+            f"then take {format_duration(self.total_s)}, and the point writes "
+            f"{format_size(round(self.least_buffers * self.buffer_bytes))}. If a `probe` stage "
+            "before the points finds the buffer, ssdbench lengthens the windows itself."
         )
 
     def message(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import format_count, format_duration, format_rate, listed
 
-SLOWER = "the sustained rate is at most that"
+SLOWER = "the sustained rate is not higher than this"
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Spent:
     def clause(self) -> str:
         """Return it as the end of a sentence; empty without a limit."""
         if self.max_fills is not None:
-            return f"; it was given up at its limit of {self.max_fills:g} drive fills"
+            return f"; the warm-up ended at its limit of {self.max_fills:g} drive fills"
         if self.max_time_s is not None:
-            return f"; it was given up at its limit of {format_duration(self.max_time_s)}"
+            return f"; the warm-up ended at its limit of {format_duration(self.max_time_s)}"
         return ""
 
 
@@ -114,7 +114,7 @@ class RepeatsNotSettled(FindingKind):
 
     code = Code.NOT_STEADY_POINT
     severities = (Severity.INVALIDATES, Severity.WARNS)
-    remedy = "Allow a longer settle phase, or fewer workloads that differ this much."
+    remedy = "Allow a longer settle phase, or fewer workloads that differ so much from each other."
 
     repeats: tuple[int, ...]
     settle_s: float  # of the first of them
@@ -134,7 +134,7 @@ class TwoLevels(FindingKind):
 
     code = Code.BISTABLE
     severities = (Severity.WARNS,)
-    remedy = "Plan on the bound, which is that of the lower level; never on the mean."
+    remedy = "Plan on the bound, which is computed for the lower level; never plan on the mean."
 
     shape: str  # bistable or periodic
     lower_bytes_per_s: float
@@ -164,4 +164,4 @@ def newer_half(mean: float, words: Callable[[float], str]) -> str:
     """Return the clause over what was seen without a verdict; a mean of 0 is nothing."""
     if not mean:
         return "no rate was seen"
-    return f"its newer half averaged {words(mean)}, and {SLOWER}"
+    return f"the newer half of it averaged {words(mean)}, and {SLOWER}"

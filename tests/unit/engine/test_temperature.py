@@ -71,7 +71,7 @@ def test_a_repeat_above_the_warning_temperature_is_not_valid() -> None:
     (found,) = watched([COOL, COOL, HOT, COOL])[0].findings()
 
     assert (found.code, found.severity) == (Code.THROTTLED, "invalidates")
-    assert "1 of 4 readings (up to 81 °C, its warning is at 80 °C)" in found.message
+    assert "1 of 4 readings (up to 81 °C; its warning is at 80 °C)" in found.message
     assert watched([COOL])[0].findings() == []
 
 

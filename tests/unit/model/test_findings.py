@@ -144,7 +144,7 @@ def test_what_is_not_finite_is_left_open() -> None:
     found = WideInterval(repeats=2, half_width=math.inf, declared=0.02).finding()
 
     assert found.numbers["half_width"] is None
-    assert found.message == "after 2 repeats there is no interval yet, declared ±2 %"
+    assert found.message == "after 2 repeats there is no interval yet; the profile asks for ±2 %"
     assert Finding.model_validate_json(found.model_dump_json()) == found
 
 
@@ -193,24 +193,24 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
         ),
         (
             BelowMappingUnit(block_bytes=(4096,), unit_bytes=16384),
-            "4 KiB writes are below the 16 KiB mapping unit, so each costs a read-modify-write, "
-            "unless the write buffer joins it with others",
+            "writes of 4 KiB are smaller than the mapping unit of 16 KiB, so each costs a "
+            "read-modify-write, unless the write buffer joins it with other writes",
         ),
         (
             BelowMappingUnit(block_bytes=(24576, 4096), unit_bytes=16384),
-            "4 KiB and 24 KiB writes are not whole 16 KiB mapping units, so each costs a "
-            "read-modify-write, unless the write buffer joins it with others",
+            "writes of 4 KiB and 24 KiB do not fill whole mapping units of 16 KiB, so each costs a "
+            "read-modify-write, unless the write buffer joins it with other writes",
         ),
         (
             NotSteady("pss", 5400, 2, "cv is 0.05, allowed 0.04", 2e8, max_fills=6),
             "not steady by 'pss' after 1 h 30 min and 2.00 drive fills: cv is 0.05, allowed 0.04; "
-            "the last window averaged 200 MB/s, and the sustained rate is at most that; it was "
-            "given up at its limit of 6 drive fills",
+            "the last window averaged 200 MB/s, and the sustained rate is not higher than this; "
+            "the warm-up ended at its limit of 6 drive fills",
         ),
         (
             NotJudged("pss", "60 s of at least 2700 s seen", 0.0, max_time_s=60),
             "not judged, so not steady: the warm-up ended before 'pss' could decide (60 s of at "
-            "least 2700 s seen); no rate was seen; it was given up at its limit of 1 min 00 s",
+            "least 2700 s seen); no rate was seen; the warm-up ended at its limit of 1 min 00 s",
         ),
         (
             RepeatsNotSettled((1, 2, 5), 60, "cv is 0.2, allowed 0.15"),

@@ -100,7 +100,7 @@ def test_writes_of_no_whole_remap_units_are_labelled_in_every_test() -> None:
         **dict.fromkeys(TESTS, 1), PtsTest.THROUGHPUT: 0,
     }  # fmt: skip
     assert (
-        "512 B, 4 KiB and 8 KiB writes are below the 16 KiB mapping unit"
+        "writes of 512 B, 4 KiB and 8 KiB are smaller than the mapping unit of 16 KiB"
         in labels(coarse, PtsTest.IOPS)[0]
     )
     assert "8 KiB" in labels(coarse, PtsTest.CROSSED)[0]

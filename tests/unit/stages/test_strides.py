@@ -113,7 +113,7 @@ def test_what_a_buffer_hides_is_not_said_to_have_been_looked_for() -> None:
     assert said.found.buffer.endswith("it never showed that it was full")
     assert said.found.smallest_effects == ()
     (told,) = said.findings
-    assert "; writes at saturation show none either" in told.message
+    assert "; writes at saturation show no boundary either" in told.message
     assert "times as long" not in told.message
 
 
