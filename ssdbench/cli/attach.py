@@ -21,8 +21,8 @@ EVERY_S = 0.5
 def attach(directory: Path, as_json: bool) -> int:
     """Show the progress of a run until it ends, and exit with its exit code.
 
-    Ctrl-C ends the display, not the run. An exit code that is none, or a success that the result
-    does not have, is an error.
+    Ctrl-C ends the display, not the run. If the stored exit code is damaged, or says success
+    although the result is not valid, that is an error.
     """
     try:
         code = _follow(directory, moving=not as_json and sys.stderr.isatty())
@@ -68,7 +68,12 @@ def _follow(directory: Path, *, moving: bool) -> int:
 @click.command("stop")
 @run_argument
 @click.option(
-    "--wait", type=Duration(), default="2m", show_default=True, metavar="D", help="How long."
+    "--wait",
+    type=Duration(),
+    default="2m",
+    show_default=True,
+    metavar="D",
+    help="How long to wait for its end.",
 )
 @json_option
 def stop(directory: Path, wait: float, as_json: bool) -> int:

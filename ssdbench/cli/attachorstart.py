@@ -158,10 +158,10 @@ def require_known(directory: Path, kept: "Manifest") -> None:
 
     if needs_record(kept.target) and ConsentRecords().find(kept) is None:
         raise UsageError(
-            f"{directory} holds a run that is not in this host's record of what root began; it is "
-            "not continued",
-            hint="If it is yours, `ssdbench resume` it with --destroy; else choose another "
-            "--output.",
+            f"this host has no record that root started the run in {directory}, so the run is not "
+            "continued",
+            hint="If the run is yours, use `ssdbench resume` with --destroy; otherwise choose "
+            "another --output.",
         )
 
 

@@ -116,7 +116,7 @@ def require_end(directory: Path, code: int | None) -> None:
 
         if whole := exit_code_of(StoredRun.open(directory).result):
             raise UsageError(
-                f"{path} says 0, VALIDATED, but the result beside it is worth {whole}",
+                f"{path} says exit code 0 (VALIDATED), but the stored result gives {whole}",
                 hint=f"`ssdbench report {directory}` shows what was measured.",
             )
 

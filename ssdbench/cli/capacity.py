@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--utilisation",
     type=Number(most=100),
-    help="Share of a bound that may be used, in percent; 70.",
+    help="Share of a bound that may be used, in percent; default: 70.",
 )
 @click.option("--reserve", type=click.IntRange(min=0, max=1_000_000), help="Drives that may fail.")
 @click.option("--rebuild", type=Number(), help="IOPS that rebuilding a failed drive adds.")
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     help="How long a failed drive is missing (12h).",
 )
 @click.option("--capacity", type=Number(), metavar="TB", help="Data that all drives must hold.")
-@click.option("--price", type=Number(), multiple=True, help="Of one drive.")
-@click.option("--power", type=Number(), multiple=True, help="Of one drive, in W.")
+@click.option("--price", type=Number(), multiple=True, help="Price of one drive.")
+@click.option("--power", type=Number(), multiple=True, help="Power of one drive, in W.")
 @click.option(
     "--failure-rate",
     type=Number(most=100),
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     help="Share of drives that fail within a year, in percent.",
 )
 @click.option("--endurance", type=Number(), multiple=True, help="Rated endurance in TB.")
-@click.option("--warranty", type=Number(), multiple=True, help="In years.")
+@click.option("--warranty", type=Number(), multiple=True, help="Warranty in years.")
 @click.option("--waf", type=Number(), help="Write amplification, where known.")
 @click.option("--waf-rating", type=Number(), help="Write amplification behind the rated endurance.")
 @click.option("--block", type=Size(), metavar="SIZE", help="Plan on points of this block size.")
@@ -62,7 +62,8 @@ if TYPE_CHECKING:
 @click.option(
     "--spread",
     type=click.Choice(["striped", "balanced"]),
-    help="The runs are drives of one lot, over which load is spread so; else they are candidates.",
+    help="Treat the runs as drives of one lot and spread the load over them in this way. Without "
+    "this option, the runs are candidates.",
 )
 @json_option
 def command(
@@ -72,9 +73,9 @@ def command(
 
     Values that are not given come from `plan` in the run's profile. Several runs are candidates for
     the same demand, side by side, unless --spread takes them as drives of one lot. What is said of
-    a drive (--price, --power, --failure-rate, --endurance, --warranty) is given once for all, or
-    once for each candidate in their order. The exit code is 1 when a plan uses a number that is not
-    validated, or when it writes and no endurance is given.
+    a drive (--price, --power, --failure-rate, --endurance, --warranty) is given once, for all
+    candidates, or once for each candidate in the order of the runs. The exit code is 1 when a plan
+    uses a number that is not validated, or when it writes and no endurance is given.
     """
     if spread is not None:
         return _of_lot(directories, spread, options | _of_drive(options, 0, 1), as_json=as_json)
@@ -85,7 +86,8 @@ def command(
     ]
     if len({found.wanted.demand_iops for _, found in plans}) > 1:
         raise UsageError(
-            "the profiles of these runs name different demands", hint="Give one with --iops."
+            "the profiles of these runs name different demands",
+            hint="Give one demand for all with --iops.",
         )
     if len(plans) > 1:
         _side_by_side(plans, as_json=as_json)
@@ -109,7 +111,7 @@ def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
         if len(given) not in (0, 1, runs):
             raise UsageError(
                 f"--{name.replace('_', '-')} is given {len(given)} times for {runs} runs",
-                hint="Give it once for all, or once for each run in their order.",
+                hint="Give it once, for all runs, or once for each run in the order of the runs.",
             )
         own[name] = given[place % len(given)] if given else None
     return own

@@ -76,7 +76,7 @@ def command(
     if len({result.target.simulated for result in results}) > 1 and not mix_simulated:
         raise UsageError(
             "refusing to compare simulated with real drives: "
-            "a model's numbers are not those of hardware",
+            "the numbers of a model say nothing about hardware",
             hint="Add --mix-simulated to compare them anyway; each row says what is simulated.",
         )
     comparison = compared(results)
@@ -204,7 +204,7 @@ def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) ->
 
     if len(places) != 2:
         raise UsageError(
-            f"--population compares two lots, and {len(places)} are named",
+            f"--population compares two lots, but {len(places)} are named",
             hint="Name two directories of runs, one for each lot.",
         )
     first, second = (gathered([place]) for place in places)

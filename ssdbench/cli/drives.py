@@ -48,7 +48,7 @@ def drives(as_json: bool) -> None:
             answer(f"    not writable: {reason}")
         if len(device.reasons) > MOST_REASONS:
             more = len(device.reasons) - MOST_REASONS
-            answer(f"    not writable: and {more} more reasons, which --json tells")
+            answer(f"    not writable: and {more} more reasons, which --json lists")
         if device.unplannable:
             answer(f"    not plannable: {device.unplannable}")
         if device.id:
@@ -144,13 +144,13 @@ METHODS = ("format", "sanitize", "ata_erase", "discard")
 @click.option(
     "--lba-format",
     metavar="SIZES",
-    help="With format: the new LBA format, data or data+metadata bytes: 4096 or 512+8.",
+    help="With --method format: the new LBA format in bytes, data or data+metadata (4096, 512+8).",
 )
 @click.option(
     "--protection",
     type=click.IntRange(0, 3),
     default=0,
-    help="Protection information type of that LBA format.",
+    help="With --lba-format: the type of protection information.",
 )
 @consent_options
 @json_option

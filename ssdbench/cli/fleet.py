@@ -91,7 +91,10 @@ def plan_command(file: Path, as_json: bool) -> None:
     show_default=True,
 )  # fmt: skip
 @click.option(
-    "--output", type=click.Path(path_type=Path), metavar="DIR", help="With --local: where it goes."
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="With --local: directory of the results.",
 )
 @json_option
 def run_command(
@@ -99,7 +102,8 @@ def run_command(
 ) -> int:
     """Measure every drive of FLEET.yaml once, however often this is called or killed.
 
-    What is measured stays; what runs is attached; the rest is started, a canary first.
+    Drives that were measured are left alone, runs that are at work are followed, and the others are
+    started, beginning with a canary.
     """
     from ssdbench.fleet.records import Records
     from ssdbench.fleet.scheduler import require_engine
@@ -119,11 +123,14 @@ def run_command(
 @fleet.command("status")
 @file_argument
 @click.option(
-    "--page", type=click.Path(path_type=Path), metavar="FILE", help="Also write it as a page."
+    "--page",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the status as a page.",
 )
 @json_option
 def status_command(file: Path, page: Path | None, as_json: bool) -> None:
-    """Show how each drive stands: stage, rate, time left, findings. Asks no host."""
+    """Show the status of each drive: stage, rate, time left, findings. Asks no host."""
     from ssdbench.cli.documents.machine import FleetStatus
     from ssdbench.fleet.records import STATUS_HEADER, status_page, status_rows, status_summary
 
@@ -144,7 +151,7 @@ def status_command(file: Path, page: Path | None, as_json: bool) -> None:
 @file_argument
 @json_option
 def stop_command(file: Path, as_json: bool) -> int:
-    """Begin nothing more, and end every run cleanly; the next `fleet run` continues them."""
+    """Start no more runs, and end every run cleanly; the next `fleet run` continues them."""
     from ssdbench.cli.documents.machine import FleetStopped
     from ssdbench.fleet import hostscripts
     from ssdbench.fleet.drive import Stage
@@ -179,7 +186,7 @@ def stop_command(file: Path, as_json: bool) -> int:
     if as_json:
         document(FleetStopped(stopped=tuple(stopped), failed=failed))
     else:
-        answer(f"{counted(len(stopped), 'run')} stopped; nothing more is begun")
+        answer(f"{counted(len(stopped), 'run')} stopped; no more runs are started")
         for where, why in failed.items():
             answer(f"  {where}: {why}")
     return 1 if failed else 0
@@ -231,7 +238,7 @@ def _records(file: Path) -> "Records":
     records = Records(file / "fleet") if file.is_dir() else Records.of(file)
     if not records.directory.is_dir():
         raise UsageError(
-            f"{file}: no drive of it was begun yet", hint="Begin: ssdbench fleet run FLEET.yaml"
+            f"{file}: no drive was started yet", hint="Start: ssdbench fleet run FLEET.yaml"
         )
     return records
 

@@ -25,12 +25,13 @@ PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 @click.argument("target", required=False, shell_complete=targets)
 @json_option
 def check(target: str | None, as_json: bool) -> int:
-    """Say what is missing or noisy on this host, for TARGET or for any.
+    """Say what is missing or noisy on this host, for TARGET or for any target.
 
-    Without a TARGET also which programs each command lacks, and what installs them.
+    Without a TARGET, it also shows which programs each command lacks, and how to install them.
 
-    Of a TARGET also everything that it tells of itself: identity, capacity, formats, link, power,
-    write cache, health. Ends with 4 when something is missing; noise alone ends with 0.
+    With a TARGET, it also shows everything that the target reports: identity, capacity, formats,
+    link, power, write cache, health. The exit code is 4 when something is missing; if the host is
+    only noisy, it is 0.
     """
     from ssdbench.engine.preflight import Grade, requirements
     from ssdbench.suite.installed import installed
@@ -147,7 +148,7 @@ NOTHING = "nothing"
 @click.option(
     "--forget",
     metavar="ID",
-    help="First forget the changed settings of a drive that is gone for good.",
+    help="Before restoring, drop the recorded settings of a drive that will not come back.",
 )
 @json_option
 def restore(forget: str | None, as_json: bool) -> None:
@@ -155,9 +156,9 @@ def restore(forget: str | None, as_json: bool) -> None:
 
     After a reboot only settings that survive a reboot are restored. Settings of a run that is still
     at work are not touched. A drive that an ATA erase left with its password is unlocked. What
-    --forget drops is written, with the old value, to forgotten.log beside the journals. If a run
-    changed the LBA format of a drive, the command that changes it back is shown: it erases the
-    drive.
+    --forget drops is written, with the old value, to forgotten.log in the journals' directory.
+    If a run changed the LBA format of a drive, the command that changes it back is shown: it erases
+    the drive.
     """
     from ssdbench.cli.documents.machine import Restored, SettingChange
     from ssdbench.engine.hostsettings import give_up

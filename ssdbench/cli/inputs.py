@@ -100,7 +100,8 @@ def _profile_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError(
-            f"{path}:{line}:1: a byte that is not UTF-8", hint="Save the file as UTF-8 text."
+            f"{path}:{line}:1: a byte that is not UTF-8",
+            hint="Save the file as UTF-8 text.",
         ) from error
 
 
@@ -131,7 +132,7 @@ def with_job_files(text: str, profile: Path) -> str:
             raise misfit_error(text, str(profile), [(path, error.message)], hint=hint) from error
         if (left := left - len(body)) < 0:
             why = f"the job files of this profile have more than {MAX_ALL_BYTES >> 20} MiB"
-            hint = "Spread them over several profiles."
+            hint = "Spread the job files over several profiles."
             raise misfit_error(text, str(profile), [(path, why)], hint=hint)
         found = json.dumps({"name": scalar.value, "text": body})  # YAML, in one line
         text = text[: scalar.start] + found + text[scalar.end :]

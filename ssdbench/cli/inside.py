@@ -167,14 +167,15 @@ EVIDENCE = {"searched", "candidates", "strides", "smallest_effects"}
     type=Size(),
     multiple=True,
     metavar="SIZE",
-    help="Distance between two writes; give it three times or more, to replace the chosen ones.",
+    help="Distance between two writes. Give it three times or more; these distances replace the "
+    "default ones.",
 )
 @click.option("--block", type=Size(), default=4096, metavar="SIZE", help="Size of one write: 4KiB.")
 @click.option(
     "--writes",
     type=click.IntRange(min=16),
     metavar="N",
-    help="Writes per stride and region; fewer are quicker and less certain.",
+    help="Writes per stride and region; fewer writes are quicker and less certain.",
 )
 @click.option(
     "--read-only", is_flag=True, help="Only read, for drives that hold data; much less certain."
@@ -263,7 +264,9 @@ def _lines(result: "RunResult", stage: "StageResult", found: "BlockSizeFound") -
         sure = "" if found.confidence is None else f", confidence {100 * found.confidence:.1f} %"
         answer(f"  p <= {found.p_value}{sure}, {found.strides_agreeing} strides agree")
         if found.phase_bytes is not None:
-            answer(f"  boundaries at multiples of the block, plus {format_size(found.phase_bytes)}")
+            answer(
+                f"  boundaries are at multiples of the block, plus {format_size(found.phase_bytes)}"
+            )
     if found.buffer:
         answer(f"  buffer: {buffer(result, found)}")
     for finding in stage.findings:

@@ -32,11 +32,13 @@ def _built() -> Path:
 
 
 @kmod.command()
-@click.option("--kernel", default="", help="Release to build for; default: that of the headers.")
+@click.option(
+    "--kernel", default="", help="Kernel release to build for; default: the release of the headers."
+)
 @click.option(
     "--headers",
     default="",
-    help="Kernel build directory (KDIR); default: that of --kernel, or of the kernel that runs.",
+    help="Kernel build directory (KDIR); default: that for --kernel, or for the running kernel.",
 )
 @click.option(
     "--block-source", default="",
@@ -44,7 +46,7 @@ def _built() -> Path:
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> None:
-    """Build the modules for a kernel: those that can be, with a sentence for each that can't."""
+    """Build the modules for a kernel, and say why a module cannot be built."""
     from ssdbench.cli.documents.machine import Module
     from ssdbench.cli.lab import Steps
     from ssdbench.errors import UsageError
@@ -55,7 +57,7 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
     of_headers = release_of(at)
     release = kernel or of_headers or platform.release()
     if of_headers not in (None, release):
-        raise UsageError(f"the headers in {at} are of Linux {of_headers}, not of {release}")
+        raise UsageError(f"the headers in {at} are for Linux {of_headers}, not for {release}")
     into = modules.directory_of(release)
     with Steps("kmod"):
         built = modules.build(
@@ -101,7 +103,7 @@ def dkms(into: str, *, as_json: bool) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def load(names: tuple[str, ...], *, as_json: bool) -> None:
-    """Load modules, and those that they need (default: all that were built)."""
+    """Load modules, and the modules that they need (default: all that were built)."""
     from ssdbench.cli.documents.machine import Module
     from ssdbench.errors import HostLacks
     from ssdbench.host import kmod as modules
@@ -112,7 +114,7 @@ def load(names: tuple[str, ...], *, as_json: bool) -> None:
     if reasons:
         raise HostLacks(
             ["no module can be loaded here:", *reasons],
-            hint="`ssdbench lab run -- COMMAND` has them in a guest.",
+            hint="`ssdbench lab run -- COMMAND` runs COMMAND in a guest that has the modules.",
         )
     if not any(state.loaded or state.built or names for state in chosen):
         raise modules.unbuilt()
@@ -127,7 +129,7 @@ def load(names: tuple[str, ...], *, as_json: bool) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def unload(names: tuple[str, ...], *, as_json: bool) -> None:
-    """Unload modules (default: all of ours)."""
+    """Unload modules (default: all modules of ssdbench)."""
     from ssdbench.cli.documents.machine import Module
     from ssdbench.host import kmod as modules
     from ssdbench.host.sysfs import Sysfs

@@ -31,12 +31,12 @@ def lab() -> None:
 @lab.command(context_settings={"ignore_unknown_options": True})
 @click.option(
     "--kernel", default="6.12", show_default=True,
-    help="6.1, 6.12, 6.1-rt, 6.12-rt, 6.12-deb13, 7.x or 7.x-rt: the newest of Debian's. -rt has "
-    "PREEMPT_RT, -deb13 is Debian 13's own.",
+    help="6.1, 6.12, 6.1-rt, 6.12-rt, 6.12-deb13, 7.x or 7.x-rt: the newest kernel of this series "
+    "in Debian. -rt has PREEMPT_RT, -deb13 is the kernel of Debian 13.",
 )  # fmt: skip
 @click.option(
     "--kernel-dir", default="", metavar="DIR",
-    help="Boot the kernel that was built in DIR, in place of one of Debian's. It needs overlayfs, "
+    help="Boot the kernel that was built in DIR instead of a kernel of Debian. It needs overlayfs, "
     "virtiofs, PCI virtio and the disks' drivers, built in or as modules.",
 )  # fmt: skip
 @click.option(
@@ -63,7 +63,7 @@ def lab() -> None:
 )  # fmt: skip
 @click.option(
     "--append", default="", metavar="TEXT",
-    help="More for the kernel's command line, such as nvme.poll_queues=1.",
+    help="Words to add to the kernel's command line, such as nvme.poll_queues=1.",
 )  # fmt: skip
 @click.option("--multipath", is_flag=True, help="NVMe drives behind multipath heads.")
 @click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")
@@ -87,7 +87,7 @@ def run(
     as_json: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Run COMMAND in a fresh guest; its output and exit status become ours. Its input is empty.
+    """Run COMMAND in a fresh guest, and return its output and exit status. Its input is empty.
 
     Without --disk there is one simulated drive, /dev/nvme0n1; with --program, none. A FILE that
     holds data needs consent like a drive. If QEMU or the kernel fails before COMMAND has begun, the
@@ -167,7 +167,7 @@ def _require_offered(kernel: str) -> None:
     why = ": the modules were compiled for it, but Debian has no image to boot" if compiled else ""
     raise UsageError(
         f"there is no kernel {kernel} in the lab{why}; it has {', '.join(OFFERS)}",
-        hint="Any other one is booted from where you built it (`make bzImage modules`): "
+        hint="Any other kernel is booted from where you built it (`make bzImage modules`): "
         "`--kernel-dir DIR`.",
     )
 
@@ -313,7 +313,7 @@ class GuestOutput:
             return False
         except OSError as error:
             self._tell_once(
-                f"lab: the command's {path.name} is not read any more: {error.strerror}"
+                f"lab: the command's {path.name} can no longer be read: {error.strerror}"
             )
             return False
         with os.fdopen(descriptor, "rb") as file:

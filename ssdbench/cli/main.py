@@ -114,7 +114,7 @@ def _refuse_repeats(ctx: click.Context, command: click.Command, args: list[str])
         return  # the command itself tells it better
     for one, count in Counter(order).items():
         if count > 1 and isinstance(one, click.Option) and not (one.multiple or one.is_flag):
-            ctx.fail(f"{one.opts[0]} is given {count} times and takes one value")
+            ctx.fail(f"{one.opts[0]} is given {count} times, but takes only one value")
 
 
 def _debug(context: click.Context, parameter: click.Parameter, value: object) -> None:
@@ -145,7 +145,7 @@ def _with_debug(command: click.Command) -> click.Command:
     epilog="Exit codes: 0 valid, 1 not validated, 2 usage or profile, 3 target refused, "
     "4 something missing on the host, 5 device error, 6 a target of `accept` missed, "
     "129/130/143 interrupted, "
-    "141 nobody read the answer to its end.",
+    "141 the reader of the output ended first.",
 )
 @click.version_option(__version__, prog_name="ssdbench")
 @click.option(
@@ -154,8 +154,8 @@ def _with_debug(command: click.Command) -> click.Command:
     envvar="SSDBENCH_DEBUG",
     expose_value=False,
     callback=_debug,
-    help="Log each command started, its exit and time, and each setting written, to stderr and to "
-    "debug.log in the run directory.",
+    help="Log each program started, its exit code and time, and each setting written, to stderr "
+    "and to debug.log in the run directory.",
 )
 def ssdbench() -> None:
     """The pessimist's SSD benchmark: from a drive to a number that you can plan on.
@@ -236,7 +236,8 @@ def _require_utf8_places() -> None:
             os.environ.get(name, "").encode()
         except UnicodeEncodeError as error:
             raise UsageError(
-                f"the environment's {name} is not in UTF-8", hint="Set it to another directory."
+                f"the environment's {name} is not in UTF-8",
+                hint=f"Set {name} to another directory.",
             ) from error
 
 
@@ -348,7 +349,7 @@ def _bug(error: Exception, place: Place, *, as_json: bool) -> int:
     where = f"; the details are in {kept}" if kept else ""
     bug = SsdbenchError(
         f"this is a bug in ssdbench ({type(error).__name__}){where}",
-        hint="report it with that file; `ssdbench resume` continues a run" if kept else "",
+        hint="report this bug, with that file; `ssdbench resume` continues a run" if kept else "",
     )
     bug.exit_code = EXIT_BUG
     return _failed(bug, as_json=as_json)

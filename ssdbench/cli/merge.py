@@ -27,14 +27,15 @@ MOST_DRIVES = 1_000_000
 @click.option(
     "--lot",
     type=click.IntRange(min=1, max=MOST_DRIVES),
-    help="Drives of the lot that these were drawn from; without it only the model is spoken of.",
+    help="Number of drives in the lot that the measured drives come from; without it, the answer "
+    "is about the model only.",
 )
 @click.option("--rate", type=Number(), help="Say how many drives may not reach this many IOPS.")
 @click.option(
     "--set",
     "set_drives",
     type=click.IntRange(min=1, max=MOST_DRIVES),
-    help="Say what a set of so many drives carries, striped and balanced.",
+    help="Say what rate a set of this many drives sustains, striped and balanced.",
 )
 @click.option(
     "--html", type=click.Path(path_type=Path), help="Also write an HTML page to this file."
@@ -57,9 +58,9 @@ def command(
 ) -> int:
     """Say what runs of several drives of one model promise for their lot and their model.
 
-    Name runs, or a directory of runs: of different drives, with the same profile, measured by the
-    same version of the method. A drive that is not VALIDATED counts as a failure, and the exit code
-    is then 1.
+    Name runs, or a directory of runs. They must be of different drives, with the same profile and
+    the same version of the method. A drive that is not VALIDATED counts as a failure, and the exit
+    code is then 1.
     """
     from ssdbench.host.files import write_atomic
     from ssdbench.report.lot import lot_csv, members, render_lot
@@ -70,7 +71,7 @@ def command(
     if lot is not None and lot < len(found.runs):
         raise UsageError(
             f"a lot of {lot:,} cannot have {counted(len(found.runs), 'drive')} that were measured",
-            hint="--lot is the number of all its drives, measured or not.",
+            hint="--lot is the number of all drives of the lot, measured or not.",
         )
     asked = Questions(lot=lot, rate_iops=rate, set_drives=set_drives)
     drives = members(found.runs)

@@ -108,7 +108,7 @@ target_option = click.option(
     "--target",
     metavar="T",
     shell_complete=targets,
-    help="/dev/…, a file or sim:MODEL; overrides the profile's.",
+    help="/dev/…, a file or sim:MODEL; overrides the profile's target.",
 )
 targets_option = click.option(
     "--target",
@@ -116,15 +116,16 @@ targets_option = click.option(
     metavar="T",
     multiple=True,
     shell_complete=targets,
-    help="/dev/…, a file or sim:MODEL; overrides the profile's. Several are measured one after "
-    "another, each into its own directory, unless --side-by-side shows that they need not.",
+    help="/dev/…, a file or sim:MODEL; overrides the profile's target. Several targets are "
+    "measured one after another, each into its own directory, unless --side-by-side finds that "
+    "they do not disturb each other.",
 )
 budget_option = click.option(
     "--budget",
     "budget_s",
     type=Duration(),
     metavar="TIME",
-    help="Make the best plan that likely fits into this time, such as 12h, and end by then.",
+    help="Make the best plan that likely fits into this time (12h), and end before it is over.",
 )
 target_argument = click.argument("target", metavar="TARGET", shell_complete=targets)
 run_argument = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
@@ -175,8 +176,8 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
         click.option(
             "--accept-unproven",
             is_flag=True,
-            help="Take a disk that does not show that it is one drive for one, so that its numbers "
-            "may be validated; never a volume.",
+            help="Treat a disk as one drive although it does not show that it is one, so that its "
+            "numbers may be validated. A volume is never treated so.",
         ),
         click.option(
             "--accept-shared",
@@ -187,7 +188,7 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
         click.option(
             "--overwrite-data",
             is_flag=True,
-            help="Overwrite data that no signature explains and that ssdbench did not leave there.",
+            help="Overwrite data that has no known signature and that ssdbench did not write.",
         ),
         click.option(
             "--overwrite-signatures",
@@ -213,12 +214,12 @@ def wear_options(function: F) -> F:
             "--endurance",
             type=Number(),
             metavar="TBW",
-            help="Rated endurance of the drive in TB written; overrides the profile's.",
+            help="Rated endurance of the drive in TB written; overrides that of the profile.",
         ),
         click.option(
             "--accept-wear",
             is_flag=True,
-            help="Allow writes of more than 1 % of the rated endurance, or if that is unknown.",
+            help="Allow writes of more than 1 % of the rated endurance, or any if it is unknown.",
         ),
     ):
         function = option(function)

@@ -42,7 +42,7 @@ N = TypeVar("N", int, float)
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Store what the target is now; `run --plan FILE` refuses a target that has changed.",
+    help="Store what is known of the target; `run --plan FILE` refuses a target that has changed.",
 )
 @budget_option
 @limits
@@ -125,7 +125,7 @@ def _budget(budget: "Budget | None") -> list[str]:
         return []
     likely = f"likely {format_duration(budget.likely_s)}"
     if budget.likely_s > budget.seconds:
-        likely += ", so it will run out of time"
+        likely += ", so the run will not be finished in time"
     return [
         f"within {format_duration(budget.seconds)}: {likely}",
         f"  counted on {budget.counted_on}",
@@ -186,8 +186,8 @@ def _time(plan: "RunPlan") -> str:
 
     if plan.hint == ANY_DRIVE:
         return (
-            f"{_range(format_duration, plan.seconds)}, as nothing is known of the drive's rates; "
-            "the run tells it within twice once the drive is filled"
+            f"{_range(format_duration, plan.seconds)}, because the drive's rates are not known; "
+            "once the drive is filled, the run gives an estimate within a factor of two"
         )
     likely = ends_after(0.0, plan.stages)
     return (

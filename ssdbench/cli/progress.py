@@ -190,7 +190,7 @@ def headline(event: Event) -> str:
             return f"[{event.number}/{event.of}] {event.title}{clock}"
         case StageFinished(result=result, reused=reused):
             if reused:
-                return "  stands from before; not repeated"
+                return "  already done; not repeated"
             end = "done" if result.complete else "cut short"
             took = format_duration(result.wall_s)
             own = format_duration(result.duration_s)

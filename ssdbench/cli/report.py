@@ -23,8 +23,8 @@ FORMATS = tuple(name for name, form in EXPORTS.items() if form.is_text)
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Instead of the report, print the numbers for Prometheus, or as OCP Test & Validation "
-    "output.",
+    help="Print the numbers for Prometheus or as OCP Test & Validation output, instead of making "
+    "the report.",
 )
 @click.option(
     "--output",
@@ -42,7 +42,7 @@ def report(
 ) -> None:
     """Render a stored run again; measures nothing.
 
-    A run that was killed is shown as far as its directory holds it.
+    Of a run that was killed, everything that its directory holds is shown.
     """
     from ssdbench.cli.background import unended_result
     from ssdbench.model.rundirectory import RESULTS_PARQUET
@@ -90,8 +90,8 @@ def _written(directory: Path, form: str, output: Path | None) -> list[Path]:
 def donate(directory: Path, output: Path | None, as_json: bool) -> None:
     """Make an anonymous archive of a stored run on a real drive.
 
-    It holds the drive's model and firmware, its seconds, points and pages; no serial number, no
-    world-wide name and nothing of the host. Nothing is sent anywhere.
+    The archive holds the drive's model and firmware, the samples of each second, points and log
+    pages. It has no serial number, no world-wide name and nothing about the host. Nothing is sent.
     """
     from ssdbench.cli.documents.stored import Donated
     from ssdbench.report.read import StoredRun  # numpy takes a while

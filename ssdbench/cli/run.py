@@ -57,16 +57,17 @@ if TYPE_CHECKING:
 @click.option(
     "--attach-or-start",
     is_flag=True,
-    help="See to it that the run in --output is done, once, however often this is called: return "
-    "what is there, wait for a run at work, continue one that was cut off, else start it. The exit "
-    "code is the run's. One of another profile, target or seed is refused.",
+    help="Make sure that the run in --output is done once, however often this command is called: "
+    "return a finished run, wait for a run at work, continue a run that was cut off, otherwise "
+    "start it. The exit code is the run's. A run of another profile, target or seed is refused.",
 )
 @click.option(
     "--side-by-side",
     is_flag=True,
-    help="With several targets: measure them at the same time, if a trial shows first that none "
-    "loses 1 % of its rate or more beside the others (10 rounds of reads, each alone and all "
-    "together, with a 95 % interval); else one after another, with the figure.",
+    help="With several targets: first try whether they disturb each other (10 rounds of reads, "
+    "each alone and all together, with a 95 % interval). If none loses 1 % of its rate or more, "
+    "measure them at the same time; otherwise measure one after another, and say how much the "
+    "rate fell.",
 )
 @click.option("--beside", type=click.Path(path_type=Path), hidden=True, help="One of those.")
 @click.option("--as-worker", is_flag=True, hidden=True, help="Do the work of --attach-or-start.")
@@ -74,8 +75,8 @@ if TYPE_CHECKING:
     "--export-jobs",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Run nothing: write the job files of the run into this new directory, for plain fio, with "
-    "a README of what is lost without ssdbench.",
+    help="Run nothing: write the job files of the run for plain fio into this new directory, with "
+    "a README that says what is lost without ssdbench.",
 )
 @budget_option
 @limits
@@ -361,8 +362,18 @@ def _detached(directory: Path | None, exit_code: int, *, as_json: bool) -> int:
 
 @click.command("resume")
 @run_argument
-@click.option("--max-time", type=Duration(), metavar="D", help="End after this time in total.")
-@click.option("--max-writes", type=Size(), metavar="SIZE", help="End after this much in total.")
+@click.option(
+    "--max-time",
+    type=Duration(),
+    metavar="D",
+    help="End when the run has taken this time in total.",
+)
+@click.option(
+    "--max-writes",
+    type=Size(),
+    metavar="SIZE",
+    help="End when the run has written this many bytes in total.",
+)
 @consent_options
 @json_option
 @click.pass_obj
@@ -377,11 +388,11 @@ def resume(
 ) -> int:
     """Continue a run after a crash, a signal or a limit; no finished measurement is repeated.
 
-    Of a run that is finished nothing is changed: its result is shown, with its exit code.
+    A finished run is not changed: its result is shown, with its exit code.
 
-    A run that root started on this host needs no consent again, unless something else than the run
-    changed what is on the drive since. Any other one on a drive or a file needs --destroy once more
-    when root continues it: a run directory alone is no consent.
+    A run that root started on this host needs no second consent, unless something other than the
+    run has changed the data on the drive since then. Any other run on a drive or a file needs
+    --destroy again when root continues it: a run directory alone is no consent.
     """
     from ssdbench.cli import conduct
     from ssdbench.cli.background import PROCESS, worker

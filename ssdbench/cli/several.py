@@ -101,7 +101,7 @@ def _tried(each: "Sequence[RunRequest]", planned: Sequence[RunPlan], output: Pat
     if planned[0].target.simulated:
         return Tried(side_by_side=True, says=interference.SHARE_NOTHING)
     length = format_duration(interference.seconds(len(each)))
-    tell(f"do they disturb each other? reads only, at most {length}")
+    tell(f"trying whether the drives disturb each other: reads only, for at most {length}")
     with Signals() as signals:
         tried = interference.trial(each, planned, output / TRIAL, interrupted=signals.pending)
     interference.store(tried, _evidence(output))
@@ -306,4 +306,4 @@ def _show(output: Path, done: Sequence[OneOf], tried: Tried | None, *, as_json: 
         (one.target, one.ran.verdict if one.ran else one.error, str(one.directory)) for one in done
     ]
     answer(table(("target", "verdict", "run"), rows))
-    tell(f"what they say together: ssdbench merge {output}")
+    tell(f"to see what the runs say together: ssdbench merge {output}")

@@ -97,7 +97,7 @@ def create(target: str, state: Path, as_json: bool) -> None:
 @click.option(
     "--repair",
     is_flag=True,
-    help="Repair a state whose user was killed in the middle of a request.",
+    help="Repair a state whose program was killed in the middle of a request.",
 )
 @_as_json
 def inspect(state: Path, repair: bool, as_json: bool) -> None:
@@ -219,18 +219,20 @@ def serve(
     default="ordered",
     show_default=True,
     type=click.Choice(RESTS),
-    help="What is outside the span: as random writes left it, written in order, or nothing.",
+    help="State outside the span: as random writes left it, written in order, or empty.",
 )
 @click.option(
     "--at",
     "at_fills",
     type=click.FloatRange(0, min_open=True),
-    help="Drive writes before the truth begins; without, when worn in and past a planted step.",
+    help="Drive writes before the true values are taken. Default: when the drive is worn in and "
+    "past a planted step.",
 )
 @click.option(
     "--hours",
     type=click.FloatRange(0, min_open=True),
-    help="How long the truth is the mean of, on the drive's clock; without, until it stays.",
+    help="Hours on the drive's clock over which the true values are averaged. Default: until they "
+    "no longer change.",
 )
 @click.option(
     "--simulate", "by_simulation", is_flag=True, help="Simulate, even if there is a closed form."

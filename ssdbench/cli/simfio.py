@@ -29,8 +29,8 @@ _target = click.argument("target", shell_complete=targets)
 _state = click.option(
     "--state",
     type=click.Path(path_type=Path),
-    help="Keep the drive in this .ssdb file, which is made if missing. Without it the drive is "
-    "fresh, and gone at the end.",
+    help="Keep the drive in this .ssdb file, which is made if missing. Without this option, the "
+    "drive is new and is deleted at the end.",
 )
 
 
@@ -45,8 +45,8 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
     """Run your fio, unmodified, on the simulated drive TARGET (a model or a STATE.ssdb file).
 
     Hours of the drive's clock pass in seconds. Job files and options mean what they mean to fio,
-    but that the drive is the only file and is reached by fio's nbd engine; what is not as you
-    wrote it is listed on stderr. The output and the exit code are fio's own.
+    except that the drive is the only file and is reached by fio's nbd engine; each change to your
+    job is listed on stderr. The output and the exit code are fio's own.
 
     \b
     ssdbench sim fio sim:x25m-g2-160,capacity=4GiB job.fio
@@ -158,7 +158,7 @@ def _same(drive: "SimDrive", target: str) -> None:
     if dict(asked.params) != dict(drive.spec.params):
         raise UsageError(
             f"{drive.path} holds {drive.spec.text}, not {target}",
-            hint=f"give {drive.path} as TARGET to go on with it, or name another --state",
+            hint=f"to use that drive, give {drive.path} as TARGET; or name another --state",
         )
 
 

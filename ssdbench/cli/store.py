@@ -16,7 +16,8 @@ signers_option = click.option(
     "--signers",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Take only what a key of this file signed; lines as in ALLOWED SIGNERS of ssh-keygen(1).",
+    help="Accept only what a key in this file signed; its lines are as in ALLOWED SIGNERS of "
+    "ssh-keygen(1).",
 )
 
 
@@ -35,9 +36,9 @@ def store() -> None:
 def add_command(
     directory: Path, runs: tuple[Path, ...], signers: Path | None, as_json: bool
 ) -> None:
-    """Add finished runs to STORE, which is made where it is missing.
+    """Add finished runs to STORE, which is made if it is missing.
 
-    A run that is there already is passed over. With --signers each result.json needs a
+    A run that STORE already has is skipped. With --signers each result.json needs a
     result.json.sig beside it.
     """
     from ssdbench.cli.documents.stored import StoreAdded
@@ -88,7 +89,7 @@ def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
 @store_argument
 @json_option
 def compact_command(directory: Path, as_json: bool) -> None:
-    """Make one part of all that a model has of a month; signatures go with the old parts."""
+    """Join all parts of one model and month into one part; signatures of the old parts are lost."""
     from ssdbench.cli.documents.stored import StoreCompacted
     from ssdbench.export.store import Store, compact
 
@@ -103,11 +104,11 @@ def compact_command(directory: Path, as_json: bool) -> None:
 @store_argument
 @click.option(
     "--key", type=click.Path(path_type=Path), metavar="KEY", required=True,
-    help="A private key of OpenSSH, or a public one whose private key the agent has.",
+    help="A private key of OpenSSH, or a public key whose private key the agent has.",
 )  # fmt: skip
 @json_option
 def sign_command(directory: Path, key: Path, as_json: bool) -> None:
-    """Sign every part of STORE that has no signature, once it is proven whole."""
+    """Check every part of STORE that has no signature, and sign it."""
     from ssdbench.cli.documents.stored import StoreSigned
     from ssdbench.export.store import PART, SIGNATURE, Store, require_whole, sign
 
@@ -127,11 +128,11 @@ def sign_command(directory: Path, key: Path, as_json: bool) -> None:
 @click.argument("sql", metavar="SQL")
 @click.option(
     "--store", "directory", type=click.Path(path_type=Path), metavar="STORE", required=True,
-    help="The store that is asked.",
+    help="The store to query.",
 )  # fmt: skip
 @click.option(
     "--method", type=click.IntRange(1), metavar="N",
-    help="Ask the runs of this version of the method instead of the newest.",
+    help="Ask about runs of this version of the method instead of the newest version.",
 )  # fmt: skip
 @json_option
 def query(sql: str, directory: Path, method: int | None, as_json: bool) -> None:

@@ -21,20 +21,20 @@ COLUMNS = ("time", "offset", "size", "op", "time_unit", "offset_unit", "size_uni
 
 @click.command("trace")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--form", type=click.Choice(FORMS), default="auto", help="How it is written.")
+@click.option("--form", type=click.Choice(FORMS), default="auto", help="Format of the file.")
 @click.option(
     "--column",
     "columns",
     metavar="NAME=COLUMN",
     multiple=True,
-    help="Of a CSV: which column is time, offset, size or op; or time_unit, offset_unit, "
-    "size_unit with their unit.",
+    help="For a CSV: which column is time, offset, size or op; or the unit: time_unit, "
+    "offset_unit or size_unit.",
 )
 @click.option(
     "--files",
     metavar="NAME",
     multiple=True,
-    help="Of an iolog of several files: one that counts. Give several in their order on the drive.",
+    help="For an iolog of several files: a file to count. Give several in their order on disk.",
 )
 @click.option("--processes", is_flag=True, help="Count requests by process (blkparse).")
 @json_option
@@ -75,7 +75,7 @@ def _columns(given: tuple[str, ...]) -> "Columns":
     unknown = [name for name in pairs if name not in COLUMNS]
     if unknown or not all(pairs.values()):
         raise UsageError(
-            f"--column takes NAME=COLUMN, and not {given[0] if not unknown else unknown[0]!r}",
+            f"--column takes NAME=COLUMN, not {given[0] if not unknown else unknown[0]!r}",
             hint=f"names: {', '.join(COLUMNS)}",
         )
     try:

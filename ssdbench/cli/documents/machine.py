@@ -154,7 +154,7 @@ class RanInGuest(Document):
 
 
 class FleetDrive(Part):
-    """A drive of a fleet; without a stage it was not begun."""
+    """A drive of a fleet; without a stage its run was not started."""
 
     name: str  # of its run directory
     host: str
@@ -199,7 +199,7 @@ class FleetRan(Document):
 
 
 class FleetStatus(Document):
-    """How each drive that was begun stands."""
+    """The status of each drive whose run was started."""
 
     document: Literal["fleet-status"] = "fleet-status"
     schema_version: Literal[1] = 1

@@ -68,7 +68,7 @@ class Detached(Document):
 
 
 class Attached(Document):
-    """How a run ended that was followed."""
+    """How a run ended that `attach` or `run --attach-or-start` followed."""
 
     document: Literal["attach"] = "attach"
     schema_version: Literal[1] = 1
@@ -88,7 +88,7 @@ class Stopped(Document):
 
 
 class BlockSizeEvidence(Part):
-    """What the answer stands on."""
+    """The evidence for the answer."""
 
     searched: tuple[Searched, ...]
     candidates: tuple[BlockCandidate, ...]

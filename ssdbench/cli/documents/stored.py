@@ -221,7 +221,7 @@ class StoreChecked(Document):
 
 
 class StoreCompacted(Document):
-    """By how many parts a store got smaller."""
+    """How many parts fewer a store has after it was compacted."""
 
     document: Literal["store-compact"] = "store-compact"
     schema_version: Literal[1] = 1

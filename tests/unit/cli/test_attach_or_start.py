@@ -197,7 +197,7 @@ def test_root_goes_on_with_a_run_of_its_own_record_only_whatever_is_typed(
     before = sorted(path.name for path in directory.iterdir())
 
     assert gone_on_with(directory, monkeypatch) == (2, [])
-    assert "not in this host's record" in capfd.readouterr().err
+    assert "this host has no record that root started" in capfd.readouterr().err
     assert sorted(path.name for path in directory.iterdir()) == before
 
     kept = Manifest.model_validate_json((directory / "manifest.json").read_bytes())

@@ -273,7 +273,7 @@ def test_a_build_goes_to_the_kernel_that_its_headers_are_of(
 
     assert (status, refused) == (0, 2)
     assert [path.name for path in (tmp_path / "kmod").iterdir() if path.is_dir()] == ["1.2.3-own"]
-    assert "are of Linux 1.2.3-own, not of 4.5.6" in capsys.readouterr().err
+    assert "are for Linux 1.2.3-own, not for 4.5.6" in capsys.readouterr().err
 
 
 def test_where_nothing_can_be_built_what_was_built_stays(

@@ -120,7 +120,7 @@ def test_a_pipe_or_link_in_place_of_the_output_is_told_and_hangs_nothing(
             words.look(said.parent)
 
     told = capsys.readouterr()
-    assert told.err.count("the command's stdout is not read any more") == 1
+    assert told.err.count("the command's stdout can no longer be read") == 1
     assert told.out == ""
 
 

@@ -308,7 +308,7 @@ def test_an_option_that_takes_one_value_is_refused_when_it_is_given_twice(
     twice = ("--target", "sim:p4800x", "--target", "sim:x25m-g2-160")
 
     assert main.run(["plan", "demo", *twice]) == 2
-    assert "--target is given 2 times and takes one value" in capfd.readouterr().err
+    assert "--target is given 2 times, but takes only one value" in capfd.readouterr().err
     assert main.run(["probe", "sim:p4800x", "--only", "cliff", "--only", "nothing"]) == 2
     assert "given 2 times" not in capfd.readouterr().err
 

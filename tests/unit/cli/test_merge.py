@@ -309,7 +309,7 @@ def test_a_drive_in_both_lots_or_a_lot_of_one_drive_is_refused(
     for lots, sentence in [
         ([lot[0].parent, again[0].parent], "hold the same run"),
         ([lot[0].parent, alone[0].parent], "holds one run"),
-        ([lot[0].parent], "compares two lots, and 1 are named"),
+        ([lot[0].parent], "compares two lots, but 1 are named"),
     ]:
         assert main.run(["compare", "--population", *map(str, lots)]) == 2
         assert sentence in capsys.readouterr().err

@@ -113,7 +113,7 @@ def test_a_success_that_the_result_does_not_have_is_none(
     (planted / "ended.json").write_text('{"exit_code": 0}')
 
     assert run(["attach", str(planted)]) == 2
-    assert "says 0, VALIDATED, but the result beside it is worth 1" in capfd.readouterr().err
+    assert "says exit code 0 (VALIDATED), but the stored result gives 1" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("removed", [False, True])
@@ -431,7 +431,7 @@ def test_a_run_with_a_manifest_of_schema_1_is_resumed(
     run(["resume", str(output), "--max-time", "10h", "--json"])
 
     shown = capfd.readouterr()
-    assert "stands from before; not repeated" in shown.err
+    assert "already done; not repeated" in shown.err
     assert json.loads((output / "result.json").read_text())["interrupted"] is False
 
 
