@@ -94,7 +94,7 @@ def new_directory(profile_name: str, target: str) -> Path:
 
 
 def slug(target: str) -> str:
-    """A target as the name of a directory."""
+    """Return the name of the directory for the run of a target."""
     return _dashed(Path(target.split(",")[0]).name)
 
 
