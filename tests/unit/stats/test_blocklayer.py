@@ -51,7 +51,7 @@ def test_the_cost_that_was_planted_is_found(depth: int) -> None:
     assert low < 5000 < high
     assert low > 3500
     assert high < 6500
-    assert "the layer costs" in found.message
+    assert "the layer makes each request" in found.message
 
 
 def test_no_difference_is_called_none() -> None:
@@ -64,7 +64,7 @@ def test_no_difference_is_called_none() -> None:
 
     assert found.numbers["through"] == "libaio"
     assert found.numbers["shown"] == 0
-    assert "do not show what the layer costs" in found.message
+    assert "do not show the cost of the layer" in found.message
 
 
 def test_without_its_like_a_point_tells_no_cost() -> None:
