@@ -233,15 +233,14 @@ class Extents:
 
     def share(self, one: str, other: str) -> bool:
         """Whether a write to one device may change what another one holds."""
-        mine, its = self.reach(one), self.reach(other)
-        return any(
-            _overlap(ranges, theirs)
-            for thing in mine.keys() & its.keys()
-            for above, ranges in mine[thing].items()
-            for above_it, theirs in its[thing].items()
-            # Both came through a device that keeps its bytes apart, and were compared there.
-            if not above & above_it
-        )
+        its = self.reach(other)
+        for thing, ways in self.reach(one).items():
+            for above_it, theirs in its.get(thing, {}).items():
+                for above, ranges in ways.items():
+                    # Both came through a device that keeps its bytes apart: compared there.
+                    if not above & above_it and _overlap(ranges, theirs):
+                        return True
+        return False
 
     def reach(self, name: str) -> Reach:
         """All that a device is made of, itself included."""
