@@ -272,6 +272,12 @@ def coccicheck(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def checkpatch(session: nox.Session) -> None:
+    """The kernel's checkpatch.pl over our modules, at 100 columns; fetches a kernel's source."""
+    python(session, "-m", "tests.vm.checkpatch", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
     """Foreign input in small numbers, below a minute; `nox -s soak` has a million profiles."""
     python(session, "-m", "pytest", "-m", "not soak", "tests/fuzz", *session.posargs)
