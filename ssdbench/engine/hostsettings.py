@@ -27,8 +27,8 @@ from ssdbench.target.pages import Protocol, protocol
 from ssdbench.tuning.backends import THERE, SettingBackend, backends_of
 from ssdbench.tuning.drivebackends import AtaPasswordBackend, NvmeFeatureBackend, WriteCacheBackend
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
-from ssdbench.tuning.leftovers import forget, restore_all
 from ssdbench.tuning.plan import HostPlan, drive_settings, host_plan
+from ssdbench.tuning.restore import forget, restore_all
 from ssdbench.tuning.setting import Backend, Setting
 
 

@@ -1,1 +1,1 @@
-"""The only code that touches the operating system."""
+"""Touch the operating system: the only package that does."""

@@ -1,4 +1,4 @@
-"""What the host does besides us: counters that are cheap enough to read around every repeat."""
+"""Count what the host does besides this run, cheaply enough to read around every repeat."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""blktrace and btt beside our own tracepoints: a second, independent account of a drive's requests.
+"""Run blktrace and btt beside our own tracepoints, as a second, independent measurement.
 
 blktrace takes its data from debugfs, which a locked-down kernel keeps closed even to root (Linux
 5.4, `LOCKDOWN_DEBUGFS`); tracefs stays open there.

@@ -1,4 +1,4 @@
-"""The kernel's I/O counters of a device and of a process, cheap enough to read each second."""
+"""Read the kernel's I/O counters of a device and of a process, once a second."""
 
 import os
 from collections.abc import Sequence

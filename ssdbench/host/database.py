@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own, for as long as a measurement needs one.
+"""Run a PostgreSQL server for as long as a measurement needs one.
 
 It runs as an unprivileged user, which it insists on, listens on a socket in a directory of its own
 only, and dies with us. Its data lie where the caller says; that user must be able to get there.

@@ -1,4 +1,4 @@
-"""What the kernel serves to others: NVMe and SCSI targets, USB gadgets.
+"""List what the kernel serves to others: NVMe and SCSI targets, USB gadgets.
 
 It opens a device or file for that as no process, often without a claim, and holds it open when the
 node that named it is long gone.

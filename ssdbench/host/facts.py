@@ -1,4 +1,4 @@
-"""What this host is and how busy it is, as text, for the report and for `ssdbench check`."""
+"""Describe the host and how busy it is, as text, for the report and for `ssdbench check`."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""io_uring on this host: whether it may be used, what it can, and how much a process' rings did."""
+"""Find out whether io_uring may be used on this host, and how much a process used it."""
 
 import ctypes
 import errno

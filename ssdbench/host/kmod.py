@@ -1,4 +1,4 @@
-"""The bundled kernel modules: where their sources are, how they are built, loaded and unloaded."""
+"""Find, build, load and unload the bundled kernel modules."""
 
 import hashlib
 import logging

@@ -1,4 +1,4 @@
-"""One run per host and per target, by advisory locks that end with their process."""
+"""Lock the host and each target for one run; the locks end with their process."""
 
 import fcntl
 import os

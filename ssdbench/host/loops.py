@@ -1,4 +1,4 @@
-"""Loop devices: which lie over a file or device, and what lies behind one.
+"""Find the loop devices over a file or device, and what a loop device lies on.
 
 By numbers, as the kernel has them: a path may be deleted, lead elsewhere in another mount
 namespace, or be one of many nodes of a device.

@@ -1,4 +1,4 @@
-"""How a name is written for each program that it reaches, or that it is refused; pure.
+"""Escape a name for each program that gets it, or refuse it; pure.
 
 A name is a path, an address or a serial number: somebody else may have chosen its letters, and each
 program gives some of them a meaning of its own. No name passes through a shell, so that only what

@@ -1,4 +1,4 @@
-"""The memory policy of a process: set through libnuma, read back from the kernel."""
+"""Set the memory policy of a process through libnuma, and read it back from the kernel."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""NVMe commands through the kernel's pass-through: bytes in, bytes out.
+"""Send NVMe commands through the kernel's pass-through: bytes in, bytes out.
 
 Nothing here knows what a page means; `ssdbench.target` decodes them.
 """

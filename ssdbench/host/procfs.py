@@ -1,4 +1,4 @@
-"""What processes and mounts say below /proc: mounts, swap areas, open files."""
+"""Read mounts, swap areas and open files from /proc."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Instances of the in-kernel slammer (kmod/slam) through configfs."""
+"""Start and read instances of the in-kernel load generator (kmod/slam) through configfs."""
 
 import os
 from collections.abc import Mapping

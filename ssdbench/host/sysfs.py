@@ -1,4 +1,4 @@
-"""Attribute files of the kernel below a root that tests replace.
+"""Read and write attribute files of the kernel, below a root that tests replace.
 
 Attributes are named by their full path, such as `/sys/block/sda/queue/scheduler`.
 """

@@ -1,4 +1,4 @@
-"""What can be set on this host: its CPUs and the caches they share, a drive's interrupts."""
+"""Read CPUs, the caches that they share, and the interrupts of a drive."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Who uses a block device: partitions, holders, mounts, swap, loop devices, openers, signatures.
+"""Find who uses a block device: partitions, holders, mounts, swap, loop devices, processes.
 
 No single sign is enough: an exclusive open succeeds on an idle LVM volume or a disk under
 another loop device, `holders` is empty for btrfs and swap, and lsblk needs a running udev.

@@ -1,1 +1,1 @@
-"""Boots and drives the QEMU guest."""
+"""Boot and drive a QEMU guest."""

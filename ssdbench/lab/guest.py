@@ -1,4 +1,4 @@
-"""Boots a guest, runs commands in it, and brings back what they said.
+"""Boot a guest, run commands in it, and bring back their output.
 
 The host's root file system is exported from a private bind mount that is read-only on the host's
 side and holds no /proc, /sys or /dev, so nothing that the guest does can reach the host. The one

@@ -1,4 +1,4 @@
-"""Kernels for the guest: image, modules, headers, the block layer's private headers.
+"""Fetch kernels for the guest: image, modules, headers, the block layer's private headers.
 
 Facts behind the steps (checked on Debian 12): extracted headers work once their Makefile names the
 extraction directory; 6.12 headers carry a `vmlinux` that makes the build ask for pahole, and its

@@ -1,4 +1,4 @@
-"""Guests on one kernel: fetched, and booted for one command or kept for several."""
+"""Boot guests on one kernel, for one command each or for several."""
 
 import logging
 import shlex

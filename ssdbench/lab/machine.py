@@ -1,4 +1,4 @@
-"""A guest as a value, and the QEMU command line that makes it (pure)."""
+"""Describe a guest as a value, and make the QEMU command line for it (pure)."""
 
 from dataclasses import dataclass
 from enum import StrEnum

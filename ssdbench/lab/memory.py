@@ -1,4 +1,4 @@
-"""A guest whose programs are in its memory from the start.
+"""Build a guest whose programs are in its memory from the start.
 
 A program that comes from the host's file system arrives when the host has read it, not after a
 number of instructions: time that is counted in instructions then differs a little from run to run.

@@ -1,1 +1,1 @@
-"""The simulated drive's user-space fronts and model files."""
+"""Run the simulated drive in user space, and read its model files."""

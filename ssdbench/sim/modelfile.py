@@ -1,4 +1,4 @@
-"""Model files: a drive's parameters, the figures published for it and where they stand."""
+"""Read model files: a drive's parameters, its published figures and their sources."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""Long runs of the core, for what no closed form says: fill, wear in, measure until it stays."""
+"""Simulate long runs of the core, where no closed form exists: fill, wear in, measure."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What is true of a simulated drive: write amplification, sustained rates, block, cache, unit.
+"""Compute what is true of a simulated drive: write amplification, rates, block, cache, unit.
 
 The closed forms stand here in Python and share no code with the core that they judge:
 

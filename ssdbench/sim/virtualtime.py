@@ -1,4 +1,4 @@
-"""fio's clock, from outside: how far time may go, and what the drive did in each second.
+"""Steer fio's clock from outside: allow time to pass, read what the drive did each second.
 
 The library that is preloaded into an unmodified fio shares one page with us
 (`native/vt_page.h`). In virtual time it stops at the end of the second that we allow, so that a

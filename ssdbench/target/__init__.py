@@ -1,1 +1,1 @@
-"""The device under test."""
+"""Describe, guard and claim the device under test."""

@@ -1,4 +1,4 @@
-"""Pages of a drive without what names one unit of its model (pure). What is not listed stays out.
+"""Remove from a drive's pages what names one unit of its model (pure): only listed bytes stay.
 
 What vendors put into areas of their own is not known, so those are zeros too.
 """

@@ -1,4 +1,4 @@
-"""What ATA pages say (pure): IDENTIFY DEVICE, SMART data and registers of ACS-4."""
+"""Decode ATA pages (pure): IDENTIFY DEVICE, SMART data and registers of ACS-4."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

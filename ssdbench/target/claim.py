@@ -1,4 +1,4 @@
-"""Holding a target for a whole run, so that nobody else can take it and it cannot change."""
+"""Hold a target for a whole run, so that nobody else can take it and it cannot change."""
 
 import os
 from collections.abc import Callable, Iterator

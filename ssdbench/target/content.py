@@ -1,4 +1,4 @@
-"""What a target holds: samples of its content, before the first write and when a run goes on.
+"""Sample what a target holds, before the first write and when a run is resumed.
 
 A payload whose header lies elsewhere, a file system behind a lost partition table or plain records
 have no signature. So places all over the drive are read before its first write. What ssdbench left

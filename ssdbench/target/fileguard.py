@@ -1,4 +1,4 @@
-"""Regular files as targets: why one must not be overwritten, and making it ready."""
+"""Check regular files as targets: why one must not be overwritten; prepare it otherwise."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Why a target must not be overwritten: every reason at once, and closed when in doubt."""
+"""List every reason why a target must not be overwritten; an unanswered question is one."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

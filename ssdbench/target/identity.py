@@ -1,4 +1,4 @@
-"""Which drive exactly: the name that consent is given for (pure)."""
+"""Name a drive so that the name fits no other one (pure): consent is given for it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""From what a user names to a TargetInfo: what it is, how large, and which one exactly."""
+"""Make a TargetInfo from what a user names: kind, size, and which drive exactly."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What NVMe pages say (pure): bytes of NVM Express 2.0 and OCP structures into values and facts."""
+"""Decode NVMe pages (pure): bytes of NVM Express 2.0 and OCP structures into facts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One reason against overwriting a target, and what the user may say to override it (pure)."""
+"""Describe one reason against overwriting a target, and the option that overrides it (pure)."""
 
 import shlex
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Reads the raw pages that a drive keeps about itself; other modules say what they mean.
+"""Read the raw pages that a drive keeps about itself; other modules decode them.
 
 Only reads. A page that the drive does not have is left out; a drive that does not even identify
 itself is an error.

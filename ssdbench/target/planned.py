@@ -1,4 +1,4 @@
-"""The target as `plan` saw it, kept in a file, so that `run` notices a drive that has changed."""
+"""Store the target as `plan` saw it, so that `run` notices a drive that has changed."""
 
 from hashlib import sha256
 

@@ -1,4 +1,4 @@
-"""Brings a drive back to its fresh state, by the drive's own command; discard only as a fallback.
+"""Reset a drive to its fresh state by its own command; discard is only the fallback.
 
 Whoever calls has the claim. A method is refused when more than this one target would go with it.
 """

@@ -1,4 +1,4 @@
-"""What SCSI pages say (pure): vital product data, capacity and mode pages of SPC-5 and SBC-4."""
+"""Decode SCSI pages (pure): vital product data, capacity and mode pages of SPC-5 and SBC-4."""
 
 from collections.abc import Iterator, Mapping
 

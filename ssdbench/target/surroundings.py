@@ -1,4 +1,4 @@
-"""What the kernel says around a drive: its names, its place, its link, its queues, its paths."""
+"""Read from the kernel a drive's names, place, link, queues and paths."""
 
 import re
 from collections.abc import Callable

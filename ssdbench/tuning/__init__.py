@@ -1,1 +1,1 @@
-"""Host settings: values with a reason, recorded before they change."""
+"""Change host settings: values with a reason, recorded before they change."""

@@ -1,4 +1,4 @@
-"""What ssdbench sets at all, by kind of setting: nothing else is read or written, whoever asks.
+"""Limit what may be set to patterns, by kind of setting, for journals and runs alike.
 
 A settings journal is a file: whoever could write one must not set what no run ever sets.
 """

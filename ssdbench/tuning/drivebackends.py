@@ -1,4 +1,4 @@
-"""How settings that live in a drive itself are read and written; the drive is found by identity."""
+"""Read and write settings inside a drive; the drive is found by its identity."""
 
 from collections.abc import Callable
 from pathlib import Path

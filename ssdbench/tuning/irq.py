@@ -1,4 +1,4 @@
-"""Where the drive's interrupts are handled, relative to the CPUs that submit (pure).
+"""Plan where the drive's interrupts are handled, relative to the CPUs that submit (pure).
 
 Figure 3 of Seppanen et al. (2010) is about this: the same reads, retired on the
 submitting CPU, on one that shares a cache with it, or on a remote one.

@@ -1,7 +1,7 @@
-"""Changes settings so that they can be put back, even after a kill or a power cut.
+"""Change settings so that they can be restored, even after a kill or a power cut.
 
 Each change is on disk, with the value that was there first, before it is made. Leaving the journal
-restores in reverse; `tuning.leftovers` does so for journals whose process is gone. Nothing here
+restores in reverse; `tuning.restore` does so for journals whose process is gone. Nothing here
 knows what a good value is, and no clock orders anything: the wall clock may step.
 """
 

@@ -1,4 +1,4 @@
-"""What is mounted, split, traced or made meanwhile, as settings that are put back.
+"""Mount, partition, trace and make directories for a run, as settings that are restored.
 
 A mount's value is `TYPE SOURCE [OPTIONS]`, a partition's `FIRST-SECTOR SECTORS`; both are empty
 while there is none. The kernel alone is told of a partition: no table is written, so putting it

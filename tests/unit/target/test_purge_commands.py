@@ -17,7 +17,7 @@ from ssdbench.target import scsi as scsi_pages
 from ssdbench.target.pages import Protocol
 from ssdbench.tuning.drivebackends import AtaPasswordBackend
 from ssdbench.tuning.journal import SettingsJournal
-from ssdbench.tuning.leftovers import restore_all
+from ssdbench.tuning.restore import restore_all
 from ssdbench.tuning.setting import Backend, Setting
 
 NODE = Path("/dev/fake")

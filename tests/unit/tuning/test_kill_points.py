@@ -11,7 +11,7 @@ import pytest
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.tuning.backends import SettingBackend, backends_of
 from ssdbench.tuning.journal import NotRestored, SettingsJournal
-from ssdbench.tuning.leftovers import restore_all
+from ssdbench.tuning.restore import restore_all
 from ssdbench.tuning.setting import Backend, Setting, queue_settings
 from tests.support.killpoints import KILLED, killed_at, points
 

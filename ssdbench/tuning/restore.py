@@ -1,4 +1,4 @@
-"""What dead runs left changed: put back, or given up for a drive that is gone for good."""
+"""Restore what dead runs left changed, or forget it for a drive that is gone for good."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
