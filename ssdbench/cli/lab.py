@@ -98,7 +98,6 @@ def run(
     from ssdbench.errors import UsageError
     from ssdbench.lab.archive import cache_directory
     from ssdbench.lab.disks import parse_all
-    from ssdbench.lab.session import KeptRun
     from ssdbench.units import MIB, NS_PER_S, parse_duration_ns, parse_size
 
     if not kernel_dir:
@@ -119,9 +118,10 @@ def run(
         raise UsageError(f"a guest needs more time than {timeout} to boot")
     requests = tuple(parse_all(disks, in_memory=bool(programs)))
     cache = cache_directory()
-    with Steps("lab") as steps, _kept(console) as file, _told(KeptRun(cache)) as kept:
-        from ssdbench.lab.session import GuestRequest, run_in_guest
+    with Steps("lab") as steps, ExitStack() as stack:
+        from ssdbench.lab.session import GuestRequest, KeptRun, run_in_guest
 
+        file, kept = stack.enter_context(_kept(console)), stack.enter_context(_told(KeptRun(cache)))
         request = GuestRequest(
             argv=command,
             series=kernel,

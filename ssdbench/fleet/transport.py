@@ -85,7 +85,7 @@ def transport_of(fleet: Fleet) -> Transport:
 
 
 def _ssh(idle_s: float | None) -> list[str]:
-    """Return ssh options; keep-alives are rare while a host is measured."""
+    """Return ssh options; keep-alive packets are rare while a host is measured."""
     every_s, most = (ALIVE_EVERY_S, 3) if idle_s is None else (max(60, round(2 * idle_s)), 1)
     return [
         "ssh", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}",

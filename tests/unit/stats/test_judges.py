@@ -33,6 +33,8 @@ class AlwaysSteady:
 
     def look(self, history: History, at_s: float) -> Look:
         """No criterion, so all of them hold."""
+        if not at_s:
+            return Look(early="no sample yet")
         blocks = history.blocks(0, at_s, 10)
         return Look(to_s=at_s, blocks=blocks, lower_bound=float(blocks.mean()))
 
@@ -49,6 +51,8 @@ class NeverSteady:
 
     def look(self, history: History, at_s: float) -> Look:
         """Whatever the window says, it is not enough."""
+        if not at_s:
+            return Look(early="no sample yet")
         blocks = history.blocks(0, at_s, 10)
         return Look(to_s=at_s, blocks=blocks, criteria=window_criteria(blocks))
 
