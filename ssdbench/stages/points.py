@@ -289,7 +289,7 @@ class PointStage(PlainStage):
     @property
     def conversions(self) -> dict[int, Point]:
         """Return what is written before the first repeat of a group, by the group's index."""
-        if self.returns_to is None:
+        if self.returns_to is None or self.kind not in (StageKind.SWEEP, StageKind.SPAN):
             return {}
         found: dict[int, Point] = {}
         now = self.returns_to.layout

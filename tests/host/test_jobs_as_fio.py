@@ -309,8 +309,8 @@ def _as_told(plain: Arrived, streams: list[Stream]) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[global]\nsize=50%\n[a]\nsize=16m", "4: size=16m stands behind a share"),
-        ("[global]\noffset=50%\n[a]\noffset=0", "4: offset=0 stands behind a share"),
+        ("[global]\nsize=50%\n[a]\nsize=16m", "4: size=16m comes after a percentage"),
+        ("[global]\noffset=50%\n[a]\noffset=0", "4: offset=0 comes after a percentage"),
         ("[a]\nrate=1k\nrate_process=poisson", "2: rate=1k is less than one block"),
         ("[a]\nrw=randrw\nrate_iops=,300", "3: only the writes have a rate"),
         ("[a]\nrw=randrw\nrate=1m,", "3: only the reads have a rate"),

@@ -261,3 +261,11 @@ def test_each_span_is_converted_since_the_rest_gives_its_spare_area_up_slowly(
     quarter, whole = [repeat.settle.volume_fills for repeat in found.conversions if repeat.settle]
     assert quarter >= 1 + 0.28 / 0.25  # in fills of its range: that, and the spare area
     assert 1.0 <= whole < 2.0
+
+
+def test_a_users_job_is_converted_by_nothing_but_itself() -> None:
+    """Its streams cannot be written without their reads."""
+    groups = ((a_point(DRIVE, "job", block=64 * KIB),),)
+
+    for kind in (StageKind.FIO, StageKind.MIX):
+        assert not PointStage("03-fio", groups, 2, SHORT, returns_to=WARM_UP, kind=kind).conversions
