@@ -24,7 +24,7 @@ measure:
 SCRIPT = r"""
 import json, os, subprocess, sys, time
 from pathlib import Path
-from ssdbench.engine.preflight import told
+from ssdbench.engine.preflight import engine_obstacles
 from ssdbench.generator.fio.output import parse
 from ssdbench.target.inspect import inspect
 
@@ -44,7 +44,7 @@ def past_the_kernel(): # whether some fio works on the generic node now
             pass
     return False
 
-lacks, held, out = told(inspect("/dev/nvme0n1")), [], Path("/run/out")
+lacks, held, out = engine_obstacles(inspect("/dev/nvme0n1")), [], Path("/run/out")
 run = subprocess.Popen(
     [sys.executable, "-m", "ssdbench", "run", "/run/p.yaml", "--target", "/dev/nvme0n1",
      "--output", str(out)], stdout=2, stderr=2)

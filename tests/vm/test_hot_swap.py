@@ -24,7 +24,7 @@ SCRIPT = r"""
 import json, subprocess, time
 from pathlib import Path
 from ssdbench.errors import SsdbenchError
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.target import guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect

@@ -22,7 +22,7 @@ SCRIPT = r"""
 import json, os, sys
 from pathlib import Path
 
-from ssdbench.cli import conduct, retire  # once for all commands: it takes 15 s here
+from ssdbench.cli import conduct, drives  # once for all commands: it takes 15 s here
 from ssdbench.cli.main import main
 
 os.environ["SSDBENCH_SETTINGS"] = "/run/settings"

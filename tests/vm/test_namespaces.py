@@ -35,7 +35,7 @@ from ssdbench.host import scsi
 from ssdbench.host.counters import disk_counters
 from ssdbench.host.sysfs import Sysfs, chosen
 from ssdbench.model.profile import Host, Purge
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.target import guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import find, identities, inspect

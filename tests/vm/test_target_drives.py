@@ -30,10 +30,10 @@ from pathlib import Path
 from ssdbench.engine.drivelogs import store_pages
 from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.errors import SsdbenchError
-from ssdbench.stages.precondition import proof
+from ssdbench.stages.precondition import fill_proof
 from ssdbench.target.nvme import CONTROLLER, SMART, controller, data_written_bytes
 from ssdbench.model.profile import Purge
-from ssdbench.model.consent import Consent
+from ssdbench.model.target import Consent
 from ssdbench.target import guard, consent
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect
@@ -94,7 +94,7 @@ with Claim(lab) as claim:
     counted, told = session.counters(), session.health_written_bytes()
     sh(f"dd if=/dev/zero of={NVME} bs=1M count=64 oflag=direct")
     told = session.health_written_bytes() - told
-    proven = proof(64 << 20, 64 << 20, counted, session.counters(), told)
+    proven = fill_proof(64 << 20, 64 << 20, counted, session.counters(), told)
     said["health log"] = [told, *map(str, proven)]
     store_pages(lab, Path("/run/after"))
     counted, told = session.counters(), session.health_written_bytes()
