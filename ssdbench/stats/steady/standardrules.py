@@ -7,6 +7,7 @@ steadystate.c: a window of one-second samples, tested every second; the slope is
 mean *per sample*, so that its drift over the window is the limit times the window's length.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,7 +124,7 @@ class Heger:
 
 
 @dataclass(frozen=True, slots=True)
-class _FioRule:
+class _FioRule(ABC):
     """A criterion of one window of one-second samples, judged when the window is full."""
 
     name: str
@@ -154,11 +155,13 @@ class _FioRule:
             lower_bound=mean,
         )
 
+    @abstractmethod
     def _criterion(self) -> str:
-        raise NotImplementedError
+        """Name the criterion, as `SteadyVerdict` words it."""
 
+    @abstractmethod
     def _departs(self, samples: Floats) -> float:
-        raise NotImplementedError
+        """Return by how much the samples depart from flat, in units of the rate."""
 
 
 @dataclass(frozen=True, slots=True)
