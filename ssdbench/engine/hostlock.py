@@ -49,6 +49,7 @@ class HostLock:
         for name in (ROOM, GATE):
             if name in self._held:
                 fcntl.flock(self._locks[name], fcntl.LOCK_UN)
+                os.close(self._locks.pop(name))  # one process may do many runs
         if self._held:
             self._held.clear()
             time.sleep(LET_IN_S)

@@ -6,6 +6,7 @@ content policy forbids is noted.
 """
 
 import base64
+import fcntl
 import json
 import os
 import select
@@ -219,8 +220,8 @@ def browser(program: str) -> Iterator[Browser]:
             f"--user-data-dir={place}/profile", "about:blank",
         ]  # fmt: skip
         devnull = os.open(os.devnull, os.O_RDWR)
-        # High copies first: 3 and 4 may be in use by what is to be given.
-        kept = [os.dup2(fd, 200 + n) for n, fd in enumerate((theirs_in, theirs_out))]
+        # Copies beyond 4 first: 3 and 4 may be in use by what is to be given.
+        kept = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 5) for fd in (theirs_in, theirs_out)]
         actions = [
             (os.POSIX_SPAWN_DUP2, devnull, 1),
             (os.POSIX_SPAWN_DUP2, devnull, 2),

@@ -197,3 +197,18 @@ def test_the_door_of_a_whole_run_is_shut_whenever_a_window_counts(
         assert all(settling)  # anybody may look
     with Lock(run.path / ROOM, HostLacks):  # it is open at the end
         pass
+
+
+def test_a_released_lock_keeps_no_file_open(tmp_path: Path) -> None:
+    def held() -> list[str]:
+        links = list(Path("/proc/self/fd").iterdir())
+        files = [str(link.readlink()) for link in links if link.is_symlink()]
+        return [file for file in files if file.startswith(f"{tmp_path}/")]
+
+    lock = HostLock(tmp_path)
+
+    for _ in range(2):
+        assert lock.take()
+        assert len(held()) == 2
+        lock.release()
+        assert held() == []

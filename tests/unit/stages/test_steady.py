@@ -55,7 +55,7 @@ def test_a_drifting_drive_is_given_up_after_its_budget_and_called_an_upper_bound
 
     steady = result_of(result, "02-steady")
     assert [finding.code for finding in steady.findings] == [Code.NOT_STEADY]
-    assert "at most" in steady.findings[0].message
+    assert "is not higher than this" in steady.findings[0].message
     assert 4 <= steady.bytes_written / run.drive.size_bytes < 4.1
 
 
