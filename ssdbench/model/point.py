@@ -48,7 +48,6 @@ _CRITERIA = {
     "visits_per_step": "Changes of level per minute",
     "missing_visits": "Visits to a level still missing",
     "moves": "Plain rise or fall over the newest half",
-    "remainder": "What is left of another layout",
 }
 _COUNTS = ("visits_per_step", "missing_visits")
 

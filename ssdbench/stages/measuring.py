@@ -78,7 +78,6 @@ class Measuring:
     repeats: int = 10  # which share what must be written to see past the buffer
     settle_s: float | None = None  # and in time; reads give up after READ_BUDGET windows anyway
     unbroken_s: float = 0.0  # of the first repeat of each point, before its window
-    relaxes_fills: float = 0.0  # as in `Settle`; 0 where no layout is converted
 
     def longest_s(self) -> float:
         """Return how long a window may become to exceed the drive's buffer."""
@@ -211,7 +210,7 @@ def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> 
     missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload))
     missing = max(missing, BUFFERS_BEFORE * buffer)  # a short pause empties a buffer
     fills = missing / workload.range.length_bytes
-    return Settle(fills, window_s=how.write_window_s, relaxes_fills=how.relaxes_fills)
+    return Settle(fills, window_s=how.write_window_s)
 
 
 def _flat(series: Recorder, verdict: SteadyVerdict) -> Series:

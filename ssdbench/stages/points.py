@@ -77,7 +77,6 @@ REORDERING_FILLS = 1.5
 CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 4.0}
 CONVERTING_BUDGET = 2.0  # times that
 SPAN_BUDGET = 8.0  # times the span and the spare area
-LATE, LATE_SPAN = 2.0, 4.0  # times the least that settling takes, for a plan
 WHOLE_PERCENT = 100
 WHOLE_SHARE = 0.99  # of the drive: a range in whole blocks may be a little less
 
@@ -183,7 +182,7 @@ class PointStage(PlainStage):
             for p in self.conversions.values()
         ]
         if self.returns_to is not None:
-            how = replace(self._how_again(target), measure_s=HORIZON_S)
+            how = replace(self._how_again, measure_s=HORIZON_S)
             last = [point.workload for point in self.groups[-1] if point.workload.writes]
             if last and all(one.layout == self.returns_to.layout for one in last):
                 how = replace(how, spare_share=0.0)  # the last points have written that much
@@ -319,24 +318,19 @@ class PointStage(PlainStage):
         spare = 0.0
         if span < WHOLE_SHARE:
             spare = UNKNOWN_SPARE_SHARE if how.spare_share is None else how.spare_share
-        return replace(
-            how,
-            spare_share=span + spare,
-            settle_fills=SPAN_BUDGET * (span + spare),
-            relaxes_fills=1 + spare / span,
-        )
+        fills = span + spare
+        return replace(how, spare_share=fills, settle_fills=SPAN_BUDGET * fills)
 
     @property
     def _how(self) -> Measuring:
         return replace(self.how, repeats=self.repeats)
 
-    def _how_again(self, target: TargetInfo) -> Measuring:
+    @property
+    def _how_again(self) -> Measuring:
         """Return how the return settles: longer and by bytes if points leave another layout."""
         how = replace(self._how, unbroken_s=0.0)
-        if self.returns_to is None or not any(self._disorders(point) for point in self.points):
+        if not any(self._disorders(point) for point in self.points):
             return how
-        if self.kind is StageKind.SPAN:
-            return self._how_converting(self.returns_to, target)
         fills = how.settle_fills + REORDERING_FILLS
         return replace(how, spare_share=REORDERING_FILLS, settle_fills=fills, settle_s=None)
 
@@ -360,7 +354,7 @@ class PointStage(PlainStage):
         if unit.work.point.id == self._again:
             rhythm_s = around.rhythm_s
             needed = Needed(max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s)), rhythm_s)
-            return measure(context, unit, self._how_again(context.target), needed)
+            return measure(context, unit, self._how_again, needed)
         if unit.work.point in self.conversions.values():
             how = self._how_converting(unit.work.point.workload, context.target)
             return measure(context, unit, how, Needed(self.how.measure_s))
@@ -555,7 +549,7 @@ def _repeat_costs(
     spare = 0.0 if workload.paced else spare
     settle_s = max(how.write_window_s, how.unbroken_s, spare * target.size_bytes / write_rate)
     if not drive.at_once:
-        settle_s *= LATE_SPAN if how.relaxes_fills else LATE
+        settle_s *= 2
     least_s = max(how.write_window_s, how.unbroken_s)
     budget_s = max(how.settle_fills * target.size_bytes / write_rate, 2 * least_s)
     settle_s = min(settle_s, budget_s, how.settle_s or math.inf)

@@ -12,9 +12,7 @@ reads that disturb their neighbours, a reserve that is used up), and a window of
 before.
 """
 
-import math
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -29,10 +27,6 @@ MOVES = 0.02  # of the median, along the Theil-Sen line over the newest half
 MOVES_P = 0.01
 ERRORS = 3.0  # standard errors, beyond which a mean is another
 UNBROKEN_S = 1800.0  # of one load without a break, before it is known to last
-REMAINDER = 0.01  # of the rate's end, that may be left after a change of layout
-RESERVE_FILLS = 0.1  # of those in which it relaxes
-RELAXING_BLOCKS = 20
-T_95 = 1.734  # one-sided, with 18 degrees of freedom
 FLAT_SHARE = 2 / 3  # of that time, at its end, which must be flat
 
 
@@ -43,8 +37,6 @@ class Settle:
     `unbroken_s`: wait at least that long, until the newest two thirds have no trend and no step.
     `level_iops`: the rate that an unbroken repeat kept; at any other rate this repeat must be
     unbroken, too. `from_s`: ignore everything before; the load was seen to need that long.
-    `relaxes_fills`: the layout is another than before; wait until what is left of the old one,
-    which shrinks to 1/e in so many fills, changes the rate by less than 1 %.
     """
 
     spare_fills: float = 0.0  # spare area / active range; 0 for read points
@@ -54,7 +46,6 @@ class Settle:
     unbroken_s: float = 0.0
     from_s: float = 0.0
     level_iops: float | None = None
-    relaxes_fills: float = 0.0
     step_s: float = 10.0
     hold: int = 1
 
@@ -88,43 +79,13 @@ class Settle:
             moves = max(moves, abs(step.change) if step else 0.0)
         elif self.level_iops is not None:
             moves = max(moves, _carried(history, at_s - window_s, at_s, self.level_iops))
-        criteria = [Criterion("moves", moves, MOVES)]
-        if self.relaxes_fills:
-            left = remainder(history, at_s, self.relaxes_fills)
-            criteria.append(Criterion("remainder", left, REMAINDER))
         return Look(
             from_s=at_s - window_s,
             to_s=at_s,
             blocks=blocks,
-            criteria=tuple(criteria),
+            criteria=(Criterion("moves", moves, MOVES),),
             lower_bound=lower_limit(blocks),
         )
-
-
-def remainder(history: History, at_s: float, relaxes_fills: float = 1.0) -> float:
-    """Return how much the rate may still change after a change of layout, as a share of its end.
-
-    Random writes over a whole range leave a share of e**-f of the old layout after f fills, so the
-    rate nears its end as e**-f does, or e**-(f / relaxes_fills) where more than the range changes.
-    A straight line over that gives the end and the distance from it; returned is the upper 95 %
-    limit of the distance (Draper and Smith 1998, 1.4). What is written first is left out: it shows
-    what the drive had in reserve. Infinite where less than that was written.
-    """
-    fills_now = history.fills_at(at_s) / relaxes_fills
-    if fills_now <= RESERVE_FILLS:
-        return math.inf
-    edges_s = np.linspace(at_s * RESERVE_FILLS / fills_now, at_s, RELAXING_BLOCKS + 1)
-    rates = np.array([history.mean(a, b) for a, b in pairwise(edges_s)])
-    middles_s = (edges_s[1:] + edges_s[:-1]) / 2
-    left = np.exp([-history.fills_at(s) / relaxes_fills for s in middles_s])
-    apart = left - left.mean()
-    square = float((apart * apart).sum())
-    slope = float((apart * rates).sum()) / square
-    rest = rates - rates.mean() - slope * apart
-    error = math.sqrt(float((rest * rest).sum()) / (RELAXING_BLOCKS - 2) / square)
-    end = float(rates.mean()) - slope * float(left.mean())
-    distance = (abs(slope) + T_95 * error) * math.exp(-fills_now)
-    return distance / end if end > 0 else math.inf
 
 
 def _moves(blocks: Floats) -> float:

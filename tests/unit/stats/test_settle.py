@@ -1,7 +1,5 @@
 """When a repeat may begin: loads that slow down late, and what a load before leaves behind."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -110,24 +108,3 @@ def test_a_load_that_changes_after_a_usual_settle_phase_settles_late(
     at_s = settled_after_s(History.of(load), 60.0, 1200.0)
 
     assert at_s == pytest.approx(60.0 * minute if late else 0.0, abs=121)
-
-
-@pytest.mark.parametrize(
-    ("old_share", "relaxes_fills", "least_fills", "most_fills"),
-    [(0.0, 1.0, 1.0, 2.0), (0.3, 1.0, 3.0, 5.0), (-0.3, 1.0, 3.0, 5.0), (0.3, 4.0, 12.0, 20.0)],
-)
-def test_a_layout_is_converted_until_the_old_one_matters_no_longer(
-    old_share: float, relaxes_fills: float, least_fills: float, most_fills: float
-) -> None:
-    """The rate is off by a known share that shrinks as the old layout does; 2 % noise."""
-    noise = np.random.default_rng(3)
-    rule = Settle(spare_fills=1.0, window_s=60.0, relaxes_fills=relaxes_fills)
-    watch, fills, t_s = Watch(rule), 0.0, 0.0
-    while not watch.steady and fills < 40:
-        t_s += 1.0
-        fills += 1 / 3600
-        left = old_share * math.exp(-fills / relaxes_fills)
-        watch.push(t_s, 1000 * (1 + left) * noise.normal(1.0, 0.02), fills)
-
-    assert least_fills <= fills <= most_fills
-    assert abs(old_share) * math.exp(-fills / relaxes_fills) <= 0.015
