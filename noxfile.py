@@ -292,12 +292,9 @@ def soak(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """What ssdbench costs the measurement, and how fast the simulated drive is."""
-    # Only the readers of long logs are compared with it, so it is no dependency of anything else.
-    python(session, "-m", "pip", "install", "-q", "--group", "bench")
     python(session, "-m", "benchmarks.overhead", *session.posargs)
     python(session, "-m", "benchmarks.sim_core")
     python(session, "-m", "benchmarks.sim_fio")
-    python(session, "-m", "benchmarks.latency_log")
 
 
 @nox.session(venv_backend="none")
@@ -322,12 +319,6 @@ def judge_the_answers(session: nox.Session) -> None:
 def blktests(session: nox.Session) -> None:
     """blktests on null_blk and our devices in the lab: `-- DIR`, a clone of yours; `--write`."""
     python(session, "-m", "benchmarks.blktests", *session.posargs)
-
-
-@nox.session(venv_backend="none")
-def xfstests(session: nox.Session) -> None:
-    """xfstests on null_blk and our devices, in user mode: `-- DIR`, built by you; `--minutes N`."""
-    python(session, "-m", "benchmarks.xfstests", *session.posargs)
 
 
 @nox.session(venv_backend="none", name="interrupt-cpus")

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
@@ -96,7 +96,7 @@ Results = Mapping[str, Mapping[str, Ended]]  # by test and device
 UNKNOWN = Ended("not run", ("blktests says nothing of it",))
 
 
-def results(text: str, devices: Iterable[str]) -> Results:
+def results(text: str) -> Results:
     """What `check` prints; a test that says "not run" without a device does so for all."""
     found: dict[str, dict[str, Ended]] = {}
     lines = text.splitlines()
@@ -106,7 +106,7 @@ def results(text: str, devices: Iterable[str]) -> Results:
             continue
         behind = (one.strip() for one in takewhile(_is_detail, lines[number + 1 :]))
         one = Ended(ended["status"], tuple(line for line in behind if not _MEASURED.match(line)))
-        for device in [ended["device"]] if ended["device"] else devices:
+        for device in [ended["device"]] if ended["device"] else DEVICES:
             found.setdefault(ended["test"], {})[device] = one
     return found
 
@@ -115,43 +115,36 @@ def _is_detail(line: str) -> bool:
     return line.startswith("    ")
 
 
-def table(
-    found: Results, told: str, devices: Mapping[str, str], unknown: Ended = UNKNOWN
-) -> Iterator[str]:
-    """The lines of the document: all tests, and why some did not run."""
-    yield f"| test | {' | '.join(devices.values())} |"
-    yield "|" + "---|" * (1 + len(devices))
+def table(found: Results, told: str) -> Iterator[str]:
+    """Yield the lines of the document: all tests, and why some did not run."""
+    yield f"| test | {' | '.join(DEVICES.values())} |"
+    yield "|" + "---|" * (1 + len(DEVICES))
     for test, by_device in sorted(found.items()):
-        cells = [by_device.get(device, unknown).status for device in devices]
+        cells = [by_device.get(device, UNKNOWN).status for device in DEVICES]
         yield f"| {test} | {' | '.join(cells)} |"
     yield ""
     yield told
     yield ""
     reasons: dict[str, list[str]] = {}
     for test, by_device in sorted(found.items()):
-        for device, name in devices.items():
-            one = by_device.get(device, unknown)
+        for device, name in DEVICES.items():
+            one = by_device.get(device, UNKNOWN)
             if one.status == "not run":
                 why = "; ".join(one.said).replace(f"/dev/{device}", "the device")
                 reasons.setdefault(f"{test} not run: {why}", []).append(name)
     for why, names in reasons.items():
-        yield f"- {why}" + ("" if len(names) == len(devices) else f" ({'; '.join(names)})")
+        yield f"- {why}" + ("" if len(names) == len(DEVICES) else f" ({'; '.join(names)})")
 
 
-def differences(
-    found: Results, families: Sequence[Iterable[str]], unknown: Ended = UNKNOWN
-) -> list[tuple[str, str, Ended]]:
-    """Test, device and end of each that ends otherwise than on the first of its family."""
-    apart = []
-    for test, by_device in sorted(found.items()):
-        for control, *others in families:
-            ends = {device: by_device.get(device, unknown) for device in (control, *others)}
-            apart += [
-                (test, device, one)
-                for device, one in ends.items()
-                if one.status != ends[control].status
-            ]
-    return apart
+def differences(found: Results) -> list[tuple[str, str, Ended]]:
+    """Return test, device and end of each test that ended otherwise than on null_blk."""
+    control, *others = DEVICES
+    return [
+        (test, device, by_device.get(device, UNKNOWN))
+        for test, by_device in sorted(found.items())
+        for device in others
+        if by_device.get(device, UNKNOWN).status != by_device.get(control, UNKNOWN).status
+    ]
 
 
 def ran(clone: Path, tests: Sequence[str], lab: Lab, seconds: int) -> str:
@@ -179,23 +172,6 @@ def _config(kernel: Kernel) -> str:
     return str(next(kernel.root.rglob("config-*")))
 
 
-def show(
-    text: str,
-    apart: Sequence[tuple[str, str, Ended]],
-    columns: Mapping[str, str],
-    between: tuple[str, str] | None,
-) -> bool:
-    """Print the table and what differs, put it into the page; whether one of ours failed."""
-    print(text)
-    for test, column, one in apart:
-        print(f"differs from null_blk: {test} on {columns[column]}: {one.status}", *one.said)
-    if between is not None:
-        begin, end = between
-        before, _, rest = PAGE.read_text().partition(begin)
-        PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
-    return any(one.status == "failed" for _, _, one in apart)
-
-
 def main(words: Sequence[str]) -> None:
     """Run the tests, print the table and what differs; end with 1 where one failed on ours only."""
     asked = argparse.ArgumentParser(description=__doc__)
@@ -215,13 +191,17 @@ def main(words: Sequence[str]) -> None:
         asked.error(f"{wishes.clone} has no test {unknown[0]} for one drive")
     lab = Lab(Archive(CACHE), wishes.kernel, tree=wishes.kernel_dir)
     told = f"Linux {lab.kernel.series} of the lab, longer tests limited to {wishes.seconds} s each."
-    found = results(ran(wishes.clone, wishes.tests or every, lab, wishes.seconds), DEVICES)
+    found = results(ran(wishes.clone, wishes.tests or every, lab, wishes.seconds))
     if not found:
         sys.exit("blktests ran no test; what it said is above")
-    text = "\n".join(table(found, told, DEVICES))
-    between = (BEGIN, END) if wishes.write else None
-    failed = show(text, differences(found, [DEVICES]), DEVICES, between)
-    sys.exit(failed)
+    text, apart = "\n".join(table(found, told)), differences(found)
+    print(text)
+    for test, device, one in apart:
+        print(f"differs from null_blk: {test} on {DEVICES[device]}: {one.status}", *one.said)
+    if wishes.write:
+        before, _, rest = PAGE.read_text().partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+    sys.exit(any(one.status == "failed" for _, _, one in apart))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import blktests, kernel_table, page_runs, store_query
+from benchmarks import blktests, kernel_table, page_runs
 from benchmarks.kernel import __main__ as experiments
 from ssdbench.host.command import run
 from tests.vm import coccicheck, debug_kernel
@@ -34,7 +34,6 @@ def plain(said: str) -> str:
         (blktests.main, ["CLONE", "--kernel", "nope"], "nope (choose from 6.1, 6.1-rt, "),
         (blktests.main, ["CLONE", "block/009"], "no test block/009 for one drive"),
         (experiments.main, ["slam", "--kernel", "nope"], "invalid choice: nope (choose from 6.1, "),
-        (store_query.main, ["nope"], "invalid int value: nope"),
     ],
 )
 def test_a_word_that_is_not_known_ends_with_2_and_a_sentence(
@@ -53,7 +52,7 @@ def test_a_word_that_is_not_known_ends_with_2_and_a_sentence(
     monkeypatch.setenv("SSDBENCH_LAB_CACHE", "/dev/null/none")
 
     try:
-        status = main() if main in (experiments.main, store_query.main) else main(words)
+        status = main() if main is experiments.main else main(words)
     except SystemExit as ended:
         status = ended.code
 

@@ -17,9 +17,7 @@ from ssdbench.host import command, files
 from ssdbench.host.kmod import build, source_digest, source_directory
 from ssdbench.host.lock import waiting
 from ssdbench.lab.guest import text_of
-from tests.vm.debug_kernel import UM, built
 
-SERIES = "7.x"
 # The guest's root: this file system read-only, without those that are mounted on it. In /run there
 # is only what the guest is given, in /tmp its memory. All of it ends with the first process.
 _OUTSIDE = r"""
@@ -49,11 +47,6 @@ ln -sf /proc/self/mounts etc/mtab
 chroot . bash /run/script
 echo o > proc/sysrq-trigger; sleep 60
 """
-
-
-def kernel(cache: Path) -> Path:
-    """The directory in which it was built. Raises HostLacks, CommandFailed."""
-    return built(cache, f"user-mode-{SERIES}", f"{SERIES}-{UM}", ["xfstests"])
 
 
 def modules(kernel: Path) -> Path:

@@ -24,7 +24,7 @@ block/007 (test classic and hybrid IO polling)               [not run]
 
 
 def test_each_test_ends_on_each_device() -> None:
-    found = results(SAID, DEVICES)
+    found = results(SAID)
 
     assert found["block/004"]["nullb0"].status == "passed"
     assert found["block/004"]["ssdmq"].said[-1] == "something found in dmesg:"
@@ -33,7 +33,7 @@ def test_each_test_ends_on_each_device() -> None:
 
 
 def test_what_ends_otherwise_than_on_the_control_is_told() -> None:
-    told = differences(results(SAID, DEVICES), [DEVICES])
+    told = differences(results(SAID))
     apart = [(test, device, one.status) for test, device, one in told]
 
     assert ("block/004", "ssdmq", "failed") in apart
@@ -41,7 +41,7 @@ def test_what_ends_otherwise_than_on_the_control_is_told() -> None:
 
 
 def test_the_table_has_all_devices_and_why_tests_did_not_run() -> None:
-    lines = list(table(results(SAID, DEVICES), "Linux X.", DEVICES))
+    lines = list(table(results(SAID), "Linux X."))
 
     assert lines[0].count("|") == len(DEVICES) + 2
     assert "| block/004 | passed | failed | not run | not run | not run | not run |" in lines
