@@ -15,6 +15,12 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
+class ProfileModel(Model):
+    """Describe each key of a profile to users by the docstring below it."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
 SIZES = ("block", "strides")
 Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and what is wrong there
 

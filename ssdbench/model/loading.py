@@ -256,6 +256,8 @@ class _Generator(GenerateJsonSchema):
         for key, body in made.get("properties", {}).items():
             if "default" in body and key in written:
                 body["default"] = written[key]
+            if "description" in body:
+                body["description"] = " ".join(body["description"].split())
         return made
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ssdbench.model.base import Mistake, Model, refuse
+from ssdbench.model.base import Mistake, ProfileModel, refuse
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile.accept import Target
 from ssdbench.model.profile.spec import AccessOrder, Measure, Settle, SpanSweep, Sweep
@@ -130,83 +130,58 @@ SPELLED = {  # what the patterns mean, for who did not meet one
 }
 
 
-class Host(Model):
+class Host(ProfileModel):
     """Settings of the host during the run; `keep` changes nothing."""
 
-    preset: Preset = Field(
-        default=Preset.KEEP,
-        description="isolate: fixed CPU frequency without turbo, no deep idle states, interrupts "
-        "beside the submitters, fio and ssdbench on CPUs of their own.",
-    )
-    scheduler: str = Field(
-        default=KEEP, min_length=1, description="I/O scheduler of the drive, or keep."
-    )
-    irq_affinity: IrqAffinity = Field(
-        default=IrqAffinity.KEEP, description="CPUs that handle the drive's interrupts, or keep."
-    )
-    governor: str = Field(
-        default=KEEP, min_length=1, description="CPU frequency governor, or keep."
-    )
-    turbo: Switch = Field(default=Switch.KEEP, description="CPU turbo: on, off or keep.")
-    idle: Idle = Field(
-        default=Idle.KEEP, description="shallow: no deep CPU idle states during the run."
-    )
-    fio_cpus: Annotated[tuple[CpuNumber, ...], OneOrMany()] = Field(
-        default=(), description="CPUs that fio may use; all unless set."
-    )
-    own_cpus: Annotated[tuple[CpuNumber, ...], OneOrMany()] = Field(
-        default=(), description="CPUs that ssdbench itself may use; all unless set."
-    )
-    fio_nodes: NodeNames = Field(
-        default=KEEP,
-        description="NUMA nodes whose CPUs fio may use, such as 0 or 0,1; drive for the drive's "
-        "own; or keep.",
-    )
-    fio_memory: MemoryPolicy = Field(
-        default=KEEP,
-        description="Where fio takes its memory: local, bind:NODES, interleave:NODES, prefer:NODE "
-        "(drive for the drive's own node), or keep.",
-    )
-    own_nodes: NodeNames = Field(
-        default=KEEP, description="NUMA nodes whose CPUs ssdbench itself may use, or keep."
-    )
-    own_memory: MemoryPolicy = Field(
-        default=KEEP, description="Where ssdbench takes its memory, as fio_memory; or keep."
-    )
-    nr_requests: QueueCount = Field(default=KEEP, description="Requests that a scheduler sees.")
-    nomerges: QueueLevel = Field(
-        default=KEEP, description="0 merges requests, 1 only cheap ones, 2 none; or keep."
-    )
-    rq_affinity: QueueLevel = Field(
-        default=KEEP, description="0 completes anywhere, 1 near, 2 on the submitting CPU; or keep."
-    )
-    wbt_lat_usec: QueueCount = Field(
-        default=KEEP, description="Target of writeback throttling, 0 for none; or keep."
-    )
-    read_ahead_kb: QueueCount = Field(default=KEEP, description="Read-ahead in KiB, or keep.")
-    add_random: QueueSwitch = Field(
-        default=KEEP, description="1 credits disk entropy on every request, 0 does not; or keep."
-    )
-    io_poll: QueueSwitch = Field(
-        default=KEEP, description="1 requires polled completions, 0 requires interrupts; or keep."
-    )
-    write_cache: Switch = Field(
-        default=Switch.KEEP, description="The drive's own write cache: on, off or keep."
-    )
-    power_state: FeatureValue = Field(
-        default=KEEP,
-        description="Power state of an NVMe drive by number, 0 for the highest power; or keep.",
-    )
-    irq_coalescing: FeatureValue = Field(
-        default=KEEP,
-        description="Value of NVMe feature 08h: interrupts wait for (value & 255) + 1 completions "
-        "or (value >> 8) x 100 us, 0 for none; or keep.",
-    )
-    kernel_modules: tuple[ModuleName, ...] = Field(
-        default=(),
-        description="Kernel modules to load for the run: bundled or the kernel's own.",
-        examples=[["ssdb_bpref"]],
-    )
+    preset: Preset = Preset.KEEP
+    """isolate: fixed CPU frequency without turbo, no deep idle states, interrupts beside the
+    submitters, fio and ssdbench on CPUs of their own."""
+    scheduler: str = Field(default=KEEP, min_length=1)
+    """I/O scheduler of the drive, or keep."""
+    irq_affinity: IrqAffinity = IrqAffinity.KEEP
+    """CPUs that handle the drive's interrupts, or keep."""
+    governor: str = Field(default=KEEP, min_length=1)
+    """CPU frequency governor, or keep."""
+    turbo: Switch = Switch.KEEP
+    """CPU turbo: on, off or keep."""
+    idle: Idle = Idle.KEEP
+    """shallow: no deep CPU idle states during the run."""
+    fio_cpus: Annotated[tuple[CpuNumber, ...], OneOrMany()] = ()
+    """CPUs that fio may use; all unless set."""
+    own_cpus: Annotated[tuple[CpuNumber, ...], OneOrMany()] = ()
+    """CPUs that ssdbench itself may use; all unless set."""
+    fio_nodes: NodeNames = KEEP
+    """NUMA nodes whose CPUs fio may use, such as 0 or 0,1; drive for the drive's own; or keep."""
+    fio_memory: MemoryPolicy = KEEP
+    """Where fio takes its memory: local, bind:NODES, interleave:NODES, prefer:NODE (drive for the
+    drive's own node), or keep."""
+    own_nodes: NodeNames = KEEP
+    """NUMA nodes whose CPUs ssdbench itself may use, or keep."""
+    own_memory: MemoryPolicy = KEEP
+    """Where ssdbench takes its memory, as fio_memory; or keep."""
+    nr_requests: QueueCount = KEEP
+    """Requests that a scheduler sees."""
+    nomerges: QueueLevel = KEEP
+    """0 merges requests, 1 only cheap ones, 2 none; or keep."""
+    rq_affinity: QueueLevel = KEEP
+    """0 completes anywhere, 1 near, 2 on the submitting CPU; or keep."""
+    wbt_lat_usec: QueueCount = KEEP
+    """Target of writeback throttling, 0 for none; or keep."""
+    read_ahead_kb: QueueCount = KEEP
+    """Read-ahead in KiB, or keep."""
+    add_random: QueueSwitch = KEEP
+    """1 credits disk entropy on every request, 0 does not; or keep."""
+    io_poll: QueueSwitch = KEEP
+    """1 requires polled completions, 0 requires interrupts; or keep."""
+    write_cache: Switch = Switch.KEEP
+    """The drive's own write cache: on, off or keep."""
+    power_state: FeatureValue = KEEP
+    """Power state of an NVMe drive by number, 0 for the highest power; or keep."""
+    irq_coalescing: FeatureValue = KEEP
+    """Value of NVMe feature 08h: interrupts wait for (value & 255) + 1 completions or (value >> 8)
+    x 100 us, 0 for none; or keep."""
+    kernel_modules: tuple[ModuleName, ...] = Field(default=(), examples=[["ssdb_bpref"]])
+    """Kernel modules to load for the run: bundled or the kernel's own."""
 
     def changes(self) -> dict[str, str]:
         """Return the settings that are not left as they are, by name."""
@@ -244,241 +219,155 @@ class Host(Model):
         }
 
 
-class Fill(Model):
+class Fill(ProfileModel):
     """One step of preconditioning: the drive written from end to end, once or more often."""
 
-    pattern: AccessOrder = Field(
-        default=AccessOrder.SEQUENTIAL, description="Order in which the blocks are written."
-    )
-    block_bytes: SizeBytes = Field(
-        default=128 * KIB, alias="block", description="Size of one write."
-    )
-    fill: Count = Field(
-        default=2, description="How often the drive is written in full, in drive fills."
-    )
-    content: Content | None = Field(
-        default=None, description="Data of this fill; without it, the content of the profile."
-    )
-    iodepth: QueueDepth = Field(default=32, description="Writes in flight.")
+    pattern: AccessOrder = AccessOrder.SEQUENTIAL
+    """Order in which the blocks are written."""
+    block_bytes: SizeBytes = Field(default=128 * KIB, alias="block")
+    """Size of one write."""
+    fill: Count = 2
+    """How often the drive is written in full, in drive fills."""
+    content: Content | None = None
+    """Data of this fill; without it, the content of the profile."""
+    iodepth: QueueDepth = 32
+    """Writes in flight."""
 
 
-class SteadyWorkload(Model):
+class SteadyWorkload(ProfileModel):
     """The writes under which the drive must become steady before anything is measured."""
 
-    pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of the writes.")
-    block_bytes: SizeBytes = Field(
-        default=4 * KIB, alias="block", description="Size of one request."
-    )
-    read_percent: Annotated[int, Field(strict=True, ge=0, le=99)] = Field(
-        default=0,
-        alias="read",
-        description="Share of reads in percent; without writes a drive does not age.",
-    )
-    iodepth: QueueDepth = Field(default=32, description="Requests in flight per job.")
-    numjobs: Jobs = Field(default=1, description="Jobs at the same time.")
+    pattern: AccessOrder = AccessOrder.RANDOM
+    """Order of the writes."""
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one request."""
+    read_percent: Annotated[int, Field(strict=True, ge=0, le=99)] = Field(default=0, alias="read")
+    """Share of reads in percent; without writes a drive does not age."""
+    iodepth: QueueDepth = 32
+    """Requests in flight per job."""
+    numjobs: Jobs = 1
+    """Jobs at the same time."""
 
 
-class Steady(Model):
+class Steady(ProfileModel):
     """When the drive counts as steady, and how long it is given."""
 
-    rule: RuleName = Field(
-        default=RuleName.PSS,
-        description="Steady-state rule. Only pss and pss-paranoid can validate a result.",
-    )
-    workload: SteadyWorkload = Field(
-        default=SteadyWorkload(),
-        description="What is written until the rule holds; without it the heaviest writer of the "
-        "plan: random writes of the block nearest to 4 KiB, at the deepest queue, at least 32.",
-    )
-    max_fills: Positive = Field(
-        default=6.0, description="Give up after this many drive fills, and report it."
-    )
-    max_time_s: Seconds | None = Field(
-        default=None,
-        examples=["12h"],
-        alias="max_time",
-        description="Give up after this time, and report it; no limit unless it is set.",
-    )
+    rule: RuleName = RuleName.PSS
+    """Steady-state rule. Only pss and pss-paranoid can validate a result."""
+    workload: SteadyWorkload = SteadyWorkload()
+    """What is written until the rule holds; without it the heaviest writer of the plan: random
+    writes of the block nearest to 4 KiB, at the deepest queue, at least 32."""
+    max_fills: Positive = 6.0
+    """Give up after this many drive fills, and report it."""
+    max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")
+    """Give up after this time, and report it; no limit unless it is set."""
 
 
-class CapacityPlan(Model):
+class CapacityPlan(ProfileModel):
     """The demand that drives are planned for; all of it is optional."""
 
-    demand_iops: Positive | None = Field(
-        default=None,
-        examples=[40_000],
-        description="Rate that the drives must carry together, in IOPS.",
-    )
-    growth_percent: Percent = Field(
-        default=0.0, alias="growth", description="Growth of the demand to plan for."
-    )
-    p99_s: Seconds | None = Field(
-        default=None,
-        examples=["10ms"],
-        alias="p99",
-        description="Highest 99th percentile of latency allowed.",
-    )
+    demand_iops: Positive | None = Field(default=None, examples=[40_000])
+    """Rate that the drives must carry together, in IOPS."""
+    growth_percent: Percent = Field(default=0.0, alias="growth")
+    """Growth of the demand to plan for."""
+    p99_s: Seconds | None = Field(default=None, examples=["10ms"], alias="p99")
+    """Highest 99th percentile of latency allowed."""
     outstanding: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
-        default=None,
-        examples=[8],
-        description="Requests that the application keeps outstanding on each drive: the plan "
-        "stands on the deepest queue measured that it fills. Without it and without p99 it stands "
-        "on the lowest bound of all depths.",
+        default=None, examples=[8]
     )
-    utilisation_percent: Share = Field(
-        default=70.0,
-        alias="utilisation",
-        description="Share of a drive's pessimistic rate that a plan may use.",
-    )
-    failure_reserve: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = Field(
-        default=1, description="Drives that may fail without the demand being missed."
-    )
-    rebuild_iops: Positive | None = Field(
-        default=None,
-        examples=[5_000],
-        description="Load that rebuilding a failed drive adds, in IOPS; the drives left must carry "
-        "it besides the demand.",
-    )
-    capacity_tb: Positive | None = Field(
-        default=None,
-        examples=[100],
-        alias="capacity",
-        description="Data that the drives must hold together, in TB (10^12 bytes), also with the "
-        "reserve gone.",
-    )
-    rebuild_time_s: Seconds | None = Field(
-        default=None,
-        examples=["12h"],
-        alias="rebuild_time",
-        description="How long a failed drive is missing until it is replaced and rebuilt.",
-    )
-    failure_rate_percent: Share | None = Field(
-        default=None,
-        examples=["1%"],
-        alias="failure_rate",
-        description="Share of drives that fail within a year (AFR).",
-    )
-    power_w: Positive | None = Field(
-        default=None, examples=[12], description="Power that one drive takes at work, in W."
-    )
-    price: Positive | None = Field(default=None, examples=[450], description="Price of one drive.")
-    endurance_tb: Positive | None = Field(
-        default=None,
-        examples=[7_000],
-        description="Rated endurance of one drive in TB written (10^12 bytes).",
-    )
-    warranty_years: Positive = Field(
-        default=5.0, description="Years over which the rated endurance is warranted."
-    )
-    waf_rating: Positive | None = Field(
-        default=None,
-        examples=[2.5],
-        description="Write amplification of the workload behind the rating.",
-    )
-    waf: Positive | None = Field(
-        default=None,
-        examples=[3.2],
-        description="Write amplification of the planned workload, where known.",
-    )
-    block_bytes: SizeBytes | None = Field(
-        default=None,
-        alias="block",
-        description="The plan uses the points of this block size; without it, all points.",
-    )
-    read_percent: ReadPercent | None = Field(
-        default=None,
-        examples=[70],
-        alias="read",
-        description="The plan uses the points of this read share; without it, all points.",
-    )
+    """Requests that the application keeps outstanding on each drive: the plan stands on the deepest
+    queue measured that it fills. Without it and without p99 it stands on the lowest bound of all
+    depths."""
+    utilisation_percent: Share = Field(default=70.0, alias="utilisation")
+    """Share of a drive's pessimistic rate that a plan may use."""
+    failure_reserve: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 1
+    """Drives that may fail without the demand being missed."""
+    rebuild_iops: Positive | None = Field(default=None, examples=[5_000])
+    """Load that rebuilding a failed drive adds, in IOPS; the drives left must carry it besides the
+    demand."""
+    capacity_tb: Positive | None = Field(default=None, examples=[100], alias="capacity")
+    """Data that the drives must hold together, in TB (10^12 bytes), also with the reserve gone."""
+    rebuild_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="rebuild_time")
+    """How long a failed drive is missing until it is replaced and rebuilt."""
+    failure_rate_percent: Share | None = Field(default=None, examples=["1%"], alias="failure_rate")
+    """Share of drives that fail within a year (AFR)."""
+    power_w: Positive | None = Field(default=None, examples=[12])
+    """Power that one drive takes at work, in W."""
+    price: Positive | None = Field(default=None, examples=[450])
+    """Price of one drive."""
+    endurance_tb: Positive | None = Field(default=None, examples=[7_000])
+    """Rated endurance of one drive in TB written (10^12 bytes)."""
+    warranty_years: Positive = 5.0
+    """Years over which the rated endurance is warranted."""
+    waf_rating: Positive | None = Field(default=None, examples=[2.5])
+    """Write amplification of the workload behind the rating."""
+    waf: Positive | None = Field(default=None, examples=[3.2])
+    """Write amplification of the planned workload, where known."""
+    block_bytes: SizeBytes | None = Field(default=None, alias="block")
+    """The plan uses the points of this block size; without it, all points."""
+    read_percent: ReadPercent | None = Field(default=None, examples=[70], alias="read")
+    """The plan uses the points of this read share; without it, all points."""
 
 
-class Limits(Model):
+class Limits(ProfileModel):
     """Where a run ends early, with a partial report; the command line may set them too."""
 
-    max_time_s: Seconds | None = Field(
-        default=None,
-        examples=["12h"],
-        alias="max_time",
-        description="Longest time, on the target's clock.",
-    )
-    max_writes_bytes: SizeBytes | None = Field(
-        default=None,
-        examples=["20TiB"],
-        alias="max_writes",
-        description="Most bytes written to the target.",
-    )
+    max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")
+    """Longest time, on the target's clock."""
+    max_writes_bytes: SizeBytes | None = Field(default=None, examples=["20TiB"], alias="max_writes")
+    """Most bytes written to the target."""
 
 
-class Profile(Model):
+class Profile(ProfileModel):
     """A run as a user asks for it."""
 
-    title: str = Field(
-        default="",
-        description="One line for the report's head.",
-        examples=["PM9A3, firmware GDC5602Q, as bought"],
-    )
-    target: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Device, file or sim:MODEL; --target on the command line overrides it.",
-        examples=["sim:p4500-4t"],
-    )
-    generator: Applies = Field(
-        default=Applies.FIO,
-        description="What sends the requests: fio, or slam, the kernel module ssdb_slam, on a "
-        "block device of a host that has it loaded.",
-    )
-    host: Host = Field(default=Host(), description="Settings of the host during the run.")
-    purge: Purge = Field(default=Purge.NONE, description="How the drive is purged before the run.")
-    lba_format: AskedLbaFormat = Field(
-        default=None,
-        description="The LBA format that `purge: format` gives an NVMe drive, such as 4KiB, or "
-        "{data: 512, metadata: 8, protection: 1}; kept as it is unless it is set.",
-    )
+    title: str = Field(default="", examples=["PM9A3, firmware GDC5602Q, as bought"])
+    """One line for the report's head."""
+    target: str | None = Field(default=None, min_length=1, examples=["sim:p4500-4t"])
+    """Device, file or sim:MODEL; --target on the command line overrides it."""
+    generator: Applies = Applies.FIO
+    """What sends the requests: fio, or slam, the kernel module ssdb_slam, on a block device of a
+    host that has it loaded."""
+    host: Host = Host()
+    """Settings of the host during the run."""
+    purge: Purge = Purge.NONE
+    """How the drive is purged before the run."""
+    lba_format: AskedLbaFormat = None
+    """The LBA format that `purge: format` gives an NVMe drive, such as 4KiB, or {data: 512,
+    metadata: 8, protection: 1}; kept as it is unless it is set."""
     precondition: tuple[Fill, ...] = Field(
         default=(
             Fill(),
             Fill(pattern=AccessOrder.RANDOM, block=4 * KIB, fill=1),
         ),
         max_length=100,
-        description="Fills before anything is judged or measured, in order.",
     )
-    fill_level_percent: Share = Field(
-        default=100.0,
-        alias="fill_level",
-        description="Share of the drive that is used at all; the rest is never written. "
-        "Below 100% the drive has extra spare area, and the report says so.",
-    )
-    content: Content = Field(
-        default=Content.RANDOM, description="Data that are written: incompressible, or zeros."
-    )
-    steady: Steady = Field(default=Steady(), description="Warm-up until the drive is steady.")
-    repeats: Repeats = Field(
-        default=10, description="Repeats per point, each in its own shuffled pass."
-    )
-    window_s: Seconds = Field(
-        default=60.0, alias="window", description="Time measured and counted per repeat."
-    )
-    settle: Settle = Field(
-        default=Settle(), description="The start of each repeat, before its window."
-    )
-    seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = Field(
-        default=1, description="Seed of offsets, data and order; the report shows it."
-    )
+    """Fills before anything is judged or measured, in order."""
+    fill_level_percent: Share = Field(default=100.0, alias="fill_level")
+    """Share of the drive that is used at all; the rest is never written. Below 100% the drive has
+    extra spare area, and the report says so."""
+    content: Content = Content.RANDOM
+    """Data that are written: incompressible, or zeros."""
+    steady: Steady = Steady()
+    """Warm-up until the drive is steady."""
+    repeats: Repeats = 10
+    """Repeats per point, each in its own shuffled pass."""
+    window_s: Seconds = Field(default=60.0, alias="window")
+    """Time measured and counted per repeat."""
+    settle: Settle = Settle()
+    """The start of each repeat, before its window."""
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = 1
+    """Seed of offsets, data and order; the report shows it."""
     measure: tuple[Measure, ...] = Field(
-        default=(Measure(sweep=Sweep()), Measure(span=SpanSweep())),
-        min_length=1,
-        max_length=200,
-        description="What is measured, in order.",
+        default=(Measure(sweep=Sweep()), Measure(span=SpanSweep())), min_length=1, max_length=200
     )
-    limits: Limits = Field(default=Limits(), description="Where a run ends early.")
-    plan: CapacityPlan = Field(default=CapacityPlan(), description="The demand to plan drives for.")
-    accept: tuple[Target, ...] = Field(
-        default=(),
-        max_length=200,
-        description="What the drive must hold: each target passes, fails, or cannot be told.",
-    )
+    """What is measured, in order."""
+    limits: Limits = Limits()
+    """Where a run ends early."""
+    plan: CapacityPlan = CapacityPlan()
+    """The demand to plan drives for."""
+    accept: tuple[Target, ...] = Field(default=(), max_length=200)
+    """What the drive must hold: each target passes, fails, or cannot be told."""
 
     @property
     def needs_fill(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.base import Mistake, Model, refuse
+from ssdbench.model.base import Mistake, Model, ProfileModel, refuse
 from ssdbench.model.profile.rates import OfferedLoad
 from ssdbench.model.profile.standard import PtsTest
 from ssdbench.model.profile.sweeps import AccessOrder
@@ -37,45 +37,36 @@ def direction_of(name: str) -> tuple[str, str]:
     return direction, percentile
 
 
-class Which(Model):
+class Which(ProfileModel):
     """The measured workloads that a target is about: all that have what is named."""
 
-    block_bytes: SizeBytes | None = Field(
-        default=None, alias="block", description="Size of one request."
-    )
-    read_percent: ReadPercent | None = Field(
-        default=None, alias="read", description="Share of reads, in percent."
-    )
-    pattern: AccessOrder | None = Field(default=None, description="Order of offsets.")
-    iodepth: QueueDepth | None = Field(default=None, description="Requests in flight per job.")
-    numjobs: Jobs | None = Field(default=None, description="Jobs at the same time.")
-    span_percent: Share | None = Field(
-        default=None,
-        alias="span",
-        description="Share of the drive, for points of a span; without it the whole drive.",
-    )
-    test: PtsTest | None = Field(
-        default=None, description="A standard test; its numbers can fail a target and never pass."
-    )
-    cell: Text | None = Field(
-        default=None, description="With `test`: the cell as the report names it: 0/100 4 KiB."
-    )
+    block_bytes: SizeBytes | None = Field(default=None, alias="block")
+    """Size of one request."""
+    read_percent: ReadPercent | None = Field(default=None, alias="read")
+    """Share of reads, in percent."""
+    pattern: AccessOrder | None = None
+    """Order of offsets."""
+    iodepth: QueueDepth | None = None
+    """Requests in flight per job."""
+    numjobs: Jobs | None = None
+    """Jobs at the same time."""
+    span_percent: Share | None = Field(default=None, alias="span")
+    """Share of the drive, for points of a span; without it the whole drive."""
+    test: PtsTest | None = None
+    """A standard test; its numbers can fail a target and never pass."""
+    cell: Text | None = None
+    """With `test`: the cell as the report names it: 0/100 4 KiB."""
 
-    job: Text | None = Field(
-        default=None, description="A job file or a mix, by the name that the report gives it."
-    )
-    stream: Text | None = Field(
-        default=None, description="With `job`: one of its streams or groups; for `latency` alone."
-    )
-    direction: Literal["read", "write", "flush", "trim"] | None = Field(
-        default=None,
-        description="With `job` or `replay`: reads, writes, flushes or trims alone, for `latency`. "
-        "Without it the slowest of reads, writes and flushes; trims are no part of it. A replay "
-        "has those of reads and writes.",
-    )
-    replay: Text | None = Field(
-        default=None, description="A replayed trace, by its name; for `latency` alone."
-    )
+    job: Text | None = None
+    """A job file or a mix, by the name that the report gives it."""
+    stream: Text | None = None
+    """With `job`: one of its streams or groups; for `latency` alone."""
+    direction: Literal["read", "write", "flush", "trim"] | None = None
+    """With `job` or `replay`: reads, writes, flushes or trims alone, for `latency`. Without it the
+    slowest of reads, writes and flushes; trims are no part of it. A replay has those of reads and
+    writes."""
+    replay: Text | None = None
+    """A replayed trace, by its name; for `latency` alone."""
 
     def names(self, title: str) -> bool:
         """Tell whether `job` is this job file or mix, or one whose phase this is (`db.fio 2`)."""
@@ -90,28 +81,31 @@ class Which(Model):
         return ", ".join(f"{key} {value}" for key, value in parts.items()) or "every point"
 
 
-class Datasheet(Model):
+class Datasheet(ProfileModel):
     """What the maker says of the same workload, and under which conditions."""
 
-    iops: Positive | None = Field(default=None, description="Rate, in IOPS.")
-    throughput_bytes_per_s: SizeBytes | None = Field(
-        default=None, alias="throughput", description="Bytes a second, such as 500MB."
-    )
-    latency: Latency = Field(default={}, description="Percentiles, such as {p99: 200us}.")
-    write_amplification: Positive | None = Field(default=None, description="Of the drive.")
-    share_percent: Share = Field(
-        default=100.0,
-        alias="share",
-        description="Share of its rates that must be reached where you name no rate of your own.",
-    )
-    iodepth: QueueDepth | None = Field(default=None, description="Its requests in flight per job.")
-    numjobs: Jobs | None = Field(default=None, description="Its jobs.")
-    state: Literal["fresh", "steady"] | None = Field(
-        default=None, description="The state of its drive, where it says so."
-    )
-    span: Text = Field(default="", description="Which part of the drive, in its own words.")
-    conditions: Text = Field(default="", description="Further conditions, in its own words.")
-    source: Text = Field(default="", description="Where it stands: document, page, year.")
+    iops: Positive | None = None
+    """Rate, in IOPS."""
+    throughput_bytes_per_s: SizeBytes | None = Field(default=None, alias="throughput")
+    """Bytes a second, such as 500MB."""
+    latency: Latency = {}
+    """Percentiles, such as {p99: 200us}."""
+    write_amplification: Positive | None = None
+    """Of the drive."""
+    share_percent: Share = Field(default=100.0, alias="share")
+    """Share of its rates that must be reached where you name no rate of your own."""
+    iodepth: QueueDepth | None = None
+    """Its requests in flight per job."""
+    numjobs: Jobs | None = None
+    """Its jobs."""
+    state: Literal["fresh", "steady"] | None = None
+    """The state of its drive, where it says so."""
+    span: Text = ""
+    """Which part of the drive, in its own words."""
+    conditions: Text = ""
+    """Further conditions, in its own words."""
+    source: Text = ""
+    """Where it stands: document, page, year."""
 
     def told(self) -> str:
         """Return its conditions in one line."""
@@ -122,38 +116,31 @@ class Datasheet(Model):
         return ", ".join(part for part in parts if part)
 
 
-class Target(Model):
+class Target(ProfileModel):
     """One workload and what the drive must hold under it; every number is judged by its worst."""
 
-    name: Text = Field(default="", description="What the report calls it.")
-    of: Which = Field(default=Which(), description="The workloads that it is about.")
-    at: OfferedLoad | None = Field(
-        default=None,
-        description="The load at which `latency` is limited: it is measured at exactly this load. "
-        "Without it the latency is that of the points, which are closed loops.",
-    )
-    iops: Positive | None = Field(default=None, description="Lowest rate, held by the bound.")
-    throughput_bytes_per_s: SizeBytes | None = Field(
-        default=None, alias="throughput", description="Lowest bytes a second, held by the bound."
-    )
-    worst_minute_iops: Positive | None = Field(
-        default=None, alias="worst_minute", description="Lowest rate of any minute."
-    )
-    worst_second_iops: Positive | None = Field(
-        default=None, alias="worst_second", description="Lowest rate of any second."
-    )
-    latency: Latency = Field(
-        default={},
-        description="Highest percentiles, such as {p99: 2ms, read p99.9: 5ms}: of reads or writes "
-        "alone where that is said, else of the slowest direction.",
-    )
-    write_amplification: Positive | None = Field(
-        default=None, description="Largest over the whole run, by the drive's own logs."
-    )
-    datasheet: Datasheet | None = Field(
-        default=None,
-        description="The maker's figures: shown beside yours, and targets where you name none.",
-    )
+    name: Text = ""
+    """What the report calls it."""
+    of: Which = Which()
+    """The workloads that it is about."""
+    at: OfferedLoad | None = None
+    """The load at which `latency` is limited: it is measured at exactly this load. Without it the
+    latency is that of the points, which are closed loops."""
+    iops: Positive | None = None
+    """Lowest rate, held by the bound."""
+    throughput_bytes_per_s: SizeBytes | None = Field(default=None, alias="throughput")
+    """Lowest bytes a second, held by the bound."""
+    worst_minute_iops: Positive | None = Field(default=None, alias="worst_minute")
+    """Lowest rate of any minute."""
+    worst_second_iops: Positive | None = Field(default=None, alias="worst_second")
+    """Lowest rate of any second."""
+    latency: Latency = {}
+    """Highest percentiles, such as {p99: 2ms, read p99.9: 5ms}: of reads or writes alone where that
+    is said, else of the slowest direction."""
+    write_amplification: Positive | None = None
+    """Largest over the whole run, by the drive's own logs."""
+    datasheet: Datasheet | None = None
+    """The maker's figures: shown beside yours, and targets where you name none."""
 
     @model_validator(mode="after")
     def _judgeable(self) -> Self:

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.base import Model, refuse, repeated
+from ssdbench.model.base import ProfileModel, refuse, repeated
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import Count, OneOrMany, SizeBytes
 from ssdbench.units import KIB, format_size
@@ -26,14 +26,15 @@ class ProbeName(StrEnum):
     TRIM = "trim"
 
 
-class Probes(Model):
+class Probes(ProfileModel):
     """Look into the drive: remap unit, buffers, flushes, parallelism, over-provisioning, TRIM."""
 
     kind: ClassVar[StageKind] = StageKind.PROBE
 
     of: Annotated[tuple[ProbeName, ...], OneOrMany()] = Field(
-        default=tuple(ProbeName), min_length=1, description="Which probes, in order."
+        default=tuple(ProbeName), min_length=1
     )
+    """Which probes, in order."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -46,23 +47,19 @@ class Probes(Model):
         return False
 
 
-class BlockSize(Model):
+class BlockSize(ProfileModel):
     """Find the drive's block size and internal buffer by strided writes."""
 
     kind: ClassVar[StageKind] = StageKind.BLOCKSIZE
 
-    strides: Literal["auto"] | tuple[SizeBytes, ...] = Field(
-        default="auto", description="Distances between writes, or auto to choose them."
-    )
-    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
-    writes: Count | None = Field(
-        default=None,
-        description="Writes per stride and region; fewer are quicker and less certain.",
-    )
-    read_only: bool = Field(
-        default=False,
-        description="Read instead of write, for drives that hold data; much less certain.",
-    )
+    strides: Literal["auto"] | tuple[SizeBytes, ...] = "auto"
+    """Distances between writes, or auto to choose them."""
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one write."""
+    writes: Count | None = None
+    """Writes per stride and region; fewer are quicker and less certain."""
+    read_only: bool = False
+    """Read instead of write, for drives that hold data; much less certain."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.base import Model, refuse
+from ssdbench.model.base import ProfileModel, refuse
 from ssdbench.model.kind import StageKind
 from ssdbench.model.profile.sweeps import ALL_READS, AccessOrder
 from ssdbench.model.quantity import (
@@ -22,17 +22,13 @@ from ssdbench.units import KIB, format_count
 DAY_S = 86_400
 
 
-class OfferedLoad(Model):
+class OfferedLoad(ProfileModel):
     """A load that is offered whether the drive keeps up or not."""
 
-    iops: Positive | None = Field(
-        default=None, examples=[3_000], description="Offered requests a second."
-    )
-    drive_writes_per_day: Positive | None = Field(
-        default=None,
-        examples=[2],
-        description="Writes a day in capacities of the drive; reads come on top.",
-    )
+    iops: Positive | None = Field(default=None, examples=[3_000])
+    """Offered requests a second."""
+    drive_writes_per_day: Positive | None = Field(default=None, examples=[2])
+    """Writes a day in capacities of the drive; reads come on top."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -61,34 +57,24 @@ class OfferedLoad(Model):
         return f"{self.drive_writes_per_day:g} drive writes per day"
 
 
-class Offered(Model):
+class Offered(ProfileModel):
     """A workload whose requests come at an offered rate, whether the drive keeps up or not."""
 
-    pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of offsets.")
-    block_bytes: SizeBytes = Field(
-        default=4 * KIB, alias="block", description="Size of one request."
-    )
-    read_percent: ReadPercent = Field(
-        default=0, alias="read", description="Share of reads, in percent."
-    )
-    arrivals: Arrivals = Field(
-        default=Arrivals.POISSON,
-        description="poisson: at random, as from many clients; even: one after each interval.",
-    )
-    clients: Jobs | None = Field(
-        default=None,
-        examples=[256],
-        description="Threads that send, each with one request in flight; without it 16, and more, "
-        "up to 1,024, until waiting for one no longer matters.",
-    )
-    window_s: Seconds | None = Field(
-        default=None,
-        alias="window",
-        description="Time measured per rate; without it, that of the profile.",
-    )
-    settle_s: Seconds = Field(
-        default=30.0, alias="settle", description="Time at each rate that is not counted."
-    )
+    pattern: AccessOrder = AccessOrder.RANDOM
+    """Order of offsets."""
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one request."""
+    read_percent: ReadPercent = Field(default=0, alias="read")
+    """Share of reads, in percent."""
+    arrivals: Arrivals = Arrivals.POISSON
+    """poisson: at random, as from many clients; even: one after each interval."""
+    clients: Jobs | None = Field(default=None, examples=[256])
+    """Threads that send, each with one request in flight; without it 16, and more, up to 1,024,
+    until waiting for one no longer matters."""
+    window_s: Seconds | None = Field(default=None, alias="window")
+    """Time measured per rate; without it, that of the profile."""
+    settle_s: Seconds = Field(default=30.0, alias="settle")
+    """Time at each rate that is not counted."""
 
     @property
     def reads(self) -> bool:
@@ -101,18 +87,12 @@ class Load(Offered, OfferedLoad):
 
     kind: ClassVar[StageKind] = StageKind.LOAD
 
-    percentile: Literal["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"] = Field(
-        default="p99",
-        description="The rarest percentile that is asked for; windows fit it.",
-    )
-    limit_s: Seconds | None = Field(
-        default=None,
-        alias="limit",
-        description="Its limit, if there is one: stalls are counted where waits are longer.",
-    )
-    repeats: Repeats = Field(
-        default=5, description="Trials, one after another. Fewer than 5 do not validate."
-    )
+    percentile: Literal["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"] = "p99"
+    """The rarest percentile that is asked for; windows fit it."""
+    limit_s: Seconds | None = Field(default=None, alias="limit")
+    """Its limit, if there is one: stalls are counted where waits are longer."""
+    repeats: Repeats = 5
+    """Trials, one after another. Fewer than 5 do not validate."""
 
     @model_validator(mode="after")
     def _written(self) -> Self:
@@ -126,22 +106,13 @@ class RateSweep(Offered):
 
     kind: ClassVar[StageKind] = StageKind.RATE
 
-    percentile: Literal["p90", "p99", "p99.9", "p99.99"] = Field(
-        default="p99", description="Which percentile of latency is limited."
-    )
-    limit_s: Seconds | None = Field(
-        default=None,
-        alias="limit",
-        description="Its limit, such as 10ms; without it, `p99` of the profile's plan.",
-    )
-    start_iops: Positive | None = Field(
-        default=None,
-        alias="start",
-        description="First rate; without it, half of what the stages before reached.",
-    )
-    resolution_percent: Share = Field(
-        default=2.5, alias="resolution", description="The search ends within this share."
-    )
-    repeats: Repeats = Field(
-        default=5, description="Searches; the lowest result counts. Fewer than 5 do not validate."
-    )
+    percentile: Literal["p90", "p99", "p99.9", "p99.99"] = "p99"
+    """Which percentile of latency is limited."""
+    limit_s: Seconds | None = Field(default=None, alias="limit")
+    """Its limit, such as 10ms; without it, `p99` of the profile's plan."""
+    start_iops: Positive | None = Field(default=None, alias="start")
+    """First rate; without it, half of what the stages before reached."""
+    resolution_percent: Share = Field(default=2.5, alias="resolution")
+    """The search ends within this share."""
+    repeats: Repeats = 5
+    """Searches; the lowest result counts. Fewer than 5 do not validate."""

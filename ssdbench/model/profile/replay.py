@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.base import Model, refuse
+from ssdbench.model.base import ProfileModel, refuse
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import Jobs, Positive, Repeats, SizeBytes
 
@@ -30,18 +30,23 @@ class Placing(StrEnum):
     WRAP = "wrap"  # modulo the drive
 
 
-class Columns(Model):
+class Columns(ProfileModel):
     """Names and units of the columns of a CSV file."""
 
-    time: ColumnName = Field(default="time", description="When a request arrived.")
-    offset: ColumnName = Field(default="offset", description="Where it begins.")
-    size: ColumnName = Field(default="size", description="How much it moves.")
-    op: ColumnName = Field(default="op", description="r, read, w, write, trim, discard or flush.")
-    time_unit: Literal["s", "ms", "us", "ns"] = Field(default="s", description="Of `time`.")
-    offset_unit: Literal["bytes", "sectors"] = Field(
-        default="bytes", description="Of `offset`; a sector is 512 bytes."
-    )
-    size_unit: Literal["bytes", "sectors"] = Field(default="bytes", description="Of `size`.")
+    time: ColumnName = "time"
+    """When a request arrived."""
+    offset: ColumnName = "offset"
+    """Where it begins."""
+    size: ColumnName = "size"
+    """How much it moves."""
+    op: ColumnName = "op"
+    """r, read, w, write, trim, discard or flush."""
+    time_unit: Literal["s", "ms", "us", "ns"] = "s"
+    """Of `time`."""
+    offset_unit: Literal["bytes", "sectors"] = "bytes"
+    """Of `offset`; a sector is 512 bytes."""
+    size_unit: Literal["bytes", "sectors"] = "bytes"
+    """Of `size`."""
 
     @model_validator(mode="after")
     def _apart(self) -> Self:
@@ -56,54 +61,39 @@ class Columns(Model):
         return self
 
 
-class Replay(Model):
+class Replay(ProfileModel):
     """Requests of a trace, sent at the times of the trace whether the drive keeps up or not."""
 
     kind: ClassVar[StageKind] = StageKind.REPLAY
 
-    file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
-        description="The trace, seen from the directory of the profile."
-    )
-    name: Annotated[str, Field(max_length=100)] = Field(
-        default="", description="What reports and `accept` call it; the file's name unless set."
-    )
-    form: TraceForm = Field(
-        default=TraceForm.AUTO, description="How it is written; told from its begin unless set."
-    )
-    columns: Columns = Field(default=Columns(), description="Of a CSV file.")
-    files: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = Field(
-        default=(),
-        description="Of an iolog of several files: those whose requests count, in the order in "
-        "which they are laid on the drive, one behind another.",
-    )
-    speed: Positive = Field(
-        default=1.0, description="2 sends twice as fast as the trace, 0.5 half as fast."
-    )
-    placing: Placing = Field(
-        default=Placing.KEEP,
-        description="keep: the offsets of the trace; scale: extents of 2 MiB spread or folded over "
-        "the drive; wrap: modulo the drive.",
-    )
-    traced_bytes: SizeBytes | None = Field(
-        default=None,
-        alias="traced_size",
-        description="With `placing: scale`, the size of the traced drive; without it, where the "
-        "last request of the trace ends.",
-    )
-    clients: Jobs = Field(
-        default=64,
-        description="Threads that send, each with one request in flight: so many are in flight at "
-        "most. A trace without arrival times is sent by as many in turn; set 1 for its order.",
-    )
-    passes: Annotated[int, Field(strict=True, ge=0, le=1000)] = Field(
-        default=1, description="Replays before the first that counts."
-    )
-    repeats: Repeats = Field(
-        default=5, description="Replays that count. Fewer than 5 do not validate."
-    )
-    processes: bool = Field(
-        default=False, description="Keep the names of processes that a blkparse trace holds."
-    )
+    file: Annotated[str, Field(min_length=1, max_length=4096)]
+    """The trace, seen from the directory of the profile."""
+    name: Annotated[str, Field(max_length=100)] = ""
+    """What reports and `accept` call it; the file's name unless set."""
+    form: TraceForm = TraceForm.AUTO
+    """How it is written; told from its begin unless set."""
+    columns: Columns = Columns()
+    """Of a CSV file."""
+    files: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
+    """Of an iolog of several files: those whose requests count, in the order in which they are laid
+    on the drive, one behind another."""
+    speed: Positive = 1.0
+    """2 sends twice as fast as the trace, 0.5 half as fast."""
+    placing: Placing = Placing.KEEP
+    """keep: the offsets of the trace; scale: extents of 2 MiB spread or folded over the drive;
+    wrap: modulo the drive."""
+    traced_bytes: SizeBytes | None = Field(default=None, alias="traced_size")
+    """With `placing: scale`, the size of the traced drive; without it, where the last request of
+    the trace ends."""
+    clients: Jobs = 64
+    """Threads that send, each with one request in flight: so many are in flight at most. A trace
+    without arrival times is sent by as many in turn; set 1 for its order."""
+    passes: Annotated[int, Field(strict=True, ge=0, le=1000)] = 1
+    """Replays before the first that counts."""
+    repeats: Repeats = 5
+    """Replays that count. Fewer than 5 do not validate."""
+    processes: bool = False
+    """Keep the names of processes that a blkparse trace holds."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ssdbench.model.base import Model, refuse
+from ssdbench.model.base import ProfileModel, refuse
 from ssdbench.model.profile.inside import BlockSize, ProbeName, Probes
 from ssdbench.model.profile.rates import Load, Offered, OfferedLoad, RateSweep
 from ssdbench.model.profile.repeated import Extendable, ExtraRepeats, Repeated, Settle
@@ -83,81 +83,58 @@ def _empty(body: object) -> object:
 _Body = BeforeValidator(_empty)
 
 
-class Measure(Model):
+class Measure(ProfileModel):
     """One stage of measuring: exactly one of the keys below."""
 
     model_config = {"json_schema_extra": {"minProperties": 1, "maxProperties": 1}}
 
-    sweep: Annotated[Sweep | None, _Body] = Field(
-        default=None, description="Points over block size, read share, depth and jobs."
-    )
-    span: Annotated[SpanSweep | None, _Body] = Field(
-        default=None, description="One workload over growing parts of the drive."
-    )
-    blocksize: Annotated[BlockSize | None, _Body] = Field(
-        default=None, description="Block size and internal buffer from strided writes."
-    )
-    rate: Annotated[RateSweep | None, _Body] = Field(
-        default=None, description="Highest offered rate that keeps a limit of latency."
-    )
-    load: Annotated[Load | None, _Body] = Field(
-        default=None, description="Latencies at one offered load."
-    )
-    replay: Annotated[Replay | None, _Body] = Field(
-        default=None, description="A trace, sent again at its own times."
-    )
-    processes: Annotated[Processes | None, _Body] = Field(
-        default=None, description="Several writers at once, and writers that pause."
-    )
-    fio: Annotated[FioJobs | None, JobBody] = Field(
-        default=None, description="Your own fio job file, or its text."
-    )
-    mix: Annotated[Mix | None, _Body] = Field(
-        default=None, description="Several streams of requests at the same time."
-    )
-    pts: Annotated[Pts | None, _Body] = Field(
-        default=None, description="Standard tests in the style of SNIA's PTS."
-    )
+    sweep: Annotated[Sweep | None, _Body] = None
+    """Points over block size, read share, depth and jobs."""
+    span: Annotated[SpanSweep | None, _Body] = None
+    """One workload over growing parts of the drive."""
+    blocksize: Annotated[BlockSize | None, _Body] = None
+    """Block size and internal buffer from strided writes."""
+    rate: Annotated[RateSweep | None, _Body] = None
+    """Highest offered rate that keeps a limit of latency."""
+    load: Annotated[Load | None, _Body] = None
+    """Latencies at one offered load."""
+    replay: Annotated[Replay | None, _Body] = None
+    """A trace, sent again at its own times."""
+    processes: Annotated[Processes | None, _Body] = None
+    """Several writers at once, and writers that pause."""
+    fio: Annotated[FioJobs | None, JobBody] = None
+    """Your own fio job file, or its text."""
+    mix: Annotated[Mix | None, _Body] = None
+    """Several streams of requests at the same time."""
+    pts: Annotated[Pts | None, _Body] = None
+    """Standard tests in the style of SNIA's PTS."""
 
-    probe: Annotated[Probes | None, _Body] = Field(
-        default=None, description="The drive's inner structure: units, buffers, spare area."
-    )
-    schedulers: Annotated[Schedulers | None, _Body] = Field(
-        default=None, description="I/O schedulers compared over several workloads."
-    )
-    queue: Annotated[QueueSettings | None, _Body] = Field(
-        default=None, description="Settings of the drive's queue compared."
-    )
-    engines: Annotated[Engines | None, _Body] = Field(
-        default=None, description="I/O engines and the page cache compared."
-    )
-    depth: Annotated[Depth | None, _Body] = Field(
-        default=None, description="Queue depths, merging and occupancy of the queue."
-    )
-    interrupts: Annotated[Interrupts | None, _Body] = Field(
-        default=None, description="Interrupts local, beside, remote and spread; coalescing."
-    )
-    latency_path: Annotated[LatencyPath | None, _Body] = Field(
-        default=None, description="Time of a request in queue, scheduler, driver and device."
-    )
-    cpu_cost: Annotated[CpuCost | None, _Body] = Field(
-        default=None, description="CPU time and energy per I/O at several CPU frequencies."
-    )
-    surface: Annotated[Surface | None, _Body] = Field(
-        default=None, description="Throughput over file size and record size."
-    )
-    filesystems: Annotated[FileSystems | None, _Body] = Field(
-        default=None, description="File systems by threads, fresh and aged."
-    )
-    file_writers: Annotated[FileWriters | None, _Body] = Field(
-        default=None, description="Several writers in files of their own, with and without pauses."
-    )
-    file_mix: Annotated[FileMix | None, _Body] = Field(
-        default=None, description="Threads that read and write one file at random."
-    )
-    applications: Annotated[Applications | None, _Body] = Field(
-        default=None, description="Postmark, dbench and sysbench on a file system."
-    )
+    probe: Annotated[Probes | None, _Body] = None
+    """The drive's inner structure: units, buffers, spare area."""
+    schedulers: Annotated[Schedulers | None, _Body] = None
+    """I/O schedulers compared over several workloads."""
+    queue: Annotated[QueueSettings | None, _Body] = None
+    """Settings of the drive's queue compared."""
+    engines: Annotated[Engines | None, _Body] = None
+    """I/O engines and the page cache compared."""
+    depth: Annotated[Depth | None, _Body] = None
+    """Queue depths, merging and occupancy of the queue."""
+    interrupts: Annotated[Interrupts | None, _Body] = None
+    """Interrupts local, beside, remote and spread; coalescing."""
+    latency_path: Annotated[LatencyPath | None, _Body] = None
+    """Time of a request in queue, scheduler, driver and device."""
+    cpu_cost: Annotated[CpuCost | None, _Body] = None
+    """CPU time and energy per I/O at several CPU frequencies."""
+    surface: Annotated[Surface | None, _Body] = None
+    """Throughput over file size and record size."""
+    filesystems: Annotated[FileSystems | None, _Body] = None
+    """File systems by threads, fresh and aged."""
+    file_writers: Annotated[FileWriters | None, _Body] = None
+    """Several writers in files of their own, with and without pauses."""
+    file_mix: Annotated[FileMix | None, _Body] = None
+    """Threads that read and write one file at random."""
+    applications: Annotated[Applications | None, _Body] = None
+    """Postmark, dbench and sysbench on a file system."""
 
     @model_validator(mode="after")
     def _one_key(self) -> Self:

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.base import Model, refuse, repeated
+from ssdbench.model.base import ProfileModel, refuse, repeated
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
     Count,
@@ -69,33 +69,29 @@ class Saturation(StrEnum):
     COMPOSITE = "composite"
 
 
-class Pts(Model):
+class Pts(ProfileModel):
     """Standard tests in the style of SNIA's PTS; each purges and fills the drive for itself."""
 
     kind: ClassVar[StageKind] = StageKind.PTS
 
     tests: Annotated[tuple[PtsTest, ...], OneOrMany()] = Field(
-        default=(PtsTest.IOPS,), min_length=1, description="Which tests, in order."
+        default=(PtsTest.IOPS,), min_length=1
     )
-    form: PtsForm = Field(default=PtsForm.ENTERPRISE, description="Enterprise or client form.")
-    max_rounds: Count = Field(
-        default=25, description="Give up after this many rounds, and report it."
-    )
+    """Which tests, in order."""
+    form: PtsForm = PtsForm.ENTERPRISE
+    """Enterprise or client form."""
+    max_rounds: Count = 25
+    """Give up after this many rounds, and report it."""
     saturation: Annotated[tuple[Saturation, ...], OneOrMany()] = Field(
-        default=(Saturation.WRITES_4K,),
-        min_length=1,
-        description="Workloads of the saturation test, a test from its own purge for each: 4 KiB "
-        "writes; and, optional, 8 KiB 65/35, sequential 128 KiB 90/10 and 0.5 KiB 50/50 (reads/"
-        "writes), and the composite mix.",
+        default=(Saturation.WRITES_4K,), min_length=1
     )
-    operator: str = Field(
-        default="",
-        description="Who runs the tests, for the report's header.",
-        examples=["A. Tester"],
-    )
-    scale: Positive = Field(
-        default=1.0, description="Scales all durations; anything but 1 is for demonstrations only."
-    )
+    """Workloads of the saturation test, a test from its own purge for each: 4 KiB writes; and,
+    optional, 8 KiB 65/35, sequential 128 KiB 90/10 and 0.5 KiB 50/50 (reads/writes), and the
+    composite mix."""
+    operator: str = Field(default="", examples=["A. Tester"])
+    """Who runs the tests, for the report's header."""
+    scale: Positive = 1.0
+    """Scales all durations; anything but 1 is for demonstrations only."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from ssdbench.foreign import plain
-from ssdbench.model.base import Mistake, Model, refuse
+from ssdbench.model.base import Mistake, ProfileModel, refuse
 from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.profile.repeated import Extendable
 from ssdbench.model.quantity import (
@@ -45,83 +45,55 @@ class Priority(StrEnum):
     IDLE = "idle"
 
 
-class MixStream(Model):
+class MixStream(ProfileModel):
     """One stream: what it asks for, how much at once, and how often."""
 
-    name: str = Field(
-        min_length=1, max_length=40, description="Its name: letters, digits, . _ and -."
-    )
-    read_percent: ReadPercent = Field(
-        default=0, alias="read", description="Share of reads, in percent."
-    )
-    trim_percent: ReadPercent = Field(
-        default=0,
-        alias="trim",
-        description="Share of trims in all its requests, in percent. 100: it only trims; less "
-        "needs a rate, of which the trims get their share.",
-    )
-    block_bytes: SizeBytes = Field(
-        default=4 * KIB, alias="block", description="Size of one request."
-    )
+    name: str = Field(min_length=1, max_length=40)
+    """Its name: letters, digits, . _ and -."""
+    read_percent: ReadPercent = Field(default=0, alias="read")
+    """Share of reads, in percent."""
+    trim_percent: ReadPercent = Field(default=0, alias="trim")
+    """Share of trims in all its requests, in percent. 100: it only trims; less needs a rate, of
+    which the trims get their share."""
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one request."""
     blocks: dict[str, Annotated[int, Field(strict=True, ge=1, le=100)]] = Field(
-        default={},
-        examples=[{"4KiB": 60, "64KiB": 40}],
-        description="Several sizes with their shares in percent, such as {4KiB: 60, 64KiB: 40}, in "
-        "place of `block`.",
+        default={}, examples=[{"4KiB": 60, "64KiB": 40}]
     )
-    pattern: Locality = Field(default=Locality.RANDOM, description="Which blocks it asks for.")
-    theta: Annotated[float, Field(gt=0, le=10)] = Field(
-        default=1.2, description="With `pattern: zipf`: how unequal the blocks are; not 1."
-    )
-    hot_percent: Share = Field(
-        default=20.0,
-        alias="hot",
-        description="With `pattern: hot`: share of the place that is hot.",
-    )
-    hits_percent: Share = Field(
-        default=80.0, alias="hits", description="With `pattern: hot`: share of requests it gets."
-    )
-    iodepth: QueueDepth | None = Field(
-        default=None,
-        examples=[16],
-        description="Requests in flight per job; a stream with a rate has up to 32 unless told, "
-        "and one as long as it is on time.",
-    )
-    numjobs: Jobs = Field(default=1, description="Jobs that share the rate.")
-    rate_iops: Positive | None = Field(
-        default=None, examples=[500], description="Offered rate, in IOPS."
-    )
-    rate_mb_per_s: Positive | None = Field(
-        default=None,
-        examples=[20],
-        description="Offered rate, in MB/s (10^6 bytes), reads and writes together.",
-    )
-    drive_writes_per_day: Positive | None = Field(
-        default=None,
-        examples=[1],
-        description="Offered rate of writes, in capacities of the drive per day; reads come with "
-        "them in their share.",
-    )
-    think_s: Seconds | None = Field(
-        default=None,
-        examples=["1ms"],
-        alias="think",
-        description="Pause of each job after a request.",
-    )
+    """Several sizes with their shares in percent, such as {4KiB: 60, 64KiB: 40}, in place of
+    `block`."""
+    pattern: Locality = Locality.RANDOM
+    """Which blocks it asks for."""
+    theta: Annotated[float, Field(gt=0, le=10)] = 1.2
+    """With `pattern: zipf`: how unequal the blocks are; not 1."""
+    hot_percent: Share = Field(default=20.0, alias="hot")
+    """With `pattern: hot`: share of the place that is hot."""
+    hits_percent: Share = Field(default=80.0, alias="hits")
+    """With `pattern: hot`: share of requests it gets."""
+    iodepth: QueueDepth | None = Field(default=None, examples=[16])
+    """Requests in flight per job; a stream with a rate has up to 32 unless told, and one as long as
+    it is on time."""
+    numjobs: Jobs = 1
+    """Jobs that share the rate."""
+    rate_iops: Positive | None = Field(default=None, examples=[500])
+    """Offered rate, in IOPS."""
+    rate_mb_per_s: Positive | None = Field(default=None, examples=[20])
+    """Offered rate, in MB/s (10^6 bytes), reads and writes together."""
+    drive_writes_per_day: Positive | None = Field(default=None, examples=[1])
+    """Offered rate of writes, in capacities of the drive per day; reads come with them in their
+    share."""
+    think_s: Seconds | None = Field(default=None, examples=["1ms"], alias="think")
+    """Pause of each job after a request."""
     flush_every: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
-        default=None, examples=[1], description="A flush of the drive's cache after so many writes."
+        default=None, examples=[1]
     )
-    priority: Priority | None = Field(
-        default=None,
-        examples=["realtime"],
-        description="Class of priority; a simulated drive has none.",
-    )
-    offset: Span | None = Field(
-        default=None,
-        examples=["25%"],
-        description="Where its place begins, as a share or a size; else at 0.",
-    )
-    span: Span = Field(default=WHOLE, description="How much from there it uses, at most.")
+    """A flush of the drive's cache after so many writes."""
+    priority: Priority | None = Field(default=None, examples=["realtime"])
+    """Class of priority; a simulated drive has none."""
+    offset: Span | None = Field(default=None, examples=["25%"])
+    """Where its place begins, as a share or a size; else at 0."""
+    span: Span = WHOLE
+    """How much from there it uses, at most."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -207,10 +179,10 @@ class Mix(Extendable):
 
     kind: ClassVar[PointsKind] = StageKind.MIX
 
-    name: str = Field(default="mix", min_length=1, max_length=40, description="For the report.")
-    streams: tuple[MixStream, ...] = Field(
-        min_length=1, max_length=MOST_STREAMS, description="What runs at the same time."
-    )
+    name: str = Field(default="mix", min_length=1, max_length=40)
+    """For the report."""
+    streams: tuple[MixStream, ...] = Field(min_length=1, max_length=MOST_STREAMS)
+    """What runs at the same time."""
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -251,11 +223,13 @@ def title(path: str) -> str:
     return plain(path.rsplit("/", 1)[-1], MOST_NAME)
 
 
-class JobFile(Model):
+class JobFile(ProfileModel):
     """A job file that was read: its name, and its text."""
 
-    name: str = Field(min_length=1, max_length=4096, description="Its name, for messages.")
-    text: str = Field(min_length=1, description="What stands in it.")
+    name: str = Field(min_length=1, max_length=4096)
+    """Its name, for messages."""
+    text: str = Field(min_length=1)
+    """What stands in it."""
 
 
 def job_text(body: object) -> object:
@@ -275,15 +249,12 @@ class FioJobs(Extendable):
     kind: ClassVar[PointsKind] = StageKind.FIO
 
     file: Annotated[str, Field(min_length=1, max_length=4096)] | JobFile | None = Field(
-        default=None,
-        examples=["jobs/mysql.fio"],
-        description="The job file, in the directory of the profile or below it. A stored profile "
-        "has its name and its text here.",
+        default=None, examples=["jobs/mysql.fio"]
     )
-    job: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None,
-        description="The text of a job file, in place of `file`.",
-    )
+    """The job file, in the directory of the profile or below it. A stored profile has its name and
+    its text here."""
+    job: Annotated[str, Field(min_length=1)] | None = None
+    """The text of a job file, in place of `file`."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -62,33 +62,32 @@ class Sweep(Extendable):
     kind: ClassVar[PointsKind] = StageKind.SWEEP
 
     pattern: Annotated[tuple[AccessOrder, ...], OneOrMany()] = Field(
-        default=(AccessOrder.RANDOM,), min_length=1, description="Order of offsets."
+        default=(AccessOrder.RANDOM,), min_length=1
     )
+    """Order of offsets."""
     block_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
-        default=(4 * KIB,), alias="block", min_length=1, description="Sizes of one request."
+        default=(4 * KIB,), alias="block", min_length=1
     )
+    """Sizes of one request."""
     read_percent: Annotated[tuple[ReadPercent, ...], OneOrMany()] = Field(
-        default=(0,), alias="read", min_length=1, description="Shares of reads, in percent."
+        default=(0,), alias="read", min_length=1
     )
-    iodepth: Annotated[tuple[QueueDepth, ...], OneOrMany()] = Field(
-        default=(32,), min_length=1, description="Requests in flight per job."
-    )
-    numjobs: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
-        default=(1,), min_length=1, description="Jobs at the same time."
-    )
+    """Shares of reads, in percent."""
+    iodepth: Annotated[tuple[QueueDepth, ...], OneOrMany()] = Field(default=(32,), min_length=1)
+    """Requests in flight per job."""
+    numjobs: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(default=(1,), min_length=1)
+    """Jobs at the same time."""
     engine: Annotated[tuple[IoEngine, ...], OneOrMany()] = Field(
-        default=(IoEngine.LIBAIO,),
-        min_length=1,
-        description="How requests reach the drive: by libaio or io_uring, by io_uring with fixed "
-        "buffers (io_uring_fixed), polled as well (io_uring_polled), or as NVMe commands past the "
-        "block layer (io_uring_cmd).",
+        default=(IoEngine.LIBAIO,), min_length=1
     )
-    span: Span = Field(default=WHOLE, description="Part of the drive that is used, from its start.")
-    where_possible: bool = Field(
-        default=False,
-        description="Leave out, and name, what the drive cannot serve, such as blocks below its "
-        "logical block; without it they are an error.",
-    )
+    """How requests reach the drive: by libaio or io_uring, by io_uring with fixed buffers
+    (io_uring_fixed), polled as well (io_uring_polled), or as NVMe commands past the block layer
+    (io_uring_cmd)."""
+    span: Span = WHOLE
+    """Part of the drive that is used, from its start."""
+    where_possible: bool = False
+    """Leave out, and name, what the drive cannot serve, such as blocks below its logical block;
+    without it they are an error."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -131,31 +130,27 @@ class SpanSweep(Extendable):
 
     kind: ClassVar[PointsKind] = StageKind.SPAN
 
-    pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of offsets.")
-    block_bytes: SizeBytes = Field(
-        default=4 * KIB, alias="block", description="Size of one request."
-    )
-    read_percent: ReadPercent = Field(
-        default=0, alias="read", description="Share of reads, in percent."
-    )
-    iodepth: QueueDepth = Field(default=32, description="Requests in flight per job.")
-    numjobs: Jobs = Field(default=1, description="Jobs at the same time.")
+    pattern: AccessOrder = AccessOrder.RANDOM
+    """Order of offsets."""
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one request."""
+    read_percent: ReadPercent = Field(default=0, alias="read")
+    """Share of reads, in percent."""
+    iodepth: QueueDepth = 32
+    """Requests in flight per job."""
+    numjobs: Jobs = 1
+    """Jobs at the same time."""
     spans: Annotated[tuple[Span, ...], OneOrMany()] = Field(
-        default=tuple(Extent(percent=share) for share in (5.0, 25.0, 50.0, 100.0)),
-        min_length=1,
-        description="Parts of the drive, as shares or sizes, from its start.",
+        default=tuple(Extent(percent=share) for share in (5.0, 25.0, 50.0, 100.0)), min_length=1
     )
-    rest: Rest = Field(
-        default=Rest.STATIC,
-        description="What fills the drive outside the span: static data as the stages before left "
-        "them, which after random writes hold on to much of the spare area; static data that are "
-        "written in order once more before the spans; or nothing, which flatters the drive.",
-    )
-    extra: ExtraRepeats | None = Field(
-        default=None,
-        description="More repeats of a span whose interval is wide or whose repeats were "
-        "disturbed, before the next span is begun.",
-    )
+    """Parts of the drive, as shares or sizes, from its start."""
+    rest: Rest = Rest.STATIC
+    """What fills the drive outside the span: static data as the stages before left them, which
+    after random writes hold on to much of the spare area; static data that are written in order
+    once more before the spans; or nothing, which flatters the drive."""
+    extra: ExtraRepeats | None = None
+    """More repeats of a span whose interval is wide or whose repeats were disturbed, before the
+    next span is begun."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -182,27 +177,25 @@ class Processes(Repeated):
 
     kind: ClassVar[PointsKind] = StageKind.PROCESSES
 
-    pattern: AccessOrder = Field(default=AccessOrder.SEQUENTIAL, description="Order of offsets.")
-    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
-    processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
-        default=(1, 2, 4, 8), min_length=1, description="Writers at the same time."
-    )
+    pattern: AccessOrder = AccessOrder.SEQUENTIAL
+    """Order of offsets."""
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one write."""
+    processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(default=(1, 2, 4, 8), min_length=1)
+    """Writers at the same time."""
     delays_s: Annotated[tuple[Seconds, ...], OneOrMany()] = Field(
-        default=(0.001, 0.01, 0.1), alias="delays", description="Lengths of a pause."
+        default=(0.001, 0.01, 0.1), alias="delays"
     )
+    """Lengths of a pause."""
     delayed_percent: Annotated[tuple[Share, ...], OneOrMany()] = Field(
-        default=(10.0, 50.0),
-        alias="delayed",
-        description="Share of writes after which a writer pauses; every n-th, not at random.",
+        default=(10.0, 50.0), alias="delayed"
     )
-    delayed_processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
-        default=(1, 8), description="Numbers of writers that are also measured with pauses."
-    )
-    settle: Settle = Field(
-        default=Settle.model_validate({"window": "60s", "spare": "0%", "max_time": "5m"}),
-        description="A writer that pauses may take days to write the spare area once, so points "
-        "settle in time and not in bytes.",
-    )
+    """Share of writes after which a writer pauses; every n-th, not at random."""
+    delayed_processes: Annotated[tuple[Jobs, ...], OneOrMany()] = (1, 8)
+    """Numbers of writers that are also measured with pauses."""
+    settle: Settle = Settle.model_validate({"window": "60s", "spare": "0%", "max_time": "5m"})
+    """A writer that pauses may take days to write the spare area once, so points settle in time and
+    not in bytes."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ssdbench.model.base import Model
+from ssdbench.model.base import ProfileModel
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
     Count,
@@ -34,15 +34,15 @@ class FileSystemName(StrEnum):
     NILFS2 = "nilfs2"
 
 
-class HostTrial(Model):
+class HostTrial(ProfileModel):
     """The same short workloads under one host setting after another; medians are compared."""
 
     kind: ClassVar[StageKind]
 
-    repeats: Repeats = Field(default=3, description="Passes over all variants and workloads.")
-    window_s: Seconds = Field(
-        default=5.0, alias="window", description="Time of each start, in whole seconds."
-    )
+    repeats: Repeats = 3
+    """Passes over all variants and workloads."""
+    window_s: Seconds = Field(default=5.0, alias="window")
+    """Time of each start, in whole seconds."""
 
     @property
     def reads(self) -> bool:
@@ -56,10 +56,9 @@ class Schedulers(HostTrial):
     kind: ClassVar[StageKind] = StageKind.SCHEDULERS
 
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
-        default=(),
-        description="Schedulers to compare; all that the drive offers unless set.",
-        examples=[["none", "mq-deadline"]],
+        default=(), examples=[["none", "mq-deadline"]]
     )
+    """Schedulers to compare; all that the drive offers unless set."""
 
 
 class QueueSettings(HostTrial):
@@ -73,9 +72,8 @@ class Depth(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.DEPTH
 
-    depths: Annotated[tuple[QueueDepth, ...], OneOrMany()] = Field(
-        default=(1, 4, 16, 64), description="Requests in flight to compare."
-    )
+    depths: Annotated[tuple[QueueDepth, ...], OneOrMany()] = (1, 4, 16, 64)
+    """Requests in flight to compare."""
 
 
 class Interrupts(HostTrial):
@@ -83,9 +81,8 @@ class Interrupts(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.INTERRUPTS
 
-    submitters: Annotated[tuple[CpuNumber, ...], OneOrMany()] = Field(
-        default=(), description="CPUs that fio may use; the first one unless set."
-    )
+    submitters: Annotated[tuple[CpuNumber, ...], OneOrMany()] = ()
+    """CPUs that fio may use; the first one unless set."""
 
 
 class Engines(HostTrial):
@@ -99,16 +96,14 @@ class LatencyPath(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.LATENCY_PATH
 
-    repeats: Repeats = Field(default=1, description="Passes over all schedulers and workloads.")
+    repeats: Repeats = 1
+    """Passes over all schedulers and workloads."""
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
-        default=(),
-        description="Schedulers to look into; the one in force unless set.",
-        examples=[["none", "kyber"]],
+        default=(), examples=[["none", "kyber"]]
     )
-    btt: bool = Field(
-        default=False,
-        description="Use blktrace and btt too; they need debugfs, which kernel lockdown forbids.",
-    )
+    """Schedulers to look into; the one in force unless set."""
+    btt: bool = False
+    """Use blktrace and btt too; they need debugfs, which kernel lockdown forbids."""
 
 
 class CpuCost(HostTrial):
@@ -122,28 +117,22 @@ class FileSystems(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.FILESYSTEM
 
-    repeats: Repeats = Field(default=1, description="Passes over all numbers of threads.")
-    types: Annotated[tuple[FileSystemName, ...], OneOrMany()] = Field(
-        default=(),
-        description="File systems to compare; unless set, all that this host can make.",
-    )
-    threads: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
-        default=(1, 4, 16), description="Threads that read or write at the same time."
-    )
+    repeats: Repeats = 1
+    """Passes over all numbers of threads."""
+    types: Annotated[tuple[FileSystemName, ...], OneOrMany()] = ()
+    """File systems to compare; unless set, all that this host can make."""
+    threads: Annotated[tuple[Jobs, ...], OneOrMany()] = (1, 4, 16)
+    """Threads that read or write at the same time."""
     parts_percent: Annotated[tuple[Share, ...], OneOrMany()] = Field(
-        default=(100.0,),
-        alias="parts",
-        description="Shares of the drive that its partition covers, each measured on its own.",
+        default=(100.0,), alias="parts"
     )
-    file_percent: Share = Field(
-        default=50.0, alias="file", description="Share of the free space that is measured on."
-    )
-    aging: Annotated[int, Field(strict=True, ge=0)] = Field(
-        default=1, description="Rounds of filling and deleting before it is measured again."
-    )
-    buffered: bool = Field(
-        default=False, description="Through the page cache instead of with O_DIRECT."
-    )
+    """Shares of the drive that its partition covers, each measured on its own."""
+    file_percent: Share = Field(default=50.0, alias="file")
+    """Share of the free space that is measured on."""
+    aging: Annotated[int, Field(strict=True, ge=0)] = 1
+    """Rounds of filling and deleting before it is measured again."""
+    buffered: bool = False
+    """Through the page cache instead of with O_DIRECT."""
 
 
 class ProgramName(StrEnum):
@@ -160,30 +149,24 @@ class Applications(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.APPLICATIONS
 
-    window_s: Seconds = Field(
-        default=30.0,
-        alias="window",
-        description="Time of each start, in whole seconds; Postmark ends when its work is done.",
-    )
-    programs: Annotated[tuple[ProgramName, ...], OneOrMany()] = Field(
-        default=(), description="Programs to run; unless set, all that are installed."
-    )
-    type: FileSystemName = Field(
-        default=FileSystemName.EXT4, description="The file system that they run on."
-    )
+    window_s: Seconds = Field(default=30.0, alias="window")
+    """Time of each start, in whole seconds; Postmark ends when its work is done."""
+    programs: Annotated[tuple[ProgramName, ...], OneOrMany()] = ()
+    """Programs to run; unless set, all that are installed."""
+    type: FileSystemName = FileSystemName.EXT4
+    """The file system that they run on."""
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
-        default=(),
-        description="Schedulers to compare; the one in force unless set.",
-        examples=[["none", "mq-deadline"]],
+        default=(), examples=[["none", "mq-deadline"]]
     )
-    threads: Jobs = Field(default=8, description="Clients of dbench, threads of sysbench and OLTP.")
-    files: Count = Field(default=10_000, description="Files that Postmark keeps.")
-    transactions: Count = Field(default=50_000, description="Transactions that Postmark makes.")
-    data_bytes: SizeBytes = Field(
-        default=1024 * MIB,
-        alias="data",
-        description="Size of sysbench's files, OLTP's tables, and the files of fio's equivalents.",
-    )
+    """Schedulers to compare; the one in force unless set."""
+    threads: Jobs = 8
+    """Clients of dbench, threads of sysbench and OLTP."""
+    files: Count = 10_000
+    """Files that Postmark keeps."""
+    transactions: Count = 50_000
+    """Transactions that Postmark makes."""
+    data_bytes: SizeBytes = Field(default=1024 * MIB, alias="data")
+    """Size of sysbench's files, OLTP's tables, and the files of fio's equivalents."""
 
 
 class Surface(HostTrial):
@@ -191,25 +174,20 @@ class Surface(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.SURFACE
 
-    repeats: Repeats = Field(default=1, description="Passes over all sizes.")
+    repeats: Repeats = 1
+    """Passes over all sizes."""
     files_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
-        default=(16 * MIB, 128 * MIB, 1024 * MIB),
-        alias="files",
-        description="Sizes of the part that is worked on; those larger than the drive are left "
-        "out.",
+        default=(16 * MIB, 128 * MIB, 1024 * MIB), alias="files"
     )
+    """Sizes of the part that is worked on; those larger than the drive are left out."""
     records_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
-        default=(4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB),
-        alias="records",
-        description="Sizes of one request.",
+        default=(4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB), alias="records"
     )
-    buffered: bool = Field(
-        default=True, description="Through the page cache, as a program would, or with O_DIRECT."
-    )
-    type: FileSystemName | None = Field(
-        default=None,
-        description="On files of this file system; on parts of the bare drive unless set.",
-    )
+    """Sizes of one request."""
+    buffered: bool = True
+    """Through the page cache, as a program would, or with O_DIRECT."""
+    type: FileSystemName | None = None
+    """On files of this file system; on parts of the bare drive unless set."""
 
 
 class FileWriters(HostTrial):
@@ -217,28 +195,26 @@ class FileWriters(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.FILE_WRITERS
 
-    repeats: Repeats = Field(default=1, description="Passes over all numbers and pauses.")
-    type: FileSystemName = Field(
-        default=FileSystemName.EXT4, description="The file system that the files lie on."
-    )
-    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
-    processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
-        default=(1, 2, 4, 8), min_length=1, description="Writers at the same time."
-    )
+    repeats: Repeats = 1
+    """Passes over all numbers and pauses."""
+    type: FileSystemName = FileSystemName.EXT4
+    """The file system that the files lie on."""
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one write."""
+    processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(default=(1, 2, 4, 8), min_length=1)
+    """Writers at the same time."""
     delays_s: Annotated[tuple[Seconds, ...], OneOrMany()] = Field(
-        default=(0.001, 0.1), alias="delays", description="Lengths of a pause."
+        default=(0.001, 0.1), alias="delays"
     )
+    """Lengths of a pause."""
     delayed_percent: Annotated[tuple[Share, ...], OneOrMany()] = Field(
-        default=(10.0, 50.0),
-        alias="delayed",
-        description="Share of writes after which a writer pauses; every n-th, not at random.",
+        default=(10.0, 50.0), alias="delayed"
     )
-    file_bytes: SizeBytes = Field(
-        default=128 * MIB, alias="file", description="Size of each file, where there is room."
-    )
-    buffered: bool = Field(
-        default=False, description="Through the page cache instead of with O_DIRECT."
-    )
+    """Share of writes after which a writer pauses; every n-th, not at random."""
+    file_bytes: SizeBytes = Field(default=128 * MIB, alias="file")
+    """Size of each file, where there is room."""
+    buffered: bool = False
+    """Through the page cache instead of with O_DIRECT."""
 
 
 class FileMix(HostTrial):
@@ -246,25 +222,22 @@ class FileMix(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.FILE_MIX
 
-    repeats: Repeats = Field(default=1, description="Passes over all numbers of threads and mixes.")
-    type: FileSystemName = Field(
-        default=FileSystemName.EXT4, description="The file system that the file lies on."
-    )
-    block_bytes: SizeBytes = Field(
-        default=4 * KIB, alias="block", description="Size of one request."
-    )
-    threads: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
-        default=(1, 8, 64), min_length=1, description="Threads at the same time."
-    )
+    repeats: Repeats = 1
+    """Passes over all numbers of threads and mixes."""
+    type: FileSystemName = FileSystemName.EXT4
+    """The file system that the file lies on."""
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one request."""
+    threads: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(default=(1, 8, 64), min_length=1)
+    """Threads at the same time."""
     read_percents: Annotated[tuple[ReadPercent, ...], OneOrMany()] = Field(
-        default=(0, 50, 100), min_length=1, alias="read", description="Shares of reads."
+        default=(0, 50, 100), min_length=1, alias="read"
     )
-    file_bytes: SizeBytes = Field(
-        default=1024 * MIB, alias="file", description="Size of the file, where there is room."
-    )
-    buffered: bool = Field(
-        default=True, description="Through the page cache, as a program would, or with O_DIRECT."
-    )
+    """Shares of reads."""
+    file_bytes: SizeBytes = Field(default=1024 * MIB, alias="file")
+    """Size of the file, where there is room."""
+    buffered: bool = True
+    """Through the page cache, as a program would, or with O_DIRECT."""
 
 
 OnDrive = (
