@@ -30,8 +30,7 @@ from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.risk import KINDS, WHOLE
 from ssdbench.stats.series import Series
-from ssdbench.stats.steady.rules import RULES, judge
-from ssdbench.stats.steady.standardrules import FioSlope, Snia
+from ssdbench.stats.steady.rules import RULES, FioSlope, Snia, judge
 from ssdbench.stats.steady.watch import WindowRule
 
 HELD_OUT = 10_000_000

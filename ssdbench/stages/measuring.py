@@ -43,9 +43,15 @@ from ssdbench.stats.histogram import BINS, Histogram, arrays_of, from_arrays
 from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.stats.series import History, Series
 from ssdbench.stats.steady.rules import findings
-from ssdbench.stats.steady.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
 from ssdbench.stats.steady.settle import Settle, settled_after_s
-from ssdbench.stats.steady.window import Needed, needed_window
+from ssdbench.stats.steady.window import (
+    BUFFERS_BEFORE,
+    Needed,
+    Phase,
+    Section,
+    longest_window_s,
+    needed_window,
+)
 from ssdbench.units import NS_PER_S
 
 SIDES = ("read", "write", "trim")  # of streams, as they are stored; then flushes, without a rate

@@ -22,7 +22,7 @@ from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model.kind import KINDS, About
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stages.points import PointStage
-from ssdbench.stats.interference import Loss, loss, says
+from ssdbench.stats.checks import Loss, loss, says
 from ssdbench.suite.assemble import stages
 from ssdbench.suite.plan import RunPlan
 from ssdbench.suite.request import RunRequest

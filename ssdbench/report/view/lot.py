@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
 from ssdbench.stats.compare import ALPHA
-from ssdbench.stats.lots.factors import Effect
 from ssdbench.stats.lots.population import (
     DriveRate,
+    Effect,
     LotPoint,
     Promise,
     Questions,

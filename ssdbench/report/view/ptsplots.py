@@ -11,7 +11,7 @@ from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.plots.series import Band, Window, WindowFigure
 from ssdbench.report.view.page import Plot
 from ssdbench.stats.steady.ptsrounds import RoundWindow, round_window
-from ssdbench.stats.steady.standardrules import MAX_EXCURSION, MAX_SLOPE_EXCURSION
+from ssdbench.stats.steady.rules import MAX_EXCURSION, MAX_SLOPE_EXCURSION
 from ssdbench.units import format_count, format_size
 
 MAX_LINES = 8

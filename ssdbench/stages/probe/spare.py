@@ -13,13 +13,16 @@ from ssdbench.stages.probe.buffers import BURSTS_BYTES, agreed_bytes, bursts
 from ssdbench.stats.inside.probing import (
     BUFFERED_NS,
     CLIFF,
+    SPANS,
+    Measured,
     Trimmed,
+    Unknown,
     falls_at_once,
     remap_unit,
+    spare,
     step_down,
     trim_effect,
 )
-from ssdbench.stats.inside.spare import SPANS, Measured, Unknown, spare
 from ssdbench.units import GIB, KIB, MIB, format_size
 
 REMAP_BLOCKS = (4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB)

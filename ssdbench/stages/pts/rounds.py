@@ -50,7 +50,7 @@ from ssdbench.stages.pts.work import (
 )
 from ssdbench.stats.percentiles import QUANTILES, percentile
 from ssdbench.stats.steady.ptsrounds import Demand, RoundWindow, levels, round_window
-from ssdbench.stats.steady.standardrules import ROUNDS
+from ssdbench.stats.steady.rules import ROUNDS
 
 PRE_WRITE_S = 3600.0  # before the histogram of each level of demand
 LEVEL_S = 600.0

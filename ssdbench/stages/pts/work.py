@@ -24,7 +24,7 @@ from ssdbench.stats.checks import LITTLE_TOLERANCE
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.steady.ptsrounds import RoundWindow, round_window
-from ssdbench.stats.steady.standardrules import ROUNDS
+from ssdbench.stats.steady.rules import ROUNDS
 
 MINUTE_S = 60.0
 MAX_ROUNDS = 25

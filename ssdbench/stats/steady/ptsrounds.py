@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.stats.steady.standardrules import MAX_EXCURSION, MAX_SLOPE_EXCURSION, ROUNDS
+from ssdbench.stats.steady.rules import MAX_EXCURSION, MAX_SLOPE_EXCURSION, ROUNDS
 
 NOTHING = 1e-12  # of the average
 

@@ -17,7 +17,7 @@ from ssdbench.stats.distributions import (
     t_two_sided_p,
     tolerance_factor,
 )
-from ssdbench.stats.inside.spare import _amplification
+from ssdbench.stats.inside.probing import _amplification
 from ssdbench.stats.series import mean_shift, trend
 
 SAME = 1e-12

@@ -19,7 +19,7 @@ from ssdbench.errors import Interrupted
 from ssdbench.generator.base import Second
 from ssdbench.model.target import Consent
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
-from ssdbench.stats.interference import Loss, loss, says
+from ssdbench.stats.checks import Loss, loss, says
 from ssdbench.suite import interference
 from ssdbench.suite.plan import RunPlan
 from tests.support.fakes import WearyDrive

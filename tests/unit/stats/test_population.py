@@ -12,8 +12,14 @@ from ssdbench.model.result import RunResult
 from ssdbench.stats.compare import points_of
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.lots.factors import effects
-from ssdbench.stats.lots.population import LotPoint, Member, Questions, outliers, population
+from ssdbench.stats.lots.population import (
+    LotPoint,
+    Member,
+    Questions,
+    effects,
+    outliers,
+    population,
+)
 from tests.support.builders import with_found
 from tests.support.lots import PLANTED_IOPS, a_lot
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import judge_the_judges as judges
 from benchmarks import real_series
 from ssdbench.stats.steady.pss import Pss
-from ssdbench.stats.steady.standardrules import Snia
+from ssdbench.stats.steady.rules import Snia
 
 FILL_BYTES = 1 << 30
 FILL_S = 1200

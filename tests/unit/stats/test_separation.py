@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from ssdbench.stats.lots.factors import Effect, effects
+from ssdbench.stats.lots.population import Effect, effects
 
 RANDOM = np.random.default_rng(4)
 RATES = RANDOM.normal(1000, 10, 24)

@@ -7,7 +7,7 @@ from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.spec import parse
 from ssdbench.stages.probe.spare import RemapUnit, Spare
-from ssdbench.stats.inside.spare import Found, Measured, Unknown, spare
+from ssdbench.stats.inside.probing import Found, Measured, Unknown, spare
 from ssdbench.units import KIB
 
 GREEDY, FIFO, AMONG_TEN = 0, 1, 2

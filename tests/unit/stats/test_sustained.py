@@ -8,9 +8,8 @@ import pytest
 from ssdbench.stats.bounds.evidence import Role, Stretch, lower_limit, pieces
 from ssdbench.stats.bounds.sustained import Evidence, Sustained, sustained
 from ssdbench.stats.series import Floats, Series
-from ssdbench.stats.steady.section import Phase, Section
 from ssdbench.stats.steady.settle import Settle
-from ssdbench.stats.steady.window import Needed, needed_window, rhythm
+from ssdbench.stats.steady.window import Needed, Phase, Section, needed_window, rhythm
 
 NOISE = 0.02
 
