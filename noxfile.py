@@ -321,16 +321,10 @@ def blktests(session: nox.Session) -> None:
     python(session, "-m", "benchmarks.blktests", *session.posargs)
 
 
-@nox.session(venv_backend="none", name="interrupt-cpus")
-def interrupt_cpus(session: nox.Session) -> None:
-    """The drive's interrupts on one of two CPUs or on both, in user space; `--cpus A,B --write`."""
-    python(session, "-m", "benchmarks.interrupt_cpus", *session.posargs)
-
-
-@nox.session(venv_backend="none", name="merge-cpus")
-def merge_cpus(session: nox.Session) -> None:
-    """Temporal merge with one winner or two, on two CPUs, in user space; `--cpus A,B --write`."""
-    python(session, "-m", "benchmarks.merge_cpus", *session.posargs)
+@nox.session(venv_backend="none", name="two-cpus")
+def two_cpus(session: nox.Session) -> None:
+    """The modules' code on two CPUs, in user space; `-- interrupts|merge --cpus A,B`."""
+    python(session, "-m", "benchmarks.two_cpus", *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -10,6 +10,7 @@ host can tell the two apart.
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -26,7 +27,6 @@ from resource import RUSAGE_CHILDREN, getrusage
 
 from scipy.stats import t as student
 
-from benchmarks.signed_rank import pseudomedian_and_lower
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.attachment import Attachment, DeviceAttachment
 from ssdbench.generator.fio.driver import Fio
@@ -67,6 +67,32 @@ class Comparison:
     def ratios(self, other: Sequence[Start]) -> list[float]:
         """IOPS of `other` over plain fio, pair by pair."""
         return [b.iops / a.iops for a, b in zip(self.plain, other, strict=True)]
+
+
+def pseudomedian_and_lower(
+    differences: Sequence[float], *, miss: float = 0.05
+) -> tuple[float, float]:
+    """Hodges-Lehmann estimate of the centre, and its exact one-sided lower limit.
+
+    The limit is the order statistic of the Walsh averages that the Wilcoxon signed-rank test at
+    level `miss` gives (Hollander and Wolfe, Nonparametric Statistical Methods, 3rd ed., 3.2 and
+    3.3). Raises ValueError if there are too few differences for any limit at that level.
+    """
+    n = len(differences)
+    averages = sorted(
+        (a + b) / 2 for a, b in itertools.combinations_with_replacement(differences, 2)
+    )
+    ways = [1] + [0] * len(averages)  # in which ranks of the positive differences sum to the index
+    for rank in range(1, n + 1):
+        for total in range(len(averages), rank - 1, -1):
+            ways[total] += ways[total - rank]
+    below, at = 0, 0
+    while below + ways[at] <= miss * 2**n:
+        below += ways[at]
+        at += 1
+    if not at:
+        raise ValueError(f"{n} pairs are too few for a limit that misses {miss:.0%}")
+    return statistics.median(averages), averages[at - 1]
 
 
 def middle_and_lower(ratios: Sequence[float]) -> tuple[float, float]:

@@ -3,7 +3,7 @@
  * Where the work of interrupts is done, on two CPUs that really run side by side: `cpus` measures
  * flash/bio.c, slots.c and lines.c in user space, as they are (fake/cpus.h). Two threads play two
  * CPUs, and reading threads are entries of their run queues, as many as the drive has slots. See
- * docs/interrupt-cpus.md; benchmarks/interrupt_cpus.py builds and runs this.
+ * docs/interrupt-cpus.md; benchmarks/two_cpus.py builds and runs this.
  *
  *   cpus TURN MS TIMES WORK KICK CPU CPU [realtime]
  *

@@ -3,7 +3,7 @@
  * Temporal merge on two CPUs that really run side by side: one winner or two at a time, by kind or by
  * who waits, one pile of requests or one for each CPU, and the same on one CPU alone. `merge_cpus`
  * runs tmerge/ and flash/vector.c in user space, as they are (fake/merge.h), on threads that are bound
- * to a CPU and sleep and wake in the host's kernel. See docs/merge-cpus.md; benchmarks/merge_cpus.py
+ * to a CPU and sleep and wake in the host's kernel. See docs/merge-cpus.md; benchmarks/two_cpus.py
  * builds and runs this.
  *
  *   merge_cpus TURN MS THREADS SLOWER halt|awake CPU CPU [realtime]
