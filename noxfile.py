@@ -293,8 +293,7 @@ def soak(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """What ssdbench costs the measurement, and how fast the simulated drive is."""
     python(session, "-m", "benchmarks.overhead", *session.posargs)
-    python(session, "-m", "benchmarks.sim_core")
-    python(session, "-m", "benchmarks.sim_fio")
+    python(session, "-m", "benchmarks.sim_speed")
 
 
 @nox.session(venv_backend="none")

@@ -1,4 +1,4 @@
-"""What an experiment is, how its model is frozen, and how its rows are kept and judged.
+"""Describe an experiment, freeze its model, keep and judge its rows; the words its scripts share.
 
 The order is the point: the model is made (from a data sheet, or from one number measured before
 anything is compared), written to a file and hashed; only then is anything compared. A stored
@@ -9,12 +9,11 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean
 from types import MappingProxyType
-from typing import Protocol
 
 from ssdbench.lab.archive import cache_directory
 from ssdbench.lab.session import GuestRequest, run_in_guest
@@ -28,7 +27,7 @@ Model = dict[str, int | str]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number of one case."""
+    """Hold one number of one case."""
 
     seed: int
     case: str
@@ -38,9 +37,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a paper says: `over` is at least `wanted` times the best of `under`, for each seed.
+    """State what a paper says: `over` is at least `wanted` times the best of `under`.
 
-    With `at_most`, no more than that; without `under`, `over` itself is compared.
+    It holds for each seed. With `at_most`, no more than that; without
+    `under`, `over` itself is compared.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim and what was found: the worst, mean and best of the seeds."""
+    """Hold a claim and what was found: the worst, mean and best of the seeds."""
 
     claim: Claim
     worst: float
@@ -63,55 +63,36 @@ class Judged:
 
     @property
     def verdict(self) -> str:
-        """Reached by every seed, by some, or by none."""
+        """Say whether every seed, some seeds or none reached the claim."""
         reached = [_holds(self.claim, value) for value in (self.worst, self.best)]
         return "reached" if all(reached) else "some seeds" if any(reached) else "not reached"
 
 
-class Experiment(Protocol):
-    """One comparison of a paper, as guests can make it."""
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Describe one comparison of a paper, as guests can make it."""
 
-    @property
-    def name(self) -> str:
-        """As the command line has it."""
-        ...
-
-    @property
-    def about(self) -> str:
-        """What is compared."""
-        ...
-
-    @property
-    def cpus(self) -> int:
-        """Of the guest."""
-        ...
-
-    def freeze(self, series: str) -> Model:
-        """The model; may run a guest to measure the software's cost, and compares nothing."""
-        ...
-
-    def script(self, model: Model, seed: int) -> str:
-        """Shell text that prints lines `row CASE METRIC VALUE`."""
-        ...
-
-    def claims(self) -> Sequence[Claim]:
-        """What is judged."""
-        ...
+    name: str
+    about: str
+    freeze: Callable[[str], Model]  # the model, by the kernel's series; compares nothing
+    script: Callable[[Model, int], str]  # by model and seed; prints lines `row CASE METRIC VALUE`
+    claims: tuple[Claim, ...]
+    cpus: int = 1
 
 
 def digest(model: Model) -> str:
-    """Hash that ties rows to the model they were taken with."""
+    """Return the hash that ties rows to the model they were taken with."""
     return hashlib.sha256(json.dumps(model, sort_keys=True).encode()).hexdigest()
 
 
 def rows_of(said: str, seed: int) -> list[Row]:
-    """The rows among a guest's lines."""
+    """Return the rows among a guest's lines."""
     words = [line.split() for line in said.splitlines()]
     return [Row(seed, w[1], w[2], float(w[3])) for w in words if len(w) == 4 and w[0] == "row"]
 
 
 def in_guest(script: str, series: str, *, cpus: int = 1) -> str:
-    """What a script printed in a guest that counts its time in instructions."""
+    """Return what a script printed in a guest that counts its time in instructions."""
     request = GuestRequest(
         argv=("bash", "-euc", script),
         series=series,
@@ -129,7 +110,7 @@ def in_guest(script: str, series: str, *, cpus: int = 1) -> str:
 
 
 def frozen(experiment: Experiment, series: str) -> Model:
-    """The stored model, made and stored now if there is none."""
+    """Return the stored model; make and store it if there is none."""
     path = STORE / f"{experiment.name}-{series}.model.json"
     if not path.exists():
         STORE.mkdir(parents=True, exist_ok=True)
@@ -139,12 +120,12 @@ def frozen(experiment: Experiment, series: str) -> Model:
 
 
 def measure(experiment: Experiment, model: Model, seed: int, series: str) -> list[Row]:
-    """All cases of one seed, in one guest."""
+    """Run all cases of one seed in one guest; return their rows."""
     return rows_of(in_guest(experiment.script(model, seed), series, cpus=experiment.cpus), seed)
 
 
 def judge(claim: Claim, rows: Sequence[Row]) -> Judged | None:
-    """A claim against the rows, seed by seed; None where a case is missing."""
+    """Judge a claim by the rows, seed by seed; None where a case is missing."""
     ratios = []
     for seed in sorted({row.seed for row in rows}):
         found = {r.case: r.value for r in rows if r.seed == seed and r.metric == claim.metric}
@@ -165,7 +146,7 @@ def _holds(claim: Claim, ratio: float) -> bool:
 
 
 def stored_rows(experiment: Experiment, model: Model, series: str) -> list[Row]:
-    """Rows of earlier runs with this very model."""
+    """Return the rows of earlier runs with this model; end with a sentence for another."""
     path = STORE / f"{experiment.name}-{series}.json"
     if not path.exists():
         return []
@@ -182,11 +163,11 @@ def store(
     series: str,
     wall_s: Mapping[int, float] = MappingProxyType({}),
 ) -> None:
-    """The whole experiment as JSON, its rows as CSV; `wall_s` is how long each new seed took."""
+    """Store the experiment as JSON, its rows as CSV; `wall_s` is how long each new seed took."""
     path = STORE / f"{experiment.name}-{series}.json"
     before = json.loads(path.read_text()).get("wall_s", {}) if path.exists() else {}
     rows = sorted(rows, key=lambda row: (row.seed, row.case, row.metric))
-    judged = [found for claim in experiment.claims() if (found := judge(claim, rows))]
+    judged = [found for claim in experiment.claims if (found := judge(claim, rows))]
     document = {
         "experiment": experiment.name,
         "about": experiment.about,
@@ -205,30 +186,46 @@ def store(
     path.with_suffix(".csv").write_text(table.getvalue())
 
 
-def cases_table(rows: Sequence[Row], metric: str) -> str:
-    """Mean, least and most of each case over the seeds, as Markdown."""
-    lines = [f"| case | {metric}, mean | least | most | seeds |", "|---|--:|--:|--:|--:|"]
-    for case in dict.fromkeys(row.case for row in rows):
-        values = [row.value for row in rows if row.case == case and row.metric == metric]
-        if values:
-            lines.append(
-                f"| {case} | {mean(values):,.6g} | {min(values):,.6g} | {max(values):,.6g}"
-                f" | {len(values)} |"
-            )
-    return "\n".join(lines)
+# The drives, one row of results, and fio's terse output (version 3): 8 and 49 are the rates, 16
+# and 57 the mean completion latencies in us.
+TOOLS = """
+echo 1 > /proc/sys/kernel/printk
+F=/sys/kernel/config/ssdb_flash/ssd0; T=/sys/kernel/config/ssdb_tmerge/tm0
+S=/sys/kernel/config/ssdb_slam/a
+put() { for pair in "${@:2}"; do echo "${pair#*=}" > $1/${pair%%=*}; done; }
+row() { echo "row $1 $2 $3"; }
+count() { awk -v n=$2 '$1 == n {print $2}' $1/counters; }
+rate() { awk -F';' '{print $8 + $49}' /run/terse; }
+latency_us() { awk -F';' '{print $16 + $57}' /run/terse; }
+# A guest that waits for a file of the host is idle, and its clock leaps to its next timer: what is
+# timed from outside runs from memory, and the shell itself reads the clock.
+own() { mkdir -p /run/own; for b in "$@"; do cp $(command -v $b) /run/own/
+  cp $(ldd $(command -v $b) | grep -o '/[^ ]*') /run/own/; done; }
+mine() { LC_ALL=C /run/own/ld-linux-x86-64.so.2 --inhibit-cache --library-path /run/own \
+  /run/own/"$@"; }
+us() { echo ${EPOCHREALTIME/[.,]/}; }
+load() { fio --name=l --direct=1 --bs=4k --randseed=$SEED --norandommap --time_based \
+  --runtime=${RUN:-300ms} --thread --group_reporting --minimal "$@" > /run/terse; }
+drive() { mkdir $F; put $F capacity_bytes=268435456 ftl=direct wbuf_bytes=0 t_read_ns=0 \
+  t_prog_ns=0 fw_read_ns=0 fw_write_ns=0 store=0 "$@" power=1; }
+"""
+
+# A disk behind the SCSI layer that moves no data and needs no time: its name is in DISK.
+SCSI_DISK = """
+scsi_disk() { modprobe scsi_debug dev_size_mb=64 delay=0 ndelay=0 fake_rw=1 max_queue=$1 \\
+    host_max_queue=$1
+  until DISK=$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block 2> /dev/null)
+    [ -n "$DISK" ]; do sleep 0.1; done
+  [ -e /dev/$DISK ] || mknod /dev/$DISK b $(tr : ' ' < /sys/block/$DISK/dev)
+  echo none > /sys/block/$DISK/queue/scheduler; }
+"""
+# Where caches are dropped, fio itself would come from the host again while the guest is idle.
+FIO_IN_MEMORY = """
+own fio dd sync
+fio() { mine fio "$@"; }
+"""
 
 
-def claims_table(experiment: Experiment, rows: Sequence[Row]) -> str:
-    """What was claimed and what was found, as Markdown."""
-    lines = ["| claim | wanted | worst | mean | best | |", "|---|--:|--:|--:|--:|---|"]
-    for claim in experiment.claims():
-        found = judge(claim, rows)
-        sign = "<=" if claim.at_most else ">="
-        if found is None:
-            lines.append(f"| {claim.text} | {sign} {claim.wanted:g} | | | | not taken |")
-            continue
-        lines.append(
-            f"| {claim.text} | {sign} {claim.wanted:g} | {found.worst:.3f} | {found.mean:.3f}"
-            f" | {found.best:.3f} | {found.verdict} |"
-        )
-    return "\n".join(lines)
+def assignments(values: Mapping[str, int | str]) -> str:
+    """Return `name=value` words for the shell's `put` and `drive`."""
+    return " ".join(f"{name}={value}" for name, value in values.items())

@@ -1,8 +1,6 @@
-"""What is left of Heger 2011: an aged file system over the whole drive, and the schedulers."""
+"""Experiments of Heger 2011: an aged file system over the whole drive, and the schedulers."""
 
-from benchmarks.kernel.experiment import Claim, Model
-from benchmarks.kernel.guestshell import TOOLS, assignments
-from benchmarks.kernel.plain import Plain
+from benchmarks.kernel.experiment import TOOLS, Claim, Experiment, Model, assignments
 from ssdbench.sim.spec import parse
 
 WAYS = ("randread", "randwrite", "read", "write")
@@ -42,7 +40,7 @@ def _schedulers(model: Model, seed: int) -> str:
     )
 
 
-SCHEDULERS = Plain(
+SCHEDULERS = Experiment(
     "elevators2011",
     "four threads through each scheduler on the X25-M model, random and sequential",
     lambda series: _drive("192MiB"),
@@ -99,10 +97,12 @@ def _aged(model: Model, seed: int) -> str:
     )
 
 
-AGING = Plain(
+AGING = Experiment(
     "aged2011",
     "random writes to files of a new XFS on 5 % of the X25-M model, and of a full and aged one",
     lambda series: _drive("192MiB") | {"store": 1, "files": 270},
     _aged,
     (Claim("whole and aged / 5 % and new", "aged", 342 / 3182, ("young",), at_most=True),),
 )
+
+EXPERIMENTS = (SCHEDULERS, AGING)

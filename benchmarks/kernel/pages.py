@@ -21,7 +21,7 @@ MARK = re.compile(r"^(<!-- (cases|claims) ([\w-]+)(?:: ([\w, ]+))? -->\n)(?:\|.*
 
 def filled(text: str) -> str:
     """A page with its marked tables written again."""
-    return MARK.sub(lambda found: found[1] + _table(found[2], found[3], found[4] or ""), text)
+    return MARK.sub(lambda found: found[1] + table(found[2], found[3], found[4] or ""), text)
 
 
 def names(text: str) -> list[str]:
@@ -40,16 +40,18 @@ def seeds(name: str) -> int:
     return len({row["seed"] for row in stored(name)["rows"]})
 
 
-def _table(kind: str, name: str, metrics: str) -> str:
-    lines = _claims(name) if kind == "claims" else _cases(name, metrics.split(", "))
+def table(kind: str, name: str, metrics: str, series: str = SERIES) -> str:
+    """Return the table of cases or of claims of an experiment, from its stored rows."""
+    document = stored(name, series)
+    lines = _claims(document) if kind == "claims" else _cases(document, metrics.split(", "))
     head, *rest = ["| " + " | ".join(line) + " |\n" for line in lines]
     right = range(1, 3) if kind == "claims" else range(1, len(lines[0]))
     rule = "".join(f"{'--:' if n in right else '---'}|" for n in range(len(lines[0])))
     return f"{head}|{rule}\n{''.join(rest)}".replace("|  |", "| |")
 
 
-def _cases(name: str, metrics: list[str]) -> list[list[str]]:
-    rows = stored(name)["rows"]
+def _cases(document: dict[str, Any], metrics: list[str]) -> list[list[str]]:
+    rows = document["rows"]
     lines = [["case", *(metric.replace("_", " ") for metric in metrics)]]
     for case in dict.fromkeys(row["case"] for row in rows):
         cells = [
@@ -61,9 +63,9 @@ def _cases(name: str, metrics: list[str]) -> list[list[str]]:
     return lines
 
 
-def _claims(name: str) -> list[list[str]]:
+def _claims(document: dict[str, Any]) -> list[list[str]]:
     lines = [["claim", "wanted", "worst … best seed (mean)", ""]]
-    for one in stored(name)["claims"]:
+    for one in document["claims"]:
         claim = one["claim"]
         lines.append(
             [

@@ -1,13 +1,130 @@
-"""What is left of Seppanen et al. 2010: interrupts held back, SCSI, files, the page cache.
+"""Experiments of Seppanen et al. 2010: no request queue, slots, interrupts, SCSI, files, the cache.
 
-Each answers one figure or sentence of the paper; docs/experiments has a page for each.
+The paper's drive works on 128 commands at once and gives 1.09 M random reads of 512 bytes each
+second on 16 CPUs: with all slots taken, the drive is as fast as the host. So `flash` measures the
+time of one such read on a device that takes none (the software), and a read takes 128 times as
+long, whichever others are under way.
+
+The guest's CPUs take turns on one stream of instructions and have no caches. What one CPU's
+interrupts cost the others shows in the rates; that several CPUs do them at the same time, or that
+one finds its neighbour's data in a cache, cannot. So each case of figures 3 and 6 has its counters:
+interrupts of each CPU, and calls from CPU to CPU, for each I/O.
 """
 
-from benchmarks.kernel.experiment import Claim, Model, frozen, in_guest
-from benchmarks.kernel.flash import CPUS, SLOTS, Flash
-from benchmarks.kernel.guestshell import FIO_IN_MEMORY, SCSI_DISK, TOOLS, assignments
-from benchmarks.kernel.plain import Plain
-from benchmarks.kernel.tmerge import Tmerge
+from benchmarks.kernel.experiment import (
+    FIO_IN_MEMORY,
+    SCSI_DISK,
+    TOOLS,
+    Claim,
+    Experiment,
+    Model,
+    assignments,
+    frozen,
+    in_guest,
+)
+from benchmarks.kernel.yu import TMERGE
+
+SLOTS = 128
+CPUS = 4
+# Figure 5: with and without the block layer's queue, a quarter of the slots and all of them.
+PATHS: dict[str, dict[str, int | str]] = {
+    f"path-{mode}-{slots}": {"mode": mode, "depth": slots, "lines": "one"}
+    for mode in ("mq", "bio")
+    for slots in (32, SLOTS)
+}
+# Figure 6: all on one CPU, half on another, each where it was submitted (by a call, or by a line
+# of its own as today's drives have).
+SPLITS: dict[str, dict[str, int | str]] = {
+    "split-one": {"lines": "one"},
+    "split-two": {"lines": "two", "irq_cpu2": 1},
+    "split-origin": {"lines": "one", "return_to_origin": 1},
+    "split-line-each": {"lines": "percpu"},
+}
+# Figure 3: threads on CPUs 0 and 1, interrupts on one of them or on one that runs none of them.
+ROUTES: dict[str, dict[str, int | str]] = {
+    "route-own": {"lines": "one", "irq_cpu": 0},
+    "route-other": {"lines": "one", "irq_cpu": 3},
+}
+
+WORK = """
+calls() { awk '$1 == "CAL:" {for (n = 2; n < NF && $n ~ /^[0-9]+$/; n++) s += $n; print s}' \
+  /proc/interrupts; }
+each() { local case=$1 cpus=$2; shift 2; drive $DEVICE "$@"
+  # Without a request queue there is no scheduler to choose.
+  case " $* " in *" mode=mq "*) echo none > /sys/block/ssd0/queue/scheduler;; esac
+  before=$(calls)
+  load --filename=/dev/ssd0 --ioengine=psync --rw=randread --bs=512 --size=256m --numjobs=128 \
+    --cpus_allowed=$cpus
+  after=$(calls); ios=$(count $F commands)
+  row $case iops $(rate); row $case latency_us $(latency_us)
+  row $case calls_per_io $(awk -v a=$before -v b=$after -v n=$ios 'BEGIN {print (b - a) / n}')
+  for n in 0 1 2 3; do i=$(count $F interrupts_$n)
+    row $case interrupts_per_io_$n $(awk -v a=${i:-0} -v n=$ios 'BEGIN {print a / n}'); done
+  echo 0 > $F/power; rmdir $F; }
+"""
+
+
+def _measured(series: str) -> Model:
+    """A read takes as long as the software of all slots."""
+    said = in_guest(
+        TOOLS + "SEED=1\ndrive completion=inline cmd_serial_ns=0 link_mbps=1000000 depth=128"
+        " map_unit_bytes=512\n"
+        "echo none > /sys/block/ssd0/queue/scheduler\n"
+        "load --filename=/dev/ssd0 --ioengine=psync --size=256m --rw=randread --bs=512\n"
+        "latency_us",
+        series,
+    )
+    cost_ns = round(float(said.split()[-1]) * 1000)
+    return {
+        "software_ns": cost_ns,
+        "t_read_ns": cost_ns * SLOTS,
+        "cmd_serial_ns": 0,
+        "link_mbps": 1_000_000,
+        "map_unit_bytes": 512,
+        "channels": 256,
+        "dies_per_channel": 256,
+        "completion": "timer",
+    }
+
+
+def _flash(model: Model, seed: int) -> str:
+    """Each path, split and route on a fresh device."""
+    device = {name: value for name, value in model.items() if name != "software_ns"}
+    lines = [TOOLS + WORK + f"SEED={seed}\nDEVICE='{assignments(device)}'"]
+    lines += [f"each {case} 0 {assignments(how)}" for case, how in PATHS.items()]
+    whole: dict[str, int | str] = {"mode": "bio", "depth": SLOTS}
+    lines += [f"each {case} 0-3 {assignments(whole | how)}" for case, how in SPLITS.items()]
+    lines += [f"each {case} 0-1 {assignments(whole | how)}" for case, how in ROUTES.items()]
+    return "\n".join(lines)
+
+
+FLASH = Experiment(
+    "flash",
+    "ssdb_flash with and without a request queue, and its interrupt work on 1, 2 or all CPUs",
+    _measured,
+    _flash,
+    (
+        Claim(
+            "figure 5: no queue and 128 slots / queue and 32",
+            "path-bio-128", 1.05, ("path-mq-32",),
+        ),
+        Claim(
+            "figure 5: no queue alone / queue and 32",
+            "path-bio-32", 1.05, ("path-mq-32",), at_most=True,
+        ),
+        Claim(
+            "figure 5: 128 slots alone / queue and 32",
+            "path-mq-128", 1.05, ("path-mq-32",), at_most=True,
+        ),
+        Claim("figure 5: both / 128 slots alone", "path-bio-128", 1.0, ("path-mq-128",)),
+        Claim("figure 6: two ways / one CPU", "split-two", 1.48, ("split-one",)),
+        Claim(
+            "figure 6: all CPUs / two ways", "split-origin", 0.83, ("split-two",), at_most=True
+        ),
+        Claim("figure 3: a CPU of the threads / another", "route-own", 1.0, ("route-other",)),
+    ),
+    CPUS,
+)  # fmt: skip
 
 # Section V.B: how many ended reads share an interrupt. None: as many as have ended by then.
 COUNTS = (2, 4, 8, 16, 32, 64)
@@ -25,11 +142,6 @@ each() { local case=$1 jobs=$2; shift 2; drive $DEVICE "$@"
     END {print n ? s / n : 0}' $F/counters)
   echo 0 > $F/power; rmdir $F; }
 """
-
-
-def _flash(series: str) -> Model:
-    """The drive of experiment `flash`: 128 slots, as fast as the host when all are in use."""
-    return frozen(Flash(), series)
 
 
 def _waits(model: Model, seed: int) -> str:
@@ -53,10 +165,10 @@ def _waits(model: Model, seed: int) -> str:
     return "\n".join(lines)
 
 
-MITIGATION = Plain(
+MITIGATION = Experiment(
     "mitigation",
     "interrupts for several reads at once or later, and doubled commands, on the drive of `flash`",
-    _flash,
+    lambda series: frozen(FLASH, series),
     _waits,
     (
         Claim("V.B: one for 4 reads / one for 2", "together-4", 1.0, ("together-2",)),
@@ -96,7 +208,7 @@ def _scsi(model: Model, seed: int) -> str:
     )
 
 
-LAYER = Plain(
+LAYER = Experiment(
     "scsi",
     "512-byte random reads through the SCSI layer and straight from the block layer, 32 slots",
     lambda series: {"slots": 32, "fake_rw": 1, "delay": 0, "irqmode": 0},
@@ -129,7 +241,7 @@ system() { local way=; case $1 in xfs) way='-q -f';; *) way='-q -F -E nodiscard 
 
 def _bus(series: str) -> Model:
     """A bus that takes eight times this guest's software (one CPU for eight), and 50 in flight."""
-    link_ns = int(frozen(Tmerge(), series)["software_ns"]) * PAPERS_CPUS
+    link_ns = int(frozen(TMERGE, series)["software_ns"]) * PAPERS_CPUS
     return {
         "capacity_bytes": 384 << 20,
         "t_read_ns": round(link_ns * READ_US / BUS_US),
@@ -158,7 +270,7 @@ def _files(model: Model, seed: int) -> str:
     )
 
 
-FILESYSTEMS = Plain(
+FILESYSTEMS = Experiment(
     "files2010",
     "random 4 KiB reads and writes of a file by threads, four file systems, bus as in the paper",
     _bus,
@@ -235,7 +347,7 @@ def _cached(model: Model, seed: int) -> str:
     )
 
 
-PAGECACHE = Plain(
+PAGECACHE = Experiment(
     "pagecache",
     "latency of 4 KiB reads past the page cache, through it, through ext2, and of a hit",
     _hit,
@@ -246,3 +358,5 @@ PAGECACHE = Plain(
         Claim("V.D: O_DIRECT / a hit", "direct", 153 / 7, ("hit",), "latency_us"),
     ),
 )
+
+EXPERIMENTS = (FLASH, MITIGATION, LAYER, FILESYSTEMS, PAGECACHE)

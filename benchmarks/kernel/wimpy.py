@@ -1,8 +1,123 @@
-"""What is left of the report on wimpy processors (2010): schedulers, entropy, and the layers."""
+"""Experiments of the report on wimpy processors (2010), and the cost of our own schedulers.
 
-from benchmarks.kernel.experiment import Claim, Model
-from benchmarks.kernel.guestshell import SCSI_DISK, TOOLS
-from benchmarks.kernel.plain import Plain
+`slam` has the in-kernel slammer against fio on devices that need no time of their own, where the
+rate is the host's software alone (the reason for `scsi_slammer` in section 4). fio is given every
+help it knows: io_uring with fixed buffers and registered files, submission and completion in
+batches, no timestamps. `cost` has what a request costs with each scheduler, as a share of
+mq-deadline's cost: the device ends a request where it is sent, so the time of a request is fio, the
+block layer, the scheduler and the driver, in instructions.
+"""
+
+from benchmarks.kernel.experiment import (
+    SCSI_DISK,
+    TOOLS,
+    Claim,
+    Experiment,
+    Model,
+    assignments,
+)
+
+LEVELS = ("bio", "request")
+TUNED = (
+    "--ioengine=io_uring --iodepth=32 --iodepth_batch_submit=32 --iodepth_batch_complete_min=1"
+    " --iodepth_batch_complete_max=32 --fixedbufs --registerfiles --gtod_reduce=1"
+)
+FIO = {
+    "fio-psync": "--ioengine=psync",
+    "fio-psync-no-clock": "--ioengine=psync --gtod_reduce=1",
+    "fio-libaio-32": "--ioengine=libaio --iodepth=32",
+    "fio-uring-32": "--ioengine=io_uring --iodepth=32",
+    "fio-uring-32-tuned": TUNED,
+}
+SLAM = """
+slam() { mkdir $S; put $S device=$1 level=$2 depth=32 seed=$SEED runtime_ms=300 running=1
+  sleep 0.35
+  while [ "$(cat $S/running)" = 1 ]; do sleep 0.1; done
+  echo $(( $(cat $S/ios) * 1000000000 / $(cat $S/elapsed_ns) )); rmdir $S; }
+"""
+
+
+def _slam(model: Model, seed: int) -> str:
+    """Both devices, without a scheduler: every level of slam, then every way of fio."""
+    lines = [
+        TOOLS + SLAM + f"SEED={seed}",
+        "modprobe null_blk nr_devices=1 gb=1 bs=4096 irqmode=0 submit_queues=1",
+        f"drive {assignments(model)}",
+        "for name in null_blk flash; do",
+        "[ $name = flash ] && disk=ssd0 || disk=nullb0",
+        "echo none > /sys/block/$disk/queue/scheduler",
+    ]
+    lines += [f"row $name-slam-{at} iops $(slam /dev/$disk {at})" for at in LEVELS]
+    for case, options in FIO.items():
+        lines.append(f"load --filename=/dev/$disk --rw=randread --size=256m {options}")
+        lines.append(f"row $name-{case} iops $(rate)")
+    return "\n".join([*lines, "done"])
+
+
+SLAMMER = Experiment(
+    "slam",
+    "the in-kernel slammer against fio, random 4 KiB reads at depth 32 on one CPU",
+    lambda series: {
+        "cmd_serial_ns": 0, "link_mbps": 1_000_000, "completion": "inline", "depth": 128,
+    },
+    _slam,
+    tuple(
+        Claim(
+            f"{device}: slam ({level}) / fio {told}",
+            f"{device}-slam-{level}", wanted, (f"{device}-fio-{way}",),
+        )
+        for device in ("null_blk", "flash")
+        for level in reversed(LEVELS)
+        for told, way, wanted in (
+            ("psync", "psync", 2.9), ("io_uring tuned", "uring-32-tuned", 2.0),
+        )
+    ),
+)  # fmt: skip
+
+BASE = "mq-deadline"
+SCHEDULERS = ("bpref-as", "bpref-cfq")
+DEPTHS = (1, 32)
+LOADS = ("randwrite", "randread")
+
+
+def _cost(model: Model, seed: int) -> str:
+    """Every depth and direction with one scheduler, then with the next."""
+    return "\n".join(
+        [
+            TOOLS + f"SEED={seed}",
+            f"modprobe null_blk nr_devices=1 gb={model['gb']} irqmode={model['irqmode']}"
+            f" submit_queues={model['submit_queues']}",
+            # Built in, it is listed; else it is a module, which must be there.
+            f"grep -qw {BASE} /sys/block/nullb0/queue/scheduler || modprobe {BASE}",
+            f"for s in none {BASE} {' '.join(SCHEDULERS)}; do",
+            "echo $s > /sys/block/nullb0/queue/scheduler",
+            'grep -q "\\[$s\\]" /sys/block/nullb0/queue/scheduler',
+            f"for rw in {' '.join(LOADS)}; do for d in {' '.join(map(str, DEPTHS))}; do",
+            "fio --name=r --filename=/dev/nullb0 --direct=1 --rw=$rw --bs=4k --size=1g"
+            " --ioengine=libaio --iodepth=$d --iodepth_batch_submit=$d"
+            f" --iodepth_batch_complete_min=$d --number_ios={model['requests']}"
+            " --randseed=$SEED --norandommap --minimal > /run/terse",
+            "row $rw-$d-$s request_ns $(awk -v iops=$(rate) 'BEGIN {print 1e9 / iops}')",
+            "done; done; done",
+        ]
+    )
+
+
+COST = Experiment(
+    "cost",
+    "time of a random 4 KiB request with each scheduler on a device that takes none",
+    lambda series: {"irqmode": 0, "submit_queues": 1, "gb": 1, "requests": 50_000},
+    _cost,
+    tuple(
+        Claim(
+            f"{load}, depth {depth}: {scheduler} / {BASE}",
+            f"{load}-{depth}-{scheduler}", 1.1, (f"{load}-{depth}-{BASE}",), "request_ns", True,
+        )
+        for load in LOADS
+        for depth in DEPTHS
+        for scheduler in SCHEDULERS
+    ),
+)  # fmt: skip
 
 ELEVATORS = ("none", "mq-deadline", "kyber", "bfq", "bpref-as", "bpref-cfq")
 EACH = """
@@ -27,7 +142,7 @@ def _elevators(model: Model, seed: int) -> str:
     )
 
 
-SCHEDULERS = Plain(
+BY_SCHEDULER = Experiment(
     "elevators",
     "random 4 KiB reads with each scheduler, and with entropy credited, on a device without time",
     lambda series: {"irqmode": 1},
@@ -108,7 +223,7 @@ def _layers(model: Model, seed: int) -> str:
     )
 
 
-TIMING = Plain(
+TIMING = Experiment(
     "layers2010",
     "time of a 512-byte read between the block layer's tracepoints, and outside of it",
     lambda series: {"slots": 32, "fake_rw": 1, "delay": 0, "irqmode": 0},
@@ -122,3 +237,5 @@ TIMING = Plain(
         for scheduler in ("none", "mq-deadline")
     ),
 )  # fmt: skip
+
+EXPERIMENTS = (SLAMMER, COST, BY_SCHEDULER, TIMING)

@@ -83,7 +83,7 @@ def test_what_is_stored_follows_from_its_rows_and_its_model(path: Path) -> None:
     stored = json.loads(path.read_text())
     model = json.loads(path.with_suffix(".model.json").read_text())
     taken = [Row(**row) for row in stored["rows"]]
-    judged = [judge(claim, taken) for claim in EXPERIMENTS[stored["experiment"]].claims()]
+    judged = [judge(claim, taken) for claim in EXPERIMENTS[stored["experiment"]].claims]
 
     assert stored["model_sha256"] == digest(model)
     assert [
