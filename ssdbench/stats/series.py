@@ -1,7 +1,7 @@
-"""Holds a rate over time, with means over any window, and tests whether values move with order.
+"""Store a rate over time, take means over any window, and test whether values change in order.
 
-Rates are kept as a running integral, so that windows that do not begin on a sample, delayed
-samples and windows of hours all cost the same.
+`History` stores the running integral of the rate. So a window may begin between two samples, and
+its mean costs the same for a minute as for a day.
 """
 
 import math
@@ -23,8 +23,9 @@ _FIRST_CAPACITY = 4096
 class Series:
     """Samples of one workload since its start, one per second.
 
-    `t_s` is the end of each sample, `rate` its mean rate since the sample before, `written_fills`
-    the bytes written so far over the bytes of the active range (None for a read-only workload).
+    `t_s` is the end of each sample, and `rate` the mean rate since the sample before.
+    `written_fills` is what the workload has written so far, in multiples of its active range (None
+    for a workload that only reads).
     """
 
     t_s: Floats
@@ -40,14 +41,14 @@ class Series:
         bytes_per_fill: float | None = None,
         unit: str = "B/s",
     ) -> Self:
-        """Return a series of rates in bytes per second, one per second from the start."""
+        """Return a series from rates of consecutive seconds, in `unit`."""
         rates = np.asarray(rate, dtype=np.float64)
         fills = None if bytes_per_fill is None else np.cumsum(rates) / bytes_per_fill
         return cls(np.arange(1, len(rates) + 1, dtype=np.float64), rates, fills, unit)
 
 
 class History:
-    """A series that grows; appending is O(1) amortised, a window's mean O(log n)."""
+    """A series that can grow. To append costs O(1) on average, the mean of a window O(log n)."""
 
     def __init__(self) -> None:
         self._t = np.zeros(_FIRST_CAPACITY)
@@ -58,7 +59,7 @@ class History:
 
     @classmethod
     def of(cls, series: Series) -> "History":
-        """Return the whole series at once."""
+        """Return a history of all samples of a series."""
         history = cls()
         n = len(series.t_s) + 1
         history._t = np.concatenate([[0.0], series.t_s])
@@ -71,7 +72,7 @@ class History:
         return history
 
     def push(self, t_s: float, rate: float, written_fills: float | None) -> None:
-        """Append one sample. Raises ValueError if time does not move on."""
+        """Append one sample. Raises ValueError if its time is not later than the last one."""
         n = self._n
         step_s = t_s - self._t[n - 1]
         if step_s <= 0:
@@ -89,54 +90,55 @@ class History:
 
     @property
     def end_s(self) -> float:
-        """Return time of the last sample."""
+        """Return the time of the last sample."""
         return float(self._t[self._n - 1])
 
     def fills_at(self, t_s: float) -> float:
-        """Return drive fills written by then."""
+        """Return how many drive fills were written by this time."""
         return float(np.interp(t_s, self._t[: self._n], self._fills[: self._n]))
 
     def time_at_fills(self, fills: float) -> float:
-        """Say when that many drive fills were written."""
+        """Return the time by which this many drive fills were written."""
         return float(np.interp(fills, self._fills[: self._n], self._t[: self._n]))
 
     def means(self, edges_s: Floats) -> Floats:
-        """Return mean rate between each two neighbouring edges."""
+        """Return the mean rate between each edge and the next."""
         integral = np.interp(edges_s, self._t[: self._n], self._integral[: self._n])
         return np.asarray(np.diff(integral) / np.diff(edges_s), dtype=np.float64)
 
     def mean(self, from_s: float, to_s: float) -> float:
-        """Return mean rate of a window."""
+        """Return the mean rate of a window."""
         return float(self.means(np.array([from_s, to_s]))[0])
 
     def blocks(self, from_s: float, to_s: float, count: int) -> Floats:
-        """Return means of `count` equal blocks of a window."""
+        """Divide a window into `count` equal blocks and return their means."""
         return self.means(np.linspace(from_s, to_s, count + 1))
 
     def steps(self, from_s: float, to_s: float, step_s: float) -> Floats:
-        """Return means of all whole steps of `step_s` of a window, counted back from its end."""
+        """Return the means of consecutive steps of `step_s`; the last step ends with the window."""
         count = int((to_s - from_s) / step_s + 1e-9)
         return self.means(to_s - step_s * np.arange(count, -1, -1.0))
 
 
 _EXACT_UP_TO = 20
-_SAME = 1e-14  # of the mean; closer values differ by rounding only
+_SAME = 1e-14  # of the mean; values that are closer differ only by rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A monotonic change of values over their order."""
+    """A rise or fall of values in the order in which they were measured."""
 
     tau: float
     p: float
-    change: float  # from first to last along the Theil-Sen line, as a share of the median
+    change: float  # from the first value to the last by Theil-Sen's slope, over the median
 
 
 def trend(values: Sequence[float] | Floats, order: Sequence[float] | None = None) -> Trend:
-    """Test values against their order (1, 2, … by default), as Mann and Kendall do.
+    """Test whether values rise or fall in order (Mann-Kendall test, Kendall 1975).
 
-    Exact for up to 20 values without ties, else normal with the correction for ties
-    (Kendall 1975). Fewer than four values cannot show a trend: p is 1.
+    `order` has the position of each value (1, 2, … if it is None). The p-value is exact for up to
+    20 values without ties, else from the normal approximation with the correction for ties. It is 1
+    for fewer than four values, which cannot show a trend.
     """
     y = np.asarray(values, dtype=np.float64)
     x = np.arange(len(y), dtype=np.float64) if order is None else np.asarray(order, np.float64)
@@ -154,9 +156,9 @@ def trend(values: Sequence[float] | Floats, order: Sequence[float] | None = None
 
 
 def _exact_p(score: int, n: int) -> float:
-    """Return the share of all orders of n different values with at least this score, either way."""
+    """Return the exact two-sided p-value of Kendall's score for `n` different values."""
     pairs = n * (n - 1) // 2
-    orders = [1]  # how many have 0, 1, 2 … pairs in the wrong order (Mahonian numbers)
+    orders = [1]  # number of permutations with 0, 1, 2 … inversions (Mahonian numbers)
     for size in range(2, n + 1):
         orders = [
             sum(orders[max(0, wrong - size + 1) : wrong + 1])
@@ -167,7 +169,7 @@ def _exact_p(score: int, n: int) -> float:
 
 
 def _normal_p(score: float, y: Floats) -> float:
-    """Return the normal p, corrected for ties and continuity."""
+    """Return the p-value by the normal approximation, corrected for ties and continuity."""
     n = len(y)
     _, ties = np.unique(y, return_counts=True)
     variance = n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())
@@ -178,7 +180,10 @@ def _normal_p(score: float, y: Floats) -> float:
 
 
 def mean_shift(differences: Sequence[float] | Floats) -> tuple[float, float]:
-    """Return the mean of paired differences and its two-sided p; 1 for fewer than three."""
+    """Return the mean of paired differences and the p-value of the two-sided t test that it is 0.
+
+    The p-value is 1 for fewer than three differences.
+    """
     data = np.asarray(differences, dtype=np.float64)
     if len(data) < 3:
         return (float(data.mean()) if len(data) else 0.0), 1.0
@@ -191,18 +196,19 @@ def mean_shift(differences: Sequence[float] | Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The clearest place that parts values into two levels."""
+    """The place that divides values most clearly into two levels."""
 
-    place: int  # values before it
-    of: int  # values in all
-    change: float  # of the mean after it against that before, as a share
-    p: float  # Student's t, times the number of places that were tried
+    place: int  # number of values before the step
+    of: int  # number of all values
+    change: float  # of the mean: after over before, minus 1
+    p: float  # of Student's t, times the number of places that were tried
 
 
 def largest_step(values: Sequence[float] | Floats) -> Step | None:
-    """Return the place with the largest t between what lies before and after it (Bonferroni).
+    """Find the place where the means before and after it differ most by Student's t.
 
-    None for fewer than four values, or where the first level is 0.
+    The p-value is multiplied by the number of places that were tried (Bonferroni). Returns None for
+    fewer than four values, or where the mean before the place is 0.
     """
     data = np.asarray(values, dtype=np.float64)
     n = len(data)

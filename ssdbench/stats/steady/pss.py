@@ -1,24 +1,22 @@
-"""Defines the pessimist's steady-state rules: a plateau must last as long as all before it.
+"""Define the pessimist's steady-state rules (pss): the rate must be flat over half of the run.
 
-The window is the last half of the run, so the rule has no time scale of its own: whatever
-decays over an hour is looked at for two, whatever decays over a day for two days. Inside it five
-limits must hold together, at five looks in a row (`nox -s judge-the-judges` prints how often they
-are wrong):
+The window is the last half of the run, so it grows with the run: a decay over an hour is watched
+for two hours, a decay over a day for two days. Five limits must hold in the window, at five checks
+in a row (`nox -s judge-the-judges` prints how often the rules are wrong):
 
-halves  the two halves of the window differ by at most 1 % (Seppanen et al. 2010, V.C, on halves)
-cv      the ten blocks vary by at most 4 % (Heger 2011)
-pairs   the five pairs of blocks range over at most 10 % (half of the SNIA PTS band)
-slope   the fitted line falls or rises by at most 5 % (half of the SNIA PTS slope)
+    halves  the two halves of the window differ by at most 1 % (Seppanen et al. 2010, V.C)
+    cv      the ten blocks vary by at most 4 % (coefficient of variation, Heger 2011)
+    pairs   the five pairs of blocks range over at most 10 % (half of the SNIA PTS limit)
+    slope   the fitted line rises or falls by at most 5 % (half of the SNIA PTS limit)
+    newest  the newest minute is at most 2 % below all others: a drop may begin there
 
-newest  the newest minute is not more than 2 % below all others: a step that just begins
+A rate that keeps moving between two levels breaks these limits. It counts as steady if it has
+visited both levels often enough and neither level drifts; the lower level is then the answer. The
+bound includes the worst minute of the last three quarters of the run, so that a low level that the
+drive has left is still counted.
 
-A rate that keeps moving between two levels never passes; it is steady all the same when both
-levels came back and neither moves, and is then answered with the lower one (`levels`). The bound
-remembers the worst minute of the last three quarters of the run, so that a level that was left
-again is not forgotten.
-
-What the rules cannot see: a step that is still to come, a level that was not visited yet, and a
-drift of less than about 2 % over half of the run.
+Limits of the rules: they cannot foresee a later step, know a level that was not visited yet, or see
+a drift below about 2 % over half of the run.
 """
 
 from dataclasses import dataclass
@@ -38,10 +36,10 @@ MAX_SLOPE = 0.05  # half of PTS' 10 %
 HOLD = 5
 STEP_S = 60.0
 MAX_LEVEL_DRIFT = 0.02
-MAX_VISITS_PER_STEP = 0.25  # a visit lasts four steps on average; faster waves are noise
+MAX_VISITS_PER_STEP = 0.25  # a visit lasts at least four steps on average; faster is noise
 MAX_NEWEST = 0.02  # below the worst minute before it
-MIN_WINDOW_S = 2700.0  # three times the longest rhythm of collection that is known (15 min)
-MEMORY = 0.75  # share of the run in which the worst minute counts
+MIN_WINDOW_S = 2700.0  # three times the longest known period of garbage collection (15 min)
+MEMORY = 0.75  # share of the run, at its end, in which the worst minute counts
 _TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of blocks with 95 % confidence
 
 
@@ -63,14 +61,14 @@ def window_criteria(
 
 
 def newest_minute(history: History, from_s: float, at_s: float) -> Criterion:
-    """Say how far the newest minute is below all others of the window: a step that just begins."""
+    """Return how far the newest minute is below the slowest other one: a step may begin there."""
     minutes = history.steps(from_s, at_s, STEP_S)
     below = 1 - float(minutes[-1]) / (float(minutes[:-1].min()) or np.inf)
     return Criterion("newest_minute", max(0.0, below), MAX_NEWEST)
 
 
 def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats) -> float:
-    """Say what the drive sustains: the lower of the tolerance bound and the worst minute."""
+    """Return the lower of two rates: the tolerance bound of the blocks and the worst minute."""
     factor = _TOLERANCE if len(blocks) == BLOCKS else tolerance_factor(len(blocks))
     bound = float(blocks.mean() - factor * blocks.std(ddof=1))
     worst_minute = float(history.steps(from_s, to_s, min(60.0, to_s - from_s)).min())
@@ -79,7 +77,7 @@ def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats
 
 @dataclass(frozen=True, slots=True)
 class Pss:
-    """Half-run window after a minimum of drive fills; read-only workloads need no fills."""
+    """Judge the last half of the run, after a minimum of drive fills (none for a read-only load)."""
 
     name: str
     validates: bool
@@ -91,7 +89,7 @@ class Pss:
     hold: int = HOLD
 
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the history up to `at_s`: flat, or else between two levels."""
+        """Judge the history up to `at_s`: the rate must be flat, or move between two levels."""
         flat = self._flat(history, at_s)
         if flat.early or flat.holds:
             return flat
@@ -101,7 +99,8 @@ class Pss:
         from_s = history.time_at_fills(self.min_fills / 2) if history.writes else at_s / 4
         if at_s - from_s < max(MIN_WINDOW_S, at_s / 2):
             return None
-        levels = two_levels(history.steps(from_s, at_s, STEP_S))
+        steps = history.steps(from_s, at_s, STEP_S)
+        levels = two_levels(steps)
         if levels is None or levels.gap < MIN_GAP:
             return None
         fewest_visits = min(levels.visits_low, levels.visits_high)
@@ -117,14 +116,12 @@ class Pss:
         )
         if not all(c.holds for c in criteria):
             return None
-        steps = history.steps(from_s, at_s, STEP_S)
-        low = steps[levels.low]
         return Look(
             from_s=at_s - STEP_S * len(steps),
             to_s=at_s,
             blocks=steps,
             criteria=criteria,
-            lower_bound=float(min(low.min(), levels.lower)),
+            lower_bound=float(min(steps[levels.low].min(), levels.lower)),
             shape="periodic" if levels.regular else "bistable",
             lower_mode=levels.lower,
         )

@@ -1,8 +1,8 @@
-"""Judges the rounds of a PTS-style test, its levels of demand, and recovery.
+"""Judge the rounds of a PTS-style test, choose levels of demand, and find when a drive recovered.
 
-A window of five rounds is steady when its values span at most 20 % of their average and the
-least-squares line moves at most 10 % over the window (SNIA PTS 2.0.x, from public
-implementations; the text of the standard was not read).
+Five rounds are steady when their values span at most 20 % of their average and the least-squares
+line changes by at most 10 % of it (SNIA PTS 2.0.x, as public implementations have it; the text of
+the standard was not read).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import numpy as np
 
 from ssdbench.stats.steady.rules import MAX_EXCURSION, MAX_SLOPE_EXCURSION, ROUNDS
 
-NOTHING = 1e-12  # of the average
+NOTHING = 1e-12  # of the average: smaller slopes are rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,43 +29,39 @@ class RoundWindow:
 
     @property
     def allowed_excursion(self) -> float:
-        """Return 20 % of the average."""
+        """Return the largest allowed difference of two rounds: 20 % of the average."""
         return MAX_EXCURSION * self.average
 
     @property
     def slope_excursion(self) -> float:
-        """Say how far the fitted line moves over the window."""
+        """Return by how much the fitted line changes over the window."""
         return abs(self.slope) * (self.rounds[-1] - self.rounds[0])
 
     @property
     def allowed_slope_excursion(self) -> float:
-        """Return 10 % of the average."""
+        """Return the largest allowed change of the fitted line: 10 % of the average."""
         return MAX_SLOPE_EXCURSION * self.average
 
     @property
     def steady(self) -> bool:
-        """Tell whether both excursions are within their limits.
-
-        A window that was cut short never is, nor one in which nothing was measured.
-        """
-        within = self.excursion <= self.allowed_excursion
+        """Tell whether five rounds, with a rate above 0, keep both excursions in their limits."""
         return (
             len(self.rounds) == ROUNDS
             and self.average > 0
-            and within
+            and self.excursion <= self.allowed_excursion
             and self.slope_excursion <= self.allowed_slope_excursion
         )
 
     @property
     def fit(self) -> str:
-        """Return the formula of the fitted line, with x the number of the round."""
+        """Return the formula of the fitted line, where x is the number of the round."""
         return f"{self.slope:.4g} x {'+' if self.intercept >= 0 else '-'} {abs(self.intercept):.6g}"
 
 
 def round_window(values: Sequence[float], numbers: Sequence[int] = ()) -> RoundWindow:
-    """Return the window over the last five values; `numbers` of their rounds.
+    """Return the window over the last five values. `numbers` are the numbers of their rounds.
 
-    Raises ValueError without any.
+    Raises ValueError without any value.
     """
     if not values:
         raise ValueError("no round was measured")
@@ -76,7 +72,7 @@ def round_window(values: Sequence[float], numbers: Sequence[int] = ()) -> RoundW
     spread = float((centred**2).sum())
     slope = float((centred * last).sum()) / spread if spread else 0.0
     if abs(slope) * len(x) < NOTHING * abs(float(last.mean())):
-        slope = 0.0  # of alike rounds: what is left is rounding
+        slope = 0.0  # equal rounds: the rest is rounding
     deviation = float(((last - last.mean()) ** 2).sum())
     correlation = slope * float(np.sqrt(spread / deviation)) if deviation else 0.0
     return RoundWindow(
@@ -90,14 +86,14 @@ def round_window(values: Sequence[float], numbers: Sequence[int] = ()) -> RoundW
     )
 
 
-MAX_RESPONSE_NS = 5e6  # the highest demand that counts answers in less than 5 ms on average
-NEAR = 0.10  # of the level that a drive recovers to
+MAX_RESPONSE_NS = 5e6  # mean response that the highest demand must stay below: 5 ms
+NEAR = 0.10  # share of the final level
 HOLD = 5  # samples in a row
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One cell of a demand matrix in steady state."""
+    """One cell of a demand matrix (threads by queue depth) in steady state."""
 
     name: str
     threads: int
@@ -107,14 +103,15 @@ class Demand:
 
 
 def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
-    """Return the cells at the highest, a middle and the lowest demand.
+    """Choose the cells with the highest, a middle and the lowest demand.
 
-    Highest: most IOPS with a mean response below 5 ms. Lowest: one thread of one request. Middle:
-    nearest to half way between. Without a cell below 5 ms there is no highest and no middle.
+    Highest: most IOPS with a mean response below 5 ms. Lowest: one thread with one request. Middle:
+    the IOPS nearest to halfway between. If no cell responds within 5 ms, only the lowest is
+    returned.
     """
     found: dict[str, Demand] = {}
     lowest = next((c for c in cells if c.threads == 1 and c.queue == 1), None)
-    quick = [c for c in cells if 0 < c.mean_ns < MAX_RESPONSE_NS]  # 0: too short to be seen
+    quick = [c for c in cells if 0 < c.mean_ns < MAX_RESPONSE_NS]  # 0: too short to measure
     if quick:
         found["max"] = max(quick, key=lambda c: c.iops)
     if quick and lowest:
@@ -126,9 +123,10 @@ def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
 
 
 def recovery(samples: Sequence[float]) -> int | None:
-    """Say how many samples pass before five in a row are within 10 % of where the series ends.
+    """Return after how many samples the rate has recovered; None if it never does.
 
-    The end is the mean of its last fifth. None when that never holds.
+    The rate has recovered when five samples in a row are within 10 % of its final level, which is
+    the mean of the last fifth of the samples.
     """
     if len(samples) < HOLD:
         return None

@@ -1,7 +1,16 @@
-"""Lists the steady-state rules and judges a series by one of them."""
+"""Define the steady-state rules of others, list all rules, and judge a series by a rule.
+
+The rules of others are for comparison; none of them validates a result. They follow their
+publications to the letter, even where these accept a drive too early: the SNIA rule takes the first
+five minutes that look alike, Seppanen's 20 s + 20 s was meant for full and worn drives, and Heger's
+limit is for repeats and is applied to minutes here. fio's rules are those of its steadystate.c: a
+window of one-second samples, tested every second. The slope limit of fio is in percent of the mean
+*per sample*, so over the window the rate may drift by the limit times the window's length.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,14 +28,13 @@ from ssdbench.model.findings.steadiness import (
 from ssdbench.model.point import SteadyVerdict
 from ssdbench.stats.series import Floats, History, Series
 from ssdbench.stats.steady.pss import PSS_RULES
-from ssdbench.stats.steady.settle import Settle
 from ssdbench.stats.steady.watch import Criterion, Look, Watch, WindowRule
 
 ROUNDS = 5
 ROUND_S = 60.0
 MAX_EXCURSION = 0.20  # of the window's average, peak to peak (PTS 2.0.x, from implementations)
-MAX_SLOPE_EXCURSION = 0.10  # of the window's average, end to end (likewise)
-WSAT_SPACING_S = 31 * 60.0  # one minute in 31: rounds 30 min apart
+MAX_SLOPE_EXCURSION = 0.10  # of the window's average, end to end (same source)
+WSAT_SPACING_S = 31 * 60.0  # from round to round: a minute, then a pause of 30 minutes
 HEGER_BLOCKS = 10
 HEGER_CV = 0.04
 SEPPANEN_S = 20.0
@@ -34,7 +42,7 @@ SEPPANEN_DIFFERENCE = 0.01
 
 
 def snia_criteria(rounds: Floats) -> tuple[Criterion, ...]:
-    """Return data excursion and slope excursion of a window of five rounds."""
+    """Return the data excursion and the slope excursion of five rounds, with their limits."""
     mean = float(rounds.mean()) or np.inf
     x = np.arange(len(rounds)) - (len(rounds) - 1) / 2
     slope = float((x * rounds).sum() / (x * x).sum())
@@ -50,7 +58,7 @@ def _look(from_s: float, to_s: float, blocks: Floats, criteria: tuple[Criterion,
         to_s=to_s,
         blocks=blocks,
         criteria=criteria,
-        lower_bound=float(blocks.mean()),  # these rules publish the mean and nothing else
+        lower_bound=float(blocks.mean()),  # these rules publish the mean only
     )
 
 
@@ -60,7 +68,7 @@ def _early(at_s: float, needed_s: float) -> Look:
 
 @dataclass(frozen=True, slots=True)
 class Snia:
-    """Five rounds of a minute within 20 % and with a slope within 10 %."""
+    """SNIA PTS: five rounds of a minute span at most 20 %, and their line at most 10 %."""
 
     name: str = "snia"
     spacing_s: float = ROUND_S  # from the start of one round to the start of the next
@@ -88,7 +96,7 @@ class Snia:
 
 @dataclass(frozen=True, slots=True)
 class Seppanen:
-    """20 s of warm-up and 20 s of measurement that agree within 1 %."""
+    """Seppanen et al. 2010: 20 s of warm-up and 20 s of measurement agree within 1 %."""
 
     name: str = "seppanen"
     validates: bool = False
@@ -97,7 +105,7 @@ class Seppanen:
     hold: int = 1
 
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the last two sections of 20 s; the second is what is published."""
+        """Judge the last two sections of 20 s. The second one is the published result."""
         if at_s < self.min_window_s:
             return _early(at_s, self.min_window_s)
         blocks = history.blocks(at_s - self.min_window_s, at_s, 2)
@@ -113,7 +121,7 @@ class Seppanen:
 
 @dataclass(frozen=True, slots=True)
 class Heger:
-    """Ten minutes that vary by less than 4 %."""
+    """Heger 2011: ten minutes vary by less than 4 % (coefficient of variation)."""
 
     name: str = "heger"
     validates: bool = False
@@ -132,7 +140,9 @@ class Heger:
 
 @dataclass(frozen=True, slots=True)
 class _FioRule(ABC):
-    """A criterion of one window of one-second samples, judged when the window is full."""
+    """A rule of fio: one criterion over the newest window of one-second samples."""
+
+    criterion: ClassVar[str]  # as `SteadyVerdict` names it
 
     name: str
     limit_percent: float
@@ -144,7 +154,7 @@ class _FioRule(ABC):
 
     @property
     def min_window_s(self) -> float:
-        """Return its only window."""
+        """Return the length of the window; fio has only one."""
         return self.window_s
 
     def look(self, history: History, at_s: float) -> Look:
@@ -154,33 +164,23 @@ class _FioRule(ABC):
         samples = history.means(at_s - np.arange(self.window_s, -1, -1.0))
         mean = float(samples.mean())
         percent = 100 * self._departs(samples) / (mean or np.inf)
-        return Look(
-            from_s=at_s - self.window_s,
-            to_s=at_s,
-            blocks=samples,
-            criteria=(Criterion(self._criterion(), percent, self.limit_percent),),
-            lower_bound=mean,
-        )
-
-    @abstractmethod
-    def _criterion(self) -> str:
-        """Name the criterion, as `SteadyVerdict` words it."""
+        criterion = Criterion(self.criterion, percent, self.limit_percent)
+        return _look(at_s - self.window_s, at_s, samples, (criterion,))
 
     @abstractmethod
     def _departs(self, samples: Floats) -> float:
-        """Return by how much the samples depart from flat, in units of the rate."""
+        """Return how far the samples are from a flat rate, in units of the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class FioSlope(_FioRule):
-    """fio `--ss=iops_slope:LIMIT% --ss_dur=WINDOW`: the limit is per sample."""
+    """fio `--ss=iops_slope:LIMIT% --ss_dur=WINDOW`; LIMIT is the slope per sample."""
+
+    criterion: ClassVar[str] = "slope_percent_per_sample"
 
     name: str = "fio-iops-slope"
     limit_percent: float = 0.3
     window_s: int = 10
-
-    def _criterion(self) -> str:
-        return "slope_percent_per_sample"
 
     def _departs(self, samples: Floats) -> float:
         x = np.arange(self.window_s) - (self.window_s - 1) / 2
@@ -189,14 +189,13 @@ class FioSlope(_FioRule):
 
 @dataclass(frozen=True, slots=True)
 class FioDeviation(_FioRule):
-    """fio `--ss=iops:LIMIT% --ss_dur=WINDOW`: the largest deviation from the mean."""
+    """fio `--ss=iops:LIMIT% --ss_dur=WINDOW`; LIMIT is the largest deviation from the mean."""
+
+    criterion: ClassVar[str] = "deviation_percent"
 
     name: str = "fio-iops-deviation"
     limit_percent: float = 20.0
     window_s: int = 300
-
-    def _criterion(self) -> str:
-        return "deviation_percent"
 
     def _departs(self, samples: Floats) -> float:
         return float(np.abs(samples - samples.mean()).max())
@@ -213,11 +212,13 @@ STANDARD_RULES = (
 
 
 RULES: dict[str, WindowRule] = {rule.name: rule for rule in (*PSS_RULES, *STANDARD_RULES)}
-LEAST_STEP_S = 10.0  # of a rule that is asked for its opinion: others hold up the next stage
+LEAST_STEP_S = (
+    10.0  # of rules that are only compared: checks every second would delay the next stage
+)
 
 
 def rule(name: str) -> WindowRule:
-    """Return the rule of that name. Raises UsageError for an unknown one."""
+    """Return the rule of this name. Raises UsageError for an unknown name."""
     if name not in RULES:
         raise UsageError(
             f"there is no steady-state rule {name!r}", hint=f"Choose from {', '.join(RULES)}."
@@ -226,20 +227,15 @@ def rule(name: str) -> WindowRule:
 
 
 def judge(series: Series, by: WindowRule) -> SteadyVerdict:
-    """Give the verdict at the first moment at which the rule is satisfied, else at the end."""
+    """Return the verdict at the first moment at which the rule is satisfied, else at the end."""
     return Watch.over(by, series).verdict()
 
 
 def other_opinions(series: Series, *, than: str) -> tuple[SteadyVerdict, ...]:
-    """Judge a series by every other rule but those that look more often than `LEAST_STEP_S`."""
+    """Judge a series by all rules but `than`, except those that check every few seconds."""
     return tuple(
         judge(series, by) for by in RULES.values() if by.name != than and by.step_s >= LEAST_STEP_S
     )
-
-
-def settled(series: Series, *, spare_fills: float = 0.0) -> SteadyVerdict:
-    """Judge whether the settle phase of a repeat is over, as `Settle` says."""
-    return Watch.over(Settle(spare_fills), series).verdict()
 
 
 def findings(
@@ -250,9 +246,9 @@ def findings(
     stage: str | None = None,
     spent: Spent | None = None,
 ) -> tuple[Finding, ...]:
-    """Tell what the user must know of a verdict; empty if steady by a rule that validates.
+    """Return findings about a verdict; none for a steady one by a rule that validates.
 
-    `spent`: the limit at which a warm-up was given up.
+    `spent` is the limit at which a warm-up was given up.
     """
     kinds: list[FindingKind] = []
     if not verdict.steady:
@@ -265,7 +261,7 @@ def findings(
 
 
 def _warm_up(verdict: SteadyVerdict, spent: Spent) -> NotSteady | NotJudged:
-    """Tell that a warm-up is not steady, in bytes per second, or ended without a window."""
+    """Return the finding that a warm-up did not become steady, or was too short for a verdict."""
     if not verdict.window_blocks:
         return NotJudged(
             verdict.rule, verdict.reason, verdict.mean, spent.max_fills, spent.max_time_s
@@ -282,7 +278,7 @@ def _warm_up(verdict: SteadyVerdict, spent: Spent) -> NotSteady | NotJudged:
 
 
 def _settle(verdict: SteadyVerdict) -> SettleNotSteady | SettleNotJudged:
-    """Tell that a repeat had not settled, in I/Os per second, or ended without a window."""
+    """Return the finding that a repeat had not settled, or was too short for a verdict."""
     if not verdict.window_blocks:
         return SettleNotJudged(verdict.rule, verdict.reason, verdict.mean)
     return SettleNotSteady(

@@ -1,7 +1,7 @@
-"""Applies a window rule while samples come in, and in the very same way to stored series.
+"""Apply a steady-state rule to samples during a run, and in the same way to a stored series.
 
-A look costs the same whatever the step of the samples: a day of one-second samples is judged in a
-fraction of a second of CPU.
+A check costs the same however many samples there are: a day of one-second samples is judged in a
+fraction of a second of CPU time.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from ssdbench.stats.series import Floats, History, Series
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One limit of a rule: what was measured and what is allowed at most."""
+    """One limit of a rule: the measured value and the largest allowed value."""
 
     name: str
     measured: float
@@ -23,25 +23,25 @@ class Criterion:
 
     @property
     def holds(self) -> bool:
-        """Tell whether the measured value keeps the limit."""
+        """Tell whether the measured value is within the limit."""
         return self.measured <= self.allowed
 
     def words(self) -> str:
-        """Say what is looked at, as the page says it: `variation of the blocks (CV)`."""
+        """Name the criterion as the report does: `variation of the blocks (CV)`."""
         words = criterion_words(self.name)
         return f"{words[:1].lower()}{words[1:]}"
 
     def sentence(self) -> str:
-        """Return both numbers in words: `variation of the blocks (CV) 5.2 % (limit 4 %)`."""
+        """Return value and limit in words: `variation of the blocks (CV) 5.2 % (limit 4 %)`."""
         measured = criterion_value(self.name, self.measured)
         return f"{self.words()} {measured} (limit {criterion_value(self.name, self.allowed)})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """What a rule sees at one moment. A look without blocks was too early."""
+    """What a rule finds in one check. `early` is set when the rule cannot decide yet."""
 
-    early: str = ""  # why the rule may not decide yet
+    early: str = ""  # what the rule still waits for
     from_s: float = 0.0
     to_s: float = 0.0
     blocks: Floats = field(default_factory=lambda: np.zeros(0))
@@ -52,14 +52,15 @@ class Look:
 
     @property
     def holds(self) -> bool:
-        """Tell whether all criteria hold now."""
+        """Tell whether all criteria hold in this check."""
         return not self.early and all(criterion.holds for criterion in self.criteria)
 
 
 class WindowRule(Protocol):
-    """Rule that looks at the newest window every `step_s` seconds.
+    """A rule that checks the newest window of a series every `step_s` seconds.
 
-    It is satisfied after `hold` looks in a row that hold. `ssdbench.stats.steady.rules` lists all.
+    The rule is satisfied after `hold` checks in a row in which all criteria hold.
+    `ssdbench.stats.steady.rules` lists all rules.
     """
 
     @property
@@ -73,16 +74,16 @@ class WindowRule(Protocol):
 
     @property
     def min_window_s(self) -> float:
-        """Return the shortest window of writes that the rule decides on."""
+        """Return the length in seconds of the shortest window of writes that the rule can judge."""
         ...
 
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the history up to `at_s`."""
+        """Judge the history from its start up to `at_s`."""
         ...
 
 
 class Watch:
-    """A rule at work on samples as they come; once satisfied, its verdict stands."""
+    """Apply a rule to samples as they arrive. Once the rule is satisfied, the verdict is final."""
 
     def __init__(self, rule: WindowRule) -> None:
         self._rule = rule
@@ -94,21 +95,21 @@ class Watch:
 
     @classmethod
     def over(cls, rule: WindowRule, series: Series) -> "Watch":
-        """Return a watch that has seen a whole stored series."""
+        """Return a watch that has seen all samples of a stored series."""
         watch = cls(rule)
         watch._history = History.of(series)
         watch._advance()
         return watch
 
     def push(self, t_s: float, rate: float, written_fills: float | None = None) -> bool:
-        """Take one sample; True as soon as the rule is satisfied."""
+        """Add one sample. Returns True once the rule is satisfied."""
         self._history.push(t_s, rate, written_fills)
         self._advance()
         return self.steady
 
     @property
     def steady(self) -> bool:
-        """Tell whether the rule has held for long enough."""
+        """Tell whether the rule is satisfied."""
         return self._streak >= self._rule.hold
 
     def _advance(self) -> None:
@@ -119,7 +120,7 @@ class Watch:
             self._streak = self._streak + 1 if self._look.holds else 0
 
     def verdict(self) -> SteadyVerdict:
-        """Return the answer so far, with its evidence."""
+        """Return the verdict so far, with its evidence."""
         look = self._look
         slope_per_s, intercept = straight_line(look)
         return SteadyVerdict(
@@ -141,7 +142,7 @@ class Watch:
         )
 
     def state(self) -> str:
-        """Say how far the rule is while a user waits for the verdict: `0 of 60 s`."""
+        """Describe the progress to a user who waits for the verdict: `0 of 60 s`."""
         look = self._look
         if self.steady or look.early:
             return look.early or "steady"
@@ -160,7 +161,7 @@ class Watch:
 
 
 def straight_line(look: Look) -> tuple[float, float]:
-    """Return slope per second and value at the window's start of the least-squares line."""
+    """Fit a line to the blocks by least squares; return slope per second and first value."""
     count = len(look.blocks)
     if count < 2:
         return 0.0, float(look.blocks.mean()) if count else 0.0

@@ -1,8 +1,12 @@
-"""Says how long a window must be before its mean repeats, from the warm-up, before it is measured.
+"""Decide how long the measured window of a repeat is, and follow a repeat to the end of its window.
 
-Where the rate keeps a rhythm that matters, a window holds whole periods, at least five, and begins
-at a random phase; where it varies without one, it is as long as its means need to agree, at most a
-horizon.
+The length follows from the rate during the warm-up. If the rate is periodic and that matters, a
+window holds at least five whole periods and begins at a random phase. If the rate varies without a
+period, windows are so long that their means agree, but not longer than ten minutes.
+
+`Section` follows one repeat second by second: settle, wait for the phase, measure, done. The stage
+that measures and the tests of the method on simulated drives both use it, so that the tests judge
+what users get.
 """
 
 import math
@@ -20,33 +24,33 @@ from ssdbench.stats.steady.settle import Settle
 from ssdbench.stats.steady.watch import Watch
 
 PERIODS = 5
-VARIES = 0.02  # of the mean: windows whose means differ by less need no care
-REPEATS = 0.025  # what means of lengthened windows may differ by
-LONGEST_RHYTHM_S = 900.0  # the longest rhythm of collection that is known
-NORMAL_90 = 1.2816  # quantile
-LONGER_BY = 0.25  # at most, drawn at random, of a window without a rhythm
-_CORRELATED = 0.35  # autocorrelation at a period, from which on it is a rhythm
+VARIES = 0.02  # variation of the windows' means up to which windows need not be longer
+REPEATS = 0.025  # largest variation of the means of lengthened windows
+LONGEST_RHYTHM_S = 900.0  # longest known period of garbage collection
+NORMAL_90 = 1.2816  # quantile of the normal distribution
+LONGER_BY = 0.25  # largest random lengthening of a window without a period
+_CORRELATED = 0.35  # least autocorrelation at a period
 _SHORTEST_S = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What one window is to be."""
+    """The length of one window, and the wait before it."""
 
     length_s: float
-    wait_s: float = 0.0  # before it, so that it begins at a random phase
+    wait_s: float = 0.0  # so that the window begins at a random phase
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What the rate under the warm-up asks of every window."""
+    """The window length that the rate under the warm-up requires."""
 
     length_s: float
     rhythm_s: float | None = None
-    too_long_s: float | None = None  # a rhythm beyond what windows are lengthened for
+    too_long_s: float | None = None  # a period that is too long to lengthen windows for
 
     def over(self, other: "Needed") -> "Needed":
-        """Join two needs: the longer, in whole periods of this one's rhythm."""
+        """Combine two requirements: return the longer, in whole periods of this one."""
         if self.length_s >= other.length_s:
             return self
         if not self.rhythm_s:
@@ -55,7 +59,7 @@ class Needed:
         return replace(self, length_s=periods * self.rhythm_s)
 
     def draw(self, chance: Random) -> Window:
-        """Return one window: at a random phase of the rhythm, or of random length."""
+        """Return one window that begins at a random phase of the period, or has a random length."""
         if self.rhythm_s:
             return Window(self.length_s, wait_s=chance.uniform(0.0, self.rhythm_s))
         return Window(round(self.length_s * (1 + chance.uniform(0.0, LONGER_BY))))
@@ -64,10 +68,10 @@ class Needed:
 def needed_window(
     asked_s: float, steady: Series | None, *, two_levels: bool = False, short: bool = False
 ) -> Needed:
-    """Say how long windows must be, from the seconds that the warm-up judged steady.
+    """Return how long windows must be, judged by the steady seconds of the warm-up.
 
-    `two_levels`: what comes and goes in them are levels, each judged for itself, not a rhythm.
-    `short`: the seconds are few, so that windows may vary more than they show.
+    `two_levels`: the rate moves between levels; these are judged separately and are no period.
+    `short`: there are few seconds, so windows may vary by more than the seconds show.
     """
     if steady is None or not len(steady.t_s):
         return Needed(asked_s)
@@ -83,9 +87,9 @@ def needed_window(
 
 
 def _variation(history: History, end_s: float, length_s: float, *, short: bool) -> float:
-    """Return coefficient of variation of means over `length_s`, wherever they begin.
+    """Return the coefficient of variation of the means over `length_s`, wherever they begin.
 
-    `short`: its upper 90 % limit for as many means as lie beside each other, by chi-square.
+    With `short`, return its upper 90 % limit for the number of means that do not overlap.
     """
     starts = np.arange(0.0, end_s - length_s + 1e-9, max(1.0, length_s / 10))
     if len(starts) < 2:
@@ -97,22 +101,26 @@ def _variation(history: History, end_s: float, length_s: float, *, short: bool) 
 
 
 def _unsure(means: float) -> float:
-    """Return the upper 90 % limit of an sd over its estimate (Wilson, Hilferty 1931)."""
+    """Return the upper 90 % limit of a standard deviation over its estimate.
+
+    By the chi-square distribution, in the approximation of Wilson and Hilferty (1931).
+    """
     freedom = max(1.0, means - 1)
     part = 2 / (9 * freedom)
     return float((1 - part - NORMAL_90 * math.sqrt(part)) ** -1.5)
 
 
 def rhythm(rate: Floats) -> float | None:
-    """Find the period in seconds of a rate seen once a second; None if it has none.
+    """Find the period of a rate that was sampled once a second; None if it has none.
 
-    The first clear peak of the autocorrelation up to a third of the series, which then holds the
-    period at least three times.
+    The period, in seconds, is the first clear peak of the autocorrelation. It is searched up to a
+    third of the series, so that the series holds at least three periods.
     """
     n = len(rate)
     if n < 4 * _SHORTEST_S or not np.ptp(rate):
         return None
-    own = _autocorrelation(_smoothed(rate))
+    smooth = np.ones(_SHORTEST_S) / _SHORTEST_S
+    own = _autocorrelation(np.convolve(rate - rate.mean(), smooth, mode="same"))
     longest = n // 3
     below = np.flatnonzero(own[:longest] < 0)
     if not len(below):
@@ -127,13 +135,8 @@ def rhythm(rate: Floats) -> float | None:
     return float(clear[0]) if len(clear) else None
 
 
-def _smoothed(rate: Floats) -> Floats:
-    width = _SHORTEST_S
-    return np.convolve(rate - rate.mean(), np.ones(width) / width, mode="same")
-
-
 def _autocorrelation(x: Floats) -> Floats:
-    """Correlate the overlapping parts at every lag."""
+    """Return the autocorrelation at every lag, each from the parts that overlap."""
     n = len(x)
     x = x - x.mean()
     spectrum = np.fft.rfft(x, 2 * n)
@@ -142,12 +145,12 @@ def _autocorrelation(x: Floats) -> Floats:
     return np.asarray(raw / pairs / (raw[0] / n or 1.0), dtype=np.float64)
 
 
-LONGEST = 10  # windows for the sake of the buffer, and at least a horizon
-BUFFERS_BEFORE = 2.0  # buffers written before a window, since the drive was idle
+LONGEST = 10  # times the window length: the most that a window grows because of the buffer
+BUFFERS_BEFORE = 2.0  # times the write buffer: bytes written between an idle drive and a window
 
 
 class Phase(StrEnum):
-    """Name what the next second is."""
+    """The phase that the next second of a repeat belongs to."""
 
     SETTLE = "settle"
     MEASURE = "measure"
@@ -156,19 +159,19 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class Section:
-    """Know where one start of the generator is."""
+    """Follow one start of the load generator through its phases."""
 
     rule: Settle
     needed: Needed
     chance: Random
-    least_bytes: float = 0.0  # that the window writes, for the sake of the drive's buffer
-    sized: Callable[[SteadyVerdict], Needed] | None = None  # by this settle phase itself
+    least_bytes: float = 0.0  # that the window must write to fill the write buffer often enough
+    sized: Callable[[SteadyVerdict], Needed] | None = None  # window length from this settle phase
     phase: Phase = Phase.SETTLE
     settle: SteadyVerdict | None = None
-    counts_from_s: float = 0.0  # evidence from here on: past the spare area, and not moving
-    from_s: float | None = None  # of the window
+    counts_from_s: float = 0.0  # from here on the rate is steady and counts as evidence
+    from_s: float | None = None  # start of the window
     window: Window | None = None
-    foreign_ios: int = 0  # in the window: requests on the drive that were not ours
+    foreign_ios: int = 0  # requests of other programs in the window
     _watch: Watch = field(init=False)
     _spare_s: float | None = None
     _before_bytes: float = 0.0
@@ -179,9 +182,10 @@ class Section:
     def push(
         self, t_s: float, rate: float, *, fills: float | None, written: float, spent: bool = False
     ) -> Phase:
-        """Take one second; `written` bytes since the start; `spent`: settling may last no longer.
+        """Add one second and return the phase of the next one.
 
-        Answers what the next second is.
+        `written` is the number of bytes since the start. `spent` ends settling: it has no time
+        left.
         """
         if self.phase is Phase.SETTLE:
             self._settling(t_s, rate, fills, written, spent=spent)
@@ -190,13 +194,13 @@ class Section:
         return self.phase
 
     def complete(self, length_s: float) -> bool:
-        """Tell whether the window was measured to its end, give or take one sample."""
+        """Tell whether the window was measured to its end, to within one sample."""
         if self.window is None or self.from_s is None or self.phase is Phase.SETTLE:
             return False
         return self.phase is Phase.DONE or length_s >= self.from_s + self.window.length_s - 1.5
 
     def state(self) -> str:
-        """Say how settling stands, in words."""
+        """Describe the progress of settling in words."""
         return self._watch.state()
 
     def _settling(
@@ -231,5 +235,5 @@ class Section:
 
 
 def longest_window_s(length_s: float) -> float:
-    """Say how long a window of that length may become until it has seen past the buffer."""
+    """Return how long a window may become to write enough for the drive's write buffer."""
     return max(HORIZON_S, LONGEST * length_s)

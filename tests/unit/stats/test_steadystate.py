@@ -8,7 +8,7 @@ import pytest
 from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code, Severity
 from ssdbench.stats.series import Floats, History, Series
-from ssdbench.stats.steady.rules import RULES, findings, judge, rule, settled
+from ssdbench.stats.steady.rules import RULES, findings, judge, rule
 from ssdbench.stats.steady.settle import Settle
 from ssdbench.stats.steady.watch import Watch
 
@@ -237,8 +237,8 @@ def test_findings_name_what_keeps_a_verdict_from_being_planned_on() -> None:
 def test_a_settle_phase_waits_for_the_spare_area() -> None:
     series = a_series(np.ones(1200))
 
-    with_spare = settled(series, spare_fills=0.3)
-    without = settled(series)
+    with_spare = judge(series, Settle(0.3))
+    without = judge(series, Settle())
 
     assert without.steady
     assert without.checked_s <= 90
@@ -249,7 +249,7 @@ def test_a_settle_phase_waits_for_the_spare_area() -> None:
 def test_a_settle_phase_outlasts_what_the_workload_before_left() -> None:
     level = 1 + 2 * np.exp(-np.arange(3600) / 300)
 
-    verdict = settled(a_series(level))
+    verdict = judge(a_series(level), Settle())
 
     assert verdict.steady
     assert verdict.mean == pytest.approx(1e8, rel=0.05)
