@@ -10,7 +10,7 @@ random), stalls (collection: nothing is done for a while, in turn or at random).
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -220,9 +220,7 @@ def step(sought: Rate, queue: Queue, asked: OfferedRate, rng: Rng) -> RateStep:
         QUANTILES[sought.percentile], sought.limit_ns,
     )  # fmt: skip
     found = judged(offered(queue, asked.rate_iops, asked.window_s, rng), window)
-    return RateStep(
-        search=asked.search, step=asked.step, asked_iops=asked.rate_iops, **asdict(found)
-    )
+    return RateStep(search=asked.search, step=asked.step, asked_iops=asked.rate_iops, **dict(found))
 
 
 def asked(queue: Queue, seed: int) -> tuple[RateFound, bool, float]:

@@ -12,7 +12,7 @@ see a longer load's effect set a longer `settle`.
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -198,7 +198,7 @@ class Rate(PlainStage):
             asked_iops=asked.rate_iops,
             artifacts=context.store.relative(context.directory()),
             findings=tuple(found.model_copy(update=where) for found in watched.findings()),
-            **asdict(judged(requests, window)),
+            **dict(judged(requests, window)),
         )
 
     def conclude(

@@ -1,13 +1,14 @@
-"""Measures what the block layer costs: a point through it and past it, and block trace events.
+"""Measure the cost of the block layer: compare points through it and past it, read block traces.
 
-A closed loop keeps a fixed number of requests in flight, so by Little's law (1961) the time of one
-is that number over the rate; the difference between both points is the cost, with queueing where
-several are in flight. Their repeats are compared as those of two drives are.
+A closed loop keeps a fixed number of requests in flight. By Little's law (1961) the time of a
+request is that number divided by the rate. The difference between the two points is the cost of the
+layer, including queueing if several requests are in flight. Repeats are compared like those of two
+drives.
 
-In a block trace a request is queued (Q), gets its place (G), is inserted into the scheduler (I),
-issued to the driver (D) and completed (C), in the letters of btt(1). Where the driver or the
-interrupt leaves an event of its own, the time between D and C is split further. Method: the report
-on wimpy processors (2010), section 4 "Driver Timing": medians over all requests.
+In a block trace a request is queued (Q), gets a request slot (G), is inserted into the scheduler
+(I), issued to the driver (D) and completed (C), in the letters of btt(1). If the driver or the
+interrupt leaves an event of its own, the time between D and C is divided further. The method is
+that of the report on wimpy processors (2010), section 4 "Driver Timing": medians over all requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,13 +25,13 @@ from ssdbench.model.workload import IoEngine
 from ssdbench.stats.compare import ALPHA, compare
 from ssdbench.units import NS_PER_S
 
-# With plain io_uring only the layer differs; with libaio the interface of submission does, too.
+# With plain io_uring only the layer differs; with libaio the submission interface does, too.
 _LIKE_IT = (IoEngine.IO_URING, IoEngine.LIBAIO)
 LEAST_REPEATS = 2
 
 
 def block_layer_costs(points: Sequence[PointResult], stage: str) -> Iterator[Finding]:
-    """Return a finding for each point that was measured past the block layer and through it."""
+    """Return a finding for each point that was measured through the block layer and past it."""
     for past in points:
         if past.point.workload.engine is not IoEngine.IO_URING_CMD:
             continue
@@ -65,32 +66,32 @@ def _mean_iops(point: PointResult) -> float:
 
 
 def _request_ns(point: PointResult) -> list[float]:
-    """Return the mean time of a request in each repeat; none where a repeat completed nothing."""
+    """Return the mean time of a request in each repeat; empty if a repeat completed nothing."""
     in_flight = point.point.workload.iodepth * point.point.workload.numjobs
     rates = [repeat.iops for repeat in point.repeats]
     return [in_flight / rate * NS_PER_S for rate in rates] if all(rates) else []
 
 
 class Step(StrEnum):
-    """What an event says about a request."""
+    """What a trace event says about a request."""
 
     QUEUED = "queued"  # Q
-    PLACED = "placed"  # G: it got a request and a tag
+    PLACED = "placed"  # G: it got a request slot and a tag
     INSERTED = "inserted"  # I: into the scheduler
     ISSUED = "issued"  # D: to the driver
     COMPLETED = "completed"  # C
     MERGED_BACK = "merged-back"
     MERGED_FRONT = "merged-front"
-    ABSORBED = "absorbed"  # a whole request, by another
+    ABSORBED = "absorbed"  # a whole request became part of another
     REQUEUED = "requeued"
     PREPARED = "prepared"  # the driver begins, before D, on the same CPU
-    DISPATCHED = "dispatched"  # the driver is about to hand it to the device, after D
-    INTERRUPT = "interrupt"  # of the device, on the CPU that completes
+    DISPATCHED = "dispatched"  # the driver is about to pass it to the device, after D
+    INTERRUPT = "interrupt"  # of the device, on the CPU that completes the request
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One event; `sector` and `sectors` are 0 where it has none."""
+    """One trace event. `sector` and `sectors` are 0 if the event has none."""
 
     at_ns: int
     step: Step
@@ -101,7 +102,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Request:
-    """When one request passed each layer; None where no event said so."""
+    """The time at which one request passed each layer; None where no event says it."""
 
     queued_ns: int | None
     placed_ns: int
@@ -113,7 +114,7 @@ class Request:
     completed_ns: int | None = None
 
     def layers(self) -> dict[str, int]:
-        """Return nanoseconds in each layer, which together are the whole."""
+        """Return the nanoseconds in each layer, which add up to `whole_ns`."""
         if self.issued_ns is None or self.completed_ns is None:
             return {}
         found = {}
@@ -138,7 +139,7 @@ class Request:
 
 @dataclass(slots=True)
 class TracedRequests:
-    """All requests of a stretch of events."""
+    """All requests of a sequence of events."""
 
     requests: list[Request] = field(default_factory=list)
     merged: int = 0  # bios and requests that became part of another
@@ -149,7 +150,7 @@ class TracedRequests:
     _last_issued: dict[int, Request] = field(default_factory=dict)
 
     def take(self, seen: Seen) -> None:
-        """Follow one event; those of requests that began before the first are passed over."""
+        """Process one event. Events of requests that began before the first event are ignored."""
         match seen.step:
             case Step.QUEUED:
                 self._bios[seen.sector] = seen.at_ns
@@ -175,7 +176,7 @@ class TracedRequests:
             self._open.pop(seen.sector, None)
             return
         self._bios.pop(seen.sector, None)
-        if seen.step is Step.MERGED_FRONT:  # the request begins where the bio begins from now on
+        if seen.step is Step.MERGED_FRONT:  # the request now begins where the bio begins
             request = self._open.pop(seen.sector + seen.sectors, None)
             if request is not None:
                 self._open[seen.sector] = request
@@ -215,7 +216,7 @@ LAYERS = (
 
 
 def traced_requests(events: Iterable[Seen]) -> TracedRequests:
-    """Follow events in order of time."""
+    """Process events in the order of time."""
     traced = TracedRequests()
     for seen in events:
         traced.take(seen)
@@ -223,14 +224,10 @@ def traced_requests(events: Iterable[Seen]) -> TracedRequests:
 
 
 def medians_ns(requests: Iterable[Request]) -> Mapping[str, float]:
-    """Return the median of each layer that any request shows, over the requests that show it.
+    """Return the median of each layer over the requests that show the layer.
 
-    Medians of parts do not add up to the median of the whole.
+    Medians of the parts do not add up to the median of the whole.
     """
-    return dict(_medians([request.layers() for request in requests]))
-
-
-def _medians(found: list[dict[str, int]]) -> Iterator[tuple[str, float]]:
-    for layer in LAYERS:
-        if values := [layers[layer] for layers in found if layer in layers]:
-            yield layer, float(median(values))
+    found = [request.layers() for request in requests]
+    values = {layer: [own[layer] for own in found if layer in own] for layer in LAYERS}
+    return {layer: float(median(own)) for layer, own in values.items() if own}

@@ -1,4 +1,12 @@
-"""Checks that a number is about the drive: queueing law, host limits, buffers, pauses."""
+"""Check that a number is about the drive: Little's law, limits of the host, buffers, other drives.
+
+`loss` judges whether drives that work at the same time disturb each other. Each round measures
+every drive alone and all together, in random order. A drive loses 1 − together / alone in a round,
+so a drift over the trial cancels out. The interval is Student's t for the mean of the logarithms.
+Drives may be measured side by side only if the upper end of the interval is below MOST_LOSS for
+every drive and every workload. As every one must pass, the confidence is 95 % for all together
+(intersection-union test, Berger 1982).
+"""
 
 import math
 from collections.abc import Sequence
@@ -13,27 +21,27 @@ from ssdbench.units import NS_PER_S
 
 LITTLE_TOLERANCE = 0.05  # of the queue depth
 HOST_CPU_PERCENT = 90.0  # of one core, per generator thread
-HOST_CEILING_SHARE = 0.8  # of the rate that the host reached with no drive behind it
-MIN_BUFFERS_PER_WINDOW = 20.0  # a window must write that many times the buffer
+HOST_CEILING_SHARE = 0.8  # of the rate that the host reached on a null target
+MIN_BUFFERS_PER_WINDOW = 20.0  # times the write buffer: what windows must write
 
 
 def in_flight(iops: float, lat_mean_ns: float) -> float:
-    """Return mean number of requests in flight by Little's law (1961)."""
+    """Return the mean number of requests in flight by Little's law (1961)."""
     return iops * lat_mean_ns / NS_PER_S
 
 
 def little_error(iops: float, lat_mean_ns: float, queue_depth: int) -> float:
-    """Say how far rate times latency is from the queue depth, as a share of the depth."""
+    """Return by what share the number in flight by Little's law differs from the queue depth."""
     return in_flight(iops, lat_mean_ns) / queue_depth - 1
 
 
 def host_bound(
     iops: float, *, cpu_percent: float | None, ceiling_iops: float | None
 ) -> HostBoundByCpu | HostBoundByCeiling | None:
-    """Say why the host and not the drive seems to set this rate, or None.
+    """Return a finding if the host, not the drive, seems to limit this rate, else None.
 
-    `cpu_percent` is that of the busiest generator thread; `ceiling_iops` what this host reached
-    with the same depth and jobs on a null target.
+    `cpu_percent` is the CPU use of the busiest generator thread. `ceiling_iops` is the rate of this
+    host on a null target with the same depth and jobs.
     """
     if cpu_percent is not None and cpu_percent >= HOST_CPU_PERCENT:
         return HostBoundByCpu(cpu_percent)
@@ -43,11 +51,11 @@ def host_bound(
 
 
 def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) -> Histogram:
-    """Add requests that came due while slow ones held them back (as HdrHistogram does).
+    """Return the waits of requests that were due while the generator waited for a slow one.
 
-    A generator that waits for a slow request does not send those that are due meanwhile. For each
-    latency l longer than the interval 1/rate, requests waited for l - 1/rate, l - 2/rate, … and
-    then took `own_ns` themselves.
+    A generator that waits for a slow request does not send the requests that are due meanwhile.
+    HdrHistogram's correction adds them: for each latency l above the interval 1/rate, requests
+    waited for l - 1/rate, l - 2/rate, … and then took `own_ns` themselves.
     """
     interval_ns = NS_PER_S / rate_iops
     edges = LOWER_EDGES_NS.astype(np.float64)
@@ -56,7 +64,7 @@ def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) ->
     counts = np.zeros(len(middle))
     for index in np.flatnonzero((histogram.counts > 0) & (middle > interval_ns)):
         latency_ns = float(middle[index])
-        # the k-th is not below an edge e while k <= (l + own - e) / i
+        # request k waited for at least e while k <= (l + own - e) / interval
         above = np.floor((latency_ns + own_ns - edges) / interval_ns)
         above = np.clip(above, 0, math.floor(latency_ns / interval_ns))
         counts += histogram.counts[index] * (above[:-1] - above[1:])
@@ -65,7 +73,10 @@ def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) ->
 
 
 def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
-    """Keep the slowest of both, as many as in the first: what waited was sent at last."""
+    """Return as many latencies as `histogram` has: the slowest of both histograms.
+
+    The requests that waited were sent in the end, so they are among the first histogram's.
+    """
     both = np.cumsum((histogram.counts + waited.counts)[::-1])[::-1]
     kept = np.minimum(both, histogram.n)
     longest_ns = Histogram.merged([histogram, waited]).longest_ns or math.inf
@@ -73,11 +84,11 @@ def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
 
 
 def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
-    """Say what all windows of a point wrote, in buffers, if that is below 20, else None.
+    """Return how many times all windows of a point filled the write buffer; None if 20 or more.
 
-    Each of them follows settling that wrote the buffer twice under the same load, so it begins
-    with a buffer as full as it stays; what is left of it is the noise of its level, which is a
-    twentieth of what was written at most.
+    Each window follows a settle phase that filled the buffer twice under the same load. So the
+    buffer's level when a window begins differs from its level at the end by one buffer at most,
+    which is a twentieth of 20 buffers.
     """
     if not buffer_bytes or not written_bytes:
         return None
@@ -86,11 +97,8 @@ def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> fl
 
 
 def windows_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
-    """Return the smallest window in buffers, if below the 20 that a bound needs, else None."""
-    if not buffer_bytes or not written_bytes:
-        return None
-    smallest = min(written_bytes) / buffer_bytes
-    return smallest if smallest < MIN_BUFFERS_PER_WINDOW else None
+    """Return how many times the smallest window filled the write buffer; None if 20 or more."""
+    return evidence_too_small(sorted(written_bytes)[:1], buffer_bytes=buffer_bytes)
 
 
 MOST_LOSS = 0.01
@@ -99,30 +107,30 @@ PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a drive loses beside the others under one workload, as a share of its rate alone."""
+    """What a drive loses beside others under one workload, as a share of its rate alone."""
 
     drive: str
     workload: str
     alone_iops: float  # mean over the rounds
     together_iops: float
-    mean: float | None  # None where it cannot be told: too few rounds, or no request at all
+    mean: float | None  # None with too few rounds, or when no request was completed
     low: float | None
     high: float | None
     rounds: int
 
     @property
     def is_small(self) -> bool:
-        """Tell whether it is shown to be below MOST_LOSS."""
+        """Tell whether the loss is shown to be below MOST_LOSS."""
         return self.high is not None and self.high < MOST_LOSS
 
     @property
     def is_large(self) -> bool:
-        """Tell whether it is shown to be above."""
+        """Tell whether the loss is shown to be above MOST_LOSS."""
         return self.low is not None and self.low > MOST_LOSS
 
     def __str__(self) -> str:
         if self.mean is None or self.low is None or self.high is None:
-            return f"no rate of {self.drive} under {self.workload}"
+            return f"the loss of {self.drive} under {self.workload} is not known"
         mean, low, high = (PERCENT * share for share in (self.mean, self.low, self.high))
         return (
             f"{self.drive} loses {mean:.2f} % ({low:.2f} to {high:.2f} %) under {self.workload}, "
@@ -149,7 +157,7 @@ def loss(
 
 
 def says(losses: Sequence[Loss]) -> tuple[bool, str]:
-    """Tell whether they may be measured side by side, and why, with the worst figure."""
+    """Tell whether drives may be measured side by side, and why, with the largest loss."""
     worst = max(losses, key=lambda one: math.inf if one.high is None else one.high, default=None)
     if worst is None:
         return False, "one after another: nothing was tried"
@@ -160,4 +168,4 @@ def says(losses: Sequence[Loss]) -> tuple[bool, str]:
         most = max(large, key=lambda one: one.mean or 0.0)
         return False, f"one after another: {most}"
     limit = f"{PERCENT * MOST_LOSS:g} %"
-    return False, f"one after another: it cannot be told whether less than {limit} is lost: {worst}"
+    return False, f"one after another: the rounds do not show a loss below {limit}: {worst}"

@@ -1,21 +1,21 @@
-"""Compares drives and stored runs: is one faster, by how much, and how sure is that?
+"""Compare drives and stored runs: is one faster, by how much, and how sure is that?
 
-Repeats are few and their distributions unknown, so tests go by ranks: exact Mann-Whitney where
-spreads agree, Brunner-Munzel where they need not, the Hodges-Lehmann shift with its interval, and
-Holm's correction over all points and pairs. Those assume independent repeats, so a difference
-counts only if it survives a second test, which does not (`serial_difference`):
+Repeats are few and their distribution is not known, so tests use ranks: the exact Mann-Whitney test
+where the spreads agree, the Brunner-Munzel test where they differ, and the Hodges-Lehmann shift
+with its interval. These assume independent repeats. A difference therefore counts only if a second
+test, which does not assume that, shows it as well (`serial_difference`).
 
-Where each repeat resembles the one before (an autocorrelation of 0.5 to 0.8), ten repeats are worth
-two or three, and tests for independent values call 38 to 79 % of equal drives different. No test
-for dependence finds it reliably in ten values. So the autocorrelation is always estimated, without
-its bias (Marriott and Pope 1954; Kendall 1954) and with a margin, and the variance of each mean is
-that of an AR(1) series (Bayley and Hammersley 1946: an effective number of values). Also, neither
-series may have visited the other's level. The margin was chosen with simulations of 8,000 pairs;
-tests have others.
+If each repeat resembles the one before (autocorrelation 0.5 to 0.8), ten repeats are worth two or
+three, and tests for independent values call 38 to 79 % of equal drives different. No test finds
+such a dependence reliably in ten values. So the autocorrelation is always estimated, corrected for
+bias (Marriott and Pope 1954; Kendall 1954), with a margin, and the variance of each mean is that of
+an AR(1) series with this autocorrelation (effective number of values, Bayley and Hammersley 1946).
+Also, neither series may have visited the other's level. The margin was chosen with 8,000 simulated
+pairs; the tests use others.
 
-Points are the same when their workloads are, with the share of the drive in place of the range in
-bytes. All p-values of one comparison are corrected together (Holm). Repeats within a run speak of
-one drive in one state, not of how drives of a model differ.
+Points of two runs are the same if their workloads are, with the share of the drive in place of the
+range in bytes. All p-values of one comparison are corrected together (Holm). Repeats of a run
+describe one drive in one state, not how drives of a model differ.
 """
 
 import math
@@ -33,26 +33,26 @@ from ssdbench.stats.distributions import t_quantile, t_two_sided_p
 from ssdbench.stats.series import Floats
 from ssdbench.units import counted
 
-MARGIN = 0.75  # standard errors of the estimate, for MARGIN_VALUES or more
-MARGIN_VALUES = 20  # of both series together; fewer get a larger margin
-MARGIN_FEW = 1.5  # more of it with half as many
-MOST = 0.9  # autocorrelation; from there on no mean of ten values tells anything
-LEVEL = 0.7  # quantile of the other series from which on a value has visited its level
-ALLOWED = 40  # values for each that may: chance alone brings some
+MARGIN = 0.75  # added to the autocorrelation, in standard errors, for MARGIN_VALUES or more
+MARGIN_VALUES = 20  # values in both series together; fewer values get a larger margin
+MARGIN_FEW = 1.5  # added to MARGIN when there are half as many values
+MOST = 0.9  # largest autocorrelation: above it a mean of ten values means nothing
+LEVEL = 0.7  # a value above this quantile of the other series has visited its level
+ALLOWED = 40  # one visit per so many values is allowed: some happen by chance
 
 
 @dataclass(frozen=True, slots=True)
 class Serial:
-    """A difference of means, allowing for what neighbours have in common."""
+    """A difference of means with a p-value that allows for correlated neighbours."""
 
     p: float  # two-sided
     half_width: float  # of the 95 % interval of the difference
-    autocorrelation: float  # assumed, of both: the estimate and its margin
+    autocorrelation: float  # assumed for both: the estimate plus a margin
     entangled: bool  # one series visited the level of the other
 
 
 def serial_difference(first: Floats, second: Floats) -> Serial:
-    """Compare two means of values in the order in which they were measured."""
+    """Test the difference of two means; the values are in the order of measurement."""
     pair = (first, second)
     total = len(first) + len(second)
     assumed = _autocorrelation(pair, total)
@@ -71,7 +71,7 @@ def serial_difference(first: Floats, second: Floats) -> Serial:
 
 
 def autocorrelation(values: Sequence[float] | Floats) -> float:
-    """Correlate each value with the one before; 0 for constant or fewer than 3 values."""
+    """Return the correlation of each value with the one before; 0 if there are fewer than 3."""
     data = np.asarray(values, dtype=np.float64)
     away = data - data.mean()
     spread = float((away * away).sum())
@@ -79,7 +79,7 @@ def autocorrelation(values: Sequence[float] | Floats) -> float:
 
 
 def _autocorrelation(pair: tuple[Floats, Floats], total: int) -> float:
-    """Estimate it for both together, without its bias (1 + 4 r) / n and with a margin."""
+    """Estimate one autocorrelation for both series, corrected for its bias and with a margin."""
     found = sum(len(values) * autocorrelation(values) for values in pair) / total
     n = total / 2
     if n <= 4:
@@ -90,17 +90,17 @@ def _autocorrelation(pair: tuple[Floats, Floats], total: int) -> float:
 
 
 def _of_mean(values: Floats, assumed: float) -> tuple[float, float]:
-    """Return variance of the mean, and how many independent values it would take."""
+    """Return the variance of the mean, and the effective number of independent values."""
     n = len(values)
     lags = np.arange(1, n)
     inflation = 1 + 2 * float(((1 - lags / n) * assumed**lags).sum())
-    # Neighbours that resemble each other hide spread from the sample's own variance, too.
+    # Correlated neighbours make the variance of a sample too small, too.
     seen = max(1 - (inflation - 1) / (n - 1), 0.05)
     return float(values.var(ddof=1)) / seen * inflation / n, n / inflation
 
 
 def _visits(first: Floats, second: Floats) -> int:
-    """Say how often the series of which it happened more was at the other's level."""
+    """Return how many values of one series lie at the other's level; the larger count."""
     low, high = (first, second) if first.mean() <= second.mean() else (second, first)
     up = int((low >= np.quantile(high, LEVEL)).sum())
     down = int((high <= np.quantile(low, 1 - LEVEL)).sum())
@@ -113,7 +113,7 @@ _EXACT_PRODUCT = 2500  # of the two sample sizes
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The second sample against the first."""
+    """The second sample compared with the first."""
 
     shift: float  # Hodges-Lehmann: median of all differences second - first
     shift_low: float | None  # 95 %, None when the samples are too small for one
@@ -121,25 +121,25 @@ class Comparison:
     effect: float  # P(second > first) + P(equal)/2; 0.5 is no difference
     p_mann_whitney: float
     p_brunner_munzel: float
-    p_serial: float  # of the means, allowing for repeats that resemble their neighbours
-    autocorrelation: float  # that was allowed for
-    entangled: bool  # one of them visited the level of the other
+    p_serial: float  # for the means, allowing for correlated neighbours
+    autocorrelation: float  # that p_serial allows for
+    entangled: bool  # one sample visited the level of the other
 
     @property
     def p(self) -> float:
-        """Return the larger of both p-values; 1 for samples that share a level."""
+        """Return the larger of both p-values; 1 if one sample visited the other's level."""
         return 1.0 if self.entangled else max(self.p_mann_whitney, self.p_serial)
 
     @property
     def unsure(self) -> bool:
-        """Tell whether independent repeats would show a difference that these do not."""
+        """Tell whether only the test that assumes independent repeats shows a difference."""
         return self.p_mann_whitney <= ALPHA < self.p
 
 
 def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> Comparison:
-    """Compare two samples of repeats, each in the order in which they were measured.
+    """Compare two samples of repeats, each in the order of measurement.
 
-    Raises ValueError for fewer than two values in one.
+    Raises ValueError if a sample has fewer than two values.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     found, serial = independent(a, b), serial_difference(a, b)
@@ -155,9 +155,9 @@ def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -
 
 
 def independent(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> Comparison:
-    """Compare two samples whose values have no order, such as one value of each drive of two lots.
+    """Compare two samples whose order means nothing, such as one value per drive of two lots.
 
-    Raises ValueError for fewer than two values in one.
+    Raises ValueError if a sample has fewer than two values.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if min(len(a), len(b)) < 2:
@@ -165,7 +165,7 @@ def independent(first: Sequence[float] | Floats, second: Sequence[float] | Float
     differences = np.sort((b[None, :] - a[:, None]).ravel())
     wins = float((differences > 0).sum() + 0.5 * (differences == 0).sum())
     p_mann_whitney = _mann_whitney_p(a, b)
-    # Ranks of samples that do not overlap, or are all equal, have no variance: the exact p then.
+    # Without overlap, or with equal values only, ranks have no variance: take the exact p.
     overlap = 0 < wins < len(differences) and differences[0] < differences[-1]
     low, high = _shift_interval(differences, len(a), len(b))
     return Comparison(
@@ -183,7 +183,7 @@ def independent(first: Sequence[float] | Floats, second: Sequence[float] | Float
 
 @cache
 def _null_counts(n: int, m: int) -> npt.NDArray[np.float64]:
-    """Count the orders that give each value of U, without ties (Mann and Whitney 1947)."""
+    """Return the null distribution of U for samples without ties (Mann and Whitney 1947)."""
     counts = np.zeros(n * m + 1)
     counts[0] = 1.0
     for i in range(1, n + 1):  # multiply by (1 - x^(m+i)) / (1 - x^i)
@@ -216,13 +216,13 @@ def _mann_whitney_p(a: Floats, b: Floats) -> float:
 
 
 def _midranks(values: Floats) -> Floats:
-    """Rank values from 1; equal values share the mean of their ranks."""
+    """Rank values from 1. Equal values get the mean of their ranks."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place], dtype=np.float64)
 
 
 def _brunner_munzel_p(a: Floats, b: Floats) -> float:
-    """Test as Brunner and Munzel (2000) do, for samples that overlap."""
+    """Return the p-value of the Brunner-Munzel test (2000) for samples that overlap."""
     n, m = len(a), len(b)
     ranks = _midranks(np.concatenate([a, b]))
     first = n * float((ranks[:n] - _midranks(a)).var(ddof=1))
@@ -233,9 +233,9 @@ def _brunner_munzel_p(a: Floats, b: Floats) -> float:
 
 
 def _shift_interval(differences: Floats, n: int, m: int) -> tuple[float | None, float | None]:
-    """Take the interval of the shift from the null distribution of U (Hollander and Wolfe, 4.3)."""
+    """Return the 95 % interval of the shift from the distribution of U (Hollander, Wolfe 4.3)."""
     if n * m <= _EXACT_PRODUCT:
-        cumulative = np.cumsum(_null_counts(min(n, m), max(n, m)))  # symmetric, and exacter so
+        cumulative = np.cumsum(_null_counts(min(n, m), max(n, m)))  # in this order more exact
         rank = int(np.searchsorted(cumulative, 0.025, side="right"))
     else:
         spread = float(np.sqrt(n * m * (n + m + 1) / 12))
@@ -246,7 +246,7 @@ def _shift_interval(differences: Floats, n: int, m: int) -> tuple[float | None, 
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Correct p-values for their number, in the order given (Holm 1979)."""
+    """Correct p-values for multiple comparisons (Holm 1979), in the order given."""
     order = np.argsort(p_values)
     corrected = np.empty(len(p_values))
     highest = 0.0
@@ -262,14 +262,14 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One point of two runs: `second` against `first`."""
+    """One point of two runs: run `second` compared with run `first`."""
 
     label: str
-    first: int  # place of the run in the order given
+    first: int  # index of the run
     second: int
     points: tuple[PointResult, PointResult]
     found: Comparison
-    p_corrected: float  # of the difference (`Comparison.p`), by Holm over all pairs
+    p_corrected: float  # `Comparison.p` corrected over all pairs (Holm)
 
     @property
     def shift_percent(self) -> float | None:
@@ -279,32 +279,32 @@ class Pair:
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """Say what a planner would use of the first run and of the second, in IOPS."""
+        """Return the IOPS that one may plan on, of the first and of the second run."""
         first, second = (None if p.unsteady else p.estimate("iops") for p in self.points)
         return first.bound if first else None, second.bound if second else None
 
     @property
     def bound_percent(self) -> float | None:
-        """Say how the bound of the second differs from the first's, in percent of it."""
+        """Return by how many percent the bound of the second run differs from the first one's."""
         first, second = self.bounds
         return 100 * (second / first - 1) if first and second is not None else None
 
     @property
     def validated(self) -> bool:
-        """Tell whether both sides are."""
+        """Tell whether the point is VALIDATED in both runs."""
         return all(point.verdict == "VALIDATED" for point in self.points)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Everything that some runs have in common, and what they have not."""
+    """All points that two or more runs share, and what was not compared."""
 
     pairs: tuple[Pair, ...]
-    left_out: tuple[str, ...]  # sentences: what was not compared, and why
+    left_out: tuple[str, ...]  # sentences that say what was not compared, and why
 
 
 def compared(results: Sequence[RunResult]) -> Compared:
-    """Return all pairs of runs, point by point."""
+    """Compare each two runs, point by point."""
     points = [points_of(result) for result in results]
     raw = [
         (key, a, b, compare(_rates(points[a][key]), _rates(points[b][key])))
@@ -321,9 +321,9 @@ def compared(results: Sequence[RunResult]) -> Compared:
 
 
 def points_of(result: RunResult) -> dict[Key, PointResult]:
-    """Return the points of a run by what they have in common with those of other drives.
+    """Return the points of a run by a key that is equal for the same point of other drives.
 
-    Of a point that was measured again in the same run, the first measurement.
+    If a run measured a point several times, the first measurement counts.
     """
     points: dict[Key, PointResult] = {}
     for stage in result.stages:
@@ -340,7 +340,7 @@ def _key(point: PointResult, size_bytes: int) -> Key:
 
 
 def _rates(point: PointResult) -> list[float]:
-    """Return the rates in the order of measurement, as neighbours resemble each other."""
+    """Return the IOPS of the repeats in the order of measurement."""
     return [repeat.iops for repeat in sorted(point.repeats, key=lambda r: r.sequence)]
 
 
@@ -363,7 +363,7 @@ def _left_out(
         if again:
             sentences.append(
                 f"{counted(again, 'point')} of {result.run_id} {'was' if again == 1 else 'were'} "
-                "measured before in the same run; the first measurement counts"
+                "measured more than once in the run; the first measurement counts"
             )
         few = [p for p in own.values() if len(p.repeats) < LEAST_REPEATS]
         if few:

@@ -1,8 +1,8 @@
-"""Computes quantiles and tails of distributions in double precision; SciPy would be 140 MB.
+"""Compute quantiles and tail probabilities in double precision, without SciPy (140 MB).
 
-Factors before the fraction and the series are written with deviations from the mean and with
-Stirling's remainder (Loader 2000, "Fast and accurate computation of binomial probabilities"), so
-that no digits are lost for large arguments either. Tests compare all with SciPy to 1e-12.
+The factors before continued fractions and series use deviations from the mean and the remainder of
+Stirling's formula (Loader 2000, "Fast and accurate computation of binomial probabilities"), so that
+large arguments lose no digits. Tests compare all functions with SciPy to 1e-12.
 """
 
 import math
@@ -20,10 +20,13 @@ _STIRLING_FROM = 15.0
 
 
 def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
-    """Compute the regularised I_x(a, b); y = 1 - x is given too, as either may be tiny."""
+    """Return the regularised incomplete beta function I_x(a, b).
+
+    The caller gives y = 1 - x as well, because either may be too small to compute from the other.
+    """
     if x <= 0 or y <= 0:
         return 0.0 if x <= 0 else 1.0
-    if x * (a + b) > a:  # beyond the mean the fraction converges for the other tail
+    if x * (a + b) > a:  # above the mean the fraction converges for the other tail only
         return 1 - _beta_tail(b, a, y, x)
     return _beta_tail(a, b, x, y)
 
@@ -37,20 +40,20 @@ def _beta_tail(a: float, b: float, x: float, y: float) -> float:
 
 
 def one_plus_lambert(share: float) -> float:
-    """Compute 1 + W(-r exp(-r)) for r = 1 + share, share > 0 and W Lambert's function.
+    """Return 1 + W(-r exp(-r)) for r = 1 + share and share > 0, where W is Lambert's function.
 
-    It is the u with -u - log(1 - u) = share - log(1 + share), which keeps its digits near 0.
+    It is the solution u of -u - log(1 - u) = share - log(1 + share), and keeps its digits near 0.
     """
     wanted = share - math.log1p(share)
     u, lower = 1.0, 1 - (1 + share) * math.exp(-1 - share)
-    while lower < u:  # Newton from beyond the root comes down to it, and stops at the last digit
+    while lower < u:  # Newton's method from above the root, down to the last digit
         u = lower
         lower = u + (u + math.log1p(-u) + wanted) * (1 - u) / u
     return u
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Say where a function that changes its sign once between `low` and `high` is zero."""
+    """Return where a function is zero that changes its sign once between `low` and `high`."""
     rising = function(low) < 0
     while low < (middle := (low + high) / 2) < high:
         if (function(middle) < 0) == rising:
@@ -61,20 +64,20 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _remainder(z: float) -> float:
-    """Compute log Γ(z) less Stirling's (z - 1/2) log z - z + log(2π)/2."""
+    """Return log Γ(z) minus Stirling's (z - 1/2) log z - z + log(2π)/2."""
     if z < _STIRLING_FROM:
         return math.lgamma(z) - (z - 0.5) * math.log(z) + z - 0.5 * math.log(2 * math.pi)
     return math.fsum(c / z ** (2 * k + 1) for k, c in enumerate(_STIRLING))
 
 
 def _log_ratio(value: float, mean: float) -> float:
-    """Compute log(value / mean), exact also where they are nearly equal."""
+    """Return log(value / mean), accurate even where they are nearly equal."""
     away = (value - mean) / mean
     return math.log1p(away) if abs(away) < 0.5 else math.log(value / mean)
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """Compute DLMF 8.17.22 by the method of Lentz as modified by Thompson and Barnett."""
+    """Evaluate the continued fraction DLMF 8.17.22 by Lentz's method (Thompson and Barnett)."""
     value, above, below = 1.0, 1.0, 0.0
     m = 0
     while True:
@@ -87,28 +90,28 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
         below = 1 / ((1 + term * below) or _TINY)
         above = (1 + term / above) or _TINY
         value *= above * below
-        if not abs(above * below - 1) > 8 * _EPS:  # nor when it is no number
+        if not abs(above * below - 1) > 8 * _EPS:  # ends for NaN as well
             return 1 / value
 
 
 _NORMAL = NormalDist()
-_PANELS, _NODES = 48, 16  # of the integral behind tolerance factors
-_REACH = 9.0  # how far it goes from 1, over the root of the degrees of freedom
+_PANELS, _NODES = 48, 16  # of the integral for tolerance factors
+_REACH = 9.0  # the integral goes from 1 - r to 1 + r, r = this over the root of the degrees
 
 
 @cache
 def t_quantile(probability: float, degrees: float) -> float:
-    """Return a quantile of Student's t."""
+    """Return a quantile of Student's t distribution."""
     if probability == 0.5:
         return 0.0
     wanted = 2 * min(probability, 1 - probability)
-    # From the normal's, which lies below; log(tail) over log(t) is concave and hardly bent there.
+    # Newton's method on log(tail) over log(t), from the normal quantile, which is smaller.
     t, step = -_NORMAL.inv_cdf(wanted / 2), 1.0
     log_constant = (
         math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)
         - 0.5 * math.log(degrees * math.pi)
     )  # fmt: skip
-    while abs(step) > 1e-9:  # it doubles the digits each time
+    while abs(step) > 1e-9:  # each step doubles the number of correct digits
         tail = t_two_sided_p(t, degrees)
         density = math.exp(log_constant - (degrees + 1) / 2 * math.log1p(t * t / degrees))
         step = math.log(tail / wanted) * tail / (2 * density * t)
@@ -117,7 +120,7 @@ def t_quantile(probability: float, degrees: float) -> float:
 
 
 def t_two_sided_p(statistic: float, degrees: float) -> float:
-    """Return the two-sided p-value of a statistic of Student's t."""
+    """Return the two-sided p-value of a t statistic."""
     if not math.isfinite(statistic):
         return 0.0 if math.isinf(statistic) else math.nan
     square = statistic * statistic
@@ -126,20 +129,15 @@ def t_two_sided_p(statistic: float, degrees: float) -> float:
 
 
 def f_upper_p(statistic: float, above: int, below: int) -> float:
-    """Return P(F > statistic) with so many degrees of freedom above and below."""
+    """Return P(F > statistic); `above` and `below` are the degrees of freedom."""
     if not statistic > 0:
         return 1.0
     total = below + above * statistic
     return incomplete_beta(below / 2, above / 2, below / total, above * statistic / total)
 
 
-def normal_two_sided_p(statistic: float) -> float:
-    """Return the two-sided p-value of a standard normal statistic."""
-    return math.erfc(abs(statistic) / math.sqrt(2))
-
-
 def binomial_at_most(count: int, trials: int, success: float) -> float:
-    """Return P(X <= count), X binomial."""
+    """Return P(X <= count) for a binomial X."""
     if count < 0 or count >= trials:
         return 0.0 if count < 0 else 1.0
     return incomplete_beta(trials - count, count + 1, 1 - success, success)
@@ -147,7 +145,7 @@ def binomial_at_most(count: int, trials: int, success: float) -> float:
 
 @cache
 def binomial_quantile(probability: float, trials: int, success: float) -> int:
-    """Return the smallest k with P(X <= k) >= probability, X binomial."""
+    """Return the smallest k with P(X <= k) >= probability for a binomial X."""
     low, high = -1, trials
     while high - low > 1:
         middle = (low + high) // 2
@@ -168,7 +166,7 @@ def binomial_upper_limit(successes: int, trials: int, *, confidence: float = 0.9
 
 
 def hypergeometric_at_most(count: int, population: int, marked: int, drawn: int) -> float:
-    """Return P(X <= count), X the marked ones among `drawn` of a `population`."""
+    """Return P(X <= count), X the number of marked items among `drawn` of a `population`."""
     least, most = max(0, drawn - (population - marked)), min(drawn, marked)
     if count < least or count >= most:
         return 0.0 if count < least else 1.0
@@ -185,18 +183,18 @@ def _log_choose(n: int, k: int) -> float:
 
 @cache
 def tolerance_factor(n: int, *, share: float = 0.95, confidence: float = 0.95) -> float:
-    """Return k so that mean - k * sd is below `share` of a normal population, with `confidence`.
+    """Return the factor k of the one-sided tolerance bound mean - k * sd of normal values.
 
-    The exact one-sided factor from the noncentral t (Owen 1968): 2.911 for n = 10.
-    Raises ValueError for fewer than two values.
+    At least `share` of the population lies above the bound, with `confidence`. The factor is exact,
+    from the noncentral t distribution (Owen 1968): 2.911 for n = 10. Raises ValueError for n < 2.
     """
     if n < 2:
         raise ValueError(f"a tolerance bound needs at least two values, got {n}")
     degrees, root_n = n - 1, math.sqrt(n)
     quantile = _NORMAL.inv_cdf(share)
-    # P(mean - k sd <= quantile), over all standard deviations that a sample may have.
+    # Integrate P(mean - k sd <= quantile) over the standard deviation of the sample.
     reach = _REACH / math.sqrt(degrees)
-    low = max(0.0, 1 - reach)  # of two values many are near 0: panels are narrower there
+    low = max(0.0, 1 - reach)  # panels are narrower here: small samples have an sd near 0
     edges = low + (1 + reach - low) * np.linspace(0.0, 1.0, _PANELS + 1) ** 2
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     half = np.diff(edges)[:, None] / 2

@@ -1,7 +1,7 @@
-"""Estimates values with intervals and pessimistic bounds from repeats.
+"""Estimate values from repeats, with intervals and pessimistic bounds.
 
-docs/numbers.md says how the formulas are used; the tests measure how often the intervals cover
-the truth. Small samples rule everything here: n is the number of repeats, about ten.
+docs/numbers.md explains how the formulas are used. n is the number of repeats, about ten; tests
+measure how often the intervals contain the true value for samples that small.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Interval:
 
 
 def t_interval(values: Sequence[float] | Floats) -> Interval | None:
-    """Return the 95 % interval of the mean of independent values; None for fewer than two."""
+    """Return the 95 % interval of the mean by Student's t; None for fewer than two values."""
     data = np.asarray(values, dtype=np.float64)
     if len(data) < 2:
         return None
@@ -33,9 +33,10 @@ def t_interval(values: Sequence[float] | Floats) -> Interval | None:
 
 
 def median_interval(values: Sequence[float] | Floats) -> Interval | None:
-    """Return the order-statistics interval of the median with at least 95 %: x(2), x(9) of ten.
+    """Return the interval of the median by order statistics: x(2) to x(9) of ten values.
 
-    None for fewer than six values, which cannot give 95 % (Conover 1999, section 3.2).
+    Its confidence is at least 95 %. Fewer than six values cannot give that (Conover 1999, section
+    3.2): None.
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     n = len(data)
@@ -46,7 +47,10 @@ def median_interval(values: Sequence[float] | Floats) -> Interval | None:
 
 
 def lower_tolerance(values: Sequence[float] | Floats) -> float | None:
-    """Return what 95 % of such values exceed, with 95 % confidence; None for fewer than two."""
+    """Return the 95/95 lower tolerance bound: 95 % of such values exceed it, with 95 % confidence.
+
+    The values are taken as normal. None for fewer than two.
+    """
     data = np.asarray(values, dtype=np.float64)
     if len(data) < 2:
         return None
@@ -54,7 +58,7 @@ def lower_tolerance(values: Sequence[float] | Floats) -> float | None:
 
 
 def upper_tolerance(values: Sequence[float] | Floats) -> float | None:
-    """Return what 95 % of such values are below, with 95 % confidence; None for fewer than two."""
+    """Return the 95/95 upper tolerance bound: 95 % of such values are below it."""
     lower = lower_tolerance(-np.asarray(values, dtype=np.float64))
     return None if lower is None else -lower
 
@@ -66,27 +70,23 @@ def coefficient_of_variation(values: Sequence[float] | Floats) -> float:
     return float(data.std(ddof=1)) / mean if len(data) > 1 and mean else 0.0
 
 
-def _not_below_zero(value: float | None) -> float | None:
-    return None if value is None else max(0.0, value)
-
-
 def mean_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate:
-    """Estimate a mean over repeats: t interval, lower tolerance bound."""
-    interval = t_interval(values)
+    """Estimate the mean of repeats, with its t interval and the lower tolerance bound."""
+    interval, bound = t_interval(values), lower_tolerance(values)
     return Estimate(
         metric=metric,
         unit=unit,
         value=float(np.mean(values)),
         ci_low=max(0.0, interval.low) if interval else None,
         ci_high=interval.high if interval else None,
-        bound=_not_below_zero(lower_tolerance(values)),
+        bound=None if bound is None else max(0.0, bound),
         n=len(values),
         method=f"mean, t on {len(values)} repeats",
     )
 
 
 def median_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate:
-    """Estimate a median over repeats with its order-statistics interval."""
+    """Estimate the median of repeats, with its interval by order statistics."""
     interval = median_interval(values)
     return Estimate(
         metric=metric,

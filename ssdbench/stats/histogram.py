@@ -1,9 +1,9 @@
-"""Counts latencies in fio's bins: merge by adding counts, then take percentiles.
+"""Count latencies in fio's bins, merge histograms by adding counts, and take percentiles.
 
 The bins are fio's (`stat.h`: FIO_IO_U_PLAT_BITS 6, 29 groups of 64): exact below 128 ns, then 64
-bins to each octave. A percentile is answered with the *upper* edge of its bin, so an error of the
-binning (at most 1/64) is always on the pessimistic side. The last bin is open: it holds all I/Os
-above 17 s, however long. Only the longest latency, which fio reports beside its bins, ends it.
+bins per power of two. A percentile is the *upper* edge of its bin, so the error of the binning (at
+most 1/64) is on the pessimistic side. The last bin has no upper edge: it holds all I/Os above 17 s.
+Its end is the longest latency, if fio reports it beside its bins.
 """
 
 import math
@@ -31,14 +31,14 @@ def _lower_edges() -> Counts:
 
 LOWER_EDGES_NS: Counts = _lower_edges()  # BINS + 1 entries; bin i covers [edge i, edge i+1)
 
-LONGEST = "_longest_ns"  # of a histogram, beside its counts in a file
+LONGEST = "_longest_ns"  # suffix of the name under which the longest latency is stored
 OPEN_NS = float(LOWER_EDGES_NS[BINS - 1])  # where the last bin begins; it has no upper edge
 
 
 def bin_of(latency_ns: npt.ArrayLike) -> Counts:
-    """Return the bin of each latency in nanoseconds; the last one takes all above 17 s."""
+    """Return the bin of each latency in nanoseconds; the last bin takes all above 17 s."""
     latency = np.asarray(latency_ns)
-    # A double begins with its exponent and the bits that say which of 64 bins of an octave.
+    # The first bits of a double, exponent and highest 6 of the mantissa, number the bins.
     octave_and_bin = latency.astype(np.float64).view(np.int64) >> (52 - GROUP_BITS)
     bins = octave_and_bin - ((1023 + GROUP_BITS - 1) << GROUP_BITS)
     exact = latency.astype(np.int64) if latency.dtype.kind != "f" else np.floor(latency)
@@ -47,14 +47,14 @@ def bin_of(latency_ns: npt.ArrayLike) -> Counts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """Counts of I/Os per latency bin."""
+    """Number of I/Os per latency bin."""
 
     counts: Counts
-    longest_ns: float | None = None  # of them, where the last bin holds some and it is known
+    longest_ns: float | None = None  # None if the last bin is empty, or its end is not known
 
     @classmethod
     def empty(cls) -> "Histogram":
-        """Return a histogram of nothing."""
+        """Return a histogram without I/Os."""
         return cls(np.zeros(BINS, dtype=np.int64))
 
     @classmethod
@@ -74,7 +74,7 @@ class Histogram:
 
     @classmethod
     def merged(cls, parts: Iterable["Histogram"]) -> "Histogram":
-        """Return the histogram of all I/Os of all parts."""
+        """Return one histogram with the I/Os of all parts."""
         total = np.zeros(BINS, dtype=np.int64)
         longest_ns = []
         for part in parts:
@@ -84,15 +84,15 @@ class Histogram:
         return cls(total).ended(max(longest_ns, default=0.0))
 
     def ended(self, longest_ns: float) -> "Histogram":
-        """End the last bin at the longest latency, if it holds any.
+        """Set the longest latency as the end of the last bin, if that bin holds any I/O.
 
-        What is shorter than this bin, or not finite, ends nothing.
+        Latencies below the last bin, or infinite ones, set no end.
         """
         known = self.counts[-1] > 0 and OPEN_NS <= longest_ns < math.inf
         return replace(self, longest_ns=longest_ns if known else None)
 
     def scaled(self, share: float) -> "Histogram":
-        """Take a share of it; what rounding leaves of a bin counts in the next."""
+        """Return a share of the counts; what rounding leaves of one bin is counted in the next."""
         up_to = np.rint(np.cumsum(self.counts) * share).astype(np.int64)
         return replace(self, counts=np.diff(up_to, prepend=0))
 
@@ -104,9 +104,9 @@ class Histogram:
     def percentile_ns(self, quantile: float) -> float:
         """Return the latency that a share `quantile` (0.99 for p99) of the I/Os did not exceed.
 
-        The upper edge of the bin that holds the rank ceil(quantile * n): of the last bin the
-        longest latency, infinity where that is not known. Raises ValueError when the histogram is
-        empty.
+        This is the upper edge of the bin with the rank ceil(quantile * n). For the last bin it is
+        the longest latency, or infinity if that is not known. Raises ValueError for an empty
+        histogram.
         """
         if self.n == 0:
             raise ValueError("an empty histogram has no percentiles")
@@ -120,19 +120,19 @@ class Histogram:
         return float(LOWER_EDGES_NS[index + 1] - (1 if exact else 0))
 
     def middles_ns(self) -> npt.NDArray[np.float64]:
-        """Return the middle of each bin; of the last, its end where it is known."""
+        """Return the middle of each bin; for the last bin its end, if known."""
         middles = (LOWER_EDGES_NS[:-1] + LOWER_EDGES_NS[1:] - 1) / 2
         if self.longest_ns is not None:
             middles[-1] = self.longest_ns
         return np.asarray(middles, dtype=np.float64)
 
     def share_above(self, latency_ns: float) -> float:
-        """Return share of the I/Os in bins that begin there or above."""
+        """Return the share of the I/Os in bins that begin at this latency or above."""
         first = int(np.searchsorted(LOWER_EDGES_NS[:BINS], latency_ns, side="left"))
         return float(self.counts[first:].sum()) / self.n if self.n else 0.0
 
     def mean_ns(self) -> float:
-        """Return the mean from middles of bins; too low if the last bin has no known end."""
+        """Return the mean from the middles of bins; too low if the last bin has no known end."""
         return float((self.counts * self.middles_ns()).sum() / max(self.n, 1))
 
     def min_ns(self) -> float:
@@ -141,15 +141,16 @@ class Histogram:
         return float(LOWER_EDGES_NS[used[0]]) if len(used) else 0.0
 
     def max_ns(self) -> float:
-        """Return the upper edge of the highest bin in use; infinity if that has no end."""
+        """Return the upper edge of the highest bin in use; infinity if its end is not known."""
         used = np.flatnonzero(self.counts)
         return self._upper_edge_ns(int(used[-1])) if len(used) else 0.0
 
 
 def arrays_of(**named: "Histogram | Sequence[Histogram]") -> dict[str, npt.NDArray[Any]]:
-    """Turn histograms into arrays to store: counts by name, the longest latency beside.
+    """Turn histograms into arrays for a file: counts by name, and the longest latency of each.
 
-    Several of one name are rows. A longest latency that is not known, or needless, is 0.
+    Several histograms of one name become rows. The longest latency is 0 if it is not known or not
+    needed.
     """
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name, one in named.items():
@@ -163,7 +164,7 @@ def arrays_of(**named: "Histogram | Sequence[Histogram]") -> dict[str, npt.NDArr
 
 
 def from_arrays(stored: Mapping[str, npt.NDArray[Any]], name: str) -> list[Histogram]:
-    """Return the histograms of that name; files that are older tell no longest latency."""
+    """Return the histograms of a name from stored arrays; older files have no longest latency."""
     if name not in stored:
         return []
     rows = np.asarray(stored[name]).astype(np.int64).reshape(-1, BINS)

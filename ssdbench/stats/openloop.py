@@ -1,11 +1,12 @@
-"""Counts what requests waited from when they were due, and judges which rate keeps a limit.
+"""Judge offered rates and replays by latencies that count from when each request was due.
 
-All requests of all clients stand in one list by when they were due, whether they were sent then,
-later or never; what was never sent counts as having waited until the end.
+The requests of all clients are one list, in the order in which they were due, whether they were
+sent then, later or never. A request that was never sent has waited until the end of the window.
 
-In a replay a client sends when its request is due or when the answer before it came: done =
-max(due, done before) + latency (Lindley 1952). fio logs whole milliseconds: a request that is more
-than `LATE_NS` later than that was sent late, and counts from when it was due all the same.
+In a replay a client sends a request when it is due and the answer to the one before has come: done
+= max(due, done before) + latency (Lindley 1952). fio logs whole milliseconds. A request that is
+more than `LATE_NS` later than this formula says was sent late; its latency still counts from when
+it was due.
 """
 
 import math
@@ -16,6 +17,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from ssdbench.model.rates import OfferedRate
 from ssdbench.model.rates import RateStep as RateTrial
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.percentiles import percentile
@@ -23,10 +25,10 @@ from ssdbench.stats.planning.capacity import RateStep, keeps
 from ssdbench.stats.series import trend
 from ssdbench.units import NS_PER_S
 
-GROWTH = 2.0  # of the offered rate until one fails
-NEARBY = 1.1  # the same, once an earlier search knows about where
+GROWTH = 2.0  # factor from one offered rate to the next, until one fails
+NEARBY = 1.1  # the same factor, once an earlier search has found about where
 MOST_STEPS = 40
-NEVER_NS = 2**62  # when what was never sent completed
+NEVER_NS = 2**62  # stands for the time of something that never happened
 
 Whole = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -34,10 +36,10 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requests:
-    """All requests of a start in order of when they were due, on one clock."""
+    """All requests of one start, in the order in which they were due, on one clock."""
 
     due_ns: Whole
-    sent_ns: Whole  # NEVER_NS: every chance to send it was taken by another
+    sent_ns: Whole  # NEVER_NS for a request that was never sent
     done_ns: Whole
     is_write: Flags
 
@@ -49,7 +51,7 @@ class Requests:
 
     @classmethod
     def merged(cls, parts: Sequence["Requests"]) -> Self:
-        """Return the requests of all clients as one queue."""
+        """Return the requests of all clients as one list."""
         if not parts:
             none = np.zeros(0, dtype=np.int64)
             return cls(none, none, none, none.astype(np.bool_))
@@ -61,54 +63,51 @@ class Requests:
         )
 
     def of_direction(self, *, writes: bool) -> "Requests":
-        """Return the reads or the writes."""
-        mine = self.is_write if writes else ~self.is_write
+        """Return only the writes, or only the reads."""
+        return self._chosen(self.is_write if writes else ~self.is_write)
+
+    def due_between(self, from_ns: float, to_ns: float) -> "Requests":
+        """Return the requests that were due from `from_ns` to before `to_ns`."""
+        first, last = np.searchsorted(self.due_ns, (from_ns, to_ns))
+        return self._chosen(slice(first, last))
+
+    def _chosen(self, mine: Flags | slice) -> "Requests":
         return Requests(
             self.due_ns[mine], self.sent_ns[mine], self.done_ns[mine], self.is_write[mine]
         )
 
-    def due_between(self, from_ns: float, to_ns: float) -> "Requests":
-        """Return those that were due from one time to before another."""
-        first, last = np.searchsorted(self.due_ns, (from_ns, to_ns))
-        return Requests(
-            self.due_ns[first:last],
-            self.sent_ns[first:last],
-            self.done_ns[first:last],
-            self.is_write[first:last],
-        )
-
     def waited_ns(self, end_ns: float) -> Whole:
-        """Return the times from due to done, at least until `end_ns` for what was not done."""
+        """Return the times from due to done. Requests not done count as done at `end_ns`."""
         ended = np.where(self.done_ns == NEVER_NS, round(end_ns), self.done_ns)
         return np.asarray(ended - self.due_ns, dtype=np.int64)
 
     def seen_ns(self) -> Whole:
-        """Return the times from sent to done, as the generator measures, of what was sent."""
+        """Return the times from sent to done of all sent requests, as the generator sees them."""
         sent = self.sent_ns < NEVER_NS
         return np.asarray(self.done_ns[sent] - self.sent_ns[sent], dtype=np.int64)
 
 
 def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: float) -> float:
-    """Return share of the requests due in a window that came due while every client waited.
+    """Return the share of the requests in a window that were due while every client was busy.
 
-    That is where as many as there are clients were sent and not done.
+    All clients are busy when as many requests as there are clients were sent and not done.
     """
     due = requests.due_between(from_ns, to_ns).due_ns
     if not len(due):
         return 0.0
-    # Mostly in order already, which this sort makes use of.
+    # A stable sort is fast here, as the times are nearly in order.
     sent, done = (np.sort(at, kind="stable") for at in (requests.sent_ns, requests.done_ns))
     if not np.any(sent[clients - 1 :] < done[: max(len(done) - clients + 1, 0)]):
-        return 0.0  # never were as many on their way
+        return 0.0  # there were never as many in flight
     on_their_way = np.searchsorted(sent, due, "left") - np.searchsorted(done, due, "right")
     return float(np.mean(on_their_way >= clients))
 
 
 def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
-    """Say how often waits above a limit came: each time ends when the drive has caught up.
+    """Count how often waits rose above the limit: a stall ends when the drive has caught up.
 
-    That is when a request took no more than the median, and none was above the limit for as long
-    as the limit is.
+    It has caught up when a request waited no longer than the median, and no wait above the limit
+    came for as long as the limit is.
     """
     above = np.flatnonzero(waited_ns > limit_ns)
     if not len(above):
@@ -121,22 +120,22 @@ def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
 
 @dataclass(slots=True)
 class Search:
-    """Finds the highest rate that holds: geometrically up (or down), then by bisection.
+    """Find the highest rate that keeps the limit: double or halve the rate, then bisect.
 
-    Ask `next_iops`, measure it, tell `saw`; None ends the search. Rates above one that failed are
-    never tried again, so a rate that held by luck above one that did not counts for nothing.
+    Call `next_iops`, measure that rate, and pass the result to `saw`; None ends the search. A rate
+    above one that failed is never tried again, and does not count even if it held by luck.
     """
 
     start_iops: float
-    least_iops: float  # below it there are too few requests to judge
-    resolution: float = 0.05  # of the rate
+    least_iops: float  # at lower rates there are too few requests to judge
+    resolution: float = 0.05  # the search ends within this share of the rate
     growth: float = GROWTH
     held_iops: float | None = None
     failed_iops: float | None = None
     steps: int = 0
 
     def next_iops(self) -> float | None:
-        """Return the rate to try now."""
+        """Return the rate to try now; None when the search has ended."""
         if self.steps >= MOST_STEPS:
             return None
         held, failed = self.held_iops, self.failed_iops
@@ -149,7 +148,7 @@ class Search:
         return None if failed <= held * (1 + self.resolution) else math.sqrt(held * failed)
 
     def saw(self, iops: float, *, held: bool) -> None:
-        """Say what became of a rate."""
+        """Record whether a rate held."""
         self.steps += 1
         if held:
             self.held_iops = max(iops, self.held_iops or 0.0)
@@ -160,42 +159,42 @@ class Search:
 
 
 def confidence_of_lowest(repeats: int) -> float:
-    """Return how sure the lowest of so many results lies below their median: 0.97 of 5."""
+    """Return the confidence that the lowest of some results is below their median: 0.97 for 5."""
     return 1 - 0.5**repeats
 
 
 LATE_NS = 2_000_000
-BLOCKS = 10  # of a replay, by when requests are due, for the design effect
-FIRST_CLIENTS = 8  # whose logs place the start
+BLOCKS = 10  # parts of a replay, by due time, for the design effect
+FIRST_CLIENTS = 8  # clients whose logs show when the replay started
 NS_PER_MS = 1_000_000
-SLACK_NS = 1_000_000_000  # after the last was due: what is done by then was done in time
+SLACK_NS = 1_000_000_000  # requests done this long after the last was due were done in time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Client:
-    """One client: what it was to send, and what its log says, both in its order."""
+    """The requests of one client and what its log says about them, both in the order of sending."""
 
     due_ns: Whole
     writes: Flags
-    done_ms: Whole  # of what it sent; may be fewer
+    done_ms: Whole  # of the sent requests only
     latency_ns: Whole
     logged_writes: Flags
 
     @property
     def sound(self) -> bool:
-        """Tell whether the log is one of these requests."""
+        """Tell whether the log fits these requests."""
         sent = len(self.done_ms)
         return sent <= len(self.due_ns) and bool(np.all(self.writes[:sent] == self.logged_writes))
 
     def start_ns(self) -> int:
-        """Return the start, at most 1 ms early: nothing is sent before it is due."""
+        """Return when the replay began, at most 1 ms too early (nothing is sent too early)."""
         due_ns = self.due_ns[: len(self.done_ms)] // NS_PER_MS * NS_PER_MS
         return int((self.done_ms * NS_PER_MS - due_ns - self.latency_ns).min())
 
 
 @dataclass(slots=True)
 class Waits:
-    """All clients of one replay, added up; memory does not grow with the requests."""
+    """Sum of the waits of all clients of one replay. Memory does not grow with the requests."""
 
     start_ns: int  # on the clock of the logs
     last_due_ns: int
@@ -203,8 +202,8 @@ class Waits:
     timed: bool = True
     sent: int = 0
     asked: int = 0
-    in_time: int = 0  # done by when the last was due, and a second
-    held_up: int = 0  # due while their client still waited
+    in_time: int = 0  # done within a second after the last request was due
+    held_up: int = 0  # due while their client was busy
     longest_ns: int = 0
     reads: list[Histogram] = field(default_factory=list)
     writes: list[Histogram] = field(default_factory=list)
@@ -213,10 +212,10 @@ class Waits:
     def __post_init__(self) -> None:
         self.reads = [Histogram.empty() for _ in range(BLOCKS)]
         self.writes = [Histogram.empty() for _ in range(BLOCKS)]
-        self._off = np.zeros(1 << 16, dtype=np.int64)  # by 0.1 ms that a request was sent beside
+        self._off = np.zeros(1 << 16, dtype=np.int64)  # requests by how far off, in 0.1 ms
 
     def add(self, client: Client) -> None:
-        """Return the requests of one client."""
+        """Add the requests of one client."""
         sent = len(client.done_ms)
         due = client.due_ns[:sent]
         latency = client.latency_ns
@@ -243,7 +242,7 @@ class Waits:
                                      minlength=len(self._off))  # fmt: skip
 
     def arrivals_off_ns(self) -> float:
-        """Return how far off requests of free clients were sent, at the 99th percentile."""
+        """Return the 99th percentile of how far from its due time a free client sent a request."""
         total = int(self._off.sum())
         if not total:
             return 0.0
@@ -251,7 +250,7 @@ class Waits:
 
 
 def _done(due: Whole, latency: Whole, logged: Whole) -> tuple[Whole, Flags]:
-    """Say when each was done, and whether its client still waited when it came due."""
+    """Return when each request was done, and whether its client was busy when it was due."""
     late = logged - latency - due > LATE_NS
     total = np.cumsum(latency)
     least = np.maximum(due + latency, np.where(late, logged, 0))
@@ -260,16 +259,16 @@ def _done(due: Whole, latency: Whole, logged: Whole) -> tuple[Whole, Flags]:
     return done, before > due
 
 
-WINDOW_BLOCKS = 20  # of a window, for the design effect and the trend
+WINDOW_BLOCKS = 20  # parts of a window, for the design effect and the trend
 GREW = "the backlog grew over the window"
 ONLY_UPPER = "the upper limit of the percentile is above the limit"
 TREND_P = 0.01
-TREND_CHANGE = 0.2  # of the mean latency over a window: a queue that grows
+TREND_CHANGE = 0.2  # rise of the mean latency over a window that shows a growing queue
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedWindow:
-    """What was offered, when it counted, and which limit it must keep; times on one clock."""
+    """The offered rate, the window in which requests count, and the limit of latency."""
 
     offered_iops: float
     clients: int
@@ -280,38 +279,15 @@ class OfferedWindow:
 
     @property
     def seconds(self) -> float:
-        """Say how long the window is."""
+        """Return the length of the window."""
         return self.to_s - self.from_s
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One rate with everything that its verdict stands on; latencies count from the due time."""
-
-    offered_iops: float
-    achieved_iops: float
-    seen_ns: float  # the percentile as the generator measured it, from when it sent
-    value_ns: float  # the percentile from when requests were due
-    upper_ns: float | None  # its upper 95 % limit; None with too few requests
-    p50_ns: float
-    mean_ns: float
-    backlog_grows: bool
-    kept: bool
-    reason: str  # why not
-    clients: int = 0  # that shared the rate
-    busy_share: float = 0.0  # of the requests came due while every client waited
-    window_s: float = 0.0
-    beyond: float = 0.0  # requests beyond the percentile, in the direction that had fewer
-    stalls: int = 0  # how often waits above the limit came
-    due_iops: float = 0.0  # that really came due: arrivals at random are more or fewer
-    block_means_ns: tuple[float, ...] = ()  # mean wait in each part of the window, in order
-
-
-def judged(requests: Requests, offer: OfferedWindow) -> Judged:
+def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
     """Judge the requests that were due in a window.
 
-    With reads and writes, both must keep the limit; the slower one is reported. What was not done
-    by the end of the window, or of the start if that is later, has waited until then.
+    With reads and writes, both must keep the limit, and the slower direction is reported. A request
+    that was not done by the end of the window has waited until then.
     """
     begins, ends = offer.from_s * NS_PER_S, offer.to_s * NS_PER_S
     window = requests.due_between(begins, ends)
@@ -324,10 +300,13 @@ def judged(requests: Requests, offer: OfferedWindow) -> Judged:
     blocks = [blocked(part, wait, offer) for part, wait in zip(directions, waits, strict=True)]
     known = [found for parts in blocks if (found := percentile(parts, offer.quantile)) is not None]
     if not known or not completed:
-        return Judged(
-            offer.offered_iops, achieved, 0.0, 0.0, None, 0.0, 0.0, False, False,
-            "no request ended", clients=offer.clients, window_s=offer.seconds,
-        )  # fmt: skip
+        return OfferedRate(
+            offered_iops=offer.offered_iops,
+            achieved_iops=achieved,
+            reason="no request ended",
+            clients=offer.clients,
+            window_s=offer.seconds,
+        )
     worst = max(range(len(known)), key=lambda place: known[place].upper_ns or math.inf)
     upper = known[worst].upper_ns
     merged = Histogram.merged(blocks[worst])
@@ -336,12 +315,12 @@ def judged(requests: Requests, offer: OfferedWindow) -> Judged:
         achieved_iops=achieved,
         percentile_upper_ns=math.inf if upper is None else upper,
         backlog_grows=any(_grows(parts) for parts in blocks),
-        # What may be on its way at the end of the window, each within the limit.
+        # Requests that may be in flight at the end of the window, each still within the limit.
         chance_iops=on_their_way_iops(offer.offered_iops, offer.limit_ns, offer.seconds),
     )
     kept = keeps(step, offer.limit_ns)
     seen = directions[worst].seen_ns()
-    return Judged(
+    return OfferedRate(
         offered_iops=offer.offered_iops,
         achieved_iops=achieved,
         seen_ns=Histogram.of(seen).percentile_ns(offer.quantile) if len(seen) else 0.0,
@@ -363,9 +342,9 @@ def judged(requests: Requests, offer: OfferedWindow) -> Judged:
 
 
 def on_their_way_iops(offered_iops: float, limit_ns: float, seconds: float) -> float:
-    """Return how much fewer may be done, as requests in time are under way at the end.
+    """Return by how much the achieved rate may be lower because requests are still in flight.
 
-    Without a limit that is a second's worth.
+    Without a limit of latency, that is one second of requests.
     """
     within_s = limit_ns / NS_PER_S if math.isfinite(limit_ns) else 1.0
     return offered_iops * within_s / seconds
@@ -377,31 +356,31 @@ def _together(blocks: Sequence[Sequence[Histogram]]) -> list[Histogram]:
 
 
 def blocked(requests: Requests, waited_ns: Whole, offer: OfferedWindow) -> list[Histogram]:
-    """Return the waits of a window as histograms of its blocks, by when requests were due."""
+    """Return the waits of a window as one histogram per block of time, by due time."""
     edges = np.linspace(offer.from_s, offer.to_s, WINDOW_BLOCKS + 1)[1:-1] * NS_PER_S
     parts = np.split(waited_ns, np.searchsorted(requests.due_ns, edges))
-    return [Histogram.of(part) if len(part) else Histogram.empty() for part in parts]
+    return [Histogram.of(part) for part in parts]
 
 
 def _grows(parts: list[Histogram]) -> bool:
-    """Tell whether latencies rise over the window, as behind a growing queue."""
+    """Tell whether latencies rise over the window, as they do when a queue grows."""
     drift = trend([part.mean_ns() for part in parts if part.n])
     return drift.p <= TREND_P and drift.change > TREND_CHANGE
 
 
 def undelivered(step: RateTrial, limit_ns: float) -> str:
-    """Say why a drive did not keep up with an offered rate; empty where it did."""
+    """Say why a drive did not keep up with an offered rate; empty if it did."""
     chance = on_their_way_iops(step.offered_iops, limit_ns, step.window_s)
     due_iops = step.due_iops or step.offered_iops
-    told = RateStep(due_iops, step.achieved_iops, 0.0, step.backlog_grows, chance)
-    return _behind(told) or (GREW if step.backlog_grows else "")
+    rate = RateStep(due_iops, step.achieved_iops, 0.0, step.backlog_grows, chance)
+    return _behind(rate) or (GREW if step.backlog_grows else "")
 
 
 def _behind(step: RateStep) -> str:
     if step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops:
         return ""
     share = 100 * step.achieved_iops / step.offered_iops
-    return f"only {share:.1f} % of what was due were done"
+    return f"only {share:.1f} % of the requests that were due were done"
 
 
 def _why(step: RateStep, value_ns: float, limit_ns: float) -> str:

@@ -1,10 +1,10 @@
-"""Estimate percentiles of merged histograms, with intervals for slow I/Os in clusters.
+"""Estimate percentiles of merged histograms, with intervals that allow for clusters of slow I/Os.
 
-Counts of all repeats are added before a percentile is taken: averaged percentiles are wrong by
-any amount, in both directions. Rank intervals assume independent I/Os; garbage collection makes
-slow ones come together, and a naive interval of p99.9 then covers in 25 % of cases. So the
-number of I/Os is divided by a design effect (Kish 1965): the variance of the exceedances per
-section over their mean, sections being time blocks or repeats.
+Counts of all repeats are added before a percentile is taken, because an average of percentiles is
+not a percentile. Intervals by rank assume independent I/Os, but slow I/Os come in clusters, for
+example during garbage collection: such an interval of p99.9 then contains the true value in 25 % of
+cases only. So the number of I/Os is divided by the design effect (Kish 1965): the variance over the
+mean of the number of slow I/Os per section. Sections are blocks of time or repeats.
 """
 
 import math
@@ -28,18 +28,18 @@ QUANTILES = {
 }
 PUBLISHED_BEYOND = 100  # independent I/Os beyond the percentile
 INDICATIVE_BEYOND = 50
-# Of a load that writes, rarer ones are left out: collections that meet once in hours make them, and
-# on simulated drives 9 of 14 such upper limits were too low.
+# Rarer percentiles have no limit for loads that write: garbage collections that coincide once in
+# hours cause them, and on simulated drives 9 of 14 such upper limits were too low.
 RAREST_WITH_WRITES = 0.999
-WORST_BEYOND = 10  # I/Os of a section beyond the percentile, for its own to count
-# Standard deviation of ln(p99) of writes from one drive fill to the next: collections of several
-# dies fall into step and out of it. At most so much on nine of ten simulated drives (56 loads).
+WORST_BEYOND = 10  # I/Os beyond the percentile that a section needs to raise the limits
+# Standard deviation of ln(p99) of writes from one drive fill to the next, as garbage collections of
+# several dies fall into step and out of it. It was smaller on nine of ten simulated drives.
 SWINGS = 0.115
 
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """Hold one percentile of a merged histogram."""
+    """One percentile of a merged histogram, with its limits."""
 
     quantile: float
     value_ns: float
@@ -49,19 +49,19 @@ class Percentile:
     n: int
     n_effective: int
     status: str
-    at_least: bool = False  # it lies in the last bin, whose end is not known: or longer
+    at_least: bool = False  # in the last bin, whose end is not known: the true value may be higher
 
     @property
     def beyond(self) -> float:
-        """Return the independent I/Os beyond it."""
+        """Return the number of independent I/Os beyond the percentile."""
         return self.n_effective * (1 - self.quantile) * (1 + 1e-9)
 
 
 def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
     """Return variance over mean of the I/Os slower than `value_ns` per section, at least 1.
 
-    Sections of unequal length are scaled to the mean length first. With one section only there
-    is nothing to tell clustering from, and 1 is returned.
+    Sections of different length are scaled to the mean length. One section alone cannot show
+    clusters: the result is 1.
     """
     totals = np.array([section.n for section in sections], dtype=np.float64)
     if len(totals) < 2 or totals.min() == 0:
@@ -74,12 +74,12 @@ def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
 
 def _slower(section: Histogram, value_ns: float) -> float:
     first = int(np.searchsorted(LOWER_EDGES_NS[:BINS], value_ns, side="left"))
-    first = min(first, BINS - 1)  # of a value in the last bin, all of that bin are as slow
+    first = min(first, BINS - 1)  # all I/Os of the last bin count as slower than a value in it
     return float(section.counts[first:].sum())
 
 
 def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | None:
-    """Return the percentile of all sections together, or None when there is no I/O at all."""
+    """Return the percentile of all sections together; None without any I/O."""
     merged = Histogram.merged(sections)
     if merged.n == 0:
         return None
@@ -103,7 +103,7 @@ def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | N
 def _at_rank(
     merged: Histogram, quantile: float, effective: int, probability: float
 ) -> float | None:
-    """Return the order statistic that bounds the percentile; None beyond the data."""
+    """Return the order statistic that limits the percentile; None if it is beyond the data."""
     rank = binomial_quantile(probability, effective, quantile)
     if probability > 0.5:
         rank += 1
@@ -122,22 +122,22 @@ def _status(beyond: float) -> str:
 
 
 def smallest_sample(quantile: float) -> int:
-    """Return the I/Os needed for a one-sided 95 % upper bound to exist: 299 for p99."""
+    """Return the number of I/Os that a one-sided 95 % upper limit needs: 299 for p99."""
     return math.ceil(math.log(0.05) / math.log(quantile))
 
 
 def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | None:
     """Return the percentile of a load that goes on for long, from sections of about ten minutes.
 
-    What requests wait for can build up over hours (queues that fill behind one die, collections
-    that fall into step), and sections that are alike can all have missed it. So no limit is below
-    the percentile of the worst section that has ten I/Os beyond it.
+    Waits can grow over hours, when a queue fills up or garbage collections fall into step, and
+    sections that look alike can all have missed it. So no limit is below the percentile of the
+    worst section that has ten I/Os beyond it.
     """
     found = percentile(sections, quantile)
     if found is None or found.upper_ns is None or found.high_ns is None:
         return found
-    told = [one for one in sections if one.n * (1 - quantile) >= WORST_BEYOND * (1 - 1e-9)]
-    worst_ns = max((one.percentile_ns(quantile) for one in told), default=0.0)
+    large = [one for one in sections if one.n * (1 - quantile) >= WORST_BEYOND * (1 - 1e-9)]
+    worst_ns = max((one.percentile_ns(quantile) for one in large), default=0.0)
     if math.isinf(worst_ns):
         return replace(found, high_ns=None, upper_ns=None)
     return replace(
@@ -148,12 +148,12 @@ def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percen
 
 
 def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
-    """Return the upper limit that a target may be held against; None where there is none.
+    """Return the upper limit that a target of `accept` is compared with; None if there is none.
 
-    It asks for less than a figure does, since only the side matters. A few swings of the rate leave
-    few independent I/Os, and then a run may have seen one state of a drive that has others: the
-    limit of writes is raised by what states differ by, with 95 % confidence (a component of
-    uncertainty from earlier knowledge: GUM 2008, 4.3).
+    It exists for some percentiles that are not published, because a target only asks on which side
+    of its limit they are. But then few I/Os are independent, and the run may have seen one state of
+    a drive that has several. So the limit for writes is raised by the usual difference between
+    states, with 95 % confidence (uncertainty from earlier knowledge: GUM 2008, 4.3).
     """
     if found.upper_ns is None or direction == "read" or found.status == "published":
         return found.upper_ns
@@ -165,10 +165,10 @@ def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
 def latency_estimates(
     sections: Sequence[Histogram], direction: str, *, lasting: bool = False, rarest: float = 1.0
 ) -> tuple[Estimate, ...]:
-    """Estimate percentiles of one direction; the bound is the upper 95 % limit.
+    """Estimate the percentiles of one direction. Each bound is the one-sided upper 95 % limit.
 
-    `lasting`: of a load that goes on for long, see `lasting_percentile`. Quantiles above `rarest`
-    are suppressed, and no target may be held against them.
+    With `lasting`, the load goes on for long: see `lasting_percentile`. Quantiles above `rarest`
+    are suppressed and have no limit for targets.
     """
     estimates = []
     for name, quantile in QUANTILES.items():
@@ -186,7 +186,7 @@ def latency_estimates(
                 bound=result.upper_ns,
                 n=result.n,
                 method=f"merged histograms, n_eff {result.n_effective}"
-                + ("; fio's last bin: this or longer" if result.at_least else ""),
+                + ("; in fio's last bin: at least this" if result.at_least else ""),
                 status=result.status if quantile <= rarest else "suppressed",
                 limit_for_targets=limit_for_targets_ns(result, direction)
                 if lasting and quantile <= rarest

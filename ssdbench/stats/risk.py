@@ -1,33 +1,33 @@
-"""Says how often a bound misled on drives whose truth is known, by the kind of evidence behind it.
+"""State how often a bound was too high on simulated drives whose true rate is known.
 
-The counts are those of `nox -s judge-the-judges -- --published N --evidence KIND` on seeds that
-nothing was tuned on (docs/numbers.md has the tables). An event after the run is nobody's error and
-is counted apart: no evidence foresees it.
+The counts come from `nox -s judge-the-judges -- --published N --evidence KIND`, on seeds that were
+not used to tune anything (docs/numbers.md has the tables). Drives that slow down only after the run
+are counted separately: no evidence can foresee that.
 """
 
 from dataclasses import dataclass
 
 from ssdbench.stats.distributions import binomial_upper_limit
 
-WHOLE, SHORT, HASTY = "whole", "short", "hasty"
+WHOLE, SHORT, HASTY = "whole", "short", "hasty"  # kinds of evidence, from best to worst
 
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """Bounds more than 5 % above what the drive sustains, of so many drives."""
+    """How many bounds were more than 5 % above the rate that the drive sustains."""
 
     wrong: int
-    of: int
-    family: str  # where the share, or else its 95 % limit, is the largest
+    of: int  # number of drives
+    family: str  # the family of drives with the largest share of wrong bounds, or limit of it
     family_wrong: int
     family_of: int
-    later: int  # right until the run ended, and wrong since
+    later: int  # drives whose bound was right until the run ended and wrong afterwards
     later_of: int  # drives that step down or get hot late
     validated: bool = True  # whether only VALIDATED numbers are counted
 
     @property
     def sentence(self) -> str:
-        """Say it in a sentence for a plan."""
+        """Return the risk as a sentence for a plan."""
         what = "VALIDATED bound" if self.validated else "bound (none VALIDATED)"
         text = (
             f"for the worst family of the zoo ({self.family}) the {what} was > 5 % optimistic for "
@@ -58,5 +58,5 @@ RISKS = {
 
 
 def risk(evidence: str) -> str:
-    """Say what is known of bounds with such evidence, in one sentence."""
+    """Return one sentence about the bounds with this kind of evidence."""
     return RISKS[evidence].sentence

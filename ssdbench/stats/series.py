@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.stats.distributions import normal_two_sided_p, t_two_sided_p
+from ssdbench.stats.distributions import t_two_sided_p
 
 Floats = npt.NDArray[np.float64]
 
@@ -176,7 +176,7 @@ def _normal_p(score: float, y: Floats) -> float:
     if variance <= 0:
         return 1.0
     corrected = max(0.0, abs(score) - 1) / float(np.sqrt(variance / 18))
-    return normal_two_sided_p(corrected)
+    return math.erfc(corrected / math.sqrt(2))
 
 
 def mean_shift(differences: Sequence[float] | Floats) -> tuple[float, float]:

@@ -1,8 +1,8 @@
-"""Counts in bounded memory how many blocks a stream touches, how often each, and when again.
+"""Estimate in bounded memory how many blocks a trace touches, how often, and after what time again.
 
-Blocks are sampled by a hash of their number and followed through the whole stream (as in SHARDS,
-Waldspurger et al.). When there are too many, half of them are given up (adaptive sampling,
-Flajolet): the estimated number of blocks is off by about 1 / sqrt(kept).
+Blocks are sampled by a hash of their number, and every access to a sampled block is followed
+(SHARDS, Waldspurger et al.). When the sample gets too large, half of its blocks are dropped
+(adaptive sampling, Flajolet): the relative error of the number of blocks is about 1 / sqrt(kept).
 """
 
 import numpy as np
@@ -16,18 +16,18 @@ Whole = npt.NDArray[np.int64]
 
 
 class Blocks:
-    """The blocks that were touched so far."""
+    """The blocks that a trace has touched so far."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
-        self._level = 0  # one block in 2^level is followed
+        self._level = 0  # one block in 2^level is in the sample
         none = np.zeros(0, dtype=np.int64)
         self._number, self._count, self._seen_ns = none, none, none
-        self._reuse = np.zeros(OCTAVES, dtype=np.int64)  # by the logarithm of the time between
+        self._reuse = np.zeros(OCTAVES, dtype=np.int64)  # reuses by log2 of the time between, ns
         self._accesses = 0
 
     def touch(self, number: Whole, time_ns: Whole) -> None:
-        """Take accesses to blocks by their number, in the order of time."""
+        """Add accesses to blocks, in the order of time."""
         self._accesses += len(number)
         mine = _sampled(number, self._level)
         number, time_ns = number[mine], time_ns[mine]
@@ -47,7 +47,7 @@ class Blocks:
             self._seen_ns = self._seen_ns[stays]
             mine = _sampled(number, self._level)
             number, time_ns = number[mine], time_ns[mine]
-            # What was given up had its reuses counted: they stand for the sample all the same.
+            # Reuses of dropped blocks stay counted: they are a sample of all reuses, too.
         between = np.diff(at)[again]
         octave = np.floor(np.log2(np.maximum(between, 1))).astype(np.int64)
         self._reuse += np.bincount(octave, minlength=OCTAVES)
@@ -58,7 +58,7 @@ class Blocks:
 
     @property
     def number(self) -> int:
-        """Return distinct blocks, estimated."""
+        """Return the estimated number of distinct blocks."""
         return len(self._number) << self._level
 
     @property
@@ -67,7 +67,7 @@ class Blocks:
         return max(0.0, 1 - self.number / self._accesses) if self._accesses else 0.0
 
     def hottest_share(self, percent: int) -> float:
-        """Return the share of accesses to the hottest so many percent of the touched blocks."""
+        """Return the share of accesses to the most accessed `percent` of the touched blocks."""
         if not len(self._count):
             return 0.0
         falling = np.sort(self._count)[::-1]
@@ -75,7 +75,7 @@ class Blocks:
         return float(falling[:most].sum() / falling.sum())
 
     def median_reuse_s(self) -> float | None:
-        """Return the median time between two accesses to a block, within a factor of 1.5."""
+        """Return the median time between two accesses to a block, to within a factor of 1.5."""
         if not (total := int(self._reuse.sum())):
             return None
         middle = int(np.searchsorted(np.cumsum(self._reuse), total / 2))

@@ -1,17 +1,22 @@
-"""Says what several drives of one model, measured alike, tell of their lot and of the model.
+"""Say what several drives of one model, measured in the same way, show about their lot and model.
 
-Here the drive is what counts, not its repeats: each gives one rate, the lower end of the 95 %
-interval of its mean. A drive that is not VALIDATED has none, and lies below any rate.
+Each drive counts once, with the lower end of the 95 % interval of its mean. A drive that is not
+VALIDATED has no rate and counts as lower than any rate.
 
-An odd drive is found by median and MAD. Where the spread does not speak against a standard
-deviation of at most `USUAL_SPREAD` (healthy drives of one model differ by about a percent), the
-limit is that of normal drives with this spread: a MAD of a dozen drives alone would find half as
-many. Otherwise it is a multiple of the MAD, from simulated fleets. docs/population.md has the false
-alarms and the power of both.
+Outliers are found by median and MAD (median absolute deviation). If the MAD does not contradict a
+standard deviation of at most `USUAL_SPREAD` (healthy drives of one model differ by about a
+percent), the limit is that of normal drives with this spread, because the MAD of a dozen drives
+alone would find only half as many outliers. Otherwise the limit is a multiple of the MAD, from
+simulated fleets. docs/population.md has the false alarms and the power of both.
 
-Two lots are compared point by point with exact Mann-Whitney tests and Hodges-Lehmann shifts, with
-drives in the place of repeats and a failed drive as the lowest: so this speaks of the lots, or of
-the models if the drives are random samples.
+`effects` tests whether firmware, slot, host, temperature or wear change the rate. All conditions
+that vary are one linear model of the rates. A condition can be separated from the others if each of
+its columns raises the rank of the design; an F test (extra sum of squares) then compares the fits
+with and without it. Otherwise the report says that it cannot be separated, and from what.
+
+Two lots are compared point by point with exact Mann-Whitney tests and Hodges-Lehmann shifts; each
+drive is one value, and a failed drive is the lowest. The result is about the lots, or about the
+models if the drives are random samples.
 """
 
 import math
@@ -32,8 +37,8 @@ from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots import tolerance
 
-LEAST_LEFT = 4  # degrees of freedom behind the error
-LEAST_PER_LEVEL = 2  # drives, on average
+LEAST_LEFT = 4  # degrees of freedom of the error
+LEAST_PER_LEVEL = 2  # drives per level of a condition, on average
 _NOTHING = 1e-9
 
 Floats = npt.NDArray[np.float64]
@@ -42,22 +47,22 @@ Condition = Sequence[str | float | None]  # of each drive; None where it is not 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What can be said of one condition."""
+    """What is known about the effect of one condition."""
 
     condition: str
-    why_not: str = ""  # why it cannot be separated; empty where it can
-    levels: int = 0  # different values
-    change_percent: float | None = None  # most to least, or a number's range; of the mean rate
+    why_not: str = ""  # why it cannot be separated; empty if it can
+    levels: int = 0  # number of different values
+    change_percent: float | None = None  # of the mean rate, between the extremes of the condition
     p: float | None = None
 
     @property
     def separated(self) -> bool:
-        """Tell whether the drives can tell."""
+        """Tell whether the effect can be separated from those of the other conditions."""
         return not self.why_not
 
 
 def effects(rates: Sequence[float], conditions: Mapping[str, Condition]) -> tuple[Effect, ...]:
-    """Say what each condition does to the rates, in the order given."""
+    """Estimate how each condition changes the rates, in the order given."""
     values = np.asarray(rates, dtype=np.float64)
     why = {name: _unusable(list(condition)) for name, condition in conditions.items()}
     columns = {name: _columns(c) for name, c in conditions.items() if not why[name]}
@@ -68,22 +73,25 @@ def effects(rates: Sequence[float], conditions: Mapping[str, Condition]) -> tupl
 
 
 def _unusable(condition: list[str | float | None]) -> str:
-    """Say why a condition tells nothing, whatever the others are."""
+    """Say why a condition cannot be used, whatever the others are; empty if it can."""
     known = [value for value in condition if value is not None]
     different = len(set(known))
     if not known:
-        return "not known of any drive"
+        return "not known for any drive"
     if len(known) < len(condition):
-        return f"not known of {len(condition) - len(known)} of {len(condition)} drives"
+        return f"not known for {len(condition) - len(known)} of {len(condition)} drives"
     if different == 1:
         return "the same for all drives"
     if isinstance(known[0], str) and len(known) < LEAST_PER_LEVEL * different:
-        return "nearly each drive has its own"
+        return "nearly every drive has its own value"
     return ""
 
 
 def _columns(condition: Condition) -> Floats:
-    """Return a number over its range, from its mean; else a column for each level but the first."""
+    """Return the design columns of a condition.
+
+    A number is centred and divided by its range. Text has a column for each level but the first.
+    """
     if all(isinstance(value, int | float) for value in condition):
         numbers = np.array([float(value or 0) for value in condition])
         return np.asarray(((numbers - numbers.mean()) / np.ptp(numbers))[:, None])
@@ -100,10 +108,10 @@ def _effect(name: str, columns: Mapping[str, Floats], values: Floats) -> Effect:
     without, whole = _design(values, *others.values()), _design(values, *others.values(), own)
     if _rank(whole) - _rank(without) < own.shape[1]:
         along = [o for o, them in others.items() if not _apart(values, own, them)]
-        return Effect(name, f"goes along with {' and '.join(along) or 'the others together'}")
+        return Effect(name, f"changes together with {' and '.join(along) or 'all others'}")
     left = len(values) - _rank(whole)
     if left < LEAST_LEFT:
-        return Effect(name, f"{len(values)} drives are too few beside the other conditions")
+        return Effect(name, f"{len(values)} drives are too few for so many conditions")
     fitted, *_ = np.linalg.lstsq(whole, values, rcond=None)
     error = _squares(values - whole @ fitted)
     plain, *_ = np.linalg.lstsq(without, values, rcond=None)
@@ -136,33 +144,33 @@ def _squares(values: Floats) -> float:
 
 
 LEAST_SIBLINGS = 5
-USUAL_SPREAD = 0.015  # of healthy drives of one model: standard deviation over median
-FALSE_FLEETS = 0.004  # fleets of healthy drives in which one is called odd
-MAD_TO_SD = 1.4826  # of normal values
-_CONTRADICTS = 0.99  # quantile of the MAD of healthy drives beyond which they spread by more
+USUAL_SPREAD = 0.015  # standard deviation over median of healthy drives of one model
+FALSE_FLEETS = 0.004  # share of healthy fleets in which a drive is called an outlier
+MAD_TO_SD = 1.4826  # for normal values
+_CONTRADICTS = 0.99  # a MAD above this quantile means that the usual spread is exceeded
 _FLEETS, _POWER_FLEETS, _MOST_SIMULATED = 20_000, 2_000, 200
 _NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outliers:
-    """How fleets deviate; arrays have the drives in their last axis."""
+    """How the drives of fleets deviate. Arrays have the drives in their last axis."""
 
     median: Floats
     spread: Floats  # MAD of the fleet as a standard deviation, over its median
     deviation: Floats  # of each drive from the median, over the median
-    limit: Floats  # a drive beyond it is odd
+    limit: Floats  # deviation above which a drive is an outlier
 
     @property
     def odd(self) -> npt.NDArray[np.bool_]:
-        """Say which drives are odd, slow or fast."""
+        """Return which drives are outliers, slow or fast."""
         return np.asarray(np.abs(self.deviation) > self.limit[..., None])
 
 
 def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | None:
-    """Judge drives among their siblings; None for too few of them, or none that has a rate.
+    """Find outliers among sibling drives; None with too few drives or without a rate.
 
-    `tests`: how many such judgements are made of the same drives, as of several points.
+    `tests` is how many such tests the same drives get, such as one per point.
     """
     values = np.asarray(rates, dtype=np.float64)
     drives = values.shape[-1]
@@ -183,9 +191,9 @@ def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | N
 
 @cache
 def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float:
-    """Simulate the chance to find one of so many drives that is slower by that share.
+    """Return the chance to find one drive of a fleet that is slower by a share, by simulation.
 
-    The drives spread by `spread`, a standard deviation over the median.
+    `spread` is the standard deviation of the drives over their median.
     """
     fleets = 1 + spread * np.random.default_rng(1).standard_normal((_POWER_FLEETS, drives))
     fleets[:, 0] -= slower
@@ -196,9 +204,10 @@ def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float
 
 
 def _reach(drives: int, tests: int) -> float:
-    """Return the most that so many normal drives deviate from their median, in their sd.
+    """Return the largest expected deviation of normal drives from their median, over their sd.
 
-    By Bonferroni over drives and both sides, with the variance of a median, π/2n.
+    The test is corrected for all drives and both sides (Bonferroni); a median has the variance
+    π/2n.
     """
     z = _NORMAL.inv_cdf(1 - FALSE_FLEETS / (2 * drives * tests))
     return z * math.sqrt(1 + math.pi / (2 * drives))
@@ -206,7 +215,7 @@ def _reach(drives: int, tests: int) -> float:
 
 @cache
 def _of_healthy(drives: int, tests: int) -> tuple[float, float]:
-    """Simulate fleets: the MAD that contradicts their sd, and the factor of the MAD."""
+    """Simulate healthy fleets; return the largest MAD of them, and the factor of the MAD."""
     normal = np.random.default_rng(20_261_122).standard_normal((_FLEETS, drives))
     away = np.abs(normal - np.median(normal, axis=1, keepdims=True))
     mad = MAD_TO_SD * np.median(away, axis=1)
@@ -214,14 +223,14 @@ def _of_healthy(drives: int, tests: int) -> tuple[float, float]:
     return float(np.quantile(mad, _CONTRADICTS)), float(factor)
 
 
-POWER_AT = (0.03, 0.05, 0.1, 0.2)  # slower by so much
+POWER_AT = (0.03, 0.05, 0.1, 0.2)  # shares by which the one drive is slower
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 VALIDATED = "VALIDATED"
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A drive of the lot: its run, what is known of its conditions, its latencies."""
+    """A drive of the lot: its run, its known conditions and its latencies."""
 
     result: RunResult
     conditions: Mapping[str, str | float | None]
@@ -233,65 +242,65 @@ class DriveRate:
     """One drive at one point."""
 
     mean: float | None
-    low: float | None  # of its 95 % interval
+    low: float | None  # end of the 95 % interval
     high: float | None
-    failing: str = ""  # why it counts as a failure; empty for one that is VALIDATED
+    failing: str = ""  # why the drive counts as a failure; empty if it is VALIDATED
     deviation: float | None = None  # of its mean from the median of all, over the median
     odd: bool = False
 
     @property
     def counts(self) -> float:
-        """Return the rate that it counts with: 0 where it failed."""
+        """Return the rate that counts for the drive: 0 if it failed."""
         return 0.0 if self.failing or self.low is None else self.low
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A rate that a share of the drives reaches; the lowest measured where they are too few."""
+    """A rate that a share of the drives reaches; the lowest measured one if drives are too few."""
 
-    rate_iops: float | None  # None: a drive that failed stands in its place
+    rate_iops: float | None  # None if a failed drive has this rank
     share: float
-    confidence: float  # that at most `share` of the drives lie below
-    needed: int  # drives for the usual confidence, with as many failures as there are
+    confidence: float  # that at most `share` of the drives are below the rate
+    needed: int  # drives needed for the usual confidence with this number of failures
 
     @property
     def sure(self) -> bool:
-        """Tell whether it has the usual confidence."""
+        """Tell whether the promise has the usual confidence."""
         return self.rate_iops is not None and self.confidence >= tolerance.CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)
 class WantedRate:
-    """How many drives do not reach a rate that somebody asks for."""
+    """How many drives miss a rate that the user asks about."""
 
     rate_iops: float
     below: int
-    most_share: float  # of the lot, or of the model where no lot is given
-    confidence: float  # that at most 5 % are
+    most_share: float  # upper limit of the share below; of the lot, else of the model
+    confidence: float  # that at most 5 % are below
 
 
 @dataclass(frozen=True, slots=True)
 class SetPromise:
-    """A set of drives that share a load."""
+    """What a set of drives that share a load can carry."""
 
     drives: int
     measured: int
-    failed: int  # of those measured
-    slowest_iops: float | None  # expected; None where fewer were measured, or one of them failed
-    all_reach: float  # confidence that each of them reaches the slowest measured
-    sum_iops: float  # lower bound
+    failed: int  # measured drives that failed
+    slowest_iops: float | None  # expected; None if fewer drives were measured, or one failed
+    all_reach: float  # confidence that each drive reaches the slowest measured one
+    sum_iops: float  # lower 95 % limit of the sum of all rates
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """One percentile of all drives together, and of single drives."""
+    """One percentile of latency over all drives, and of single drives."""
 
     direction: str
     name: str  # p99
     merged_ns: float
     worst_ns: float
-    worst: int  # place of the drive
-    slow_drive_ns: float  # of the drive that 95 % of the drives are no slower than
+    worst: int  # index of the worst drive
+    slow_drive_ns: float  # 95 % of the drives are not slower than this drive
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,35 +311,35 @@ class LotPoint:
     rates: tuple[DriveRate, ...]  # of each drive, in their order
     median_iops: float | None
     spread: float | None  # MAD as a standard deviation, over the median
-    of_lot: Promise | None  # None where the size of the lot is not given
+    of_lot: Promise | None  # None if the size of the lot is not given
     of_model: Promise
-    normal_iops: float | None  # 95/95 if drives were normally distributed: information only
+    normal_iops: float | None  # 95/95 bound for normally distributed drives: information only
     asked: WantedRate | None
     of_set: SetPromise | None
-    odd_limit: float | None  # deviation from which a drive is odd; None: too few to tell
-    power: tuple[tuple[float, float], ...]  # slower by, and the chance that such a drive is found
+    odd_limit: float | None  # deviation that makes a drive an outlier; None: too few drives
+    power: tuple[tuple[float, float], ...]  # slower by this share: chance that the drive is found
     effects: tuple[Effect, ...]
     latencies: tuple[Latency, ...]
 
     @property
     def failing(self) -> int:
-        """Return drives that count as failures."""
+        """Return the number of drives that count as failures."""
         return sum(bool(rate.failing) for rate in self.rates)
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What is asked of a population besides what is always told."""
+    """What the user asks about a population, besides what is always reported."""
 
-    lot: int | None = None  # drives of the lot; None: only the model is spoken of
+    lot: int | None = None  # number of drives in the lot; None: the question is about the model
     rate_iops: float | None = None
     set_drives: int | None = None
 
 
 def population(members: Sequence[Member], questions: Questions) -> tuple[LotPoint, ...]:
-    """Return every point of any drive; a drive that lacks one failed there.
+    """Judge every point of any drive. A drive that did not measure a point failed there.
 
-    Effects of conditions are corrected together (Holm) over all points.
+    The p-values of conditions are corrected together over all points (Holm).
     """
     points = [points_of(member.result) for member in members]
     keys = list(dict.fromkeys(key for own in points for key in own))
@@ -386,9 +395,9 @@ def _point(
 
 
 def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
-    """Say what a drive gives at a point; one that lacks the point, or is not VALIDATED, failed."""
+    """Return the rate of a drive at a point; a point that is missing or not VALIDATED failed."""
     if point is None:
-        return DriveRate(None, None, None, "it was not measured here")
+        return DriveRate(None, None, None, "the drive was not measured at this point")
     estimate = point.estimate("iops")
     mean, low, high = (
         (estimate.value, estimate.ci_low, estimate.ci_high) if estimate else (None, None, None)
@@ -399,16 +408,16 @@ def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
         codes = f" ({', '.join(dict.fromkeys(against))})" if against else ""
         why = f"the point is {point.verdict}{codes}"
     elif result.verdict != VALIDATED:
-        why = f"its run is {result.verdict}"
+        why = f"the run is {result.verdict}"
     elif mean is None or low is None or not math.isfinite(mean) or not math.isfinite(low):
-        why = "it has no mean with an interval"
+        why = "the point has no mean with an interval"
     return DriveRate(mean, low, high, why)
 
 
 def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
-    """Say what may be promised of a lot, or of the model.
+    """Return the rate that may be promised for the lot, or for the model.
 
-    Where drives are too few for the usual confidence: their lowest, with what it gives.
+    With too few drives for the usual confidence it is their lowest rate, with its own confidence.
     """
     drawn, failing = len(counts), sum(rate <= 0 for rate in counts)
     place = max(1, tolerance.rank(drawn, lot=lot))
@@ -422,7 +431,7 @@ def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
 
 
 def _normal(means: Sequence[float], drives: int) -> float | None:
-    """Return the normal bound, only where all drives have a mean."""
+    """Return the tolerance bound for normally distributed drives; None unless all have a mean."""
     bound = lower_tolerance(means) if len(means) == drives else None
     return None if bound is None else max(0.0, bound)
 
@@ -441,7 +450,7 @@ def _wanted_rate(counts: Sequence[float], questions: Questions) -> WantedRate | 
 
 
 def of_set(counts: Sequence[float], drives: int) -> SetPromise:
-    """Say what a set of so many drives of this kind carries, by how load is spread over it."""
+    """Return what a set of drives of this kind carries, for both ways to spread the load."""
     failed = sum(rate <= 0 for rate in counts)
     slowest = None if failed else tolerance.slowest_of(counts, drives)
     return SetPromise(
@@ -455,7 +464,7 @@ def of_set(counts: Sequence[float], drives: int) -> SetPromise:
 
 
 def _latencies(drives: Sequence[Mapping[str, Histogram]]) -> list[Latency]:
-    """Counts of all drives are added before a percentile is taken."""
+    """Return percentiles of all drives together (counts are added first) and of single drives."""
     found = []
     for direction in ("read", "write"):
         own = {
@@ -474,8 +483,8 @@ def _latencies(drives: Sequence[Mapping[str, Histogram]]) -> list[Latency]:
 
 
 def _corrected(points: Sequence[LotPoint]) -> tuple[LotPoint, ...]:
-    told = [e.p for point in points for e in point.effects if e.p is not None]
-    corrected = iter(holm(told) if told else ())
+    known = [e.p for point in points for e in point.effects if e.p is not None]
+    corrected = iter(holm(known) if known else ())
     return tuple(
         replace(
             point,
@@ -509,7 +518,7 @@ class LotPair:
 
     @property
     def answer(self) -> str:
-        """Say which lot is faster, in words."""
+        """Say in words which lot is faster."""
         if self.p_corrected <= ALPHA:
             return f"the second lot is {'faster' if self.found.effect > 0.5 else 'slower'}"
         apart = self.found.effect in (0.0, 1.0)
@@ -517,7 +526,7 @@ class LotPair:
 
 
 def lots_compared(first: Sequence[RunResult], second: Sequence[RunResult]) -> tuple[LotPair, ...]:
-    """Return every point that any drive of both lots has.
+    """Compare two lots at every point that drives of both measured.
 
     Raises ValueError for a lot of fewer than two drives.
     """
@@ -541,9 +550,5 @@ def lots_compared(first: Sequence[RunResult], second: Sequence[RunResult]) -> tu
                 p_corrected=1.0,
             )
         )
-    return _holm_corrected(pairs)
-
-
-def _holm_corrected(pairs: Sequence[LotPair]) -> tuple[LotPair, ...]:
     corrected = holm([pair.found.p for pair in pairs]) if pairs else ()
     return tuple(replace(pair, p_corrected=p) for pair, p in zip(pairs, corrected, strict=True))

@@ -1,11 +1,11 @@
-"""Says what drawn drives tell of their lot, of their model and of a set: bounds by ranks.
+"""Say what a sample of drives shows about their lot, their model, or a set of drives: rank bounds.
 
-Ranks ask nothing of how drives are distributed, only that they were drawn at random. A drive
-without a rate counts as 0. Arrays have the drives in their last axis.
+Bounds by rank assume nothing about how drives are distributed, only that the sample was drawn at
+random. A drive without a rate counts as 0. Arrays have the drives in their last axis.
 
-Of a lot of N drives, at most D of which lie below the r-th lowest of n drawn: the number of the
-D + 1 lowest among the drawn is hypergeometric. Of a model, which is a lot without end, it is
-binomial (Wilks 1941). docs/population.md has the formulas and what they stand on.
+Let at most D drives of a lot of N lie below the r-th lowest of n drawn drives. The number of the D
++ 1 lowest drives of the lot in the sample is hypergeometric. For a model, which is an infinite lot,
+it is binomial (Wilks 1941). docs/population.md has the formulas and their assumptions.
 """
 
 import math
@@ -21,9 +21,9 @@ from ssdbench.stats.distributions import (
     hypergeometric_at_most,
 )
 
-SHARE = 0.05  # of the drives, that may lie below a rate that is promised
+SHARE = 0.05  # of the drives that may be below a promised rate
 CONFIDENCE = 0.95
-MOST_DRIVES = 1_000_000  # of a lot or a set
+MOST_DRIVES = 1_000_000  # in a lot or a set
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,10 +31,10 @@ Floats = npt.NDArray[np.float64]
 def confidence(
     drawn: int, below: int = 0, *, share: float = SHARE, lot: int | None = None
 ) -> float:
-    """Return how sure it is that at most `share` of drives lie below a rate.
+    """Return the confidence that at most `share` of the drives lie below a rate.
 
-    Of a `lot` of so many drives; None: of their model. The rate may also be one of those drawn,
-    the lowest of which has `below` 0.
+    `lot` is the size of the lot; None means the whole model. `below` is the number of drawn drives
+    below the rate, which may be one of the drawn rates itself (0 for the lowest).
     """
     if lot is None:
         return 1.0 - binomial_at_most(below, drawn, share)
@@ -48,9 +48,9 @@ def rank(
     wanted: float = CONFIDENCE,
     lot: int | None = None,
 ) -> int:
-    """Return the highest r for which the r-th lowest of `drawn` may be promised; 0 when none may.
+    """Return the highest r for which the r-th lowest drawn rate may be promised; 0 if none may.
 
-    It depends on no rate that was measured, so a drive without a rate can use it up.
+    It does not depend on measured rates, so a drive without a rate can take one of the r places.
     """
     found = 0
     while found < drawn and confidence(drawn, found, share=share, lot=lot) >= wanted:
@@ -66,9 +66,9 @@ def needed(
     wanted: float = CONFIDENCE,
     lot: int | None = None,
 ) -> int:
-    """Return drives to draw so that the lowest rate but `below` may be promised: 59 for a model.
+    """Return how many drives to draw to promise the lowest rate, with `below` failures allowed.
 
-    Of a lot, at most all of it.
+    For a model without failures these are 59 drives; for a lot, never more than the whole lot.
     """
     low, high = below, lot or MOST_DRIVES
     while high - low > 1:
@@ -83,7 +83,7 @@ def needed(
 def share_below(
     drawn: int, below: int, *, wanted: float = CONFIDENCE, lot: int | None = None
 ) -> float:
-    """Limit the share of drives below a rate that `below` of `drawn` do not reach."""
+    """Return the upper limit of the share of drives below a rate that `below` of `drawn` missed."""
     if lot is None:
         return binomial_upper_limit(below, drawn, confidence=wanted)
     low, high = below - 1, lot
@@ -97,15 +97,16 @@ def share_below(
 
 
 def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
-    """Return the expected slowest of `size` drives: the mean over all such sets of those measured.
+    """Return the expected rate of the slowest of `size` drives.
 
-    It is unbiased for the lot and for the model. None where fewer drives than that were measured.
+    It is the mean of the slowest over all sets of that size that the measured drives can form, and
+    unbiased for lot and model. None if fewer than `size` drives were measured.
     """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
     drawn = ordered.shape[-1]
     if not 1 <= size <= drawn:
         return None
-    # The k-th lowest is the slowest in C(drawn - k, size - 1) of C(drawn, size) sets.
+    # The k-th lowest drive is the slowest of C(drawn - k, size - 1) of all C(drawn, size) sets.
     weights = np.zeros(drawn)
     weight = size / drawn
     for place in range(drawn - size + 1):
@@ -115,14 +116,14 @@ def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
 
 
 def all_reach(drawn: int, size: int) -> float:
-    """Return confidence that each of `size` further drives reaches the slowest of `drawn`."""
+    """Return the confidence that each of `size` further drives reaches the slowest of `drawn`."""
     return drawn / (drawn + size)
 
 
 def further_below(drawn: int, size: int, place: int, *, wanted: float = CONFIDENCE) -> int:
-    """Limit how many of `size` further drives lie below the `place`-th lowest of `drawn`.
+    """Return the upper limit of how many further drives lie below the `place`-th lowest of `drawn`.
 
-    All are drawn at random from one lot or model, so each order of them is as likely.
+    All drives are drawn at random from one lot or model, so each order of them is equally likely.
     """
     low, high = -1, size
     while high - low > 1:
@@ -135,10 +136,10 @@ def further_below(drawn: int, size: int, place: int, *, wanted: float = CONFIDEN
 
 
 def sum_of(rates: Sequence[float] | Floats, size: int) -> Floats:
-    """Return a lower bound, with 95 % confidence, of the sum of the rates of `size` further drives.
+    """Return the lower 95 % limit of the sum of the rates of `size` further drives.
 
-    Those that reach the rate that is promised, or the lowest where the drives are too few for one,
-    count with it; the others count as nothing.
+    Drives that reach the promised rate (or the lowest rate, if drives are too few for a promise)
+    count with that rate, the others with 0.
     """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
     drawn = ordered.shape[-1]
@@ -147,5 +148,5 @@ def sum_of(rates: Sequence[float] | Floats, size: int) -> Floats:
 
 
 def _allowed(lot: int, share: float) -> int:
-    """Say how many drives of a lot that share is."""
+    """Return how many drives of a lot this share is."""
     return math.floor(share * lot + 1e-9)

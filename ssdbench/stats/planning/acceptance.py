@@ -1,8 +1,9 @@
-"""Judges the targets of a profile's `accept:` by what a run measured.
+"""Judge the targets of a profile's `accept:` by what a run measured.
 
-Always on the pessimistic side: a rate by its bound, a percentile by its upper 95 % limit, a worst
-second by the worst one. What is not VALIDATED never passes; it fails only if even more than it
-could hold is too little. Where nothing was measured, or too little, the answer is "cannot tell".
+The judgement is pessimistic: a rate counts with its bound, a percentile with its upper 95 % limit,
+a worst second with the worst of all. A number that is not VALIDATED never passes; it fails only if
+even the highest rate it stands for is too low. If nothing was measured, or too little, the answer
+is "cannot tell".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,9 +36,9 @@ from ssdbench.units import (
 
 RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops")
 TRIM = "trim"
-SAME_LOAD = 1e-9  # rounding of a rate
-SEVERAL = -1  # of no one kind, as a mix of several sizes or shares of reads
-OF_POINTS = {"bw_bytes_per_s": "throughput_bytes_per_s"}  # estimates that have another name here
+SAME_LOAD = 1e-9  # relative difference of equal rates by rounding
+SEVERAL = -1  # stands for several sizes or shares of reads
+OF_POINTS = {"bw_bytes_per_s": "throughput_bytes_per_s"}  # estimates whose name differs here
 SLOWS = (Code.THROTTLED, Code.DISTURBED, Code.HOST_BOUND, Code.BELOW_REMAP_UNIT)
 
 
@@ -45,28 +46,28 @@ SLOWS = (Code.THROTTLED, Code.DISTURBED, Code.HOST_BOUND, Code.BELOW_REMAP_UNIT)
 class Number:
     """One number of a subject."""
 
-    pessimistic: float | None  # None: the evidence does not suffice for one
-    middle: float
-    firm: bool = True  # whether enough lies behind it to call a miss a miss
-    at_least: bool = False  # the middle is no more than a lower limit
+    pessimistic: float | None  # a bound or upper limit; None if the evidence is not enough for one
+    middle: float  # the mean, or the percentile itself
+    firm: bool = True  # whether the evidence is enough for the outcome "fail"
+    at_least: bool = False  # whether `middle` is only a lower limit
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a target can be about."""
+    """A measured workload that a target can be about: a point, load, replay or standard test."""
 
     stage: str
     workload: str  # for people
     validated: bool
-    why_not: str = ""  # one clause; empty where it is validated
-    at_most: bool = False  # the rate was still moving: no more than this
-    missed: str = ""  # why an offered load was not kept up with, where that is VALIDATED
+    why_not: str = ""  # one clause; empty if it is validated
+    at_most: bool = False  # the rate still changed, so the true rate is not higher
+    missed: str = ""  # why the drive did not keep up with an offered load, if that is VALIDATED
     numbers: Mapping[str, Number] = field(default_factory=dict)
-    facts: tuple[str, ...] = ()  # of the run that slow such a number down
+    facts: tuple[str, ...] = ()  # conditions of the run that make such a number worse
 
 
 def subjects(result: RunResult, which: Which) -> list[Subject]:
-    """Return all that a run measured of the kind that a target names."""
+    """Return all measured workloads that a target names."""
     return [
         subject
         for stage in result.stages
@@ -81,7 +82,7 @@ def subjects(result: RunResult, which: Which) -> list[Subject]:
 
 
 def loaded(result: RunResult, which: Which, at: OfferedLoad) -> Iterator[tuple[LoadFound, Subject]]:
-    """Say what was measured at a load of the kind that a target names."""
+    """Return the results at this offered load for the workloads that a target names."""
     for stage, found in result.having(LoadFound):
         kind = (
             (which.block_bytes, found.block_bytes),
@@ -110,7 +111,7 @@ def loaded(result: RunResult, which: Which, at: OfferedLoad) -> Iterator[tuple[L
 
 
 def _has(which: Which, shares: Iterable[int]) -> bool:
-    """Tell whether some share of reads has the named direction; flushes may be any."""
+    """Tell whether a workload with these shares of reads has I/Os of the direction in `which`."""
     if which.direction == "read":
         return any(share > 0 for share in shares)
     return which.direction != "write" or any(share < WHOLE_PERCENT for share in shares)
@@ -149,7 +150,7 @@ def _subject(result: RunResult, stage: StageResult, point: PointResult, which: W
     own = [one for one in point.streams if one.name == which.stream]
     estimates = own[0].estimates if own else point.estimates
     label = own[0].label if own else point.point.label()
-    if which.direction == TRIM and not own:  # a point as a whole has reads and writes alone
+    if which.direction == TRIM and not own:  # the point as a whole has only reads and writes
         estimates = tuple(e for one in point.streams for e in one.estimates)
     against = [f for f in _findings(point) if f.severity is Severity.INVALIDATES]
     valid = point.verdict == "VALIDATED"
@@ -176,9 +177,10 @@ def _against(verdict: str, findings: Iterable[Finding]) -> str:
 def _numbers(
     estimates: Sequence[Estimate], which: Which, *, moving: bool
 ) -> Iterator[tuple[str, Number]]:
-    """Return rates as they are; of a percentile that of the direction that is named.
+    """Return the rates as they are, and the percentiles of the direction that the target names.
 
-    Without a name it is that of the slowest of reads, writes and flushes, if all are known.
+    If it names none, percentiles are those of the slowest of reads, writes and flushes, if all are
+    known.
     """
     by_metric: dict[str, list[Estimate]] = {}
     for estimate in estimates:
@@ -211,32 +213,32 @@ def _slower(both: Sequence[Estimate]) -> Number:
 
 
 def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
-    """Say what the run knows of its own conditions that a datasheet may not share."""
+    """Return the conditions of the run that a datasheet may not share."""
     written = min((repeat.at_fills for repeat in point.repeats), default=0.0)
     if written:
         steady = result.steady is not None and result.steady.steady
-        state = "steady state" if steady else "no fresh drive"
+        state = "steady state" if steady else "the drive was not fresh"
         fills = format_figure(written, 2)
         yield f"{state}: {fills} drive fills were written before its first repeat"
     basis = point.basis
     if basis is not None and basis.lower_share is not None:
         yield (
-            f"the rate moves between two levels, and the drive is {100 * basis.lower_share:.0f} % "
-            "of the time on the lower one, which counts"
+            "the rate moves between two levels; the lower one counts, on which the drive is "
+            f"{100 * basis.lower_share:.0f} % of the time"
         )
     elif basis is not None:
         minute = point.estimate("worst_minute_iops")
         slowest = f"; its slowest minute had {minute.value:,.0f} IOPS" if minute else ""
         yield (
-            f"the bound is what {format_duration(basis.horizon_s)} reach in 95 of 100 "
-            f"cases{slowest}"
+            f"95 of 100 periods of {format_duration(basis.horizon_s)} reach the bound or more"
+            f"{slowest}"
         )
     slows = [finding for finding in _findings(point) if finding.code in SLOWS]
     yield from dict.fromkeys(f"{finding.code.value}: {finding.message}" for finding in slows)
 
 
 def _of_test(stage: StageResult, which: Which) -> Iterator[Subject]:
-    """Judge a standard test by its lowest round: its own rule validates nothing."""
+    """Judge a standard test by its lowest round, because its own rule validates nothing."""
     found = stage.found
     if not isinstance(found, Pts) or found.test is not which.test:
         return
@@ -250,7 +252,7 @@ def _of_test(stage: StageResult, which: Which) -> Iterator[Subject]:
                 why_not="a standard test's averages have no bound, and its rule validates nothing"
                 if found.steady
                 else "it was not steady by the rule of the standard",
-                at_most=bool(found.steady),  # no bound would be above its average
+                at_most=bool(found.steady),  # a bound would not be above the average
                 numbers=dict(_rounds(found, windows)),
                 facts=(f"PTS-style, {windows[0].rounds}, active range "
                        f"{format_size(found.active_range_bytes)}",),
@@ -294,32 +296,32 @@ UNITS = {
     "write_amplification": "1",
 }
 WORST_FIRST: tuple[Outcome, ...] = ("fail", "cannot tell", "pass")
-CLOSE = 1e-9  # a sum of floats is not a miss
+CLOSE = 1e-9  # relative difference that is rounding, not a miss
 
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """One number that is wanted; `own` of the profile, else the datasheet's."""
+    """One limit of a target. `own` tells limits of the profile from those of the datasheet."""
 
     metric: str
     wanted: float
     own: bool = True
-    direction: str = ""  # of a percentile: read or write alone
+    direction: str = ""  # of a percentile: read or write; empty for the slower one
 
     @property
     def lowest(self) -> bool:
-        """Tell whether it must be reached, rather than kept below."""
+        """Tell whether the limit is a lower one, as for rates."""
         return not (self.metric.startswith("lat_") or self.metric == "write_amplification")
 
     @property
     def estimate(self) -> str:
-        """Return the number that it limits, whatever the direction."""
+        """Return the name of the estimate that is limited, without the direction."""
         return (
             self.metric.replace(f"lat_{self.direction}_", "lat_") if self.direction else self.metric
         )
 
     def which(self, of: Which) -> Which:
-        """Return the workloads that it is about, and of them the direction that it limits."""
+        """Return the workloads that are limited, restricted to the limit's direction."""
         return of.model_copy(update={"direction": self.direction}) if self.direction else of
 
     @property
@@ -327,7 +329,7 @@ class _Limit:
         return UNITS.get(self.metric, "ns")
 
     def kept_by(self, value: float) -> bool:
-        """Tell whether a value is on the right side."""
+        """Tell whether a value keeps the limit."""
         if self.lowest:
             return value >= self.wanted * (1 - CLOSE)
         return value <= self.wanted * (1 + CLOSE)
@@ -339,12 +341,12 @@ def accepted(result: RunResult, targets: Sequence[Target]) -> tuple[Accepted, ..
 
 
 def with_accepted(result: RunResult, targets: Sequence[Target]) -> RunResult:
-    """Return the result with what became of the targets."""
+    """Return the result together with the outcomes of its targets."""
     return result.model_copy(update={"accepted": accepted(result, targets)})
 
 
 def whole(rows: Sequence[Accepted]) -> Outcome | None:
-    """Return the outcome of all together; None where nothing was asked."""
+    """Return the outcome of all rows together; None without targets."""
     return next((word for word in WORST_FIRST if any(r.outcome == word for r in rows)), None)
 
 
@@ -376,12 +378,12 @@ def _limits(target: Target) -> Iterator[_Limit]:
 
 
 def _metric(name: str) -> str:
-    """Return `lat_p99_ns` of p99, `lat_read_p99_ns` of `read p99`."""
+    """Return the metric of a percentile: `lat_p99_ns` of p99, `lat_read_p99_ns` of `read p99`."""
     return f"lat_{name.replace(' ', '_')}_ns"
 
 
 def _of_worst(result: RunResult, target: Target, limit: _Limit) -> Accepted:
-    """Return the worst of all that was measured of the kind."""
+    """Return the worst outcome of all measured workloads that the target names."""
     named = target.name or target.of.label()
     rows = [_judged(named, one, limit) for one in subjects(result, limit.which(target.of))]
     if not rows:
@@ -414,24 +416,24 @@ def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Ou
     side = "bound" if limit.metric in ("iops", "throughput_bytes_per_s") else "worst"
     side = side if limit.lowest else "upper 95 % limit"
     if number is None:
-        return "cannot tell", "this number was not measured"
+        return "cannot tell", "the number was not measured"
     if subject.missed:
         return "fail", f"the drive does not keep up with the load: {subject.missed}"
     if not subject.validated:
         if subject.at_most and limit.lowest and not limit.kept_by(number.middle):
-            return "fail", f"even what it had at most is too little; {subject.why_not}"
+            return "fail", f"even the highest rate it may have is too low; {subject.why_not}"
         return "cannot tell", subject.why_not
     if number.pessimistic is None and limit.lowest:
-        return "cannot tell", "it has no bound: something else than the drive set its rate"
+        return "cannot tell", "there is no bound, because not the drive but a set rate limits it"
     if number.at_least and not limit.kept_by(number.middle):
-        return "fail", f"it lies above {format_ns(number.middle)}, however far, and misses it"
+        return "fail", f"the percentile is at least {format_ns(number.middle)}, above the limit"
     if number.pessimistic is not None and limit.kept_by(number.pessimistic):
-        return "pass", f"its {side} keeps it"
+        return "pass", f"the {side} keeps the limit"
     if number.pessimistic is None or not number.firm:
-        return "cannot tell", "too few slow requests to call it a miss; measure for longer"
+        return "cannot tell", "too few slow requests to call it a failure; measure for longer"
     if limit.kept_by(number.middle):
-        return "fail", f"its {side} misses it, although {_middle(limit)} does not"
-    return "fail", f"its {side} misses it, and so does {_middle(limit)}"
+        return "fail", f"the {side} misses the limit, although {_middle(limit)} keeps it"
+    return "fail", f"the {side} and {_middle(limit)} miss the limit"
 
 
 def _middle(limit: _Limit) -> str:
@@ -441,19 +443,19 @@ def _middle(limit: _Limit) -> str:
 
 
 def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str, ...]:
-    """Say what the run knows of its own conditions; told where the datasheet is better."""
+    """Return the conditions of the run, and the value without pessimism, for the datasheet."""
     if number is None or limit.metric.startswith("worst_"):
         return subject.facts
     if limit.lowest:
-        own = (f"its mean is {format_count(number.middle)}",)
+        own = (f"the mean is {format_count(number.middle)}",)
         return (*(own if limit.metric == "iops" else ()), *subject.facts)
-    percentile = f"the percentile itself is {format_ns(number.middle)}, ours its upper limit"
+    percentile = f"ours is the upper limit; the percentile itself is {format_ns(number.middle)}"
     facts = [fact for fact in subject.facts if not fact.startswith("the bound ")]
     return (percentile, *facts)
 
 
 def _of_load(result: RunResult, target: Target, limit: _Limit, at: OfferedLoad) -> Accepted:
-    """Return a limit of latency at an offered load, by what was measured at that load."""
+    """Judge a limit of latency at an offered load by what was measured at that load."""
     rows = [
         _judged(target.name or target.of.label(), one, limit).model_copy(
             update={"load": _load(at, found.asked_iops)}
@@ -476,20 +478,20 @@ def _of_amplification(result: RunResult, target: Target, limit: _Limit) -> Accep
     written = result.flash_written
     named = target.name or "the whole run"
     if written is None:
-        why = "the drive's logs do not tell both bytes from the host and bytes to flash"
+        why = "the drive's logs do not have both the bytes from the host and the bytes to flash"
         return _row(named, limit, "cannot tell", why)
     low, high = written.amplification_range
     if result.verdict != "VALIDATED" and limit.kept_by(low):
         outcome: Outcome = "cannot tell"
         why = f"the run is {result.verdict}"
     elif limit.kept_by(high):
-        outcome, why = "pass", "the most that so coarse counters allow keeps it"
+        outcome, why = "pass", "even the highest value that the counters allow keeps the limit"
     elif limit.kept_by(low):
-        outcome, why = "cannot tell", "the drive's counters are too coarse for an answer"
+        outcome, why = "cannot tell", "the steps of the drive's counters are too large to tell"
     else:
-        outcome, why = "fail", "even the least that the counters allow is above it"
+        outcome, why = "fail", "even the lowest value that the counters allow is above the limit"
     seen = {"seen": high, "middle": written.amplification}
-    facts = ("it is over the whole run, with its fills and warm-ups",)
+    facts = ("it is for the whole run, including fills and warm-ups",)
     return _row(named, limit, outcome, why).model_copy(update={**seen, "worse_because": facts})
 
 
@@ -506,7 +508,7 @@ def _row(named: str, limit: _Limit, outcome: Outcome, why: str) -> Accepted:
 
 
 def _beside_datasheet(row: Accepted, sheet: Datasheet | None) -> Accepted:
-    """Add the datasheet's figure, and why ours is worse where it is."""
+    """Add the figure of the datasheet, and why ours is worse if it is."""
     stated = None if sheet is None else _stated(sheet, row.metric)
     if sheet is None or stated is None:
         return row.model_copy(update={"worse_because": ()})
@@ -532,9 +534,9 @@ def _stated(sheet: Datasheet, metric: str) -> float | None:
 
 
 def _other_conditions(row: Accepted, sheet: Datasheet) -> Iterator[str]:
-    """List conditions of the datasheet that ours did not have."""
+    """Return the conditions of the datasheet that our run did not have."""
     if sheet.state == "fresh":
-        yield "the datasheet's drive is fresh, ours was filled and written to before"
+        yield "the datasheet's drive is fresh; ours was filled and written to before"
     if sheet.span:
         yield f"the datasheet's span is {sheet.span}"
     if row.load:

@@ -1,6 +1,6 @@
-"""Plans how many drives carry a demand, from a bound and never from a mean.
+"""Plan how many drives carry a demand, from a pessimistic bound, never from a mean.
 
-Every figure that depends on something the user did not give is None, not a guess.
+A result that depends on a fact the user did not give is None, not a guess.
 """
 
 import math
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = 24 * DAYS_PER_YEAR
-UTILISATION = 0.7  # of a drive's bound that a plan may use
-DEGRADED_UTILISATION = 0.85  # with the reserve gone and a rebuild under way
-MOST_DRIVES = 1_000_000  # more are no plan
+UTILISATION = 0.7  # share of a drive's bound that a plan may use
+DEGRADED_UTILISATION = 0.85  # the same with the reserve gone and during a rebuild
+MOST_DRIVES = 1_000_000  # largest plan
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is asked of a set of drives."""
+    """What the user wants from a set of drives."""
 
     iops: float
     growth: float = 0.0  # 0.3 for 30 %
@@ -33,33 +33,33 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Endurance:
-    """What the maker warrants, and what was measured of write amplification."""
+    """What the maker warrants, and the measured write amplification."""
 
     rated_bytes: float | None = None  # total bytes written
     warranty_years: float = 5.0
     capacity_bytes: int = 0
-    waf_rating: float | None = None  # of the workload behind the rating (JESD219)
-    waf_workload: float | None = None  # of this one
+    waf_rating: float | None = None  # of the workload that the rating uses (JESD219)
+    waf_workload: float | None = None  # of the planned workload
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many drives, how much room, how long, at what price; with each step of the sum."""
+    """Number of drives, headroom, life and price, with each step of the calculation."""
 
     drives: int
     bound_iops: float  # per drive
     load_iops: float  # with growth
-    usable_iops: float  # per drive: the share of its bound that a plan may use
+    usable_iops: float  # per drive: the part of its bound that a plan may use
     drives_for_load: int
-    drives_for_rebuild: int  # that carry load and rebuild while the reserve is gone
+    drives_for_rebuild: int  # to carry load and rebuild while the reserve is gone
     reserve: int
-    headroom: float  # share of the set's bound that is left with all drives
+    headroom: float  # unused share of the bound of all drives
     degraded_utilisation: float  # with the reserve gone
-    wear: "Wear | None"  # None where nothing is written
+    wear: "Wear | None"  # None if nothing is written
     cost: float | None
     cost_per_kiops: float | None  # of the demand
-    drives_for_capacity: int | None = None  # None where no capacity is asked for
-    set_bytes: int | None = None  # of all drives together; None where their size is not known
+    drives_for_capacity: int | None = None  # None if the demand has no capacity
+    set_bytes: int | None = None  # of all drives together; None if their size is not known
     cost_per_tb: float | None = None  # of all drives
     power_w: float | None = None  # of all drives
     failures_per_year: float | None = None  # of all drives
@@ -68,17 +68,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """What the demand writes, and what the rating allows; writes are spread over all drives."""
+    """What the demand writes and what the rating allows; writes are spread over all drives."""
 
     bytes_per_day: float  # of the whole set, with growth
-    drives_for_rate: int  # without a thought of wear, reserve included
-    drives_for_wear: int | None  # for the warranty and the rating; None: unknown, or none suffice
-    life_years: float | None  # of the plan's drives
-    life_years_for_rate: float | None  # of `drives_for_rate` drives
-    dwpd_used: float | None  # drive writes per day that the demand means
-    dwpd_for_rate: float | None
+    drives_for_rate: int  # without regard to wear; includes the reserve
+    drives_for_wear: int | None  # for warranty and rating; None: not known, or no number is enough
+    life_years: float | None  # with the drives of the plan
+    life_years_for_rate: float | None  # with `drives_for_rate` drives
+    dwpd_used: float | None  # drive writes per day, with the drives of the plan
+    dwpd_for_rate: float | None  # the same with `drives_for_rate` drives
     dwpd_rated: float | None
-    rated: bool  # whether an endurance was given
+    rated: bool  # whether a rated endurance was given
     warranty_years: float
 
     @property
@@ -88,29 +88,29 @@ class Wear:
 
     @property
     def adds(self) -> int:
-        """Return drives that are there for their endurance alone."""
+        """Return how many drives the plan adds for endurance only."""
         return max(0, (self.drives_for_wear or 0) - self.drives_for_rate)
 
     @property
     def short_lived(self) -> bool:
-        """Tell whether the drives that the rate asks for would not last for their warranty."""
+        """Tell whether the drives that the rate needs would wear out within their warranty."""
         life = self.life_years_for_rate
         return life is not None and life < self.warranty_years * (1 - 1e-9)
 
     @property
     def overwritten(self) -> bool:
-        """Tell whether the drives for the rate would be written more than rated."""
+        """Tell whether the drives that the rate needs would be written more than rated."""
         used, rated = self.dwpd_for_rate, self.dwpd_rated
         return used is not None and rated is not None and used > rated * (1 + 1e-9)
 
 
 def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) -> Plan:
-    """Plan drives that carry the load without the reserve, and last.
+    """Plan drives that carry the load even with the reserve gone, and that last.
 
-    N = ceil(D (1 + g) / (X U)) + f, and more until N - f carry the load and the rebuild below
-    85 % of their bounds and hold the data, and more until N share the writes so that each lives as
-    long as its warranty and is written no more than it is rated. Raises ValueError for a bound,
-    demand or utilisation that is not positive and finite: such a drive cannot be planned with.
+    N = ceil(D (1 + g) / (X U)) + f. N is raised until N - f drives carry load and rebuild below 85
+    % of their bounds and hold the data, and until each drive, with its share of the writes, lives
+    as long as its warranty and is written no more than rated. Raises ValueError for a bound, demand
+    or utilisation that is not positive and finite.
     """
     positive = 0 < bound_iops < math.inf and 0 < demand.iops < math.inf
     if not positive or not 0 < demand.utilisation <= 1:
@@ -161,15 +161,16 @@ def _for_capacity(demand: Demand, drive_bytes: int) -> int | None:
 
 
 def short_hours(failures_per_year: float, rebuild_s: float, reserve: int) -> float:
-    """Return hours a year in which more drives are missing than the reserve covers.
+    """Return the hours a year in which more drives are missing than the reserve covers.
 
-    Failures come independently and at a steady rate, and each drive is missing for `rebuild_s`:
-    the number missing is Poisson with the mean of rate times that time (the M/G/infinity queue).
+    Failures are independent and at a constant rate, and each drive is missing for `rebuild_s`. The
+    number of missing drives is then Poisson distributed, with rate times time as its mean
+    (M/G/infinity queue).
     """
     mean = failures_per_year * rebuild_s / (DAYS_PER_YEAR * 86_400)
     if mean > reserve + 1:
         return HOURS_PER_YEAR * (1.0 - math.fsum(_poisson(n, mean) for n in range(reserve + 1)))
-    # Each term is smaller than the one before it; a difference from 1 would lose small chances.
+    # Terms get smaller and smaller; 1 minus the sum of the others would lose small chances.
     beyond = range(reserve + 1, reserve + 100)
     return HOURS_PER_YEAR * math.fsum(_poisson(n, mean) for n in beyond)
 
@@ -183,8 +184,10 @@ def _ceiling(number: float) -> int:
 
 
 def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
-    """Writes against the rating. One drive's allowance a day is the less of two: what lasts for
-    the warranty at this workload's amplification, and the rated drive writes.
+    """Compare the writes with the rating.
+
+    A drive may write the smaller of two amounts a day: the one that lasts for the warranty at this
+    workload's write amplification, and the rated drive writes.
     """
     if not demand.write_bytes_per_day:
         return None
@@ -213,7 +216,7 @@ def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
 
 
 def _scale(worn: Endurance) -> float:
-    """Return how many bytes of this workload wear like one of the rating's workload."""
+    """Return how many bytes of this workload wear the drive like one byte of the rated one."""
     if worn.waf_rating and worn.waf_workload:
         return worn.waf_rating / worn.waf_workload
     return 1.0
@@ -221,20 +224,19 @@ def _scale(worn: Endurance) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RateStep:
-    """One step of an open-loop sweep."""
+    """One step of a sweep over offered rates."""
 
     offered_iops: float
     achieved_iops: float
     percentile_upper_ns: float  # upper 95 % limit of the percentile that the SLO names
     backlog_grows: bool = False
-    chance_iops: float = 0.0  # by how much random arrivals alone may fall short
+    chance_iops: float = 0.0  # by how much random arrivals may lower the achieved rate
 
 
 def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | None:
-    """Return the largest offered rate that kept the SLO, the lowest over repeats; None if none did.
+    """Return the largest offered rate that kept the limit of latency; None if there is none.
 
-    A step keeps it when at least 99 % of the offered rate was achieved, the upper limit of the
-    percentile is within, and no backlog grows; steps above one that failed do not count.
+    Of several sweeps the lowest result counts. Steps above one that failed do not count.
     """
     best: list[float] = []
     for sweep in sweeps:
@@ -248,12 +250,16 @@ def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | 
 
 
 def keeps(step: RateStep, slo_ns: float) -> bool:
-    """Tell whether one step kept the SLO."""
+    """Tell whether a step kept the limit.
+
+    At least 99 % of the offered rate was achieved, the upper limit of the percentile is within the
+    limit, and no backlog grew.
+    """
     achieved = step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops
     return achieved and step.percentile_upper_ns <= slo_ns and not step.backlog_grows
 
 
 def knee(steps: Sequence[RateStep], response_ns: Sequence[float]) -> RateStep:
-    """Return the step with the most rate per response time (Kleinrock's power, 1979)."""
+    """Return the step with the highest rate per response time (Kleinrock's power, 1979)."""
     power = [s.achieved_iops / r for s, r in zip(steps, response_ns, strict=True)]
     return steps[power.index(max(power))]

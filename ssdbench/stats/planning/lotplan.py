@@ -1,8 +1,9 @@
-"""Plans how many drives carry a demand, from the bounds of several drives of one model.
+"""Plan how many drives carry a demand, from the bounds of several drives of one model.
 
-How load is spread decides which rate a drive counts with. Striped, each carries the same share:
-the expected slowest of the set; balanced, each carries what it can: its share of a lower bound of
-the sum. Both depend on the number of drives that is looked for.
+The rate that each drive counts with depends on how the load is spread. Striped: each drive carries
+the same share, so the expected slowest drive of the set counts. Balanced: each drive carries what
+it can, so each counts with its share of a lower limit of the sum. Both depend on the number of
+drives, which is what the plan looks for.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ _MOST_ROUNDS = 1000
 
 
 class Spread(StrEnum):
-    """How load is spread over a set of drives."""
+    """How the load is spread over a set of drives."""
 
     STRIPED = "striped"
     BALANCED = "balanced"
@@ -43,9 +44,9 @@ class LotAnswer:
 
 
 def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Spread) -> LotAnswer:
-    """Plan drives for a demand from all measured; one without a valid plan counts as 0.
+    """Plan drives for a demand from all measured drives; one without a valid plan counts as 0.
 
-    The point is that of the weakest drive whose rate is known. Raises ValueError when the plan
+    The plan uses the point of the weakest drive whose rate is known. Raises ValueError if the plan
     names no demand.
     """
     alone = [capacity_answer(result, wanted) for result in results]
@@ -53,7 +54,7 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
     if not known:
         return LotAnswer(spread, (0.0,) * len(results), alone[0])
     weakest = min(known, key=lambda one: inf if one.usable_iops is None else one.usable_iops)
-    if weakest.point is None:  # never: they are those that have one
+    if weakest.point is None:  # cannot happen; for the type checker
         raise ValueError("a plan needs a point")
     workload = weakest.point.point.workload
     same = {
@@ -72,13 +73,13 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
         made = asked.plan(lambda rate: plan(rate, demand, endurance))
     reasons = list(_reasons(results, answers, rates))
     if made is None:
-        reasons.append("no number of these drives is known to carry the demand")
+        reasons.append("no number of these drives is shown to carry the demand")
     elif spread is Spread.STRIPED and made.drives > len(rates):
         sure = int(1000 * tolerance.all_reach(len(rates), made.drives)) / 10
         reasons.append(
             f"the set has {counted(made.drives, 'drive')} and only {len(rates):,} were measured: "
-            "how slow the slowest of the set is cannot be known from fewer (that all reach the "
-            f"slowest measured has a confidence of {sure:g} %)"
+            "fewer drives do not show how slow the slowest of the set is (the confidence that all "
+            f"reach the slowest measured drive is {sure:g} %)"
         )
     answer = replace(
         weakest,
@@ -99,16 +100,17 @@ class _Asked:
     rates: tuple[float, ...]
 
     def rate(self, drives: int) -> float:
-        """Say what a drive counts with in a set of so many."""
+        """Return the rate that a drive counts with in a set of `drives`."""
         if self.spread is Spread.BALANCED:
             return float(tolerance.sum_of(self.rates, drives)) / drives
         slowest = tolerance.slowest_of(self.rates, drives)
         return min(self.rates) if slowest is None else float(slowest)
 
     def plan(self, of: Callable[[float], Plan]) -> Plan | None:
-        """Return the plan whose number of drives its rate was taken for; None where there is none.
+        """Return the plan whose number of drives fits the rate that it used; None if there is none.
 
-        Where a larger set would ask for fewer drives than it has, it is that of the smaller one.
+        If a larger set would need fewer drives than it has, the plan of the smaller set is
+        returned.
         """
         made = of(max(self.rates))
         for _ in range(_MOST_ROUNDS):
@@ -129,7 +131,7 @@ def _reasons(
     if not failed:
         return []
     first = answers[failed[0]]
-    why = first.reasons[0] if first.reasons else "it has no bound"
+    why = first.reasons[0] if first.reasons else "no bound"
     return [
         f"{len(failed)} of {counted(len(rates), 'drive')} count as failures; the first is "
         f"{results[failed[0]].run_id}: {why}"
@@ -142,10 +144,10 @@ def _note(spread: Spread, rates: Sequence[float], made: Plan | None) -> str:
     of = counted(made.drives, "drive")
     if spread is Spread.STRIPED:
         return (
-            f"load is striped evenly: the bound is the expected slowest of {of}, from the bounds "
-            f"of {len(rates):,}"
+            f"load is striped evenly: the bound is the expected rate of the slowest of {of}, from "
+            f"the bounds of {len(rates):,}"
         )
     return (
-        f"load is balanced: the bound is the share of a drive in a lower bound (95 %) of the sum "
-        f"of {of}, from the bounds of {len(rates):,}"
+        f"load is balanced: the bound is the share of one drive in the lower limit (95 %) of the "
+        f"sum of {of}, from the bounds of {len(rates):,}"
     )

@@ -77,7 +77,7 @@ def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats
 
 @dataclass(frozen=True, slots=True)
 class Pss:
-    """Judge the last half of the run, after a minimum of drive fills (none for a read-only load)."""
+    """Judge the last half of the run after a minimum of drive fills; reads need no fills."""
 
     name: str
     validates: bool

@@ -76,7 +76,7 @@ def test_a_drive_that_is_not_validated_is_a_failure_and_is_not_left_out(
     assert main.run(asked) == 1
     said = capsys.readouterr().out
 
-    assert "4: drive-04 counts as a failure: its run is NOT VALIDATED" in said
+    assert "4: drive-04 counts as a failure: the run is NOT VALIDATED" in said
     assert "nothing can be promised of the model" in said and "it takes 93 drives" in said
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert len(rows) == 12 and rows[3]["counts_iops"] == "0.0" and rows[3]["failing"]
@@ -337,6 +337,6 @@ def test_firmware_that_slows_drives_on_two_hosts_is_separated_from_the_hosts(
 
     assert re.search(r"firmware changes the rate: by (2\.9|3\.0|3\.1) %", said)
     assert "host: no effect shown" in said
-    assert "slot cannot be separated: nearly each drive has its own" in said
+    assert "slot cannot be separated: nearly every drive has its own value" in said
     assert "wear cannot be separated: the same for all drives" in said
-    assert "temperature cannot be separated: not known of any drive" in said
+    assert "temperature cannot be separated: not known for any drive" in said

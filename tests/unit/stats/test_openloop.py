@@ -6,10 +6,10 @@ from heapq import heappop, heappush
 import numpy as np
 import pytest
 
+from ssdbench.model.rates import OfferedRate
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import (
     NEVER_NS,
-    Judged,
     OfferedWindow,
     Requests,
     Search,
@@ -63,7 +63,7 @@ def listed(due_s: "np.ndarray", waits_s: "np.ndarray") -> Requests:
     return Requests.of(due, due, done, np.zeros(len(due), dtype=np.bool_))
 
 
-def judge(requests: Requests, *, limit_ms: float = 10, rate: float = 1000.0) -> Judged:
+def judge(requests: Requests, *, limit_ms: float = 10, rate: float = 1000.0) -> OfferedRate:
     found = judged(requests, OfferedWindow(rate, 100, 0.0, 60.0, 0.99, limit_ms * 1e6))
     assert found.kept == (found.reason == "")
     return found
@@ -88,7 +88,7 @@ def test_what_was_never_sent_has_waited_until_the_end() -> None:
 
     found = judge(lost)
 
-    assert "98.0 % of what was due" in found.reason
+    assert "98.0 % of the requests that were due" in found.reason
     assert found.value_ns == pytest.approx(0.6e9, rel=0.02)  # half of these waited longer
     assert found.seen_ns < 1.1e6
 

@@ -74,7 +74,9 @@ def test_a_point_that_a_run_measured_twice_is_told_and_the_first_counts(tmp_path
     found = compared([twice, a_run(tmp_path / "b", factor=1.1)])
 
     assert len(found.pairs) == 2
-    assert any("2 points of a were measured before" in sentence for sentence in found.left_out)
+    assert any(
+        "2 points of a were measured more than once" in sentence for sentence in found.left_out
+    )
 
 
 def test_points_of_one_run_alone_are_named(tmp_path: Path) -> None:

@@ -39,18 +39,18 @@ def test_one_condition_alone_is_the_analysis_of_variance() -> None:
 def test_conditions_that_go_together_cannot_be_separated() -> None:
     found = told(RATES, firmware=FIRMWARE, host=FIRMWARE, temperature=RANDOM.normal(40, 5, 24))
 
-    assert found["firmware"].why_not == "goes along with host"
-    assert found["host"].why_not == "goes along with firmware"
+    assert found["firmware"].why_not == "changes together with host"
+    assert found["host"].why_not == "changes together with firmware"
     assert found["temperature"].separated
 
 
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ([None] * 24, "not known of any drive"),
+        ([None] * 24, "not known for any drive"),
         (["A"] * 24, "the same for all drives"),
-        ([None, *["A", "B"] * 11, "A"], "not known of 1 of 24 drives"),
-        ([f"slot {n}" for n in range(24)], "nearly each drive has its own"),
+        ([None, *["A", "B"] * 11, "A"], "not known for 1 of 24 drives"),
+        ([f"slot {n}" for n in range(24)], "nearly every drive has its own value"),
     ],
 )
 def test_what_does_not_vary_in_groups_tells_nothing(values: list[str | None], why: str) -> None:
