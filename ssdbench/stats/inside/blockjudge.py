@@ -1,21 +1,21 @@
-"""Judges the block size: sets a buffer's peaks aside, and tests parts and multiples of the period.
+"""Judge the block size: ignore peaks of a buffer, and test parts and multiples of the period.
 
-Peaks of a buffer after every B writes repeat in offset after B strides, and all strides are
-multiples of 4 KiB: a period of B x 4 KiB, or a part of it, shows them at the same place at every
-stride although nothing lies there. So a block is looked for once more without those peaks; a true
-one loses few of its own. Small blocks bring such peaks, too, but not where the block explains them:
-a buffer's would be, since at a stride of n x 4 KiB it shows at every nth of such boundaries only.
+A buffer that is emptied after every B writes makes a peak each time. These peaks repeat in offset
+after B strides, and all strides are multiples of 4 KiB. So B x 4 KiB, or a part of it, looks like
+the period of a block. Therefore the search is repeated without these peaks; the peaks of a real
+block mostly remain. Small blocks may look like a buffer, too, but then the block explains their
+peaks: a buffer's peaks would show at a stride of n x 4 KiB only behind every nth boundary.
 
-Behind a large buffer, a peak belongs to a write of an earlier pass. Where no block is found, it is
-looked for once more with each latency given to the write that it waited for
+Behind a large buffer, a peak belongs to a write of an earlier pass. If no block is found, the
+search is repeated with each latency moved to the write that it waited for
 (`ssdbench.stats.inside.writebuffer`).
 
-The peaks of a block repeat after any multiple of it, and a share of them falls on one place of any
-of its parts. So every prime part and prime multiple of a period is tested: if the places between
-the boundaries are as slow, the block is a part; if only one of every k boundaries is slow, it is k
-times the period. It is chosen in a half of the writes and judged in the other.
+The peaks of a block also repeat after every multiple of the block, and some of them at the same
+place of any of its parts. So every prime part and every prime multiple of a period is tested. If
+the places between the boundaries are as slow, the block is a part; if only one of every k
+boundaries is slow, it is k times the period. One half of the writes chooses, the other half judges.
 
-Limits: a part can only be seen by strides below it, so a block may be "this or less".
+Limit: only strides below a part can show it, so the answer may be "this block size or less".
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,30 +49,30 @@ from ssdbench.stats.inside.writebuffer import likeliest_lag, off, shifted
 from ssdbench.stats.inside.writecount import count_period
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
-LEAST_ENTRIES = 12  # writes behind boundaries of a kind, for their mean to be known
+LEAST_ENTRIES = 12  # writes behind boundaries of one kind that a mean needs
 SURE = 3.0  # standard errors
-HALF = 0.5  # of what the boundaries are slower by: more is as slow, less is as fast as usual
-LEAST_UNITS = 3  # a smaller block is entered by about every write, and shows nowhere
+HALF = 0.5  # of the slowdown at boundaries: above it writes are as slow, below it usual
+LEAST_UNITS = 3  # nearly every write enters a smaller block, so such blocks show no peaks
 
 
 class Kin(Enum):
-    """What writes behind the other places are."""
+    """How fast the writes behind the other places are."""
 
-    SLOW = "as slow as those behind the boundaries"
+    SLOW = "as slow as behind the boundaries"
     USUAL = "as fast as any write"
-    UNKNOWN = "between the two, or too few"
+    UNKNOWN = "between the two, or too few writes"
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The block that explains a period; None where it may as well be a multiple of it."""
+    """The block that explains a period; None if a multiple of it is as likely."""
 
     block_bytes: int | None
-    at_most: bool = False  # the block may be a part of that
+    at_most: bool = False  # the block may be a part of this size
 
 
 def size(series: Sequence[Series], found: Evidence) -> Size:
-    """Return the block behind a period, whose evidence holds."""
+    """Return the block that explains a period with enough evidence."""
     entered = [_Entered.of(one, found) for one in series]
     whole = _multiple([one for one in entered if one.seen(found.period_bytes)], found)
     if whole is None:
@@ -82,7 +82,7 @@ def size(series: Sequence[Series], found: Evidence) -> Size:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entered:
-    """A series, how slow each of its writes is together with the next few, and its boundary."""
+    """A series with the score of each write and the place of its boundary."""
 
     series: Series
     slow: Floats
@@ -91,14 +91,12 @@ class _Entered:
 
     @classmethod
     def of(cls, one: Series, found: Evidence) -> "_Entered":
-        place = found.place_bytes
-        if found.form is Form.DELAYED:
-            place = found.stride_places[1 - one.region].get(one.stride_bytes, place)
+        place = found.place_of(one, 1 - one.region)
         slow = _slow(one.latency_ns, crossing(one, found.period_bytes, place), found.late_writes)
         return cls(one, slow, found.late_writes, place)
 
     def seen(self, period_bytes: int) -> bool:
-        """Tell whether what follows one boundary ends before the next."""
+        """Tell whether the slow writes after one boundary end before the next."""
         return self.late * self.series.stride_bytes < period_bytes
 
     def behind(self, period_bytes: int, place_bytes: int) -> Ints:
@@ -106,10 +104,10 @@ class _Entered:
 
 
 def _slow(latency: Floats, behind: npt.NDArray[np.bool_], late: int) -> Floats:
-    """Score writes from 0 for a usual one to 1 for one behind a boundary.
+    """Score writes from 0 (usual) to 1 (as slow as a write behind a boundary).
 
     How slow the slowest boundaries are depends on where in its block a write falls, which repeats
-    with blocks and strides; whether a write is slow at all does not.
+    with blocks and strides. Whether a write is slow at all does not depend on it.
     """
     ahead = np.concatenate([latency, np.full(late, -np.inf)])
     worst = np.max([ahead[n : n + len(latency)] for n in range(late)], axis=0)
@@ -130,7 +128,7 @@ def _part(entered: Sequence[_Entered], found: Evidence) -> Size:
         if kin is Kin.UNKNOWN:
             return Size(period, at_most=True)
         if kin is Kin.SLOW:
-            # Parts of the part: they would have to be as slow as well.
+            # Then parts of the part must be as slow as well.
             further = [_between([o for o in entered if o.seen(part // n)], part, n)
                        for n in _primes(part) if part // n >= LEAST_UNITS * UNIT_BYTES]  # fmt: skip
             return Size(part, at_most=any(one is not Kin.USUAL for one in further))
@@ -142,7 +140,7 @@ def _primes(period_bytes: int) -> Iterator[int]:
 
 
 def _between(entered: Sequence[_Entered], period: int, k: int) -> Kin:
-    """Writes behind the places at which the period divides into `k`."""
+    """Judge the writes behind the places that divide the period into `k` parts."""
     at: list[Floats] = []
     other: list[Floats] = []
     usual: list[Floats] = []
@@ -158,7 +156,7 @@ def _between(entered: Sequence[_Entered], period: int, k: int) -> Kin:
 
 
 def _multiple(entered: Sequence[_Entered], found: Evidence) -> int | None:
-    """Return the smallest multiple whose boundaries alone are slow; None: cannot tell."""
+    """Return the smallest multiple whose boundaries alone are slow; None if that is not clear."""
     period = found.period_bytes
     together = found.form is Form.ALIGNED
     grown = True
@@ -179,9 +177,9 @@ def _multiple(entered: Sequence[_Entered], found: Evidence) -> int | None:
 def _one_of(
     entered: Sequence[_Entered], period: int, k: int, *, together: bool
 ) -> tuple[Kin, Sequence[_Entered]]:
-    """Tell whether the other boundaries are slow, too, beside the slowest one of every `k`.
+    """Judge the boundaries other than the slowest one of every `k`.
 
-    Where they are not, the series know the place of the slow ones from then on.
+    If they are not slow, the returned series have the place of the slow boundaries.
     """
     at: list[Floats] = []
     other: list[Floats] = []
@@ -219,7 +217,7 @@ def _slowest(residue: Ints, values: Floats, k: int) -> int:
 
 
 def _kin(at: Sequence[Floats], other: Sequence[Floats], usual: Sequence[Floats]) -> Kin:
-    """Tell whether other writes are nearer to those at the boundaries or to the usual ones."""
+    """Tell whether the other writes are nearer to those at boundaries or to the usual ones."""
     three = [np.concatenate([np.zeros(0), *values]) for values in (at, other, usual)]
     if min(len(values) for values in three) < LEAST_ENTRIES:
         return Kin.UNKNOWN
@@ -232,13 +230,13 @@ def _kin(at: Sequence[Floats], other: Sequence[Floats], usual: Sequence[Floats])
     return Kin.USUAL if above < -doubt else Kin.UNKNOWN
 
 
-LAGS = 2  # the first may be some writes off: what is left of it is seen in the peaks
-ROUNDS = 3  # the period of the first may have been a multiple of the true one
-WIDEST = 8  # writes that a peak of a buffer may be spread over
-MOST_SHARE = 4  # at most one in so many writes is set aside
+LAGS = 2  # the first lag may be off by some writes, which the peaks then show
+ROUNDS = 3  # the first buffer period may be a multiple of the true one
+WIDEST = 8  # writes over which a peak of a buffer may spread
+MOST_SHARE = 4  # at most one of so many writes is ignored
 LARGEST_REMAP_UNIT_BYTES = 64 << 10
 ERASE_NS = 1_000_000  # a merge costs two erases and copies; a remap unit only a read
-# Least score, hidden drives that were answered, and those answered rightly.
+# Least score, number of hidden drives that got an answer, number of right answers.
 # `python -m benchmarks.judge_the_answers --calibrate`
 FREQUENCIES = (
     (LEAST_SCORE, 0, 0),
@@ -247,15 +245,15 @@ FREQUENCIES = (
     (60.0, 81, 80),
     (120.0, 1210, 1210),
 )
-LEAST_FREQUENCY = 0.9  # an answer that is wrong more often costs more than "cannot tell"
+LEAST_FREQUENCY = 0.9  # an answer that is less often right is worse than "cannot tell"
 UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
 
 
 def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> BlockVerdict:
-    """Detect a block, but take none that only a buffer's peaks show.
+    """Find a block, but ignore one that only the peaks of a buffer show.
 
-    `own`: the latencies are those of the writes themselves, so that they say what a boundary costs,
-    and which writes waited in a full buffer.
+    `own`: the latencies belong to single writes. Only then do they show what a boundary costs, and
+    which writes waited for a full buffer.
     """
     verdict = _judged(series, seed=seed, own=own)
     if verdict.block_bytes is not None or not own:
@@ -273,7 +271,7 @@ def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> Block
 
 
 def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
-    """Judge with each latency where it was measured."""
+    """Judge the latencies as they were measured."""
     verdict = detect(series, seed=seed)
     quiet = list(series)
     for _ in range(ROUNDS):
@@ -291,43 +289,43 @@ def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
 
 
 def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> BlockVerdict:
-    """Find the block that explains the period: itself, a part or a multiple of it."""
+    """Return the block that explains the period: the period itself, a part or a multiple."""
     if verdict.block_bytes is None or verdict.best is None:
         return verdict
     found, best = size(series, verdict.best), verdict.best
     block = found.block_bytes
     if block is None:
-        return replace(verdict, block_bytes=None, doubt="the block may be a multiple of that")
+        return replace(verdict, block_bytes=None, doubt="the block may be a multiple of it")
     if block > FINE_BYTES:
         sharp = sharpened(series, block)
         if sharp is None:
-            return replace(verdict, block_bytes=None, doubt="blocks of about that are as likely")
+            return replace(
+                verdict, block_bytes=None, doubt="other blocks of about this size are as likely"
+            )
         best = sharp
-        # Only what is known to 4 KiB can be divided: the rough one may be twice the block.
+        # Only a period that is exact to 4 KiB can be divided: the rough one may be twice the block.
         found = size(series, best)
         block = found.block_bytes
         if block is None:
-            return replace(verdict, block_bytes=None, doubt="the block may be a multiple of that")
+            return replace(verdict, block_bytes=None, doubt="the block may be a multiple of it")
     elif block <= LARGEST_REMAP_UNIT_BYTES and not (own and cost_ns(series, best) >= ERASE_NS):
         return replace(
             verdict,
             block_bytes=None,
-            doubt="that may be its remap unit: no write shows the time of an erase",
+            doubt="it may be the remap unit: no write takes as long as an erase",
         )
     known = frequency(best.score)
-    if own and known < LEAST_FREQUENCY:  # counted on writes, whose own time is known
-        doubt = f"answers as faint as this one are known to be right in {known:.0%} of drives only"
+    if own and known < LEAST_FREQUENCY:  # counted on latencies of single writes
+        doubt = f"answers with such weak evidence were right for only {known:.0%} of drives"
         return replace(verdict, best=best, block_bytes=None, doubt=doubt)
     return replace(verdict, best=best, block_bytes=block, at_most=found.at_most, confidence=known)
 
 
 def cost_ns(series: Sequence[Series], best: Evidence) -> float:
-    """Return how much slower writes behind a boundary usually are."""
+    """Return by how much writes behind a boundary are usually slower."""
     found = []
     for one in series:
-        place = best.place_bytes
-        if best.form is Form.DELAYED:
-            place = best.stride_places[1 - one.region].get(one.stride_bytes, place)
+        place = best.place_of(one, 1 - one.region)
         mark = behind(one, best.period_bytes, place, best.late_writes)
         if one.stride_bytes <= best.period_bytes / STRIDES_PER_BLOCK and mark.any():
             slow, usual = one.latency_ns[mark], one.latency_ns[~mark]
@@ -336,16 +334,16 @@ def cost_ns(series: Sequence[Series], best: Evidence) -> float:
 
 
 def frequency(score: float) -> float:
-    """Say how often an answer with such a score was right, on the hidden drives of `FREQUENCIES`.
+    """Return how often answers with such a score were right, by the hidden drives of `FREQUENCIES`.
 
-    Laplace's rule of succession, which never says 100 %.
+    By Laplace's rule of succession, which never gives 100 %.
     """
     _, answered, right = max(row for row in FREQUENCIES if row[0] <= max(score, FREQUENCIES[0][0]))
     return (right + 1) / (answered + 2)
 
 
 def _without(series: Sequence[Series], writes: int) -> list[Series]:
-    """Give peaks after every so many writes the usual latency."""
+    """Give peaks that come after every `writes` writes the usual latency."""
     folded = np.zeros(writes)
     for one in series:
         folded += np.bincount(

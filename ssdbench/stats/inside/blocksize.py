@@ -1,19 +1,21 @@
-"""Finds latency peaks at a fixed distance in offset, over several strides and two regions.
+"""Find peaks of latency at a fixed distance in offset, over several strides and two regions.
 
-For a period P every write is scored by the rank of its latency, and the scores are summed by their
-offset modulo P. Where a boundary lies, the first writes after it stand out, at every stride. The
-place is chosen in one region and judged in the other, and the other way round, so the score of a
-period is about standard normal when there is no boundary.
+For a period P every write is scored by the rank of its latency, and the scores are summed by offset
+modulo P. Behind a boundary the first writes stand out at every stride. The place of the boundary is
+chosen in one region and judged in the other, and the other way round, so that the score of a period
+without a boundary is about standard normal.
 
-Two forms: `aligned` expects one place for all strides. Behind a full buffer peaks come late by a
-fixed number of writes, another distance at each stride: `delayed` lets each have its own place.
+There are two forms. `aligned` expects the same place at all strides. Behind a full buffer, peaks
+come late by a fixed number of writes, which is another distance at each stride: `delayed` allows
+each stride its own place.
 
-Every multiple of 4 KiB up to 8 MiB is folded roughly, and judged when it is among the best of
-those, or of the form m x 2^k x 4 KiB with odd m below 32. `ssdbench.stats.inside.blockjudge` tests
-their parts and multiples.
+Every multiple of 4 KiB up to 8 MiB is folded roughly. Periods are judged if they are among the best
+of these, or m x 2^k x 4 KiB with odd m below 32. `ssdbench.stats.inside.blockjudge` tests their
+parts and multiples.
 
-Limits: blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only of that form, or
-when one of their parts is found. Source: Dunn 2009, chapter III; the joint test is ours.
+Limits: blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only those of the
+second form, or if one of their parts is found. Source: Dunn 2009, chapter III; the joint test is
+our own.
 """
 
 from collections.abc import Sequence
@@ -42,17 +44,17 @@ from ssdbench.stats.inside.strides import (
 )
 
 MOST_STRIDES_PER_BLOCK = 512
-LATE_WRITES = (1, 2, 4)  # how many writes after a boundary may show it
+LATE_WRITES = (1, 2, 4)  # number of writes after a boundary that may be slow
 LEAST_SCORE = 7.5  # of the best period, over both regions
 LEAST_REGION_SCORE = 3.5  # of each region, at the place that the other one chose
-LEAST_STRIDE_SCORE = 2.0  # of a stride that is counted as agreeing
+LEAST_STRIDE_SCORE = 2.0  # of a stride that counts as agreeing
 LARGEST_ODD = 31
-FINE_BYTES = 8 << 20  # up to here every multiple of 4 KiB is a period
-AROUND_BYTES = 64 << 10  # of a larger period: what is judged around it
-NEARLY = 0.9  # of the best score: the two cannot be told apart
-STANDING_OUT = 24  # periods that are judged whatever their form
-LEAST_CROSSINGS = 12  # of a period by a stride in a region, for it to have a say
-DELAY_COST = 1.0  # what the freer form must be better by
+FINE_BYTES = 8 << 20  # up to here every multiple of 4 KiB is tried
+AROUND_BYTES = 64 << 10  # a larger period is judged together with all this close to it
+NEARLY = 0.9  # share of the best score above which a period is as likely
+STANDING_OUT = 24  # number of best periods that are always judged
+LEAST_CROSSINGS = 12  # of a period, in a region, for a stride to count
+DELAY_COST = 1.0  # by which the form with more freedom must be better
 SHIFTS = 999
 SHIFTED_WRITES = 64  # in a stretch
 RUNNERS_UP = 6
@@ -62,7 +64,7 @@ MOST_P = 0.01
 
 
 class Form(StrEnum):
-    """How the places of the peaks at different strides relate."""
+    """How the places of the peaks at different strides are related."""
 
     ALIGNED = "aligned"
     DELAYED = "delayed"
@@ -70,7 +72,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How one period did."""
+    """The scores of one period."""
 
     period_bytes: int
     form: Form
@@ -78,17 +80,23 @@ class Evidence:
     score: float
     region_scores: tuple[float, float]
     stride_scores: tuple[tuple[int, float], ...]  # stride -> at the place the other region chose
-    place_bytes: int  # of the boundary modulo the period; only meaningful when aligned
+    place_bytes: int  # of the boundary, modulo the period; only for the form `aligned`
     stride_places: tuple[dict[int, int], dict[int, int]]  # per region: stride -> place
+
+    def place_of(self, one: Series, region: int) -> int:
+        """Return the place of the boundary at the stride of a series, as `region` chose it."""
+        if self.form is Form.ALIGNED:
+            return self.place_bytes
+        return self.stride_places[region].get(one.stride_bytes, self.place_bytes)
 
     @property
     def agreeing(self) -> int:
-        """Return the strides that show the period by themselves."""
+        """Return how many strides show the period by themselves."""
         return sum(score >= LEAST_STRIDE_SCORE for _, score in self.stride_scores)
 
     @property
     def holds(self) -> bool:
-        """Tell whether it is enough to be shown."""
+        """Tell whether the evidence is enough to report the period."""
         return (
             self.score >= LEAST_SCORE
             and min(self.region_scores) >= LEAST_REGION_SCORE
@@ -98,21 +106,21 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class BlockVerdict:
-    """The block size, or None with the best there was."""
+    """The block size; None if none was found, with the best period that was seen."""
 
     block_bytes: int | None
     best: Evidence | None
     p_value: float | None
     runners_up: tuple[Evidence, ...]
     searched_bytes: tuple[int, int]  # smallest and largest block that could have been found
-    at_most: bool = False  # the block may be a part of that
-    doubt: str = ""  # a period shows, but this keeps it from being a block
-    confidence: float | None = None  # how often such an answer was right, on hidden drives
-    lag_writes: int = 0  # it was judged by latencies that came so many writes later
+    at_most: bool = False  # the block may be a part of this size
+    doubt: str = ""  # why the best period is not taken as the block
+    confidence: float | None = None  # share of such answers that were right, on hidden drives
+    lag_writes: int = 0  # each write was judged by the latency of the write so many later
 
 
 def periods(largest_bytes: int) -> tuple[int, ...]:
-    """Return the blocks that are always judged, ascending."""
+    """Return the block sizes that are always judged, in ascending order."""
     found = {
         odd * UNIT_BYTES << shift
         for odd in range(1, LARGEST_ODD + 1, 2)
@@ -123,7 +131,7 @@ def periods(largest_bytes: int) -> tuple[int, ...]:
 
 
 def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
-    """Return the periods of all that show best when all strides are folded at one place for all."""
+    """Return the best of all periods when all strides are folded together."""
     units = (data.offset // UNIT_BYTES).astype(np.int32)  # divided three times as fast as 64 bits
     most = min(largest_bytes, LARGEST_BLOCK_BYTES) // UNIT_BYTES
     found = []
@@ -148,7 +156,7 @@ def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
 
 
 def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
-    """Judge strided writes in two regions."""
+    """Search for a block in the strided writes of two regions."""
     data = scored(series, [scores(one.latency_ns) for one in series])
     largest = MOST_STRIDES_PER_BLOCK * int(data.stride.max(initial=0))
     judged = {*periods(largest), *_standing_out(data, largest)}
@@ -166,7 +174,7 @@ def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
 
 
 def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
-    """Return the best period near a rough one; None if others do nearly as well."""
+    """Return the best period near a rough one; None if others are nearly as good."""
     data = scored(series, [scores(one.latency_ns) for one in series])
     near = range(period_bytes - AROUND_BYTES, period_bytes + AROUND_BYTES + 1, UNIT_BYTES)
     found = sorted(
@@ -178,10 +186,10 @@ def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
 
 
 def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:
-    """Say how much slower writes behind boundaries would have to be for a boundary to be found.
+    """Return how slow writes behind a boundary must be so that the search finds the boundary.
 
-    Peaks are put into the measured latencies at a few block sizes; the answer is the smallest
-    factor of `INJECTED` that is found, or None when none is.
+    The slowdown is put into the measured latencies at some block sizes. The result is the smallest
+    factor of `INJECTED` that is found, or None.
     """
     rng = np.random.default_rng(seed)
     effects: dict[int, float | None] = {}
@@ -203,7 +211,7 @@ def _shows(series: Sequence[Series], period: int, place: int, factor: float) -> 
 
 
 def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray[np.bool_]:
-    """Say which writes are the first behind a boundary; never the first write of a pass."""
+    """Return which writes are the first behind a boundary; never the first write of a pass."""
     block = (series.offset_bytes - place_bytes) // period_bytes
     entered = np.concatenate([[False], np.diff(block) != 0])
     crosses: npt.NDArray[np.bool_] = entered & ~series.first
@@ -213,7 +221,7 @@ def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray
 def behind(
     series: Series, period_bytes: int, place_bytes: int, writes: int
 ) -> npt.NDArray[np.bool_]:
-    """Say which writes are among the first `writes` behind a boundary."""
+    """Return which writes are among the first `writes` behind a boundary."""
     mark = crossing(series, period_bytes, place_bytes)
     follows = mark.copy()
     for late in range(1, writes):
@@ -222,7 +230,7 @@ def behind(
 
 
 def _judge(data: Scored, period: int) -> Evidence | None:
-    """Return the best form of one period; None when too few strides can show it."""
+    """Return the best form of one period; None if too few strides can show the period."""
     seen = data.within(period / MOST_STRIDES_PER_BLOCK, period / STRIDES_PER_BLOCK)
     rows = _paired(seen, period)
     if len(rows[0]) < LEAST_STRIDES:
@@ -237,7 +245,7 @@ def _judge(data: Scored, period: int) -> Evidence | None:
 
 
 def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
-    """Return rows of both regions at the same strides, with enough crossings of the period."""
+    """Return the rows of both regions at the same strides that cross the period often enough."""
     enough = data.count * data.stride / period >= LEAST_CROSSINGS
     first = np.flatnonzero(enough & (data.region == 0))
     second = np.flatnonzero(enough & (data.region == 1))
@@ -291,11 +299,10 @@ def _forms(
 
 
 def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
-    """Return p of the weaker region, from scores shifted against the offsets at random.
+    """Return the larger p-value of both regions by a permutation test.
 
-    The place is that of the whole measurement when aligned, else that of each stride in the other
-    region. Every stretch of writes is shifted for itself, so bursts stay bursts, and no shift can
-    bring all peaks back onto the boundaries.
+    Scores are shifted at random against the offsets. Each stretch of writes is shifted separately,
+    so bursts stay bursts and no shift can move all peaks back to the boundaries.
     """
     rng = np.random.default_rng(seed)
     strides = {stride for stride, _ in best.stride_scores}
@@ -315,9 +322,7 @@ def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
 
 def _shift_sums(one: Series, best: Evidence, region: int) -> Floats:
     """Sum the scores behind boundaries: one row per stretch, one column per circular shift."""
-    place = best.place_bytes
-    if best.form is Form.DELAYED:
-        place = best.stride_places[1 - region].get(one.stride_bytes, place)
+    place = best.place_of(one, 1 - region)
     mark = behind(one, best.period_bytes, place, best.late_writes).astype(np.float64)
     values = np.where(one.first, 0.0, scores(one.latency_ns))
     rows = len(one) // SHIFTED_WRITES

@@ -1,20 +1,21 @@
-"""Plans strided writes that tell a block boundary from a buffer, and scores their latencies.
+"""Plan strided writes that tell a block boundary from a buffer, and score their latencies.
 
-Dunn 2009 writes 4 KiB, skips to the next stride and looks for latency peaks: at a fixed distance in
-offset they are block boundaries, at a fixed amount written a buffer. Only several strides tell:
+Dunn 2009 writes 4 KiB, skips to the next stride and looks for peaks of latency. Peaks at a fixed
+distance in offset are block boundaries; peaks after a fixed amount of writes are a buffer. Only
+several strides can tell the two apart:
 
 - strides are primes times 4 KiB, so that no two of them share a period;
-- every pass begins at a random 4 KiB offset of its region, so that the number of writes since some
-  flush says nothing about the place on the drive;
+- every pass begins at a random 4 KiB offset of its region, so that the number of writes since a
+  flush does not depend on the place on the drive;
 - there are two disjoint regions, one to find a boundary and one to confirm it.
 
-A block of P bytes is seen by strides from P / 512 to P / 3, so strides grow with the blocks that
-are looked for. Blocks up to 8 MiB cost 0.875 GiB of writes.
+A block of P bytes shows at strides from P / 512 to P / 3, so larger blocks need larger strides. To
+search blocks up to 8 MiB costs 0.875 GiB of writes.
 """
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +26,11 @@ from ssdbench.units import KIB, MIB, format_size
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-CUT = 2.0  # only the slowest e^-2 of the writes count at all (chosen on simulated traces)
+CUT = 2.0  # only the slowest e^-2 of the writes get a score (chosen on simulated traces)
 UNIT_BYTES = 4096
-MOST_CELLS = 2048  # of a fold: two for the smallest stride that is used with a period
-MOST_LATE = 4  # writes after a boundary that may show it
-MOST_SHARE = 0.75  # of a period that the writes after a boundary may cover, to say anything
+MOST_CELLS = 2048  # cells of a fold: two per smallest stride that is used with a period
+MOST_LATE = 4  # number of writes after a boundary that may be slow
+MOST_SHARE = 0.75  # largest share of a period that the writes after a boundary may cover
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +38,8 @@ class Series:
     """All writes at one stride in one region, in the order in which they were done.
 
     `sequence` is the number of each write since the start of the measurement, over all strides and
-    regions; it grows by one where nothing else was written between. `first` marks writes that
-    begin a pass: they come from elsewhere, so nothing can be said about what they entered.
+    regions. `first` marks the first write of each pass: the write before it was elsewhere, so it
+    may or may not have entered a new block.
     """
 
     region: int
@@ -51,27 +52,9 @@ class Series:
     def __len__(self) -> int:
         return len(self.offset_bytes)
 
-    def part(self, kept: npt.NDArray[np.bool_]) -> "Series":
-        """Return some of the writes, in the same order."""
-        return Series(
-            self.region,
-            self.stride_bytes,
-            self.offset_bytes[kept],
-            self.latency_ns[kept],
-            self.sequence[kept],
-            self.first[kept],
-        )
-
     def with_latency(self, latency_ns: Floats) -> "Series":
         """Return the same writes with other latencies."""
-        return Series(
-            self.region,
-            self.stride_bytes,
-            self.offset_bytes,
-            latency_ns,
-            self.sequence,
-            self.first,
-        )
+        return replace(self, latency_ns=latency_ns)
 
 
 def gathered(
@@ -81,7 +64,7 @@ def gathered(
     latency_ns: Floats,
     first: npt.NDArray[np.bool_],
 ) -> list[Series]:
-    """Writes in the order in which they were done, as one series per region and stride."""
+    """Group writes by region and stride; they are given in the order in which they were done."""
     series = []
     for where, stride in sorted({*zip(region.tolist(), stride_bytes.tolist(), strict=True)}):
         mine = np.flatnonzero((region == where) & (stride_bytes == stride))
@@ -92,14 +75,15 @@ def gathered(
 
 
 def scores(latency_ns: Floats) -> Floats:
-    """Say how far each latency stands out: by its rank, so that no unit and no outlier matters.
+    """Score how far each latency stands out, by its rank among all.
 
-    max(-ln((M - rank + 1/2) / M) - 2, 0): exponentially distributed above the cut.
+    The score is max(-ln((M - rank + 1/2) / M) - 2, 0), which is exponentially distributed above 0.
+    Ranks make it independent of units and outliers.
     """
     count = len(latency_ns)
     if count == 0:
         return np.zeros(0)
-    # Equal latencies share their rank: any order among them would be a pattern of its own.
+    # Equal latencies get equal ranks, because any order among them would look like a pattern.
     _, inverse, sizes = np.unique(latency_ns, return_inverse=True, return_counts=True)
     rank = (np.cumsum(sizes) - (sizes - 1) / 2)[inverse]
     return np.maximum(-np.log((count - rank + 0.5) / count) - CUT, 0.0)
@@ -107,17 +91,18 @@ def scores(latency_ns: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """The writes of several series that stand out, laid side by side for folding.
+    """The writes of several series that stand out, in common arrays for folding.
 
-    Series are in order of stride, so that the strides of a period are a slice of all arrays.
+    Series are in the order of their strides, so that the strides of one period are a slice of all
+    arrays.
     """
 
     stride: Ints  # per series, ascending
     region: Ints
-    count: Floats  # writes
+    count: Floats  # number of writes
     mean: Floats  # of all scores
     deviation: Floats  # of the sum of 1, 2, … consecutive scores: one row per series
-    begin: Ints  # where the writes of a series begin below; one more than there are series
+    begin: Ints  # index of the first write of each series below, and one past the last write
     series: Ints  # per write that stands out
     offset: Ints
     score: Floats
@@ -141,7 +126,7 @@ class Scored:
 
 
 def scored(series: Sequence[Series], values: Sequence[Floats]) -> Scored:
-    """Gather the scores above zero; writes that begin a pass are left out."""
+    """Collect the scores above zero, without the first write of each pass."""
     pairs = sorted(zip(series, values, strict=True), key=lambda p: (p[0].stride_bytes, p[0].region))
     kept = [np.flatnonzero((z > 0) & ~one.first) for one, z in pairs]
     sizes = [len(k) for k in kept]
@@ -177,18 +162,18 @@ def fold(data: Scored, period_bytes: int) -> Floats:
 
 
 def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
-    """Say how much of the period the `writes` first writes after a place cover, per series."""
+    """Return the share of the period that the first `writes` writes after a place cover."""
     count = cells(period_bytes)
     width = np.maximum(1, np.rint(writes * data.stride * count / period_bytes))
     return np.asarray(np.minimum(width / count, 1.0), dtype=np.float64)
 
 
 def excess(data: Scored, folded: Floats, period_bytes: int, writes: int) -> Floats:
-    """Standardise the score of the `writes` first writes after each place in the period.
+    """Return the standardised score of the first `writes` writes after each place in the period.
 
-    About normal with deviation 1 where there is no boundary; the deviation is that of as many
-    consecutive writes anywhere, so bursts of slow writes are allowed for. Zero where the writes
-    cover so much of the period that they say nothing.
+    It is about normal with a standard deviation of 1 if there is no boundary. The deviation is that
+    of as many consecutive writes anywhere, so bursts of slow writes do not count as boundaries. It
+    is 0 where the writes cover too much of the period to tell anything.
     """
     rows, count = folded.shape
     share = share_of(data, period_bytes, writes)
@@ -212,17 +197,17 @@ def _deviations(values: Floats) -> list[float]:
     ]
 
 
-LEAST_BLOCKS = 6  # that a region must hold of the largest block that is looked for
+LEAST_BLOCKS = 6  # number of the largest blocks that a region must hold
 LEAST_BLOCK_BYTES = 60 * KIB
 LARGEST_BLOCK_BYTES = 64 * MIB
-LEAST_STRIDES = 3  # that must agree on a boundary
-STRIDES_PER_BLOCK = 3  # a block holds at least this many strides
+LEAST_STRIDES = 3  # number of strides that must agree on a boundary
+STRIDES_PER_BLOCK = 3  # least number of strides that a block holds
 MOST_PASSES = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Strides that find blocks up to a size."""
+    """Strides that find blocks up to a certain size."""
 
     largest_block_bytes: int
     strides: tuple[int, ...]
@@ -257,13 +242,13 @@ class Pass:
 
     @property
     def length_bytes(self) -> int:
-        """Return the bytes from the first to the end of the last stride."""
+        """Return the bytes from the first stride to the end of the last."""
         return self.writes * self.stride_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class StridePlan:
-    """All passes of one scale, region by region, and how large a block they can show."""
+    """All passes of one scale, by region, and the largest block that they can show."""
 
     block_bytes: int
     regions: tuple[Region, ...]
@@ -272,12 +257,12 @@ class StridePlan:
 
     @property
     def bytes_written(self) -> int:
-        """Return the bytes that the passes write, without conditioning."""
+        """Return the bytes that the passes write, without the fill before them."""
         return sum(one.writes for one in self.passes) * self.block_bytes
 
     @property
     def conditioning_bytes(self) -> int:
-        """Return the bytes of the fill before: every region once from end to end."""
+        """Return the bytes of the fill before the passes: every region once from end to end."""
         return sum(region.length_bytes for region in self.regions)
 
 
@@ -310,7 +295,7 @@ def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> Strid
 
 
 def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scale:
-    """Take strides that a user chose. Raises UsageError for those that can show nothing."""
+    """Use strides that the user chose. Raises UsageError for strides that can show nothing."""
     region = size_bytes // 2
     for stride in strides:
         if stride <= block_bytes or stride % block_bytes:
@@ -327,7 +312,7 @@ def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scal
             )
     if len(strides) < LEAST_STRIDES:
         raise UsageError(
-            f"{len(strides)} strides cannot tell a block from a buffer",
+            f"{len(strides)} strides are too few to tell a block from a buffer",
             hint=f"Give at least {LEAST_STRIDES}, or `auto`.",
         )
     largest = 512 * max(strides)
@@ -337,9 +322,9 @@ def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scal
 def _passes(
     region: Region, stride: int, writes: int, block_bytes: int, chance: random.Random
 ) -> list[Pass]:
-    """Walk from random starts until all writes are done; a walk never leaves its region.
+    """Plan walks from random starts until all writes are done. A walk never leaves its region.
 
-    On a small drive, where a walk is short, fewer writes are done.
+    On a small drive walks are short, and fewer writes are done.
     """
     passes: list[Pass] = []
     step = max(UNIT_BYTES, block_bytes)

@@ -1,50 +1,51 @@
-"""Tells how much a write buffer holds, and by how many writes it delays latency peaks.
+"""Tell how many writes a write buffer holds, and by how many writes it delays peaks of latency.
 
-A full buffer lets a write in when the one that was written as many writes before has left it. So
-the peak of a boundary comes late, by as many writes as the buffer holds, and two things follow:
+A full buffer accepts a write when an earlier one has left it: the one that was written as many
+writes before as the buffer holds. So the peak of a boundary comes late by this number of writes
+(the lag), which has two effects:
 
-- The places of the peaks of several strides fit together for one number of writes only, and for
-  those that are a whole number of blocks larger (`lag`).
-- When a pass begins, its own peaks are missing until it has written what the buffer holds. Where
-  they begin is a change point (Hinkley 1970), which says how many blocks larger.
+- The places of the peaks at several strides fit together for one lag only, and for lags that are
+  larger by whole blocks (`lag`).
+- When a pass begins, its own peaks are missing until it has written as much as the buffer holds.
+  The first peak is a change point (Hinkley 1970), which tells how many whole blocks to add.
 
-A buffer that was empty when a pass began may take more than it holds, as it is emptied meanwhile:
-by no more than a pass at its usual pace writes in that time.
+A buffer that is empty when a pass begins may take more than it holds, because it empties meanwhile:
+at most what a pass at its usual speed writes in that time.
 
-`likeliest_lag` needs no peaks: how long writes take on average depends on the stride, as larger
-strides enter more blocks, so the lag is where the strides explain the latencies best (least squares
-of log latencies by a level per stride, and one for what was in the buffer before). Writes that the
-buffer took at once are left out. Limits: a buffer that holds at most a third of the writes; strides
-that differ in what they cost.
+`likeliest_lag` needs no peaks. Larger strides enter more blocks, so the mean time of a write
+depends on the stride. The lag is where the strides explain the latencies best (least squares of log
+latencies, with one level per stride and one for what was in the buffer before). Writes that the
+buffer took at once are left out. Limits: the buffer holds at most a third of the writes, and the
+strides must differ in their cost.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ssdbench.stats.inside.blocksize import BlockVerdict, Evidence, Form, crossing
 from ssdbench.stats.inside.strides import UNIT_BYTES, Floats, Ints, Series, scores
 
-MOST_SHARE = 3  # of all writes, one in so many is the largest lag
-TAKEN_AT_ONCE = 1.25  # times the fastest: what the buffer had room for
-FASTEST = 0.001  # as a quantile
-LEAST_LEVEL = 30  # writes, for their level to be known
-LEAST_GAIN = 30.0  # in log likelihood over no lag: for no lag at all chance brings a few
-AS_LIKELY = 50.0  # in log likelihood below the best: neighbours wait for the same programs
+MOST_SHARE = 3  # the largest lag is the number of writes divided by this
+TAKEN_AT_ONCE = 1.25  # times the fastest latency: the buffer had room for the write
+FASTEST = 0.001  # quantile of the fastest latency
+LEAST_LEVEL = 30  # writes that a mean level needs
+LEAST_GAIN = 30.0  # of log likelihood over no lag; chance alone gives a few
+AS_LIKELY = 50.0  # below the best log likelihood; large because neighbours are correlated
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The likeliest lag, and the least and the most that explain the latencies nearly as well."""
+    """The likeliest lag, and the range of lags that explain the latencies nearly as well."""
 
     writes: int = 0
     least_writes: int = 0
     most_writes: int = 0
-    in_reach: bool = True  # the most is less than the largest lag that was looked at
+    in_reach: bool = True  # `most_writes` is below the largest lag that was tried
 
     def near(self, writes: int) -> bool:
-        """Tell whether these explain the latencies nearly as well as the likeliest."""
+        """Tell whether this lag explains the latencies nearly as well as the likeliest one."""
         return self.least_writes <= writes <= self.most_writes
 
 
@@ -52,10 +53,10 @@ NO_LAG = Lag()
 
 
 def likeliest_lag(series: Sequence[Series]) -> Lag:
-    """Find the lag that explains the latencies best; 0 where none is better than no lag.
+    """Find the lag that explains the latencies best; 0 if none is better than no lag.
 
-    Latencies of neighbours are not independent, so the likelihood is steeper than what is known:
-    of 32 hidden drives with a buffer the true lag was at most 37 below the best.
+    Latencies of neighbours are correlated, so the likelihood is steeper than the evidence: of 32
+    hidden drives with a buffer, the true lag was at most 37 below the best in log likelihood.
     """
     count = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     most = count // MOST_SHARE
@@ -84,7 +85,7 @@ def likeliest_lag(series: Sequence[Series]) -> Lag:
 
 
 def _explained(value: Floats, waited: Floats, stride: Ints, most: int) -> Floats:
-    """Return the squares that a level per stride takes off, at each lag below `most`."""
+    """Return the sum of squares that one level per stride explains, at each lag below `most`."""
     size = 1 << (len(value) + most).bit_length()
     values, counts = np.fft.rfft(value, size), np.fft.rfft(waited, size)
     before, held = (np.concatenate([[0.0], np.cumsum(v)])[:most] for v in (value, waited))
@@ -100,44 +101,47 @@ def _explained(value: Floats, waited: Floats, stride: Ints, most: int) -> Floats
 
 
 def shifted(series: Sequence[Series], writes: int) -> list[Series]:
-    """Give each write the latency that came so many writes later; drop the last ones."""
+    """Give each write the latency of the write `writes` later; drop the last writes."""
     count = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     latency = np.zeros(count)
     for one in series:
         latency[one.sequence] = one.latency_ns
     found = []
     for one in series:
-        known = one.part(one.sequence + writes < count)
-        found.append(replace(known, latency_ns=latency[known.sequence + writes]))
+        kept = one.sequence + writes < count
+        sequence = one.sequence[kept]
+        offset, first = one.offset_bytes[kept], one.first[kept]
+        late = latency[sequence + writes]
+        found.append(Series(one.region, one.stride_bytes, offset, late, sequence, first))
     return [one for one in found if len(one)]
 
 
-EQUALLY = 0.9999  # of the best agreement: lags that differ by whole blocks are equal
-LEAST_LOG_RATIO = 7.0  # of likelihoods: what is less likely by that is left out (1 of 1000)
-LEAST_WRITES = 16  # a buffer of fewer is not told from none
-LEAST_PEAKS = 20  # behind the change
-LEAST_LATE = 8  # peaks of a stride that say what its peaks are like
-NEAR_WRITES = 64  # what a lag that the strides explain may be off by
-RAN_EMPTY = 0.5  # of the usual score: fewer slow writes say that the buffer was filling
+EQUALLY = 0.9999  # share of the best agreement above which lags fit equally well
+LEAST_LOG_RATIO = 7.0  # of likelihoods: 1 of 1000; less likely positions are left out
+LEAST_WRITES = 16  # smaller buffers cannot be told from none
+LEAST_PEAKS = 20  # after the change point
+LEAST_LATE = 8  # peaks of a stride that show its usual score
+NEAR_WRITES = 64  # error of the likeliest lag
+RAN_EMPTY = 0.5  # of the usual score: a lower one shows that the buffer was filling
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How many writes a buffer holds, at least and at most."""
+    """The least and the largest number of writes that a buffer holds."""
 
     least_writes: int
     most_writes: int
 
     @property
     def exact(self) -> bool:
-        """Tell whether it is one number."""
+        """Tell whether both are the same number."""
         return self.least_writes == self.most_writes
 
 
 def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
-    """Say what the buffer in front of a block holds; None where the peaks are not late.
+    """Return how many writes the buffer in front of a block holds; None if no peak is late.
 
-    The latencies must be those of single writes, one at a time, and where they were measured.
+    The latencies must be those of single writes, one at a time, as they were measured.
     """
     best = verdict.best
     if verdict.block_bytes is None or best is None:
@@ -150,13 +154,13 @@ def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
             best, Held(max(likely.least_writes, 1), likely.most_writes), verdict.lag_writes
         )
     found = _missing(series, best)
-    # What begins may be the rest of the pass before, behind a buffer that holds much more.
+    # The first peaks may belong to the pass before, if the buffer holds much more.
     more = found is not None and likely.writes > found.most_writes + NEAR_WRITES
     return None if more else found
 
 
 def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
-    """Return the only number of writes within these that the places fit, if there is one."""
+    """Return the only number of writes in this range that the places fit, else the range."""
     again = best.period_bytes // UNIT_BYTES
     fitting = {
         n
@@ -171,7 +175,7 @@ def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
 
 
 def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
-    """Tell by where the peaks of a pass begin."""
+    """Return what the buffer holds by where the peaks of each pass begin."""
     passes = list(_passes(series, best))
     begin = _begin(passes)
     if begin is None or begin.most_writes < LEAST_WRITES:
@@ -184,15 +188,16 @@ def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
 
 
 def lag(best: Evidence) -> int:
-    """Return by how many writes peaks come late at every stride: the fewest that fit."""
+    """Return the smallest number of writes by which peaks come late at every stride."""
     return lags(best)[0]
 
 
 def lags(best: Evidence) -> list[int]:
-    """List by how many writes peaks may come late at every stride, or by periods more.
+    """Return all numbers of writes, below one period, by which peaks may come late at every stride.
 
-    Strides and blocks are multiples of 4 KiB, so more cannot be known from the places alone. Where
-    the strides have a divisor with the period, parts of the period fit as well.
+    Strides and blocks are multiples of 4 KiB, so the places alone cannot tell the lag from one that
+    is larger by whole periods. If the strides have a divisor in common with the period, parts of
+    the period fit as well.
     """
     if best.form is Form.ALIGNED:
         return [0]
@@ -203,21 +208,21 @@ def lags(best: Evidence) -> list[int]:
     total = np.zeros(len(writes))
     for region in (0, 1):
         places = np.array([best.stride_places[region][int(s)] for s in strides])
-        # Where each stride says that the boundary is, were the lag this many writes.
+        # Place of the boundary that each stride shows, as an angle, for each possible lag.
         where = (places[None, :] - writes[:, None] * strides[None, :]) / period * 2 * np.pi
         total += np.abs((weight * np.exp(1j * where)).sum(axis=1))
     return [int(n) for n in np.flatnonzero(total >= EQUALLY * total.max())]
 
 
 def off(best: Evidence) -> int:
-    """Return the same, or as many writes early, whichever is fewer."""
+    """Return the lag, or minus the number of writes to the next period if that is smaller."""
     late, again = lag(best), best.period_bytes // UNIT_BYTES
     return late if 2 * late <= again else late - again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pass:
-    """One walk at one stride: the score and the latency of each write, and where peaks belong."""
+    """One walk at one stride: score and latency of each write, and the positions of boundaries."""
 
     stride_bytes: int
     score: Floats
@@ -226,7 +231,7 @@ class _Pass:
 
 
 def _passes(series: Sequence[Series], best: Evidence) -> Iterator[_Pass]:
-    """Return those at strides that show the period."""
+    """Return the passes at strides that show the period."""
     for one in series:
         place = best.stride_places[one.region].get(one.stride_bytes)
         if place is None:
@@ -243,7 +248,7 @@ def _passes(series: Sequence[Series], best: Evidence) -> Iterator[_Pass]:
 
 
 def _begin(passes: Sequence[_Pass]) -> Held | None:
-    """Return after how many writes of a pass its peaks begin; None if too few are seen."""
+    """Return the range of positions in a pass where its peaks begin; None with too few peaks."""
     strides = sorted({one.stride_bytes for one in passes})
     told = [_told([one for one in passes if one.stride_bytes == stride]) for stride in strides]
     position = np.concatenate([np.zeros(0, dtype=np.int64), *(where for where, _ in told)])
@@ -261,9 +266,9 @@ def _begin(passes: Sequence[_Pass]) -> Held | None:
 
 
 def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
-    """Say where the peaks of a stride belong, and how likely each is a peak.
+    """Return where a stride has its boundaries, and how likely each of them shows a peak.
 
-    What a peak is like is known from the last quarter of the passes.
+    The usual score of a peak is taken from the last quarter of each pass.
     """
     position = np.concatenate([one.position for one in passes])
     score = np.concatenate([one.score[one.position] for one in passes])
@@ -276,7 +281,7 @@ def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
 
 
 def _drained(passes: Sequence[_Pass], writes: int) -> int:
-    """Say how many writes may have left the buffer until the first ones had to wait."""
+    """Return how many writes may leave the buffer until the first new write has to wait."""
     found: dict[int, list[float]] = {}
     for one in passes:
         half = len(one.score) // 2
@@ -286,5 +291,5 @@ def _drained(passes: Sequence[_Pass], writes: int) -> int:
         usual_ns = float(one.latency_ns[half:].mean())
         left = float(one.latency_ns[:writes].sum()) / usual_ns if ran_empty else 0.0
         found.setdefault(one.stride_bytes, []).append(left)
-    # Where most leave per write all passes are late; the strides that merge most show it least.
+    # All passes are late by the stride at which most writes leave; others show less of it.
     return round(min((float(np.median(some)) for some in found.values()), default=writes))

@@ -1,11 +1,11 @@
-"""Tells protected and volatile write caches apart by what a drive says and what flushes cost.
+"""Tell protected from volatile write caches, by what a drive reports and what flushes cost.
 
-A drive's word is the volatile write cache of NVM Express (2.0, Identify Controller VWC and feature
-06h), word 82 and 85 of ATA's IDENTIFY DEVICE, or WCE of SCSI's caching page (SBC-3). A flush that
-takes longer the more was written before it empties a volatile memory; one that is answered faster
-than flash can be programmed has nothing to wait for, or ignores what it was asked, which cannot be
-told apart from outside. Where the kernel takes a cache for write-through it sends no flushes at all
-(Documentation/block/writeback_cache_control.rst), and their time says nothing.
+A drive reports the volatile write cache of NVM Express (2.0, Identify Controller VWC and feature
+06h), words 82 and 85 of ATA's IDENTIFY DEVICE, or WCE of SCSI's caching page (SBC-3). If a flush
+takes longer the more was written before it, it empties a volatile memory. If it ends faster than
+flash can be programmed, it has nothing to wait for, or the drive ignores it; no test from outside
+can tell which. If the kernel takes a cache for write-through, it sends no flushes at all
+(Documentation/block/writeback_cache_control.rst), so their time means nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ KERNEL_FACT = "drive: write cache"
 
 @dataclass(frozen=True, slots=True)
 class Flushes:
-    """What the flush probe measured."""
+    """The results of the flush probe."""
 
     waits_for: Flush | None
     write_us: float
@@ -36,7 +36,7 @@ class Flushes:
 
 
 def buffer_bytes(target: TargetInfo, stages: Iterable[StageResult]) -> int:
-    """Return the largest known write buffer: a simulated drive's own, or a found one."""
+    """Return the largest known write buffer: that of a simulated drive, or one that was found."""
     return max(target.write_buffer_bytes, *(_buffer_found(stage.found) for stage in stages), 0)
 
 
@@ -53,7 +53,7 @@ def _buffer_found(found: AnyFound) -> int:
 def cache_enabled(
     target: TargetInfo, settings: Sequence[Mapping[str, str]] = ()
 ) -> tuple[bool | None, bool | None]:
-    """Tell whether a volatile cache is there and whether it is on, after what the run set."""
+    """Tell whether the drive has a volatile cache, and whether it was on during the run."""
     there = target.facts.get("volatile write cache")
     state = target.facts.get("write cache")
     present = {"present": True, "absent": False}.get(there or "")
@@ -77,7 +77,8 @@ def write_cache(
 ) -> WriteCache:
     """Return the write cache of a run's target.
 
-    `settings`: what the run changed; `host`: facts of the host, for how the kernel sees the cache.
+    `settings` are the settings that the run changed. `host` has the facts of the host, one of which
+    is how the kernel treats the cache.
     """
     present, enabled = cache_enabled(target, settings)
     kernel = (host or {}).get(KERNEL_FACT, "")
@@ -87,7 +88,7 @@ def write_cache(
     waits = measured.waits_for if measured is not None and sent else None
     volatile = enabled if present is None else present and enabled is not False
     if volatile is None and kernel:
-        volatile = kernel == "write back"  # a disk without pages of its own, such as virtio's
+        volatile = kernel == "write back"  # for a disk that reports nothing, such as virtio
     return WriteCache(
         kind=_kind(volatile, waits, buffered=bool(size) or _fast(measured)),
         evidence=tuple(_evidence(target, present, enabled, measured, size, kernel)),
@@ -102,7 +103,7 @@ def write_cache(
 
 
 def _kind(volatile: bool | None, waits: Flush | None, *, buffered: bool | None) -> CacheKind:
-    """Say what was measured overrides what the drive says."""
+    """Return the kind of cache; what was measured overrides what the drive reports."""
     if waits is Flush.BUFFER:
         return CacheKind.VOLATILE
     if waits is Flush.NOTHING:
@@ -117,18 +118,18 @@ def _kind(volatile: bool | None, waits: Flush | None, *, buffered: bool | None) 
 
 
 def _fast(measured: Flushes | None) -> bool | None:
-    """Tell whether a write is answered before flash can be programmed; None if not timed."""
+    """Tell whether a write ends before flash can be programmed; None if that was not measured."""
     return None if measured is None else 1000 * measured.write_us < BUFFERED_NS
 
 
 def _contradiction(volatile: bool | None, waits: Flush | None) -> str:
     if volatile is False and waits is Flush.BUFFER:
-        return "the drive says that no volatile cache is at work, but flushes wait for its content"
+        return "the drive reports no active volatile cache, but flushes wait for data in one"
     return ""
 
 
 def _flushes(stages: Sequence[StageResult]) -> Flushes | None:
-    """Return the last answer of the flush probe that has times in it."""
+    """Return the last complete result of the flush probe."""
     for stage in reversed(stages):
         said = stage.found.numbers if isinstance(stage.found, ProbeFound) else ProbeNumbers()
         one, many, wrote = said.flush_us_after_1, said.flush_us_after_64, said.write_us
@@ -148,16 +149,16 @@ def _evidence(
 ) -> Iterable[str]:
     yield _said(target, present, enabled)
     if kernel:
-        yield f"the kernel takes it for {kernel}"
+        yield f"the kernel treats the cache as {kernel}"
     if measured is None:
-        yield "what a flush costs was not measured (`- probe: {of: [flush]}` does)"
+        yield "the cost of a flush was not measured (`- probe: {of: [flush]}` measures it)"
     elif kernel == "write through":
-        yield "the kernel therefore sends it no flushes, so their time says nothing"
+        yield "the kernel therefore sends no flushes, so their time means nothing"
     else:
         one, many = format_ns(measured.after_1_us * 1000), format_ns(measured.after_many_us * 1000)
         yield (
-            f"a 32 KiB write takes {format_ns(measured.write_us * 1000)}, a flush {one} behind one "
-            f"of them and {many} behind 64: {_meaning(measured)}"
+            f"a 32 KiB write takes {format_ns(measured.write_us * 1000)}, a flush takes {one} "
+            f"after one such write and {many} after 64: {_meaning(measured)}"
         )
     if size:
         known = "the model has" if target.write_buffer_bytes == size else "the run found"
@@ -177,18 +178,18 @@ def _said(target: TargetInfo, present: bool | None, enabled: bool | None) -> str
 def _meaning(measured: Flushes) -> str:
     match measured.waits_for:
         case Flush.BUFFER:
-            return "it empties a volatile memory"
+            return "the flush empties a volatile memory"
         case Flush.NOTHING:
-            return "it has nothing to wait for, or is ignored"
+            return "the flush has nothing to wait for, or the drive ignores it"
     if not _fast(measured):
-        return "writes are slow themselves, so that nothing is left for a flush"
-    return "which says neither"
+        return "writes are slow themselves, so nothing is left for a flush"
+    return "this does not tell volatile from protected"
 
 
 def cache_findings(
     cache: WriteCache, *, simulated: bool = False, some_flushed: bool = False
 ) -> tuple[Finding, ...]:
-    """Say what a planner must know of the cache behind rates that were measured without flushes."""
+    """Return findings for a planner about the cache, as rates were measured without flushes."""
     kinds: list[FindingKind] = []
     if cache.kind is CacheKind.VOLATILE:
         kinds.append(

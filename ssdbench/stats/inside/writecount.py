@@ -1,14 +1,14 @@
-"""Finds latency peaks at a fixed amount written: an emptied write buffer, or an open superblock.
+"""Find peaks of latency after a fixed amount of writes: an emptied buffer, or an open superblock.
 
-The scores of all writes, in the order in which they were done and whatever their stride, are a
-series with a train of peaks in it. What a block boundary explains is taken off first: every write
-is compared with those of its stride that are as far behind a boundary. Then every period is folded:
-the phase is chosen with every second stride and judged with the others, and the other way round,
-so that a block boundary, which is periodic in the count at each single stride, cannot pass. Of a
-period and its multiples the strongest is meant, which is the period itself.
+The scores of all writes, in the order in which they were done, are one series that may contain
+periodic peaks. First, what a block boundary explains is removed: every write is compared with
+writes of the same stride that are as far behind a boundary. Then the series is folded with every
+period. The phase is chosen by every second stride and judged by the other strides, and the other
+way round. So a block boundary, which is periodic in the number of writes at each single stride,
+cannot be mistaken. The strongest of a period and its multiples is the period itself.
 
-Limits: peaks at whole numbers of writes, from 16 to 6143 (24 MiB of 4 KiB writes). Costs about a
-second for a quarter of a million writes.
+Limits: periods from 16 to 6143 writes (24 MiB of 4 KiB writes). It takes about a second for 250,000
+writes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,46 +17,47 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.stats.inside.blocksize import BlockVerdict, Form, behind
+from ssdbench.stats.inside.blocksize import BlockVerdict, behind
 from ssdbench.stats.inside.strides import Floats, Ints, Series, scores
 
 LEAST_WRITES = 16
-MOST_WRITES = 6144  # half a stride's: passes of equal length are periodic themselves
-LEAST_CYCLES = 10  # that must be seen
-LEAST_SCORE = 9.5  # the best of all periods has 8.6 at most where there is none
+MOST_WRITES = 6144  # half of a stride's writes: passes of equal length are periodic themselves
+LEAST_CYCLES = 10
+LEAST_SCORE = 9.5  # without a period the best score is 8.6 at most
 LEAST_STRIDES = 4
 AGREES = 2.0
-MOST_SCORE = 2.0  # of one write: of thousands of periods, some bring the slowest few together
+MOST_SCORE = 2.0  # of one write, as some of thousands of periods combine the slowest writes
 CANDIDATES = 12
 LEAST_VARIANCE = 1e-9
 LEAST_SKEW = 1e-3
-LEAST_JOINT_SCORE = 6.1  # the best of all periods and phases has 5.8 at most where there is none
+LEAST_JOINT_SCORE = 6.1  # without a period the best of all periods and phases is 5.8 at most
 MOST_STRIDE = 6.0
-LEAST_LIKES = 64  # writes that are alike, for their mean to be known
-WIDTHS = (1, 2, 4)  # writes that a peak may be spread over
-AROUND = 33  # writes; less than the shortest burst that collection makes is no burst
-BEHIND = 5  # writes behind a boundary that are each a class of their own
+LEAST_LIKES = 64  # similar writes that a mean needs
+WIDTHS = (1, 2, 4)  # writes over which a peak may spread
+AROUND = 33  # writes: shorter than the shortest burst of garbage collection
+BEHIND = 5  # each of so many writes behind a boundary is a class of its own
 
 _Floats32 = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class CountPeriod:
-    """Peaks after every so many writes."""
+    """Peaks after every `writes` writes."""
 
     writes: int
     bytes: int
     score: float  # about standard normal where there is no such period
-    agreeing: int  # strides that show it by themselves
+    agreeing: int  # strides that show the period by themselves
 
 
 def count_period(
     series: Sequence[Series], verdict: BlockVerdict, *, block_bytes: int
 ) -> CountPeriod | None:
-    """Return the period of peaks in the number of writes, or None; boundaries are no peaks.
+    """Return the period of peaks in the number of writes, or None. Block boundaries do not count.
 
-    Clear peaks are judged crosswise, whatever the verdict. Weak ones, of few cycles, are judged
-    at the phase that suits all strides together, where the verdict has explained the boundaries.
+    Clear peaks are judged with one half of the strides against the other, whatever the verdict on
+    blocks is. Weak peaks, of few cycles, are judged at the phase that fits all strides best, if the
+    verdict has explained the boundaries.
     """
     train = _in_order(series, verdict)
     crossed, joint = _candidates(train)
@@ -72,7 +73,7 @@ def count_period(
     clear = best is not None and best.score >= LEAST_SCORE and best.agreeing >= LEAST_STRIDES
     if verdict.best is None:
         return best if clear else None
-    # Few cycles can bring a high score about by chance: it must hold for lopsided values as well.
+    # With few cycles a high score can be chance: it must hold with the correction for skew, too.
     if best is not None and clear and _jointly(train, best.writes, widest)[0] >= LEAST_JOINT_SCORE:
         return best
     judged = [(*_jointly(train, period, 1), period) for period in joint]
@@ -84,7 +85,7 @@ def count_period(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Train:
-    """How far each write exceeds its like, in order, weighted by what it can tell."""
+    """How far each write is above similar writes, in order, weighted by its information."""
 
     value: _Floats32  # of mean 0; the variance is the weight
     row: Ints  # of the stride, per write
@@ -93,7 +94,7 @@ class _Train:
 
 
 def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
-    """Return every write against those of the same stride and as far behind a boundary."""
+    """Compare every write with those of the same stride that are as far behind a boundary."""
     strides = sorted({one.stride_bytes for one in series})
     length = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     value = np.zeros(length, dtype=np.float32)
@@ -107,10 +108,10 @@ def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
         count = np.maximum(np.bincount(like, minlength=BEHIND + 2), 1)
         mean = np.bincount(like, weights=score, minlength=BEHIND + 2) / count
         variance = np.bincount(like, weights=score**2, minlength=BEHIND + 2) / count - mean**2
-        # A class of few writes may vary little by chance; it must not outweigh the others.
+        # A class of few writes may vary little by chance; this limits its weight.
         least = max(float(np.var(score)) / 2, LEAST_VARIANCE)
         weight = np.where(count >= LEAST_LIKES, 1 / np.maximum(variance, least), 0.0)
-        weight[BEHIND + 1] = 0.0  # the first write of a pass comes from elsewhere
+        weight[BEHIND + 1] = 0.0  # the first write of a pass follows one at another place
         value[sequence] = (score - mean[like]) * weight[like]
         row[sequence] = index
     value -= _around(value)
@@ -132,21 +133,19 @@ def _around(value: _Floats32) -> _Floats32:
 
 
 def _likes(one: Series, verdict: BlockVerdict) -> Ints:
-    """Say how many writes behind a boundary each write comes: 0 to BEHIND - 1, or BEHIND."""
+    """Return how many writes behind a boundary each write is: 0 to BEHIND - 1, else BEHIND."""
     best = verdict.best
     likes = np.full(len(one), BEHIND, dtype=np.int64)
     if verdict.block_bytes is None or best is None:
         return likes
-    place = best.place_bytes
-    if best.form is Form.DELAYED:
-        place = best.stride_places[one.region].get(one.stride_bytes, place)
+    place = best.place_of(one, one.region)
     for late in reversed(range(BEHIND)):
         likes[behind(one, verdict.block_bytes, place, late + 1)] = late
     return likes
 
 
 def _halves(train: _Train) -> tuple[_Floats32, Floats]:
-    """Split the values into two halves of the strides, with how much each can tell."""
+    """Split the values into two halves of the strides, with the information of each half."""
     odd = train.row % 2 == 1
     split = np.stack([np.where(odd, 0, train.value), np.where(odd, train.value, 0)])
     rows = np.arange(len(train.information)) % 2
@@ -155,10 +154,10 @@ def _halves(train: _Train) -> tuple[_Floats32, Floats]:
 
 
 def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
-    """Return the sums by phase at every period, a row per half; whole cycles only.
+    """Return the sums by phase for every period, one row per half, over whole cycles only.
 
-    Those at half of an even period are those at the period with its halves added up, and with the
-    last cycle where it was left over: so only the longer half of the periods costs a whole pass.
+    The sums for half of an even period follow from those for the period: add its two halves, and
+    the last cycle if one is left over. So only the longer half of the periods needs a full pass.
     """
     length = split.shape[1]
     for longest in range(max(periods.start, (periods.stop + 1) // 2), periods.stop):
@@ -175,7 +174,7 @@ def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
 
 
 def _candidates(train: _Train) -> tuple[list[int], list[int]]:
-    """Return the periods whose folds agree best between both halves of the strides."""
+    """Return the periods at which both halves of the strides agree best."""
     split, told = _halves(train)
     length = split.shape[1]
     periods = range(LEAST_WRITES, min(length // LEAST_CYCLES + 1, MOST_WRITES))
@@ -196,7 +195,7 @@ def _candidates(train: _Train) -> tuple[list[int], list[int]]:
 
 
 def _crosswise(wide: Floats, noise: Floats) -> tuple[float, int]:
-    """Return the score at the phase that the other strides chose, and the strides that agree."""
+    """Return the score at the phase that the other strides chose, and how many strides agree."""
     rows = len(noise)
     odd = np.arange(rows) % 2 == 1
     judged_scores, each = [], np.zeros(rows)
@@ -211,7 +210,7 @@ def _crosswise(wide: Floats, noise: Floats) -> tuple[float, int]:
 
 
 def _folded(train: _Train, period: int) -> Floats:
-    """Return sums by phase, one row per stride."""
+    """Return the sums by phase, one row per stride."""
     rows = len(train.information)
     place = np.arange(len(train.value)) % period
     flat = np.bincount(train.row * period + place, weights=train.value, minlength=rows * period)
@@ -219,16 +218,16 @@ def _folded(train: _Train, period: int) -> Floats:
 
 
 def _widened(train: _Train, folded: Floats, width: int) -> tuple[Floats, Floats]:
-    """Return sums over `width` phases, and by how much chance moves those of a stride."""
+    """Return sums over `width` phases, and the standard deviation by chance of each stride."""
     period = folded.shape[1]
     wide = np.asarray(sum(np.roll(folded, -shift, axis=1) for shift in range(width)))
     return wide, np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))
 
 
 def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
-    """Return the score at the phase that suits all strides best, and the strides that agree.
+    """Return the score at the phase that fits all strides best, and how many strides agree.
 
-    No stride counts for more than `MOST_STRIDE`, so that none can bring it about alone.
+    No stride counts for more than `MOST_STRIDE`, so that none can decide alone.
     """
     folded, noise = _widened(train, _folded(train, period), width)
     told = folded[:, int(folded.sum(axis=0).argmax())]
@@ -238,7 +237,7 @@ def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
 
 
 def _as_normal(z: Floats, skew: Floats) -> Floats:
-    """Allow for sums of few skewed values, which exceed their mean more easily.
+    """Correct scores for skewed values: a sum of few skewed values exceeds its mean more often.
 
     Wilson and Hilferty 1931: the cube root of a gamma variable is nearly normal.
     """

@@ -81,7 +81,7 @@ def test_a_block_below_the_search_is_this_or_less_or_too_faint_to_tell(block: in
 
     assert verdict.best is not None and verdict.best.period_bytes > block
     if verdict.block_bytes is None:
-        assert "as faint as this one" in verdict.doubt
+        assert "such weak evidence" in verdict.doubt
     else:
         assert verdict.block_bytes % block == 0
         assert verdict.block_bytes == block or verdict.at_most
