@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import hidden_blocks, hidden_flash, hidden_queues
+from benchmarks import hidden_blocks, hidden_flash, hidden_probes, hidden_queues
 from benchmarks import published_zoo as zoo
 from benchmarks.hidden_flash import CoreBench
 from benchmarks.judge_published import by_core
@@ -125,6 +125,15 @@ def rate(number: int, seed: int) -> list[Outcome]:
     return [Outcome("rate", f"{family} {percentile}", how, over, note=note)]
 
 
+def probes(number: int, seed: int) -> list[Outcome]:
+    """Judge all answers of `probe` about one drive."""
+    drive = hidden_probes.made(number, seed)
+    return [
+        Outcome(question, drive.kind, how, note=f"{number} {drive.target}: {told}")
+        for question, how, told in hidden_probes.answers(drive)
+    ]
+
+
 def hours(number: int, seed: int) -> list[Outcome]:
     """When a run ends, by what it said last in its first hour, or first after that."""
     made = zoo.creature(seed + number)
@@ -209,12 +218,14 @@ class Part:
 PARTS: Mapping[str, Part] = {
     "blocks": Part(blocks, short=8, full=1200),
     "flash": Part(flash, short=16, full=480),
+    "probes": Part(probes, short=1, full=24),
     "rate": Part(rate, short=4, full=7064),
     "hours": Part(hours, short=3, full=200),
 }
 MOST_WRONG = {
     "blocks": 3,
     "flash": 12,
+    "probes": 3,
     "rate": 3,
     "hours": 20,
 }  # at full count: four of each quantity of flash
