@@ -1,4 +1,4 @@
-"""Defines the base of all models, and mistakes that a single field cannot see, with their place."""
+"""Define the base of all models, and report mistakes in a profile with their place."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from ssdbench.units import format_size
 
 
 class Model(BaseModel):
-    """Immutable, and a misspelt key is an error."""
+    """Base of all models: immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class ProfileModel(Model):
-    """Describe each key of a profile to users by the docstring below it."""
+    """Base of the models of a profile: the docstring below each key describes it to users."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -26,7 +26,7 @@ Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and what is
 
 
 def refuse(mistakes: Sequence[Mistake]) -> None:
-    """Raise what the loader turns into one diagnostic per mistake, each where it belongs."""
+    """Raise an error from which the loader makes one diagnostic per mistake, each at its place."""
     if mistakes:
         context: dict[str, Any] = {"mistakes": list(mistakes)}
         raise PydanticCustomError("mistakes", "{mistakes}", context)

@@ -1,21 +1,21 @@
-"""Defines what the user must know about a result: a finding as it is stored, and its kinds.
+"""Define findings: what the user must know about a result, with numbers and advice.
 
-A kind is a frozen dataclass in `ssdbench.model.findings`. Its fields have their unit in their name
-and are stored with the finding, so that no program reads numbers out of a sentence; only the kind
-formats the sentence. docs/findings.md lists every code.
+Each kind of finding is a frozen dataclass in `ssdbench.model.findings`. Its fields, with their unit
+in the name, are stored with the finding, so that no program has to read numbers out of a sentence.
+Only the kind formats the sentence. docs/findings.md lists every code.
 """
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
-from typing import ClassVar, dataclass_transform
+from typing import Any, ClassVar, dataclass_transform
 
 from ssdbench.model.base import Model
 
 
 class Severity(StrEnum):
-    """INVALIDATES keeps a point (or run) from being VALIDATED; the others only inform."""
+    """How much a finding matters: INVALIDATES keeps a point or a run from being VALIDATED."""
 
     INVALIDATES = "invalidates"
     WARNS = "warns"
@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """Every code there is; `ssdbench.model.findings` has the kinds of each, with their words."""
+    """All codes of findings. `ssdbench.model.findings` has the kinds of each code."""
 
     NOT_STEADY = "not-steady"  # the steady-state rule did not hold before the budget ended
     NOT_STEADY_POINT = "not-steady-point"  # a repeat's settle phase did not become steady
@@ -43,7 +43,7 @@ class Code(StrEnum):
     COMPRESSIBLE = "compressible"  # zeros were written
     FILL_UNPROVEN = "fill-unproven"  # counters do not show the bytes of the fill
     QUICK_RULE = "quick-rule"  # a rule that never validates (pss-quick, seppanen, snia early)
-    NOT_APPLICABLE = "not-applicable"  # such as a 512 B point on a 4 KiB drive
+    NOT_APPLICABLE = "not-applicable"  # such as a 512 B point on a drive with 4 KiB blocks
     CUT_SHORT = "cut-short"  # --max-time, --max-writes or Ctrl-C
     RESUMED = "resumed"
     IO_ERRORS = "io-errors"
@@ -56,16 +56,16 @@ class Code(StrEnum):
     BELOW_REMAP_UNIT = "below-remap-unit"
     BISTABLE = "bistable"
     CHANGED = "changed"  # the same workload ran at another rate later in the run
-    PLAN = "plan"  # what the plan stands on, and what it leaves open
+    PLAN = "plan"  # which points the plan uses, and what it cannot answer
     EXTRA_REPEATS = "extra-repeats"  # more than planned, as declared before the start
     WIDE_INTERVAL = "wide-interval"  # wider than declared after all extra repeats
     VOLATILE_CACHE = "volatile-cache"  # acknowledged writes may be lost with the power
     SLO_MISSED = "slo-missed"  # no offered rate kept the limit of latency
-    BLOCK_LAYER = "block-layer"  # what it costs; what is written past it
-    NOT_SUSTAINED = "not-sustained"  # no long enough stretch of the load shows that it lasts
+    BLOCK_LAYER = "block-layer"  # its cost, and bytes that were written past it
+    NOT_SUSTAINED = "not-sustained"  # the load never ran long enough to show that the rate lasts
     SHARED_CHANGE = "shared-change"  # another point of the same hours saw the drive change
     WAVE = "wave"  # the rate rises and falls over hours
-    UNDELIVERED = "undelivered"  # a stream got less than the rate that it asks for
+    UNDELIVERED = "undelivered"  # the drive delivered less than the offered rate
 
 
 Scalar = int | float | str | None
@@ -73,9 +73,9 @@ Number = Scalar | tuple[Scalar, ...]
 
 
 class Finding(Model):
-    """One thing to know, as it is stored: what was seen, why it matters, what to do.
+    """A finding as it is stored: what was seen, why it matters, and what to do.
 
-    Only the kinds in `ssdbench.model.findings` make one, as they have the words.
+    Only the kinds in `ssdbench.model.findings` make one, because they have the words.
     """
 
     code: Code
@@ -85,17 +85,17 @@ class Finding(Model):
     point: str | None = None  # Point.id
     repeat: int | None = None
     stage: str | None = None
-    numbers: dict[str, Number] = {}  # what the message says, by name with unit; {} in old results
+    numbers: dict[str, Number] = {}  # numbers of the message by name with unit; {} in old results
 
     def __hash__(self) -> int:
-        """Hash all but the numbers: they are in the message, and a dict has no hash."""
+        """Hash all but the numbers: the message has them, and a dict cannot be hashed."""
         return hash((self.code, self.severity, self.message, self.point, self.repeat, self.stage))
 
 
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class FindingKind(ABC):
-    """One kind of finding, with the numbers of one case; each subclass is a frozen dataclass."""
+    """A kind of finding with the numbers of one case. Each subclass is a frozen dataclass."""
 
     code: ClassVar[Code]
     severities: ClassVar[tuple[Severity, ...]] = (Severity.INVALIDATES,)  # the usual one first
@@ -107,24 +107,24 @@ class FindingKind(ABC):
 
     @abstractmethod
     def message(self) -> str:
-        """Say in one sentence what was seen, with the numbers, without capital and full stop."""
+        """Say in one sentence what was seen, with numbers, without capital letter and full stop."""
 
     def advice(self) -> str:
-        """Say what to do: `remedy`, unless a kind overrides it for the case."""
+        """Return what to do: the remedy of the kind, unless the case needs other advice."""
         return self.remedy
 
     def severity(self) -> Severity:
-        """Return the usual severity, unless a kind overrides it for the case."""
+        """Return the usual severity, unless the case needs another one."""
         return self.severities[0]
 
     def numbers(self) -> dict[str, Number]:
-        """Return every field by its name; None for what is not finite."""
+        """Return the value of every field by name; None for a number that is not finite."""
         return {field.name: _stored(getattr(self, field.name)) for field in fields(self)}
 
     def finding(
         self, *, stage: str | None = None, point: str | None = None, repeat: int | None = None
     ) -> Finding:
-        """Make the finding that is stored, with the place where it was seen."""
+        """Return the finding to store, with the place where it was seen."""
         return Finding(
             code=self.code,
             severity=self.severity(),
@@ -137,11 +137,9 @@ class FindingKind(ABC):
         )
 
 
-def _stored(value: Number) -> Number:
-    return tuple(map(_scalar, value)) if isinstance(value, tuple) else _scalar(value)
-
-
-def _scalar(value: Scalar) -> Scalar:
+def _stored(value: Number) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_stored, value))
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, bool):

@@ -1,14 +1,14 @@
-"""Lists what a profile asks for that a target cannot serve, and what its `accept:` targets lack.
+"""List what a profile asks for that its target cannot do, and `accept` targets without a stage.
 
-A profile is read before its target is known, so these mistakes are found later, and still stand
-where the user wrote them. Standard tests choose their own blocks: what a drive cannot serve is
-"not applicable" there, and in a sweep that says `where_possible`.
+A profile is read before its target is known. So these mistakes are found later, but are still
+reported at their place in the profile. Standard tests choose their own blocks: what a drive cannot
+do is "not applicable" there, as in a sweep with `where_possible`.
 
-A target of `accept:` that nothing measures could only be "cannot tell", after hours. Jobs of fio,
-mixes and several writers have the benefit of the doubt.
+A target of `accept:` that no stage measures would be "cannot tell" after hours, so it is a mistake.
+Targets about job files, mixes and several writers are accepted if they may be measured.
 
-A drive in zones takes writes in order only. fio keeps to its zones (zonemode=zbd) and resets each
-before it writes it again, so that what writes in order can be measured, and reads in any order.
+A zoned drive accepts writes in order only. fio follows its zones (zonemode=zbd) and resets each
+zone before it writes the zone again, so writes in order and reads in any order can be measured.
 """
 
 import re
@@ -25,20 +25,20 @@ from ssdbench.model.workload import IoEngine
 from ssdbench.units import format_capacity, format_size
 
 _ZONED = "the drive is zoned"
-WHOLE_FILLS = 2  # after so many nothing is left that was there before
+WHOLE_FILLS = 2  # fills after which no old data is left
 _IN_ORDER = f"{_ZONED}, so it takes writes in order only"
 
 
 def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
-    """List what a drive in zones cannot serve, with its path in the profile."""
+    """List what a zoned drive cannot do, with the path in the profile."""
     if not target.zone_bytes:
         return
     yield from _settings(profile)
-    # fio goes on where a zone that somebody else began has its pointer: one fill leaves old data.
+    # fio continues a partly written zone at its write pointer, so one fill leaves old data.
     if 0 < sum(fill.fill for fill in profile.precondition) < WHOLE_FILLS:
         yield (
             ("precondition", 0, "fill"),
-            f"{_ZONED}, and a first fill only ends the zones that were begun before; set `fill: 2`",
+            f"{_ZONED}, and the first fill only completes partly written zones; set `fill: 2`",
         )
     for index, fill in enumerate(profile.precondition):
         if fill.pattern is AccessOrder.RANDOM:
@@ -47,7 +47,7 @@ def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
         yield from _zoned_warm_up(profile.steady.workload)
     for index, measure in enumerate(profile.measure):
         if not isinstance(measure.stage, Sweep):
-            yield ("measure", index, measure.key), f"{_ZONED}; only sweeps can be measured on it"
+            yield ("measure", index, measure.key), f"{_ZONED}; only sweeps can measure it"
             continue
         for path, why in _zoned_sweep(measure.stage):
             yield ("measure", index, measure.key, *path), why
@@ -55,21 +55,21 @@ def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
 
 def _settings(profile: Profile) -> Iterator[Mistake]:
     if profile.purge is not Purge.NONE:
-        yield ("purge",), f"{_ZONED}, and no purge of such drives has been tried; leave it out"
+        yield ("purge",), f"{_ZONED}, and ssdbench cannot purge such drives; leave it out"
     if profile.generator is not Applies.FIO:
-        yield ("generator",), f"{_ZONED}, and only fio keeps to its zones; leave it out"
+        yield ("generator",), f"{_ZONED}, and only fio supports zones; leave it out"
     if profile.host.scheduler != KEEP:
-        yield ("host", "scheduler"), f"{_ZONED}, and not each scheduler keeps the order of writes"
+        yield ("host", "scheduler"), f"{_ZONED}, and some schedulers change the order of writes"
     if profile.fill_level_percent < 100:
-        yield ("fill_level",), f"{_ZONED}, and is only filled as a whole; leave it out"
+        yield ("fill_level",), f"{_ZONED}, and can only be filled as a whole; leave it out"
 
 
 def _zoned_warm_up(writes: SteadyWorkload) -> Iterator[Mistake]:
     if writes.pattern is AccessOrder.RANDOM or writes.read_percent or writes.numjobs > 1:
         yield (
             ("steady", "workload"),
-            f"{_IN_ORDER}, in the warm-up too; set `pattern: sequential`, without reads and jobs "
-            "beside",
+            f"{_IN_ORDER}, in the warm-up too; set `pattern: sequential`, without reads and with "
+            "one job",
         )
 
 
@@ -78,18 +78,18 @@ def _zoned_sweep(sweep: Sweep) -> Iterator[Mistake]:
     if writes and AccessOrder.RANDOM in sweep.pattern:
         yield ("pattern",), f"{_IN_ORDER}; set `pattern: sequential`, or `read: 100`"
     if any(0 < percent < ALL_READS for percent in sweep.read_percent):
-        yield ("read",), f"{_ZONED}, and reads beside writes have not been tried; set 0 or 100"
+        yield ("read",), f"{_ZONED}, and ssdbench cannot mix reads and writes on it; set 0 or 100"
     if max(sweep.numjobs) > 1:
-        yield ("numjobs",), f"{_ZONED}, and fio's jobs wait for each other's zones; set 1"
+        yield ("numjobs",), f"{_ZONED}, and jobs of fio would wait for each other's zones; set 1"
     if sweep.span != WHOLE:
-        yield ("span",), f"{_ZONED}, and is only measured as a whole; leave it out"
+        yield ("span",), f"{_ZONED}, and can only be measured as a whole; leave it out"
 
 
 _TOLD_APART = (StageKind.RATE, StageKind.LOAD, StageKind.REPLAY, StageKind.PTS)
 
 
 def unmeasured(profile: Profile) -> Iterator[Mistake]:
-    """Return each target that no stage of the profile can tell, with the path where it stands."""
+    """List the targets of `accept` that no stage measures, with their path in the profile."""
     stages = [measure.stage for measure in profile.measure]
     for index, target in enumerate(profile.accept):
         for why in _missing(target, stages):
@@ -100,7 +100,7 @@ def unmeasured(profile: Profile) -> Iterator[Mistake]:
 def _without_bound(
     target: Target, index: int, stages: list[spec.MeasuredStage]
 ) -> Iterator[Mistake]:
-    """Refuse a target of a rate that only mixes with fixed rates measure."""
+    """Refuse a target for the rate of a mix with fixed rates or pauses."""
     if target.of.job is None or not (target.iops or target.throughput_bytes_per_s):
         return
     meant = [stage for stage in stages if _measures_target(stage, target.of)]
@@ -115,8 +115,8 @@ def _missing(target: Target, stages: list[spec.MeasuredStage]) -> Iterator[str]:
     if target.at is not None:
         if not (_offered(target, stages) or _named(target.of)):
             yield (
-                "a load needs its workload: name `block` and `read` under `of`, or measure it "
-                "with `- rate:` or `- load:`"
+                "a load needs a workload: name `block` and `read` under `of`, or measure it with "
+                "`- rate:` or `- load:`"
             )
     elif _about_a_workload(target) and not any(
         _measures_target(stage, target.of) for stage in stages
@@ -127,12 +127,12 @@ def _missing(target: Target, stages: list[spec.MeasuredStage]) -> Iterator[str]:
 
 
 def _jobs(stages: list[spec.MeasuredStage]) -> list[str]:
-    """Return the names of job files and mixes, as reports have them."""
+    """Return the names of job files and mixes, as they are in reports."""
     return [stage.called for stage in stages if isinstance(stage, spec.FioJobs | spec.Mix)]
 
 
 def _about_a_workload(target: Target) -> bool:
-    """Tell whether it limits more than the write amplification of the whole run."""
+    """Tell whether the target limits more than the write amplification of the run."""
     sheet = target.datasheet
     return bool(
         target.iops or target.throughput_bytes_per_s or target.latency
@@ -142,10 +142,10 @@ def _about_a_workload(target: Target) -> bool:
 
 
 def loads(profile: Profile) -> list[spec.Load]:
-    """Return the loads that targets name and that no `load` of the profile measures, each once.
+    """Return the loads that targets name and no `load` of the profile measures, each once.
 
-    Arrivals, clients and times are those of a `rate` stage of the same workload, where there is
-    one. Of several limits at one load the rarest percentile sizes the windows.
+    Arrivals, clients and times are those of a `rate` stage with the same workload, if there is one.
+    If one load has several limits, the rarest percentile decides the length of the windows.
     """
     stages = [measure.stage for measure in profile.measure]
     found: dict[str, spec.Load] = {}
@@ -167,7 +167,7 @@ def loads(profile: Profile) -> list[spec.Load]:
 
 
 def _of(which: Which) -> spec.Offered:
-    """Return the workload that a target names, with the usual arrivals, clients and times."""
+    """Return the workload that a target names, with default arrivals, clients and times."""
     named = ("block_bytes", "read_percent", "pattern")
     known = {name: value for name in named if (value := getattr(which, name)) is not None}
     return spec.Offered().model_copy(update=known)
@@ -194,7 +194,7 @@ def _offered(target: Target, stages: list[spec.MeasuredStage]) -> list[spec.Offe
 
 
 def _named(of: Which) -> bool:
-    """Tell whether a workload is named well enough to be offered."""
+    """Tell whether a target names enough of its workload to offer it."""
     return of.block_bytes is not None and of.read_percent is not None
 
 
@@ -232,7 +232,7 @@ def _measures_target(stage: spec.MeasuredStage, of: Which) -> bool:
 
 
 def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
-    """Tell whether a job file, one of its phases or a mix is meant."""
+    """Tell whether the target names this job file, one of its phases or this mix."""
     if not (of.names(stage.called) or (of.job or "").startswith(f"{stage.called} ")):
         return False
     if not isinstance(stage, spec.Mix):
@@ -245,7 +245,7 @@ def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
 
 
 def _spans_of(spans: tuple[Extent, ...], of: Which) -> bool:
-    """Tell whether a span may be meant; one in bytes may be any share of an unknown drive."""
+    """Tell whether the target may be about one of these spans; sizes in bytes always may."""
     wanted = WHOLE_PERCENT if of.span_percent is None else of.span_percent
     return any(span.percent in (None, wanted) for span in spans)
 
@@ -254,7 +254,7 @@ _NAMESPACE = re.compile(r"/nvme\d+n\d+$")
 
 
 def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
-    """Say why requests of a size cannot be made in a range of a target; empty if they can."""
+    """Return why requests of this size cannot be made in a range of a target; else empty."""
     logical = target.logical_block_bytes
     if block_bytes % logical:
         return (
@@ -272,28 +272,28 @@ def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
 
 
 def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
-    """Say why an engine can never reach such a target, whatever the host has; empty if it can."""
+    """Return why an engine can never reach such a target, on any host; else empty."""
     if engine is IoEngine.LIBAIO:
         return ""
     if ZONES in target.facts and not target.zone_bytes:
-        return f"{target.name} is refused with any engine, for its zones"
+        return f"ssdbench cannot measure {target.name} with any engine, because of its zones"
     if target.zone_bytes:
-        return f"{target.name} is zoned, and no engine but libaio has been tried on such drives"
+        return f"{target.name} is zoned, and ssdbench supports only libaio on such drives"
     if target.simulated:
-        return f"{target.name} is simulated and has its own way in: leave `engine` out"
+        return f"{target.name} is simulated and needs no engine: leave `engine` out"
     if target.kind is TargetKind.FILE and engine is IoEngine.IO_URING_POLLED:
-        return f"{target.name} is a file: only a block device with poll queues is polled"
+        return f"{target.name} is a file: only block devices with poll queues can be polled"
     if engine is not IoEngine.IO_URING_CMD:
         return ""
     if not _NAMESPACE.search(target.node):
-        return f"{target.name} is no NVMe namespace, and io_uring_cmd sends NVMe commands"
+        return f"{target.name} is not an NVMe namespace, and io_uring_cmd sends NVMe commands"
     if target.lba_format is not None and target.lba_format.metadata_bytes:
-        return f"{target.name} keeps metadata with each block, which io_uring_cmd does not send"
+        return f"{target.name} has metadata with each block, which io_uring_cmd does not send"
     return ""
 
 
 def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
-    """List what this target cannot serve, with its path in the profile."""
+    """List what this target cannot do, with the path in the profile."""
     unoffered = list(_lba_format(profile, target))
     there = target if unoffered else target.formatted(profile.lba_format)
     return [
@@ -312,7 +312,7 @@ def _lba_format(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
 
 
 def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
-    """Say why a drive cannot be given a format; empty if it can."""
+    """Return why a drive cannot be given this LBA format; empty if it can."""
     if not target.lba_formats:
         return f"{target.name} offers no choice of LBA formats: only NVMe drives do"
     if wanted.sizes not in target.lba_formats:

@@ -1,6 +1,6 @@
-"""Defines what each kind of stage finds: one model per kind, told apart by `kind`.
+"""Define what each kind of stage finds: one model per kind, which its field `kind` identifies.
 
-All of them are stored in a StageResult, whose head (times, bytes, findings) is the engine's.
+They are stored in a StageResult, to which the engine adds times, bytes and findings.
 """
 
 from typing import Annotated, Literal
@@ -32,7 +32,7 @@ ComparedKind = Literal[
 
 
 class Median(Model):
-    """A workload under one variant, over its repeats. None: the host did not tell it."""
+    """The median of one workload under one variant. None is a value the host does not report."""
 
     workload: str
     variant: str
@@ -44,39 +44,39 @@ class Median(Model):
     lat_p50_ns: int | None = None
     lat_p99_ns: int | None = None
     cpu_us_per_io: float | None = None  # of fio's threads
-    host_cpu_us_per_io: float | None = None  # of everybody
+    host_cpu_us_per_io: float | None = None  # of all programs
     iops_per_core: int | None = None
     iops_per_watt: float | None = None
     merges_per_io: float | None = None
     interrupts_per_io: float | None = None
     in_flight: float | None = None
-    more: dict[str, float] = {}  # what a probe or a program told, by name with unit
-    disturbed: int = 0  # of the repeats
+    more: dict[str, float] = {}  # further values from a probe or a program, by name with unit
+    disturbed: int = 0  # number of disturbed repeats
 
 
 class ThreadsMedian(Median):
-    """So many threads on one file system."""
+    """The median for a number of threads on a file system."""
 
     file_system: str
-    state: str  # fresh, aged; with the part of the drive where it is not the whole
+    state: str  # fresh or aged; with the part of the drive if it is not the whole drive
     threads: int
     direction: str  # read | write
 
 
 class Comparison(Model):
-    """Variants of the host, or of a file's use, under the same workloads."""
+    """Variants of the host, or of the use of a file, compared under the same workloads."""
 
     kind: ComparedKind
     medians: tuple[Median, ...] = ()
-    repeats: int = 0  # passes that were planned
-    file_system: str = ""  # that the files lie on; empty on the bare drive
+    repeats: int = 0  # planned passes
+    file_system: str = ""  # of the files; empty for the bare drive
     programs: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what could not be had
+    notes: tuple[str, ...] = ()  # what could not be measured
     cells_csv: str = ""
 
 
 class FileSystemComparison(Model):
-    """One file system by threads, fresh and aged."""
+    """One file system with different numbers of threads, fresh and aged."""
 
     kind: Literal[StageKind.FILESYSTEM] = StageKind.FILESYSTEM
     medians: tuple[ThreadsMedian, ...] = ()
@@ -88,7 +88,7 @@ class FileSystemComparison(Model):
 
 
 class PurgeDone(Model):
-    """How the drive was made fresh, and what it said of itself before and after."""
+    """How the drive was purged, and what it reported before and after."""
 
     kind: Literal[StageKind.PURGE] = StageKind.PURGE
     done: str = ""
@@ -97,13 +97,13 @@ class PurgeDone(Model):
 
 
 class FillDone(Model):
-    """What the fills wrote, by our own count and by two witnesses."""
+    """What the fills wrote, by our own count and by two other counters."""
 
     kind: Literal[StageKind.PRECONDITION] = StageKind.PRECONDITION
     planned_bytes: int = 0
     counted_bytes: int = 0  # by `counter`
     counter: str = ""  # kernel | simulated drive | none
-    smart_written_bytes: int | None = None  # by the drive's health log; None where it tells not
+    smart_written_bytes: int | None = None  # by the drive's health log; None if it has no count
     level_percent: float = 100.0  # of the drive
     filled_bytes: int = 0
     fills: float = 0.0  # bytes written over the capacity
@@ -114,26 +114,26 @@ class FillDone(Model):
 
 
 class Heated(Model):
-    """The drive's temperature under the workload of the plan that moves most bytes."""
+    """The drive's temperature under the workload of the profile that moves most bytes."""
 
     label: str  # of the workload
     seconds: float
     from_c: float
     to_c: float
-    flat: bool  # whether it had ended rising
+    flat: bool  # whether the temperature had stopped rising
 
 
 class WarmUp(Model):
-    """Whether the drive became steady under one workload, by one rule, and what others say."""
+    """Whether the drive became steady under one workload, by one rule, and what other rules say."""
 
     kind: Literal[StageKind.STEADY] = StageKind.STEADY
     workload: Workload | None = None
     label: str = ""  # of the workload
-    verdict: SteadyVerdict | None = None  # None where it ended before a rate was seen
+    verdict: SteadyVerdict | None = None  # None if the warm-up ended before a rate was seen
     says: str = ""
     unit: str = "B/s"  # of the verdict's rates
-    other_rules: tuple[SteadyVerdict, ...] = ()  # what the others say of the same seconds
-    heated: Heated | None = None  # None where the drive has no sensor, or no other workload
+    other_rules: tuple[SteadyVerdict, ...] = ()  # verdicts of other rules on the same seconds
+    heated: Heated | None = None  # None without a sensor, or without another workload
     seconds_csv: str = ""
 
 
@@ -141,7 +141,7 @@ class DeclaredExtra(Model):
     """The extra repeats that were declared before the start."""
 
     most_repeats: int
-    unsettled_repeats: int = 0  # beyond the planned ones, where some had not settled
+    unsettled_repeats: int = 0  # extra repeats because some had not settled
     widest_interval_percent: float | None = None
     against_disturbance: bool = False
 
@@ -152,11 +152,11 @@ class Points(Model):
     kind: PointsKind
     points: tuple[PointResult, ...] = ()
     repeats: int = 0  # measured, over all points
-    order: tuple[str, ...] = ()  # names of the repeats, as they were measured
+    order: tuple[str, ...] = ()  # names of the repeats, in the order of measurement
     declared: DeclaredExtra | None = None
-    again: Repeat | None = None  # the return to the warm-up's workload after all points
-    conversions: tuple[Repeat, ...] = ()  # from one layout of the data to the next; not counted
-    host_ceiling_iops: dict[str, float] = {}  # by point: what this host reaches without a drive
+    again: Repeat | None = None  # the warm-up's workload, measured again after all points
+    conversions: tuple[Repeat, ...] = ()  # change the layout of the data; they do not count
+    host_ceiling_iops: dict[str, float] = {}  # by point: the rate of this host without a drive
 
 
 AnyFound = (

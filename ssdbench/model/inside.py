@@ -1,4 +1,4 @@
-"""Defines what is found of a drive's inside, as it is stored: blocks, answers of probes, caches."""
+"""Define the stored results about a drive's inside: block size, answers of probes, write cache."""
 
 from enum import StrEnum
 from typing import Literal
@@ -10,19 +10,19 @@ Scalar = str | int | float | bool | None
 
 
 class StoredFigure(Model):
-    """A CSV file to draw; `x`, `y` and `peaks` are columns of it."""
+    """A CSV file to draw. `x`, `y` and `peaks` are names of its columns."""
 
     kind: Literal["scatter", "series"]
     csv: str  # below the run directory
     title: str = ""
     caption: str = ""
-    x: str = ""  # the first column where it is not named
-    y: str = ""  # the second
-    peaks: str = ""  # positive values are marked
+    x: str = ""  # default: the first column
+    y: str = ""  # default: the second column
+    peaks: str = ""  # points with positive values in this column are marked
 
 
 class Searched(Model):
-    """Between which sizes a block was looked for."""
+    """The range of block sizes that was searched."""
 
     smallest_bytes: int
     largest_bytes: int
@@ -40,17 +40,17 @@ class BlockCandidate(Model):
 
 
 class StrideScore(Model):
-    """What one stride says of the best candidate."""
+    """The score of one stride for the best candidate."""
 
     stride_bytes: int
     score: float
 
 
 class SmallestEffect(Model):
-    """How much slower writes into a new block of that size must be to be found; None: none was."""
+    """How slow writes into a new block must be so that the search finds a block of this size."""
 
     block_bytes: int
-    times_slower: float | None
+    times_slower: float | None  # None if no effect was large enough
 
 
 class BlockSizeFound(Model):
@@ -59,18 +59,18 @@ class BlockSizeFound(Model):
     kind: Literal[StageKind.BLOCKSIZE] = StageKind.BLOCKSIZE
     answer: str = ""
     block_bytes: int | None = None
-    at_most: bool = False  # the block may be a part of that
-    phase_bytes: int | None = None  # boundaries lie at multiples of the block, plus that
+    at_most: bool = False  # the block may be a part of this size
+    phase_bytes: int | None = None  # offset of the first boundary
     p_value: float | None = None
-    confidence: float | None = None  # how often such an answer was right, on hidden drives
+    confidence: float | None = None  # share of such answers that were right, on hidden drives
     strides_agreeing: int | None = None
-    buffer_bytes: int | None = None  # where it is known to a write
+    buffer_bytes: int | None = None  # if it is known to one write
     buffer_least_bytes: int | None = None
     buffer_most_bytes: int | None = None
     buffer: str = ""
     median_latency_ns: float | None = None
-    evidence: str = ""  # the way of asking that it comes from
-    asked: str = ""  # all ways that were tried
+    evidence: str = ""  # the method that gave the answer
+    asked: str = ""  # all methods that were tried
     searched: tuple[Searched, ...] = ()
     candidates: tuple[BlockCandidate, ...] = ()
     strides: tuple[StrideScore, ...] = ()
@@ -79,7 +79,7 @@ class BlockSizeFound(Model):
 
 
 class ProbeNumbers(Model):
-    """What probes say in numbers; each probe has its own, the others stay None."""
+    """The numbers that probes find. Each probe sets its own; the others stay None."""
 
     cache_bytes: int | None = None
     mb_per_s_within: float | None = None
@@ -106,12 +106,12 @@ class ProbeNumbers(Model):
     rate_after_over_before: float | None = None
 
     def known(self) -> dict[str, Scalar]:
-        """Return those that were set, in their order."""
+        """Return the numbers that were set, in their order."""
         return self.model_dump(include=self.model_fields_set)
 
 
 class ProbeFound(Model):
-    """One question to a drive, and its answer; "cannot tell" is one."""
+    """One question about a drive and its answer, which may be "cannot tell"."""
 
     kind: Literal[StageKind.PROBE] = StageKind.PROBE
     probe: str = ""
@@ -123,22 +123,22 @@ class ProbeFound(Model):
 class CacheKind(StrEnum):
     """Whether an acknowledged write survives a power cut."""
 
-    VOLATILE = "volatile"  # it may not: it waits in memory until a flush
-    PROTECTED = "protected"  # it does: memory that a capacitor empties, or flushes that do nothing
-    NONE = "none"  # it does: it is on the medium
-    NOT_VOLATILE = "not volatile"  # it does, by the drive's word; from memory or not is not known
+    VOLATILE = "volatile"  # no: it waits in memory until a flush
+    PROTECTED = "protected"  # yes: capacitors save the memory, or flushes do nothing
+    NONE = "none"  # yes: it is on the medium
+    NOT_VOLATILE = "not volatile"  # yes, as the drive reports; protected or none is not known
     UNKNOWN = "unknown"
 
 
 class WriteCache(Model):
-    """The judged fact of a run, with what it was judged by."""
+    """The kind of write cache, with the evidence for it."""
 
     kind: CacheKind
     evidence: tuple[str, ...] = ()  # sentences: what the drive says, what flushes cost
-    contradiction: str = ""  # where the drive says one thing and does another
-    present: bool | None = None  # by the drive's own pages; None where it does not tell
-    enabled: bool | None = None  # the same, and what the run set
-    write_us: float | None = None  # one 32 KiB write
-    flush_us_after_1: float | None = None  # a flush behind one write
-    flush_us_after_many: float | None = None  # behind 64
-    buffer_bytes: int = 0  # the largest that is known; 0 where none is
+    contradiction: str = ""  # between what the drive reports and what its flushes show
+    present: bool | None = None  # as the drive reports; None if it does not report it
+    enabled: bool | None = None  # as the drive reports, or as the run set it
+    write_us: float | None = None  # time of a 32 KiB write
+    flush_us_after_1: float | None = None  # time of a flush after one write
+    flush_us_after_many: float | None = None  # time of a flush after 64 writes
+    buffer_bytes: int = 0  # the largest known buffer; 0 if none is known

@@ -1,7 +1,7 @@
-"""Defines the kinds of stage and what each needs; nowhere else is a kind told apart by name.
+"""Define the kinds of stage and what each kind needs. Only this module tells kinds apart by name.
 
 A new kind is a member here with its row in `KINDS`, a result in `ssdbench.model.found`, a stage,
-and a page in `ssdbench.report.view`. Where one is missing, the type checker says so.
+and a page in `ssdbench.report.view`. The type checker reports what is missing.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Literal
 
 
 class StageKind(StrEnum):
-    """Every kind of stage, by the word that results carry."""
+    """Every kind of stage, with the word that results store."""
 
     PURGE = "purge"
     PRECONDITION = "precondition"
@@ -47,30 +47,30 @@ PointsKind = Literal[
 
 
 class About(StrEnum):
-    """What a kind of stage is about, which decides what is said of a run as a whole."""
+    """What a kind of stage is about. It decides what a report says about the run as a whole."""
 
-    PREPARATION = "preparation"  # its findings hold for what is measured after it
-    RATES = "rates"  # numbers that somebody may want to plan on
-    INSIDE = "inside"  # an answer about the drive itself
-    SETTINGS = "settings"  # a comparison of one setting with another
+    PREPARATION = "preparation"  # findings also hold for what is measured afterwards
+    RATES = "rates"  # numbers that a user may plan on
+    INSIDE = "inside"  # the inner structure of the drive
+    SETTINGS = "settings"  # a comparison of settings
 
 
 @dataclass(frozen=True, slots=True)
 class KindFacts:
     """What a kind of stage is, and what it needs before it."""
 
-    title: str  # for people; a stage may say it more exactly
+    title: str  # for reports; a stage may have a more exact one
     about: About = About.SETTINGS
-    needs_fill: bool = True  # the profile's precondition comes before it
-    needs_warm_up: bool = True  # the profile's steady state comes before it
-    is_fill: bool = False  # it writes the whole drive, whatever the limits of the run
-    plannable: bool = False  # gives numbers that a plan may stand on
-    ascending: bool = False  # its points grow in order instead of being shuffled
-    page_order: int = 9  # sections of a lower number come first on the page
+    needs_fill: bool = True  # the profile's `precondition` must run before
+    needs_warm_up: bool = True  # the profile's `steady` must run before
+    is_fill: bool = False  # writes the whole drive, whatever the limits of the run are
+    plannable: bool = False  # its numbers may be used for a plan
+    ascending: bool = False  # its points are measured in order instead of shuffled
+    page_order: int = 9  # position of its section on the page, lowest first
 
     @property
     def prepares(self) -> bool:
-        """Tell whether what is measured after it inherits its findings."""
+        """Tell whether findings of this stage also hold for what is measured after it."""
         return self.about is About.PREPARATION
 
 

@@ -1,7 +1,7 @@
-"""Turns profile text into a Profile, or lists every mistake with its line and column.
+"""Turn the text of a profile into a Profile, or list every mistake with its line and column.
 
-`profile_hash` tells whether two runs were asked for the same; `profile_schema` is the JSON Schema
-for editors, made so that a complaint names the key that is wrong.
+`profile_hash` tells whether two runs have the same profile. `profile_schema` is the JSON Schema for
+editors; it is written so that a message names the wrong key.
 """
 
 import difflib
@@ -56,15 +56,15 @@ _KINDS = {
 
 
 def load_profile(text: str, file: str) -> Profile:
-    """Read a profile. `file` only names it in messages.
+    """Read a profile. `file` is its name in messages.
 
-    Raises ProfileError with all mistakes at once, in the order in which they stand.
+    Raises ProfileError with all mistakes at once, in the order of the file.
     """
     return load(text, file, Profile, hint=HINT)
 
 
 def load(text: str, file: str, kind: type[M], *, hint: str = "") -> M:
-    """Read a YAML file of any model. Raises ProfileError, as for a profile."""
+    """Read a YAML file as any model. Raises ProfileError like `load_profile`."""
     document = read(text, file)
     found = None
     if not document.diagnostics or document.data is not None:
@@ -77,10 +77,10 @@ def load(text: str, file: str, kind: type[M], *, hint: str = "") -> M:
 def misfit_error(
     text: str, file: str, mistakes: Sequence[Mistake], *, hint: str = ANOTHER
 ) -> ProfileError:
-    """Make the error for mistakes that only the target shows, with their places."""
+    """Return the error for mistakes that only the target shows, with their places."""
     document = read(text, file)
     for path, message in mistakes:
-        # A list of one may be written without brackets.
+        # A list with one element may be written without brackets.
         stands = path if path in document.values else path[:-1]
         document.complain(document.value_at(stands), message, key=dotted(path))
     return ProfileError(_ordered(document.diagnostics), hint=hint)
@@ -97,7 +97,7 @@ def _validate(document: Document, kind: type[M]) -> M | None:
         for details in error.errors(include_url=False):
             if document.full:
                 break
-            # A list whose only element is wrong counts as too short as well.
+            # For a list whose only element is wrong, pydantic also reports "too short".
             if details["type"] != "too_short" or not details["input"]:
                 _explain(document, details, kind)
     return None
@@ -126,7 +126,7 @@ def _explain(document: Document, details: ErrorDetails, model: type[BaseModel]) 
 
 
 def _known_path(document: Document, location: tuple[int | str, ...]) -> Path:
-    """Return the part of pydantic's location that stands in the file."""
+    """Return the part of pydantic's location that exists in the file."""
     path: Path = ()
     last = len(location) - 1
     for index, part in enumerate(location):
@@ -185,7 +185,7 @@ def _did_you_mean(word: str, choices: Sequence[str]) -> str:
 
 
 def _keys_at(model: type[BaseModel], path: Path) -> Iterator[str]:
-    """Return the keys that are allowed at `path`, from the JSON Schema, which knows every model."""
+    """Return the keys that are allowed at `path`, from the JSON Schema of the model."""
     schema = _schema(model)
     definitions = schema.get("$defs", {})
     nodes = [schema]
@@ -218,15 +218,15 @@ def _children(node: Mapping[str, Any], part: str | int) -> Iterator[Any]:
         yield node["properties"][part]
 
 
-# What says nothing of how a drive is measured.
+# Keys that do not change how a drive is measured.
 _APART = {"title", "target", "seed", "plan", "accept"}
 
 
 def profile_hash(result: RunResult) -> str:
-    """Hash what was asked of the drive: equal for drives whose numbers may be mixed.
+    """Hash what the profile asks of the drive. Numbers of runs with equal hashes may be combined.
 
-    Comments, spelling, title, target, seed, plan and what is accepted do not count; defaults and
-    a budget do. A profile that this version cannot read is the same as itself only.
+    Comments, formatting, title, target, seed, plan and `accept` do not count; defaults and a time
+    budget do. A profile that this version cannot read is hashed as text.
     """
     try:
         asked = load_profile(result.profile_text, "the stored profile")
@@ -246,11 +246,11 @@ def profile_schema() -> dict[str, Any]:
 
 
 class _Generator(GenerateJsonSchema):
-    """Defaults as a profile writes them: `60s`, where the model has 60.0."""
+    """Write defaults as a profile does: `60s` where the model has 60.0."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)
-        # Keys that have no default are left out, and so is what is not set unless it is asked for.
+        # Keys without a default, and keys that are None by default, keep what pydantic wrote.
         model = schema["cls"].model_construct()
         written = model.model_dump(mode="json", by_alias=True, exclude_none=True)
         for key, body in made.get("properties", {}).items():
@@ -262,9 +262,9 @@ class _Generator(GenerateJsonSchema):
 
 
 def _told_apart(node: Any, definitions: dict[str, Any]) -> Any:
-    """Tell a mapping or a list from what else may stand there, by its type.
+    """Select the form of a value by its type, with `if` and `else` instead of `anyOf`.
 
-    Of `anyOf` a validator only says that none of it fits; of `if` and `else`, what does not.
+    For `anyOf` a validator only says that no form fits; for `if` and `else` it names the mistake.
     """
     if isinstance(node, list):
         return [_told_apart(one, definitions) for one in node]
@@ -287,7 +287,7 @@ def _told_apart(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _type(form: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """Return the type of a form that has one; empty where it is a choice itself."""
+    """Return the type of a form; empty if the form is a choice itself."""
     if "$ref" in form:
         form = definitions[form["$ref"].rsplit("/", 1)[-1]]
     found: str = form.get("type", "")

@@ -1,4 +1,4 @@
-"""Defines a measured point, its repeats and its estimates, as they are stored."""
+"""Define a measured point, its repeats and its estimates, as they are stored."""
 
 from typing import Annotated, Literal
 
@@ -10,23 +10,23 @@ from ssdbench.model.workload import Point
 
 
 class UnitRecord(Model):
-    """Stored before the journal calls the unit finished."""
+    """What is stored about one unit before the journal calls the unit finished."""
 
     findings: tuple[Finding, ...] = ()
 
 
 class SteadyVerdict(Model):
-    """The answer of one steady-state rule about one series, with its evidence."""
+    """The verdict of one steady-state rule on one series, with its evidence."""
 
     rule: str
     steady: bool
-    checked_s: float  # time of the last check, on the series' clock
+    checked_s: float  # time of the last check, on the clock of the series
     volume_fills: float  # bytes written by the workload / span
     window_from_s: float = 0.0
     window_to_s: float = 0.0
     window_blocks: tuple[float, ...] = ()  # means of the window's blocks, bytes/s or IOPS
     mean: float = 0.0
-    lower_bound: float = 0.0  # what the rule is ready to publish
+    lower_bound: float = 0.0  # the rate that the rule would publish
     slope_per_s: float = 0.0  # of the straight line fitted to the window
     intercept: float = 0.0  # its value at window_from_s
     criteria: dict[str, tuple[float, float]] = {}  # name -> (measured, allowed)
@@ -53,33 +53,33 @@ _COUNTS = ("visits_per_step", "missing_visits")
 
 
 def criterion_words(name: str) -> str:
-    """Say what a criterion looks at, in words."""
+    """Name a criterion in words."""
     return _CRITERIA.get(name, name.replace("_", " "))
 
 
 def criterion_value(name: str, value: float) -> str:
-    """Return a measured value of a criterion, or its limit, in its unit."""
+    """Format a measured value of a criterion, or its limit, with its unit."""
     if name in _CRITERIA and name not in _COUNTS:
         return f"{100 * value:.2g} %"
     return f"{value:.4g}"
 
 
 class Estimate(Model):
-    """A value with its interval, pessimistic bound, sample size and the method behind them."""
+    """A value with its interval, pessimistic bound, sample size and method."""
 
     metric: str  # iops, bw_bytes_per_s, lat_mean_ns, lat_p99_ns, …
     unit: str  # 1/s, B/s, ns, …
     value: float
-    ci_low: float | None = None  # two-sided 95 % interval, None where there is none
+    ci_low: float | None = None  # two-sided 95 % interval; None if there is none
     ci_high: float | None = None
-    bound: float | None = None  # the pessimistic bound that a planner uses
-    n: int = 0  # independent samples behind it (repeats, batches or I/Os)
+    bound: float | None = None  # the pessimistic bound for plans
+    n: int = 0  # number of independent samples (repeats, batches or I/Os)
     method: str = ""  # "t on 10 repeats", "merged histograms, n_eff 12 345", …
     direction: str = "total"  # read | write | flush | trim | total
     status: str = "published"  # published | indicative | suppressed
-    # Of a percentile without a figure of its own (not published), where there is one.
+    # Upper limit that targets are compared with, for percentiles that are not published.
     limit_for_targets: float | None = None
-    at_least: bool = False  # a latency in fio's last bin, of which no end is known: or longer
+    at_least: bool = False  # a latency in fio's last bin, so the true value may be higher
     artifacts: tuple[str, ...] = ()  # paths below the run directory
 
 
@@ -88,19 +88,21 @@ Verdict = Literal["VALIDATED", "NOT VALIDATED", "MEASURED, NOT PLANNABLE"]
 
 
 class HostDuring(Model):
-    """The host in the measured window of a repeat; None where it does not tell.
+    """The host during the measured window of a repeat.
 
-    "Most" and "least" are those of the readings, or of the 10 s between two of them.
+    None is a value that the host does not report.
+
+    "Most" and "least" are the extremes of the readings, or of the 10 s between two readings.
     """
 
     frequency_mhz_least: float | None = None  # mean over the CPUs
     frequency_mhz_most: float | None = None
     temperature_c_most: float | None = None  # of the hottest zone
-    stolen_percent_most: float = 0.0  # of the CPUs' time
-    other_cpus_most: float = 0.0  # CPUs kept busy by other programs
+    stolen_percent_most: float = 0.0  # of the CPUs' time, by the hypervisor
+    other_cpus_most: float = 0.0  # CPUs that other programs kept busy
     switches_per_s: float = 0.0
     interrupts_per_s: tuple[float, ...] = ()  # of each CPU
-    foreign_ios: int = 0  # requests on the drive that were not ours
+    foreign_ios: int = 0  # requests of other programs on the drive
 
 
 class Repeat(UnitRecord):
@@ -109,54 +111,54 @@ class Repeat(UnitRecord):
     point: str = ""  # Point.id
     repeat: int
     pass_order: int  # position in its shuffled pass
-    sequence: int  # position over all sections of the stage, for the trend test
+    sequence: int  # position among all repeats of the stage, for the trend test
     seed: int
     settle_s: float
     settle: SteadyVerdict | None
-    counts_from_s: float | None = None  # evidence from here on; None in results older than it
-    at_fills: float = 0.0  # drive fills that the run had written when it began
-    at_s: float | None = None  # of the run, on the target's clock; None in results older than it
-    unbroken_s: float = 0.0  # how long its load had to run without a break before its window
-    settled_after_s: float = 0.0  # others of its point must settle for as long; 0 for as usual
+    counts_from_s: float | None = None  # steady from here on; None in older results
+    at_fills: float = 0.0  # drive fills that the run had written before
+    at_s: float | None = None  # start, on the target's clock; None in older results
+    unbroken_s: float = 0.0  # how long the load had to run without a break before the window
+    settled_after_s: float = 0.0  # least settle time for the point's other repeats; 0: as usual
     measure_from_s: float
     measure_to_s: float
     iops: Rate
     bw_bytes_per_s: Rate
     worst_second_iops: Rate
     worst_minute_iops: Rate
-    zone_resets: int | None = None  # settling included; None without zones, and by fio before 3.42
+    zone_resets: int | None = None  # with the settle phase; None without zones or before fio 3.42
     host: HostDuring | None = None  # None on a simulated drive
     artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
 
     @property
     def settled(self) -> bool:
-        """Tell whether the phase before its window had become steady."""
+        """Tell whether the phase before the window became steady."""
         return self.settle is None or self.settle.steady
 
     @property
     def disturbed(self) -> bool:
-        """Tell whether something else was at work on the host or the drive meanwhile."""
+        """Tell whether other work disturbed the host or the drive during the repeat."""
         return any(finding.code is Code.DISTURBED for finding in self.findings)
 
 
 class Basis(Model):
-    """What the bound of a point stands on, besides its windows."""
+    """The evidence for the bound of a point, besides its windows."""
 
-    horizon_s: float  # the bound is about means over this time
-    pieces: int  # such means, or shorter ones, behind it
-    seconds: float  # of this workload that were judged steady: warm-up, settling, windows, return
+    horizon_s: float  # the bound is for means over this time
+    pieces: int  # number of such means, or of shorter ones
+    seconds: float  # steady seconds of this workload, in all phases of the run
     fills: float  # drive fills that the run wrote meanwhile
-    rhythm_s: float | None = None  # of the rate, where it has one that matters
-    lower_level_iops: float | None = None  # where the rate moves between two levels
+    rhythm_s: float | None = None  # period of the rate, if it has one that matters
+    lower_level_iops: float | None = None  # if the rate moves between two levels
     upper_level_iops: float | None = None
-    lower_share: float | None = None  # of the time
-    unseen_drift_per_fill: float | None = None  # a larger one would have been seen (95 %)
-    unseen_drift_per_day: float | None = None  # likewise, of the drive's clock
-    longest_wave_s: float | None = None  # a wave of 10 % with a longer period may go unseen
+    lower_share: float | None = None  # share of the time on the lower level
+    unseen_drift_per_fill: float | None = None  # a larger drift would have been seen (95 %)
+    unseen_drift_per_day: float | None = None  # the same per day of the drive's clock
+    longest_wave_s: float | None = None  # waves of 10 % with a longer period may be missed
 
 
 class StreamResult(Model):
-    """One stream of a point, or a group of them, over all repeats."""
+    """One stream of a point, or a group of streams, over all repeats."""
 
     name: str
     label: str
@@ -170,9 +172,9 @@ class PointResult(Model):
     repeats: tuple[Repeat, ...]
     estimates: tuple[Estimate, ...]
     verdict: Verdict
-    basis: Basis | None = None  # None in results that are older than it
+    basis: Basis | None = None  # None in older results
     findings: tuple[Finding, ...] = ()
-    streams: tuple[StreamResult, ...] = ()  # where its workload has streams
+    streams: tuple[StreamResult, ...] = ()  # if the workload has streams
 
     def estimate(self, metric: str) -> Estimate | None:
         """Return the estimate of one metric, or None."""
@@ -180,7 +182,7 @@ class PointResult(Model):
 
     @property
     def unsteady(self) -> bool:
-        """Tell whether something says that the rate was still moving: its numbers are "at most"."""
+        """Tell whether a finding says that the rate still changed: its numbers are upper limits."""
         return any(
             f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT)
             and f.severity is Severity.INVALIDATES

@@ -1,7 +1,7 @@
-"""Defines what a PTS-style test measured, part by part, and what it means together.
+"""Define what a PTS-style test measured, part by part, and the result of the whole test.
 
-Rates of phases with planned pauses are those of the bursts. A latency is None where no request
-ended, which is not one of 0.
+Rates of phases with planned pauses are those of the bursts. A latency is None if no request ended;
+it is not 0.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from ssdbench.model.workload import Content
 
 
 class PtsMetric(StrEnum):
-    """What a tracking variable is of its cell."""
+    """The metric that a test tracks over its rounds."""
 
     IOPS = "iops"
     THROUGHPUT = "throughput_bytes_per_s"
@@ -24,7 +24,7 @@ class PtsMetric(StrEnum):
 
 
 class PtsBins(Model):
-    """Latencies in fio's bins, without the empty ones."""
+    """Latencies in fio's bins, without the empty bins."""
 
     latency_ns: tuple[int, ...]  # lower edges
     count: tuple[int, ...]
@@ -35,7 +35,7 @@ class PtsLatency(Model):
 
     min_ns: float
     mean_ns: float
-    percentiles_ns: dict[str, float] = {}  # by level, "p99.999"; never averaged
+    percentiles_ns: dict[str, float] = {}  # by name, such as "p99.999"; never averaged
     max_ns: float
 
 
@@ -43,7 +43,7 @@ class PtsCell(Model):
     """One workload, measured once or averaged over the rounds of the window."""
 
     cell: str  # "0/100 4 KiB"
-    block_bytes: int  # of a mixture, the mean
+    block_bytes: int  # the mean if there are several sizes
     read_percent: int
     queue: int
     threads: int
@@ -51,11 +51,11 @@ class PtsCell(Model):
     throughput_bytes_per_s: float
     cpu_percent: float | None = None  # of the generator's busiest thread; None in virtual time
     latency: PtsLatency | None = None
-    pre_write: bool = False  # only prepares the cells after it
-    bins: PtsBins | None = None  # where latencies are added up or drawn
+    pre_write: bool = False  # whether it only prepares the cells after it
+    bins: PtsBins | None = None  # if latencies are added up or drawn
 
     def tracked(self, metric: PtsMetric) -> float:
-        """Return a tracking variable."""
+        """Return the value of a metric."""
         match metric:
             case PtsMetric.IOPS:
                 return self.iops
@@ -69,7 +69,7 @@ class PtsRound(Model):
     """One pass over all cells, in the order of the standard."""
 
     number: int
-    counted: bool = True  # not the first after a pause: the drive had time to recover
+    counted: bool = True  # False for the first round after a pause: the drive has recovered
     cells: tuple[PtsCell, ...]
 
 
@@ -87,16 +87,16 @@ class PtsSample(PtsRate):
     from_start_s: float  # since the start of the first phase
     sample: int  # from 1, in its phase
     written_bytes: int  # since the start of its phase
-    fills: float = 0.0  # the same over the capacity of the drive; 0 where it was not stored
+    fills: float = 0.0  # the same over the capacity of the drive; 0 in older results
     throughput_bytes_per_s: float
     idle_s: float  # whole seconds without a request
     latency: PtsLatency | None = None
 
 
 class PtsWaited(Model):
-    """A phase whose requests waited for a slot of the drive's queue: its latencies as a whole.
+    """A phase whose requests waited for a free slot of the drive's queue.
 
-    By time there are only those from where the kernel had taken a request: its samples have none.
+    Only the latencies of the whole phase include this wait, so its samples have no latency.
     """
 
     phase: str
@@ -114,7 +114,7 @@ class PtsStep(Model):
 
 
 class PtsWindow(Model):
-    """One tracking variable over five rounds, as a report of the standard begins."""
+    """One tracking variable over five rounds, as reports of the standard show it."""
 
     cell: str
     metric: PtsMetric
@@ -146,7 +146,7 @@ class PtsPhase(Model):
     mean_ns: float | None
     max_ns: float | None
     idle_s: float
-    samples_until_level: int | None  # None where it never recovered
+    samples_until_level: int | None  # None if the rate never recovered
 
 
 class PtsAbsent(Model):
@@ -158,7 +158,7 @@ class PtsAbsent(Model):
 
 
 class PtsMeasured(Model):
-    """What was measured, in its order."""
+    """Everything that was measured, in order."""
 
     preparation: tuple[PtsStep, ...] = ()
     warm_up: tuple[PtsSample, ...] = ()  # before the first round
@@ -166,11 +166,11 @@ class PtsMeasured(Model):
     samples: tuple[PtsSample, ...] = ()  # of all phases
     waited: tuple[PtsWaited, ...] = ()
     pre_writes: tuple[PtsRate, ...] = ()  # before the histogram of each demand
-    in_steady_state: tuple[PtsCell, ...] = ()  # once, after the window
+    in_steady_state: tuple[PtsCell, ...] = ()  # measured once, after the window
 
     @classmethod
     def joined(cls, parts: Iterable["PtsMeasured"]) -> Self:
-        """Return all parts one after another."""
+        """Join the parts of a test, in order."""
         every = [dict(part) for part in parts]
         return cls(
             **{
@@ -181,14 +181,14 @@ class PtsMeasured(Model):
 
 
 class Pts(PtsMeasured):
-    """A PTS-style test, and what the rule of five rounds says of it."""
+    """A PTS-style test, with the verdict of the rule of five rounds."""
 
     kind: Literal[StageKind.PTS] = StageKind.PTS
     test: PtsTest
-    load: str = ""  # of a test with several workloads: "65/35 8 KiB"
+    load: str = ""  # for a test with several workloads: "65/35 8 KiB"
     form: PtsForm
-    scale: float = 1.0  # of every duration of the standard
-    steady: bool | None = None  # by the PTS rule; None where the test has none
+    scale: float = 1.0  # factor of all durations of the standard
+    steady: bool | None = None  # by the PTS rule; None if the test has no rule
     active_range_bytes: int
     data_pattern: Content = Content.RANDOM
     outstanding_per_thread: tuple[int, ...] = ()
@@ -196,6 +196,6 @@ class Pts(PtsMeasured):
     block_split: tuple[tuple[int, int], ...] = ()  # ((block bytes, percent), …) of a mixture
     zones: tuple[tuple[float, float], ...] = ()  # ((percent of I/O, percent of range), …)
     windows: tuple[PtsWindow, ...] = ()  # of each tracking variable
-    means: tuple[PtsCell, ...] = ()  # over the window; extremes are those of all its rounds
+    means: tuple[PtsCell, ...] = ()  # over the window; extremes are over all its rounds
     phases: tuple[PtsPhase, ...] = ()
     not_applicable: tuple[PtsAbsent, ...] = ()

@@ -1,7 +1,6 @@
-"""Reads quantities of profiles: sizes, durations, shares, and one value or several.
+"""Read quantities of profiles: sizes, durations, shares, and one value or several.
 
-Each type describes itself in the JSON Schema with the same pattern, so that an editor and the
-loader agree.
+Each type has the same pattern in the JSON Schema, so that editors and the loader agree.
 """
 
 import re
@@ -44,13 +43,13 @@ _EXTENT_SCHEMA: JsonSchemaValue = {"anyOf": [_PERCENT_SCHEMA, *_SIZE_SCHEMA["any
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """A part of the drive, counted from its start: a share of it, or a size."""
+    """A part of the drive, counted from its start: a share of the drive, or a size."""
 
     percent: float | None = None
     size_bytes: int | None = None
 
     def bytes_of(self, whole_bytes: int, *, align_bytes: int) -> int:
-        """Return length on a drive of `whole_bytes`, rounded down to whole `align_bytes`."""
+        """Return the length on a drive of `whole_bytes`, in whole multiples of `align_bytes`."""
         if self.size_bytes is not None:
             wanted = min(self.size_bytes, whole_bytes)
         else:
@@ -80,12 +79,8 @@ def _seconds(value: object) -> float:
     return duration_ns / NS_PER_S
 
 
-def _percent(value: object) -> float:
-    return parse_percent(value)
-
-
 def _share(value: object) -> float:
-    percent = _percent(value)
+    percent = parse_percent(value)
     if not 0 < percent <= 100:
         raise ValueError(f"a share of the drive is above 0% and at most 100%, got {value!r}")
     return percent
@@ -114,7 +109,7 @@ def _duration_text(duration_s: float) -> str:
 
 
 class OneOrMany:
-    """A tuple that may be written without brackets when it has one element."""
+    """A tuple that may be written without brackets if it has one element."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -141,7 +136,7 @@ Seconds = Annotated[
 ]
 Percent = Annotated[
     float,
-    BeforeValidator(_percent),
+    BeforeValidator(parse_percent),
     PlainSerializer(_percent_text, when_used="json"),
     WithJsonSchema(_PERCENT_SCHEMA),
 ]
@@ -157,11 +152,11 @@ Span = Annotated[
     PlainSerializer(str, when_used="json"),
     WithJsonSchema(_EXTENT_SCHEMA),
 ]
-# Limits that no drive and no budget comes near; what is beyond is a slip of the keyboard.
+# Limits far beyond any drive and any time; a larger value is a typing error.
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 Repeats = Annotated[int, Field(strict=True, ge=1, le=10_000)]
-QueueDepth = Annotated[int, Field(strict=True, ge=1, le=32_768)]  # of io_uring's queue
-Jobs = Annotated[int, Field(strict=True, ge=1, le=4_000)]  # fio 3.33 takes 4,094
-CpuNumber = Annotated[int, Field(strict=True, ge=0, le=8_191)]  # the kernel has 8,192 at most
+QueueDepth = Annotated[int, Field(strict=True, ge=1, le=32_768)]  # limit of io_uring's queue
+Jobs = Annotated[int, Field(strict=True, ge=1, le=4_000)]  # fio 3.33 accepts 4,094
+CpuNumber = Annotated[int, Field(strict=True, ge=0, le=8_191)]  # Linux supports 8,192 CPUs
 ReadPercent = Annotated[int, Field(strict=True, ge=0, le=100)]
 Positive = Annotated[float, Field(strict=True, gt=0, le=1e12, allow_inf_nan=False)]

@@ -1,14 +1,14 @@
-"""Writes and reads records of append-only files: one on a line, each with a checksum.
+"""Write and read files of records that only grow: one record per line, each with a checksum.
 
     {"crc32":"5a1f09c4","n":0,"at":"2026-…","kind":"run"}
 
 Each line is a JSON object. Its first member is the CRC-32 (IEEE 802.3, as `zlib` computes it) of
-all bytes of the line after that member, in 8 lower-case digits: it finds every change of up to 32
-bits in a row. The last line has no newline when a crash tore it: it was never acknowledged, and
-does not count. Any other line that its checksum does not prove is damaged: it is named, and never
-acted on.
+all bytes of the line after that member, in 8 lower-case digits. It finds every change of up to 32
+consecutive bits. If a crash cut off the last line, the line has no newline; it was never
+acknowledged, and is ignored. Any other line with a wrong checksum is damaged: it is reported and
+never used.
 
-Older files have lines without a checksum. These are read as long as no line with one came before.
+Lines of older files have no checksum. They are read as long as no line with a checksum came before.
 """
 
 import json
@@ -20,12 +20,12 @@ from zlib import crc32
 from ssdbench.foreign import holds_huge_number
 
 _CHECKED = re.compile(rb'\{"crc32":"([0-9a-f]{8})",(?=")')
-_UNCHECKED = re.compile(rb'\{"(n|kind)": ?')  # how a line of an older file begins
+_UNCHECKED = re.compile(rb'\{"(n|kind)": ?')  # start of a line in an older file
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sound record."""
+    """A valid record."""
 
     number: int  # of the line, from 1
     fields: Mapping[str, object]
@@ -33,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a file of records holds."""
+    """The content of a file of records."""
 
     lines: tuple[Line, ...]
     damaged: tuple[int, ...]  # numbers of lines, from 1
@@ -62,9 +62,9 @@ def read(data: bytes) -> Held:
 
 
 def is_torn(tail: bytes) -> bool:
-    """Tell whether a last line without a newline is part of a record, as a crash leaves it.
+    """Tell whether a last line without a newline was cut off by a crash.
 
-    A whole record with one more byte is not: its newline is damaged.
+    A whole record with one more byte was not cut off: its newline is damaged.
     """
     return _fields(tail[:-1]) is None
 

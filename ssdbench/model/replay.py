@@ -1,4 +1,4 @@
-"""Defines what replays of a trace measured, and what the trace is like in numbers."""
+"""Define the stored results of replays, and the numbers that describe a trace."""
 
 from typing import Literal
 
@@ -8,10 +8,10 @@ from ssdbench.model.point import Estimate, UnitRecord, Verdict
 
 
 class TraceSummary(Model):
-    """A trace before anything is done with it; shares are of 1."""
+    """A trace as it was read. Shares are fractions of 1."""
 
     form: str  # iolog v3, blktrace …
-    timed: bool  # False: it tells no arrivals, only an order
+    timed: bool  # False if the trace has only an order, no arrival times
     requests: int
     reads: int
     writes: int
@@ -20,17 +20,17 @@ class TraceSummary(Model):
     read_bytes: int
     write_bytes: int
     trim_bytes: int
-    left_out: dict[str, int] = {}  # what is in the file and is no request, by its kind
-    lost: int = 0  # events that were traced and are not in the file, as far as it tells
+    left_out: dict[str, int] = {}  # lines of the file that are no requests, by kind
+    lost: int = 0  # traced events that are missing, as the file reports
     lost_share: float = 0.0  # of all events
-    only_cpu: int | None = None  # the one that sent all requests, where the file tells CPUs
+    only_cpu: int | None = None  # the CPU that sent all requests, if the file has CPUs
     seconds: float  # from the first arrival to the last
-    mean_iops: float | None = None  # None for a trace that tells no arrivals
+    mean_iops: float | None = None  # None for a trace without arrival times
     busiest_second_iops: float | None = None
-    idle_seconds_share: float | None = None  # of the seconds, those without a request
+    idle_seconds_share: float | None = None  # share of the seconds without a request
     dispersion_1s: float | None = None  # variance over mean of requests per second; Poisson: 1
     gap_variation: float | None = None  # coefficient of variation of the gaps; Poisson: 1
-    sizes: dict[int, int] = {}  # requests by bytes, the commonest; 0: all others
+    sizes: dict[int, int] = {}  # requests by size in bytes, the most frequent; 0: all others
     ends_at_bytes: int  # where the last byte that is touched ends
     unaligned_share: float  # of reads and writes, begin or end within 4 KiB
     sequential_share: float  # of reads and writes, begin where one of the 16 before ended
@@ -45,17 +45,17 @@ class TraceSummary(Model):
 class ReplayRun(UnitRecord):
     """One replay from the first request to the last."""
 
-    replay: int  # from 1; 0 and below were before the first that counts
+    replay: int  # from 1; replays before the first that counts have 0 or less
     took_s: float  # until the last request ended
-    asked_s: float  # until it was due
-    ended: bool  # False: it was stopped, as the drive fell too far behind
+    asked_s: float  # until the last request was due
+    ended: bool  # False if it was stopped because the drive fell too far behind
     iops: float
     bw_bytes_per_s: float
-    longest_ns: int  # that a request waited
-    logged: int = 0  # requests whose latencies are known, of clients in turn; 0 in older results
-    delivered_percent: float  # of the requests, done by when the last was due, and a second
+    longest_ns: int  # longest wait of a request
+    logged: int = 0  # requests with a known latency; 0 in older results
+    delivered_percent: float  # share of the requests done within 1 s after the last was due
     arrivals_off_percent: float | None = None  # of the trace's length; None in a closed loop
-    held_up_percent: float = 0.0  # of the requests, sent late because every client in turn waited
+    held_up_percent: float = 0.0  # share of the requests sent late because their client was busy
     artifacts: str = ""  # directory below the run directory
 
 
@@ -64,13 +64,13 @@ class ReplayFound(Model):
 
     kind: Literal[StageKind.REPLAY] = StageKind.REPLAY
     name: str = ""
-    loop: Literal["open", "closed"] = "open"  # closed: the trace tells no arrivals
+    loop: Literal["open", "closed"] = "open"  # closed if the trace has no arrival times
     trace: TraceSummary | None = None
-    sent: str = ""  # what of it was sent, how fast and where to, in words
+    sent: str = ""  # which requests were sent, how fast and where, in words
     speed: float = 1.0
     clients: int = 0
-    dropped: dict[str, int] = {}  # requests of the trace that were not sent, by why
-    rounded: int = 0  # requests that were made whole blocks of the drive
+    dropped: dict[str, int] = {}  # requests of the trace that were not sent, by reason
+    rounded: int = 0  # requests that were rounded to whole blocks of the drive
     replays: tuple[ReplayRun, ...] = ()
-    estimates: tuple[Estimate, ...] = ()  # latencies from when due; of a closed loop, when sent
+    estimates: tuple[Estimate, ...] = ()  # latencies from the due time; closed loop: from sending
     verdict: Verdict = "NOT VALIDATED"

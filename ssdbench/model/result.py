@@ -1,8 +1,9 @@
-"""Defines what a run found, as it is stored and as reports read it.
+"""Define the results of a run, as they are stored and as reports read them.
 
 Schema history, newest first:
-2  what a stage found has a type of its own for each kind, below `found`; findings have `numbers`
-1  the first: every stage with `summary`, `steady`, `points`, `figures` and `data`; refused
+
+    2  each kind of stage has its own type of result, below `found`; findings have `numbers`
+    1  the first: every stage with `summary`, `steady`, `points`, `figures` and `data`; refused
 """
 
 from typing import Any, TypeVar
@@ -22,25 +23,25 @@ from ssdbench.model.target import TargetInfo
 
 
 class Budget(Model):
-    """A profile cut down to a time; without cuts the whole profile fits."""
+    """A profile shortened to a given time. Without cuts the whole profile fits."""
 
     seconds: float  # as given
-    likely_s: float  # of what is left, on the target's clock
-    counted_on: str  # which rates that stands on
+    likely_s: float  # likely length of the shortened run, on the target's clock
+    counted_on: str  # the rates that this estimate uses
     cuts: tuple[str, ...] = ()  # in the order in which they were made
-    lacks: tuple[str, ...] = ()  # why it can never be VALIDATED; empty where it can
-    validated_from_s: float | None = None  # likely; None where no longer time would help
-    risk: str = ""  # how often such evidence misled, on drives whose truth is known
-    whole_sha256: str = ""  # of the profile before it was cut; "" in older runs
+    lacks: tuple[str, ...] = ()  # why it can never be VALIDATED; empty if it can
+    validated_from_s: float | None = None  # least likely time; None if no time is enough
+    risk: str = ""  # how often such evidence was wrong, on drives whose true rate is known
+    whole_sha256: str = ""  # of the profile before it was shortened; "" in older runs
 
     @property
     def validates(self) -> bool:
-        """Tell whether the run can be VALIDATED at all."""
+        """Tell whether the run can be VALIDATED."""
         return not self.lacks
 
     @property
     def proves(self) -> str:
-        """Return one sentence about the verdict."""
+        """Return one sentence about the possible verdict."""
         if self.lacks:
             return f"cannot be VALIDATED: {'; '.join(self.lacks)}"
         return "can be VALIDATED, if the drive is steady and the time is enough"
@@ -48,14 +49,14 @@ class Budget(Model):
 
 SCHEMA = 2
 READ_BY = {1: "1.0.0"}  # of each older schema: the last version of ssdbench that reads it
-# Raised when the same drive would get another number: then results of the two must not be mixed.
+# Increased if the same drive would get another number, as such results must not be mixed.
 METHOD = 1
 
 F = TypeVar("F", bound=Model)
 
 
 class StageResult(Model):
-    """What one stage did; bulk data lie in its directory."""
+    """The result of one stage. Large data are in files of its directory."""
 
     name: str  # "02-steady"
     title: str
@@ -70,22 +71,22 @@ class StageResult(Model):
 
     @property
     def kind(self) -> StageKind:
-        """Say which kind of stage it was."""
+        """Return the kind of stage."""
         return self.found.kind
 
     @property
     def points(self) -> tuple[PointResult, ...]:
-        """Return the points that it measured; none for other kinds."""
+        """Return the points that the stage measured; empty for other kinds."""
         return self.found.points if isinstance(self.found, Points) else ()
 
     @property
     def verdict(self) -> SteadyVerdict | None:
-        """Say what it found of steady state; None for other kinds."""
+        """Return the verdict on steady state; None for other kinds."""
         return self.found.verdict if isinstance(self.found, WarmUp) else None
 
     @property
     def why_not(self) -> str:
-        """Say what keeps its answer from being VALIDATED, by codes; empty where nothing does."""
+        """Return the codes of the findings that keep the result from being VALIDATED; or empty."""
         against = [f.code.value for f in self.findings if f.severity is Severity.INVALIDATES]
         if against:
             return ", ".join(dict.fromkeys(against))
@@ -95,37 +96,37 @@ class StageResult(Model):
         return "" if answer in (None, "VALIDATED") else answer.lower()
 
 
-HOST_UNIT_BYTES = 512_000  # of a health log, rounded up
+HOST_UNIT_BYTES = 512_000  # unit of the health log, which rounds up
 
 
 class FlashWritten(Model):
-    """Bytes by a drive's own logs: NVMe Data Units Written, OCP Physical Media Units Written."""
+    """Bytes by the drive's own logs: NVMe Data Units Written, OCP Physical Media Units Written."""
 
     host_bytes: int
     media_bytes: int
-    media_step_bytes: int | None = None  # how coarse the second is; None: not known
+    media_step_bytes: int | None = None  # step of the media counter; None if not known
 
     @property
     def amplification(self) -> float:
-        """Return bytes to flash over bytes from the host."""
+        """Return the write amplification: bytes to flash over bytes from the host."""
         return self.media_bytes / self.host_bytes
 
     @property
     def amplification_range(self) -> tuple[float, float]:
-        """Return the least and the most that counters so coarse allow."""
+        """Return the lowest and highest write amplification that the counters' steps allow."""
         step = self.media_step_bytes or 0
         least = max(0, self.media_bytes - step) / (self.host_bytes + HOST_UNIT_BYTES)
         return least, (self.media_bytes + step) / max(1, self.host_bytes - HOST_UNIT_BYTES)
 
 
 class RunResult(Model):
-    """A whole run: everything that a report needs besides the bulk files."""
+    """A whole run, with everything that a report needs besides the large files."""
 
     schema_version: int = SCHEMA
     run_id: str
     title: str
     ssdbench_version: str
-    method: int = 1  # METHOD of the ssdbench that measured; results that are older have 1
+    method: int = 1  # METHOD of the ssdbench that measured; 1 in older results
     started_at: str
     finished_at: str | None
     target: TargetInfo
@@ -137,17 +138,17 @@ class RunResult(Model):
     host: dict[str, str] = {}
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed, with reasons
     bytes_written: int = 0
-    endurance_tb: float | None = None  # rated: as given, or as the profile has it
-    budget: Budget | None = None  # the time that the profile was cut down to
-    flash_written: FlashWritten | None = None  # over the run, where the drive's logs tell both
-    write_cache: WriteCache | None = None  # None in results that are older than it
-    accepted: tuple[Accepted, ...] = ()  # what became of the profile's targets
+    endurance_tb: float | None = None  # rated, from the command line or the profile
+    budget: Budget | None = None  # the time to which the profile was shortened
+    flash_written: FlashWritten | None = None  # over the run, if the drive's logs have both
+    write_cache: WriteCache | None = None  # None in older results
+    accepted: tuple[Accepted, ...] = ()  # outcomes of the profile's targets
     interrupted: bool = False
 
     @model_validator(mode="before")
     @classmethod
     def _of_this_schema(cls, value: Any) -> Any:
-        """Refuse a run of an older schema. Raises UsageError with the version that reads it."""
+        """Refuse a run of an older schema. Raises UsageError with the version that can read it."""
         schema = value.get("schema_version") if isinstance(value, dict) else None
         if isinstance(schema, int) and schema in READ_BY:
             raise UsageError(
@@ -164,9 +165,9 @@ class RunResult(Model):
 
     @property
     def steady(self) -> SteadyVerdict | None:
-        """Return the newest verdict on steady state; None where none was asked for."""
+        """Return the newest verdict on steady state; None without any."""
         return next((stage.verdict for stage in reversed(self.stages) if stage.verdict), None)
 
     def having(self, kind: type[F]) -> list[tuple[StageResult, F]]:
-        """Return the stages that found something of that kind, with what they found."""
+        """Return the stages with a result of this type, together with their results."""
         return [(stage, stage.found) for stage in self.stages if isinstance(stage.found, kind)]

@@ -1,4 +1,4 @@
-"""Defines what is known about the device under test, its format, and what the user agreed to."""
+"""Define the device under test, its format, and what the user agreed to."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -6,32 +6,31 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from ssdbench.errors import UsageError
-from ssdbench.model.base import Mistake, Model, refuse
+from ssdbench.model.base import Model, ProfileModel, refuse
 from ssdbench.model.quantity import SizeBytes
 from ssdbench.units import parse_size
 
-LEAST_PROTECTED_BYTES = 8  # of metadata: what protection information takes (NVM Express, 8.3)
+LEAST_PROTECTED_BYTES = 8  # metadata bytes that protection information needs (NVM Express, 8.3)
 
 
-class LbaFormat(Model):
-    """An LBA format that a purge gives to the drive; what is not told is none."""
+class LbaFormat(ProfileModel):
+    """An LBA format that a purge gives to the drive."""
 
-    model_config = ConfigDict(populate_by_name=True)  # results hold it by its fields' names
+    model_config = ConfigDict(populate_by_name=True)  # results use the names of the fields
 
-    data_bytes: SizeBytes = Field(alias="data", description="Size of a logical block.")
+    data_bytes: SizeBytes = Field(alias="data")
+    """Size of a logical block."""
     metadata_bytes: Annotated[int, Field(strict=True, ge=0, le=0xFFFF)] = Field(
-        default=0, alias="metadata", description="Bytes of metadata per block, kept apart from it."
+        default=0, alias="metadata"
     )
-    protection: Annotated[int, Field(strict=True, ge=0, le=3)] = Field(
-        default=0, description="Type of protection information; 0 is none."
-    )
+    """Bytes of metadata per block, transferred separately from the block."""
+    protection: Annotated[int, Field(strict=True, ge=0, le=3)] = 0
+    """Type of protection information; 0 for none."""
 
     @model_validator(mode="after")
     def _room_for_protection(self) -> Self:
-        mistakes: list[Mistake] = []
         if self.protection and self.metadata_bytes < LEAST_PROTECTED_BYTES:
-            mistakes.append((("protection",), "protection information needs 8 bytes of metadata"))
-        refuse(mistakes)
+            refuse([(("protection",), "protection information needs 8 bytes of metadata")])
         return self
 
     @property
@@ -61,7 +60,7 @@ def asked_format(sizes: str, protection: int = 0) -> LbaFormat:
 
 
 def _short(value: object) -> object:
-    """Take `4KiB` as a format without metadata."""
+    """Accept `4KiB` as a format without metadata."""
     return value if isinstance(value, dict | LbaFormat) or value is None else {"data": value}
 
 
@@ -71,16 +70,16 @@ AskedLbaFormat = Annotated[
 ]
 
 
-CONTENT = "+content."  # before what a drive holds, in what consent is given for
+CONTENT = "+content."  # between identity and digest of the content in a consent
 LACKS, TAKEN = "no proof of one drive", "taken for one drive"  # names of facts
 VIA = " via "  # between an identity and the place of a path
-ZONES = "zones"  # the fact that a drive is written in zones has
-NOT_READ = "not read"  # how it begins where the drive did not tell
-USED_UP = "so that the first cannot be begun before another is full or reset"  # how it may end
+ZONES = "zones"  # name of the fact that a drive is zoned
+NOT_READ = "not read"  # start of a fact that the drive did not report
+USED_UP = "so that the first cannot be begun before another is full or reset"  # end of `ZONES`
 
 
 class TargetKind(StrEnum):
-    """What stands behind a target; only DRIVE and SIMULATED can be validated for planning."""
+    """What a target is. Only DRIVE and SIMULATED can be validated for plans."""
 
     DRIVE = "drive"
     SIMULATED = "simulated"
@@ -88,63 +87,64 @@ class TargetKind(StrEnum):
     LOOP = "loop"
     MAPPED = "mapped"  # dm, md, bcache, zvol, drbd
     VIRTUAL = "virtual"  # a volume of a cloud, a hypervisor or a RAID controller
-    UNPROVEN = "unproven"  # it shows neither that it is one drive nor that it is a volume
+    UNPROVEN = "unproven"  # it may be one drive or a volume
 
     @property
     def plannable(self) -> bool:
-        """Tell whether a number from such a target may be used for planning."""
+        """Tell whether a plan may use numbers from such a target."""
         return self in (TargetKind.DRIVE, TargetKind.SIMULATED)
 
 
 class TargetInfo(Model):
-    """Identity and geometry of a target, as they were when they were read."""
+    """Identity and geometry of a target when they were read."""
 
     kind: TargetKind
     name: str  # as the user named it: /dev/nvme0n1, sim:x25m-g2-160, a path
-    node: str  # what is opened: resolved device node, file, or simulated state file
-    id: str  # identity that consent is given for, such as eui.0025385b91b0a4d2
-    via: str = ""  # where the chosen path is plugged in, when several nodes lead to the drive
-    content: str = ""  # a digest of samples, where it is known by its place and size alone
+    node: str  # what is opened: device node, file, or state file of a simulated drive
+    id: str  # identity for consent, such as eui.0025385b91b0a4d2
+    via: str = ""  # place of the chosen path, if several paths lead to the drive
+    content: str = ""  # digest of samples, if only place and size identify the drive
     size_bytes: int
     logical_block_bytes: int = 512
     physical_block_bytes: int = 512
-    discards: bool = False  # it says that it takes them
-    zone_bytes: int = (
-        0  # that each zone holds, where all are alike and written in order; 0: no such
-    )
-    zone_length_bytes: int = 0  # from the start of one to that of the next: it may hold less
+    discards: bool = False  # whether the drive reports support for discards
+    zone_bytes: int = 0  # capacity of each zone, if all are equal and sequential; 0: not zoned
+    zone_length_bytes: int = 0  # from the start of one zone to the next; at least `zone_bytes`
     model: str = ""
     serial: str = ""
     firmware: str = ""
     major_minor: str = ""  # "259:0"; empty for files and simulated drives
-    facts: dict[str, str] = {}  # everything else, for the report: name -> value
-    write_buffer_bytes: int = 0  # where it is known without measuring: simulated drives
-    remap_unit_bytes: int = 0  # likewise
+    facts: dict[str, str] = {}  # all other facts for the report, by name
+    write_buffer_bytes: int = 0  # if known without measuring: for simulated drives
+    remap_unit_bytes: int = 0  # the same
     simulated: bool = False
-    sim_model: str = ""  # model name and the parameters set, for sim: targets
+    sim_model: str = ""  # name of the model and its parameters, for sim: targets
     sim_seed: int | None = None
     lba_format: LbaFormat | None = None  # of an NVMe namespace
-    lba_formats: tuple[str, ...] = ()  # all that it offers, as 512+0: data and metadata in bytes
+    lba_formats: tuple[str, ...] = ()  # all available formats, such as 512+0: data and metadata
 
     @property
     def consent_id(self) -> str:
-        """Say what --destroy names: its identity, and what it holds where that is but a place."""
+        """Return the name that --destroy expects.
+
+        It is the identity of the drive. If that is only a place, a digest of the content follows.
+        """
         return f"{self.id}{CONTENT}{self.content}" if self.content else self.id
 
     @property
     def here(self) -> str:
-        """Return what its settings are noted for: identity, and path if it has several."""
+        """Return the name for records of settings: identity, and path if there are several."""
         return f"{self.id}{VIA}{self.via}" if self.via else self.id
 
     @property
     def end_bytes(self) -> int:
-        """Say where the device ends: behind its size, where zones hold less than their length."""
+        """Return where the device ends: beyond its size if zones hold less than their length."""
         if not self.zone_length_bytes:
             return self.size_bytes
         return self.size_bytes // self.zone_bytes * self.zone_length_bytes
 
     def formatted(self, wanted: LbaFormat | None) -> "TargetInfo":
-        """Say what a format would make of it, for plans: the drive alone knows its size then."""
+        """Return the target as a format would make it; its exact size is only an estimate."""
         if wanted is None or wanted == self.lba_format or self.lba_format is None:
             return self
         was, now = self.lba_format, wanted
@@ -161,19 +161,19 @@ class TargetInfo(Model):
 
 
 class Consent(Model):
-    """What the command line agreed to; never part of a profile, and nothing of it by default."""
+    """What the command line agreed to: by default nothing. It is never part of a profile."""
 
-    identity: str | None = None  # --destroy: what this drive holds may be destroyed
+    identity: str | None = None  # --destroy: the data of this drive may be destroyed
     overwrite: bool = False  # --overwrite-signatures: partition tables, file systems not in use
-    data: bool = False  # --overwrite-data: what it holds without a signature
-    shared: bool = False  # --accept-shared: other paths and hosts lead to it
-    unproven: bool = False  # --accept-unproven: it is one drive, though it does not show that
+    data: bool = False  # --overwrite-data: data without a signature
+    shared: bool = False  # --accept-shared: other paths and hosts have access to the drive
+    unproven: bool = False  # --accept-unproven: it is one drive, although nothing shows it
     wear: bool = False  # --accept-wear: more than FREE_SHARE of its rated endurance
 
-    run: str = ""  # that works on it: what this very run left in a file is its own
+    run: str = ""  # the run that uses the target; data that this run left in a file are its own
 
     def overwriting(self) -> Self:
-        """Ignore signatures: they are our own, or nothing is written."""
+        """Return the same, but ignore signatures: they are our own, or nothing is written."""
         return self.model_copy(update={"overwrite": True})
 
     def of_run(self, run: str) -> Self:

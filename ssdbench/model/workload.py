@@ -1,4 +1,4 @@
-"""Defines what is done to a drive: patterns, active ranges, workloads and points."""
+"""Define what is done to a drive: patterns, active ranges, workloads and points."""
 
 from enum import StrEnum
 
@@ -19,7 +19,7 @@ class Pattern(StrEnum):
 
 
 class Content(StrEnum):
-    """What the written data look like to a compressing drive."""
+    """How well a drive can compress the written data."""
 
     RANDOM = "random"
     ZEROS = "zeros"
@@ -33,13 +33,13 @@ class Arrivals(StrEnum):
 
 
 class IoEngine(StrEnum):
-    """How requests get from fio to the drive, in fio's words."""
+    """How fio sends requests to the drive, by fio's names."""
 
     LIBAIO = "libaio"
     IO_URING = "io_uring"
     IO_URING_FIXED = "io_uring_fixed"  # fixed buffers, registered files
-    IO_URING_POLLED = "io_uring_polled"  # likewise, and completions are polled for
-    IO_URING_CMD = "io_uring_cmd"  # NVMe commands past the block layer, like IO_URING else
+    IO_URING_POLLED = "io_uring_polled"  # the same with polled completions
+    IO_URING_CMD = "io_uring_cmd"  # like IO_URING, but NVMe commands past the block layer
 
 
 class ActiveRange(Model):
@@ -50,57 +50,57 @@ class ActiveRange(Model):
 
 
 class Stream(Model):
-    """One kind of requests among several that run at the same time: a section of a fio job file.
+    """One of several kinds of requests that run at the same time: a section of a fio job file.
 
-    `options` are fio's, in its own words, with sizes in bytes and the place on the drive.
+    `options` are the options of fio, with sizes in bytes and the place on the drive.
     """
 
     name: str
     options: tuple[tuple[str, str], ...]
-    group: int = Field(default=0, ge=0)  # reported together, as the job file asks
+    group: int = Field(default=0, ge=0)  # streams of one group are reported together
     random: bool
     block_sizes: tuple[int, ...] = Field(min_length=1)  # bytes: all, or the least and the most
     mean_bytes: float = Field(gt=0)  # of a request, reads and writes together
-    write_bytes: float | None = None  # the mean of a write, where it is told apart
-    read_percent: int = Field(ge=0, le=100)  # of what it moves, trims left out
-    trim_percent: int = Field(default=0, ge=0, le=100)  # of its requests; 100: it moves nothing
+    write_bytes: float | None = None  # mean size of a write, if it differs
+    read_percent: int = Field(ge=0, le=100)  # share of reads among reads and writes
+    trim_percent: int = Field(default=0, ge=0, le=100)  # share of trims among all requests
     iodepth: int = Field(default=1, ge=1)
     numjobs: int = Field(default=1, ge=1)
-    range: ActiveRange  # that of all its jobs
+    range: ActiveRange  # of all its jobs together
     flushes: bool = False
-    paced: bool = False  # by a rate, or by pauses
-    offered_iops: float | None = None  # over all its jobs, where a rate is offered
+    paced: bool = False  # whether it has a rate or pauses
+    offered_iops: float | None = None  # over all its jobs; None without an offered rate
 
     @property
     def in_flight(self) -> int:
-        """Return the most requests that it keeps outstanding."""
+        """Return the most requests in flight."""
         return self.iodepth * self.numjobs
 
     @property
     def only_trims(self) -> bool:
-        """Tell whether it neither reads nor writes."""
+        """Tell whether the stream neither reads nor writes."""
         return self.trim_percent == WHOLE_PERCENT
 
     @property
     def writes(self) -> bool:
-        """Tell whether it writes at all."""
+        """Tell whether the stream writes."""
         return self.read_percent < WHOLE_PERCENT and not self.only_trims
 
     @property
     def moved_bytes_per_s(self) -> float:
-        """Return the bytes per second of an offered rate, by the mean of its sizes."""
+        """Return the bytes per second of an offered rate, by the mean size of a request."""
         moving_iops = (self.offered_iops or 0.0) * (100 - self.trim_percent) / 100
         return moving_iops * self.mean_bytes
 
     @property
     def written_bytes_per_s(self) -> float:
-        """Return bytes of those that it writes."""
+        """Return the written bytes per second of an offered rate."""
         written = self.moved_bytes_per_s * (100 - self.read_percent) / 100
         return written * (self.write_bytes or self.mean_bytes) / self.mean_bytes
 
     @property
     def poisson(self) -> bool:
-        """Tell whether its requests come at random: then fio paces them, and else their bytes."""
+        """Tell whether requests arrive at random: fio then controls requests, not bytes."""
         return ("rate_process", str(Arrivals.POISSON)) in self.options
 
     def label(self) -> str:
@@ -115,14 +115,14 @@ class Stream(Model):
         return f"{self.name}: {size} {order}, {does}, {self.in_flight} in flight{rate}"
 
 
-LEAST_MAP_UNIT_BYTES = 4096  # what drives map at least
+LEAST_MAP_UNIT_BYTES = 4096  # smallest mapping unit of drives
 
 
 class Workload(Model):
     """One steady stream of requests, as SNIA PTS and fio both describe it.
 
-    With `streams` it is several of them at once: those say what is done, and the other fields sum
-    them up (the smallest block, the share of reads, all requests in flight, the range of all).
+    With `streams` it is several streams at once. The other fields then summarise them: the smallest
+    block, the share of reads, all requests in flight, the range of all.
     """
 
     pattern: Pattern
@@ -133,7 +133,7 @@ class Workload(Model):
     range: ActiveRange
     stride_bytes: int | None = None  # STRIDED only: distance between the starts of two blocks
     content: Content = Content.RANDOM
-    rate_iops: float | None = None  # offered rate over all jobs; None = as fast as it goes
+    rate_iops: float | None = None  # offered rate over all jobs; None: as fast as possible
     arrivals: Arrivals = Arrivals.EVEN  # of an offered rate
     thinktime_us: int = 0
     thinktime_blocks: int = Field(default=1, ge=1)  # requests between two pauses
@@ -143,8 +143,8 @@ class Workload(Model):
     ] = ()  # ((block bytes, percent), …) replaces block_bytes
     zones: tuple[tuple[float, float], ...] = ()  # ((percent of I/O, percent of range), …)
     streams: tuple[Stream, ...] = ()
-    title: str = ""  # of streams, such as the name of their job file
-    engine: IoEngine = IoEngine.LIBAIO  # of fio; a simulated drive has its own
+    title: str = ""  # of the streams, such as the name of their job file
+    engine: IoEngine = IoEngine.LIBAIO  # of fio; simulated drives do not use it
 
     @model_validator(mode="after")
     def _consistent(self) -> "Workload":
@@ -159,15 +159,16 @@ class Workload(Model):
 
     @property
     def writes(self) -> bool:
-        """Tell whether the workload writes at all."""
+        """Tell whether the workload writes."""
         return self.read_percent < 100
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """Return what its writes leave on the drive: blocks in order or at random, and where.
+        """Return a key for how the writes arrange data: in which order and block size, and where.
 
-        Equal for workloads that differ only in reads, depth and, at random, jobs. Blocks below the
-        least that drives map (4 KiB) leave those. Streams, zones and pauses have one of their own.
+        It is equal for workloads that differ only in reads, depth and, for random writes, jobs.
+        Blocks below 4 KiB, the least that drives map, count as 4 KiB. A workload with streams,
+        zones or pauses has its own layout.
         """
         if self.streams or self.zones or self.block_split or self.thinktime_us:
             return (self,)
@@ -194,22 +195,22 @@ class Workload(Model):
 
     @property
     def trims(self) -> bool:
-        """Tell whether it also trims: then the drive does not stay full."""
+        """Tell whether the workload trims, so that the drive does not stay full."""
         return any(stream.trim_percent for stream in self.streams)
 
     @property
     def paced(self) -> bool:
-        """Tell whether reads or writes have a rate or pauses, so the drive does not set it."""
+        """Tell whether rates or pauses, not the drive, set the speed of reads or writes."""
         return any(stream.paced for stream in self.moving)
 
     @property
     def rated(self) -> bool:
-        """Tell whether all that reads or writes is offered at a rate."""
+        """Tell whether all streams that read or write have an offered rate."""
         return bool(self.moving) and all(stream.offered_iops for stream in self.moving)
 
     @property
     def keeps_queue_full(self) -> bool:
-        """Tell whether each request is followed by the next at once."""
+        """Tell whether each finished request is followed by the next at once."""
         waits = self.rate_iops is not None or self.thinktime_us
         return not waits and not any(s.paced or s.flushes or s.trim_percent for s in self.streams)
 
@@ -240,14 +241,14 @@ class Workload(Model):
 
 
 class Point(Model):
-    """One cell of a sweep: a workload with a name that is stable across runs of a plan."""
+    """One cell of a sweep: a workload with a name that is the same in all runs of a profile."""
 
     id: str
     sweep: str  # which stage of the profile it belongs to, such as "01-sweep"
     workload: Workload
-    span_percent: float | None = None  # LBA-span sweeps: share of the drive that is touched
+    span_percent: float | None = None  # touched share of the drive, for a sweep over spans
 
     def label(self) -> str:
-        """Return a short text of what it does, and in which share of the drive."""
+        """Return a short text about the workload and its share of the drive."""
         share = "" if self.span_percent is None else f", {self.span_percent:g} % of the drive"
         return self.workload.label() + share

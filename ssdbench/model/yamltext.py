@@ -1,7 +1,7 @@
-"""Reads YAML 1.2 text as plain data that remembers where each part stood.
+"""Read YAML 1.2 text as plain data, and remember the position of each part.
 
-A key given twice, an alias that contains itself and a tag are mistakes with a position. YAML 1.1 is
-not read, because it takes `on` for true and `1:30` for 90.
+A duplicate key, an alias that contains itself and a tag are mistakes with a position. YAML 1.1 is
+not accepted, because it reads `on` as true and `1:30` as 90.
 """
 
 from collections.abc import Sequence
@@ -19,19 +19,19 @@ Path = tuple[str | int, ...]
 MAX_DEPTH = 32
 MAX_NODES = 20_000  # aliases can make a short text huge
 MOST_SHOWN = 1000  # characters of one mistake
-MOST_MISTAKES = 50  # nobody mends more of them at a time
-LARGEST_NUMBER = 2**64  # Python's are without end, and cannot always be printed
+MOST_MISTAKES = 50
+LARGEST_NUMBER = 2**64  # Python's numbers have no limit, and larger ones cannot always be printed
 
 _PLAIN_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")
 )
-# Resolved by ruamel from plain text, but nothing that a profile knows: kept as the text it was.
+# Types that ruamel recognises but profiles do not have: such values stay text.
 _TEXT_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("timestamp", "merge", "value"))
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Line and column, both counted from 1, as editors and compilers do."""
+    """Line and column, counted from 1 as in editors and compilers."""
 
     line: int
     column: int
@@ -39,7 +39,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A value that is text, and where it begins and ends in the file, in characters."""
+    """A text value, with its start and end in the file in characters."""
 
     value: str
     start: int
@@ -48,7 +48,7 @@ class Scalar:
 
 @dataclass(slots=True)
 class Document:
-    """A text as data, with the position of every key and value, and what was wrong with it."""
+    """The data of a text, the position of every key and value, and the mistakes."""
 
     file: str
     data: object = None
@@ -59,22 +59,22 @@ class Document:
 
     @property
     def full(self) -> bool:
-        """Tell whether enough mistakes were found; what comes after them is not looked for."""
+        """Tell whether enough mistakes were found; further ones are not searched."""
         return len(self.diagnostics) >= MOST_MISTAKES
 
     def complain(self, position: Position, message: str, *, key: str = "") -> None:
-        """Add one mistake, of a key where it is about one; its text may hold what the file does."""
+        """Add a mistake about a key or a position. The message may contain text of the file."""
         if not self.full:
             at = position.line, position.column
-            told = plain(f"{key}: {message}" if key else message, MOST_SHOWN)
-            self.diagnostics.append(Diagnostic(self.file, *at, told, key))
+            text = plain(f"{key}: {message}" if key else message, MOST_SHOWN)
+            self.diagnostics.append(Diagnostic(self.file, *at, text, key))
 
     def value_at(self, path: Path) -> Position:
-        """Return where the value at `path` stands, or the nearest part around it."""
+        """Return the position of the value at `path`, or of the nearest part around it."""
         return self.values.get(path) or self._around(path)
 
     def key_at(self, path: Path) -> Position:
-        """Say where the key that leads to `path` stands."""
+        """Return the position of the key that leads to `path`."""
         return self.keys.get(path) or self.value_at(path)
 
     def _around(self, path: Path) -> Position:
@@ -88,7 +88,7 @@ class Document:
 
 
 def read(text: str, file: str) -> Document:
-    """Read one YAML document; its mistakes are in `diagnostics`, and never raised."""
+    """Read one YAML document. Its mistakes are in `diagnostics`; none is raised."""
     document = Document(file)
     yaml = YAML(typ="safe", pure=True)
     yaml.max_depth = MAX_DEPTH + 1
@@ -105,7 +105,7 @@ def read(text: str, file: str) -> Document:
     except RecursionError:
         document.complain(Position(1, 1), "the brackets of this file are nested too deep")
     except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
-        # The library lets some of its own slips out, such as chr(0x110000) of an escape.
+        # Errors inside the library, such as chr(0x110000) of an escape.
         mark = yaml.reader.get_mark()
         document.complain(_position(mark), f"not YAML: {_one_line(str(error))}")
     _refuse_yaml_1_1(document, text)
@@ -153,7 +153,7 @@ class _Reader:
                 continue
             self._document.keys[(*path, key)] = position
             data[key] = self.read(value_node, (*path, key), depth + 1)
-            if data[key] is None:  # what is not written stands nowhere
+            if data[key] is None:  # an empty value has no position of its own
                 self._document.values[*path, key] = position
         return data
 
@@ -191,7 +191,7 @@ def _one_line(text: str) -> str:
 
 
 def _unreadable_at(text: str) -> Position:
-    """Return the first character that YAML does not allow, such as a NUL of a binary file."""
+    """Return the position of the first character that YAML forbids, such as a NUL."""
     for line, content in enumerate(text.split("\n"), start=1):
         for column, character in enumerate(content, start=1):
             if character != "\t" and not character.isprintable() and character != "\r":
@@ -206,7 +206,7 @@ def _refuse_yaml_1_1(document: Document, text: str) -> None:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """Return a path for people: `measure[0].sweep.block`."""
+    """Return a path in the usual notation: `measure[0].sweep.block`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part

@@ -222,7 +222,7 @@ def _midranks(values: Floats) -> Floats:
 
 
 def _brunner_munzel_p(a: Floats, b: Floats) -> float:
-    """Return the p-value of the Brunner-Munzel test (2000) for samples that overlap."""
+    """Return the p-value of Brunner and Munzel (2000) for samples that overlap."""
     n, m = len(a), len(b)
     ranks = _midranks(np.concatenate([a, b]))
     first = n * float((ranks[:n] - _midranks(a)).var(ddof=1))

@@ -1,4 +1,4 @@
-"""Defines findings on how the run went: cut short, resumed, asked for what this drive cannot do."""
+"""Define findings about the course of a run: it was cut short, resumed, or asked for too much."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, listed
@@ -10,14 +10,14 @@ GO_ON = (
 
 
 class CutShort(FindingKind):
-    """A stage ended before all of its units were done."""
+    """A stage ended before all its units were done."""
 
     code = Code.CUT_SHORT
     remedy = GO_ON
 
     done: int
-    planned: int | None  # None where nobody knows how many it takes
-    units: str  # the word for several of them: repeats, rounds, fills
+    planned: int | None  # None if the number is not known in advance
+    units: str  # what units of the stage are called: repeats, rounds, fills
     why: str  # a clause
 
     def message(self) -> str:
@@ -26,7 +26,7 @@ class CutShort(FindingKind):
 
 
 class RunCutShort(FindingKind):
-    """The run ended before its last stage did."""
+    """The run ended before its last stage."""
 
     code = Code.CUT_SHORT
     remedy = GO_ON
@@ -40,10 +40,10 @@ class RunCutShort(FindingKind):
 
 
 class Resumed(FindingKind):
-    """The run was interrupted and went on later; told before anything is done again.
+    """The run was interrupted and continued later. The finding is made before anything is repeated.
 
-    `reason` says whether the drive still holds what was written; `repeated` are the titles of
-    stages whose stored results do not count any more.
+    `reason` says whether the drive still holds what was written. `repeated` are the titles of
+    stages whose stored results no longer count.
     """
 
     code = Code.RESUMED
@@ -59,28 +59,28 @@ class Resumed(FindingKind):
     def message(self) -> str:
         again = ", ".join(title[:1].lower() + title[1:] for title in self.repeated)
         return f"the run was resumed: {self.reason}" + (
-            f"; results that do not count any more: {again}" if again else ""
+            f"; results that no longer count: {again}" if again else ""
         )
 
 
 class MeasuredAgain(FindingKind):
-    """Finished units that count no more, because the state that they were measured on is lost."""
+    """Finished units no longer count, because the drive is no longer in the state they need."""
 
     code = Code.RESUMED
     severities = (Severity.NOTES,)
 
     finished: int
-    units: str  # the word for several of them
+    units: str  # what units of the stage are called
 
     def message(self) -> str:
         return (
-            f"{self.units} that do not count any more: {self.finished:,}; the drive is no longer "
-            "in the state in which they were measured"
+            f"{self.finished:,} finished {self.units} no longer count, because the drive is no "
+            "longer in the state in which they were measured"
         )
 
 
 class NotApplicable(FindingKind):
-    """A point or test that this drive cannot do, such as 512 B on blocks of 4 KiB."""
+    """The drive cannot do a point or a test, such as 512 B requests with blocks of 4 KiB."""
 
     code = Code.NOT_APPLICABLE
     severities = (Severity.NOTES,)
@@ -96,7 +96,7 @@ class NotApplicable(FindingKind):
 
 
 class PlanWithoutPoint(FindingKind):
-    """No point was measured that the capacity plan could use."""
+    """The run has no point that the capacity plan can use."""
 
     code = Code.PLAN
     remedy = "Measure such a point, or change `block` and `read` of `plan`."
@@ -109,7 +109,7 @@ class PlanWithoutPoint(FindingKind):
 
 
 class OutsidePlan(FindingKind):
-    """Points that are not validated, and that the capacity plan does not use."""
+    """Points that the capacity plan does not use are not validated."""
 
     code = Code.PLAN
     severities = (Severity.NOTES,)

@@ -1,4 +1,4 @@
-"""Defines findings on the drive: errors, heat, caches, mapping unit, its kind, no block size."""
+"""Define findings about the drive: errors, heat, caches, mapping unit, target, block size."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_ns, format_size, listed
@@ -8,7 +8,7 @@ COOL = "Cool the drive as it will be cooled in use, or accept the lower rate as 
 
 
 class IoErrors(FindingKind):
-    """Requests that came back with an error; `during` is a phase, such as "the fill"."""
+    """Requests ended with an error. `during` is a phase, such as "the fill"."""
 
     code = Code.IO_ERRORS
     remedy = FAULTY
@@ -21,7 +21,7 @@ class IoErrors(FindingKind):
 
 
 class NothingCompleted(FindingKind):
-    """Repeats in which the drive answered no request at all."""
+    """The drive completed no request in some repeats."""
 
     code = Code.IO_ERRORS
     remedy = "The drive hangs, or a request takes longer than a window; see its SMART log."
@@ -35,7 +35,7 @@ class NothingCompleted(FindingKind):
 
 
 class LinkErrors(FindingKind):
-    """PCIe errors of the drive's link; a corrected one cost time, the others a request."""
+    """The PCIe link of the drive had errors. A corrected error cost time, others cost a request."""
 
     code = Code.IO_ERRORS
     severities = (Severity.WARNS, Severity.INVALIDATES)
@@ -45,7 +45,7 @@ class LinkErrors(FindingKind):
     )
 
     errors: int
-    counter: str  # as the kernel's AER statistics are told: PCIe corrected errors
+    counter: str  # name of the kernel's AER counter: PCIe corrected errors
     corrected: bool
 
     def severity(self) -> Severity:
@@ -56,7 +56,7 @@ class LinkErrors(FindingKind):
 
 
 class TooHot(FindingKind):
-    """Its own sensor was at or above its warning while it was measured."""
+    """The drive's sensor was at or above its warning temperature while it was measured."""
 
     code = Code.THROTTLED
     remedy = COOL
@@ -64,7 +64,7 @@ class TooHot(FindingKind):
     hot_readings: int
     readings: int
     most_c: float
-    warning_c: float | None  # None where the drive names none and raised an alarm
+    warning_c: float | None  # None if the drive reports none and raised an alarm
 
     def message(self) -> str:
         limit = "" if self.warning_c is None else f"; its warning is at {self.warning_c:g} °C"
@@ -75,7 +75,7 @@ class TooHot(FindingKind):
 
 
 class ThrottlingCounted(FindingKind):
-    """The drive's own counters of throttling moved during a repeat."""
+    """The drive's own counters of throttling increased during a repeat."""
 
     code = Code.THROTTLED
     remedy = COOL
@@ -89,26 +89,24 @@ class ThrottlingCounted(FindingKind):
 
 
 class VolatileCache(FindingKind):
-    """Writes were acknowledged before they were safe from a power cut."""
+    """The drive acknowledged writes before they were safe from a power cut."""
 
     code = Code.VOLATILE_CACHE
     severities = (Severity.WARNS,)
 
-    buffer_bytes: int  # 0 where it is not known
-    flush_us: float | None  # what a flush behind each write adds
+    buffer_bytes: int  # 0 if it is not known
+    flush_us: float | None  # time that a flush after each write adds
     simulated: bool
-    some_flushed: bool = False  # of the requests: jobs and mixes may flush
+    some_flushed: bool = False  # whether jobs or mixes sent flushes
 
     def message(self) -> str:
         held = f" of {format_size(self.buffer_bytes)}" if self.buffer_bytes else ""
         cost = ""
         if self.flush_us is not None:
             cost = f"; a flush after each write adds {format_ns(1000 * self.flush_us)}"
-        flushed = (
-            "not every write is followed by a flush"
-            if self.some_flushed
-            else ("the points send no flushes")
-        )
+        flushed = "not every write is followed by a flush"
+        if not self.some_flushed:
+            flushed = "the points send no flushes"
         return f"writes were acknowledged from a volatile cache{held}, and {flushed}{cost}"
 
     def advice(self) -> str:
@@ -121,7 +119,7 @@ class VolatileCache(FindingKind):
 
 
 class CacheContradiction(FindingKind):
-    """What the drive says of its cache is not what its flushes show."""
+    """The drive reports one thing about its cache, and its flushes show another."""
 
     code = Code.VOLATILE_CACHE
     severities = (Severity.WARNS,)
@@ -137,7 +135,7 @@ class CacheContradiction(FindingKind):
 
 
 class BelowMappingUnit(FindingKind):
-    """Writes that do not fill whole mapping units of the drive."""
+    """Writes do not fill whole mapping units of the drive."""
 
     code = Code.BELOW_REMAP_UNIT
     severities = (Severity.NOTES,)
@@ -159,23 +157,23 @@ class BelowMappingUnit(FindingKind):
 
 
 class NotPlannable(FindingKind):
-    """A target that is not a whole drive."""
+    """The target is not a whole drive, or does not show that it is one."""
 
     code = Code.NOT_PLANNABLE
     severities = (Severity.INVALIDATES, Severity.WARNS)
     remedy = "Measure the whole drive, by its /dev/disk/by-id name."
 
     target: str
-    kind: str | None = None  # file, loop, partition, ...; None where only that much is known
-    lacks: str | None = None  # of what would show that a disk is one drive
-    accepted: bool = False  # that it lacks this, on the command line
+    kind: str | None = None  # file, loop, partition, ...; None if it is not known
+    lacks: str | None = None  # the missing proof that the disk is one drive
+    accepted: bool = False  # whether the command line has --accept-unproven
 
     def severity(self) -> Severity:
-        """Return a warning where the user says that it is one drive."""
+        """Return a warning if the user confirmed that the target is one drive."""
         return Severity.WARNS if self.accepted else Severity.INVALIDATES
 
     def advice(self) -> str:
-        """Return the word where it would help."""
+        """Name --accept-unproven if it would help."""
         if self.lacks is None or self.accepted:
             return self.remedy
         return "If you know that it is one drive, start the run with --accept-unproven."
@@ -192,7 +190,7 @@ class NotPlannable(FindingKind):
 
 
 class Simulated(FindingKind):
-    """Numbers of a model."""
+    """The numbers are those of a simulated drive."""
 
     code = Code.SIMULATED
     severities = (Severity.NOTES,)
@@ -204,7 +202,7 @@ class Simulated(FindingKind):
 
 
 class BoundaryHiddenByBuffer(FindingKind):
-    """Writes were answered by the buffer, so that no flash operation could be seen."""
+    """The buffer answered the writes, so no flash operation could be seen."""
 
     code = Code.HIDDEN_BY_BUFFER
     severities = (Severity.NOTES,)
@@ -214,7 +212,7 @@ class BoundaryHiddenByBuffer(FindingKind):
     )
 
     median_ns: float
-    also_tried: tuple[str, ...] = ()  # further ways that showed none either
+    also_tried: tuple[str, ...] = ()  # other methods that showed no boundary either
 
     def message(self) -> str:
         neither = f"; {listed(self.also_tried)} show no boundary either" if self.also_tried else ""
@@ -225,7 +223,7 @@ class BoundaryHiddenByBuffer(FindingKind):
 
 
 class NoBoundary(FindingKind):
-    """No period was found in the latencies, and what would have been found."""
+    """No period was found in the latencies; the finding says what would have been found."""
 
     code = Code.NO_BOUNDARY
     severities = (Severity.NOTES,)
@@ -245,7 +243,7 @@ class NoBoundary(FindingKind):
         )
 
     def _detectable(self) -> str:
-        """List the smallest effect that would have been found, by block size."""
+        """List the smallest effects that the search would have found, by block size."""
         what = "reads from" if self.only_reads else "writes into"
         parts = []
         for factor in dict.fromkeys(self.times_slower):

@@ -1,13 +1,13 @@
-"""Defines findings on the host: other work, its limits, its changes, the block layer's cost."""
+"""Define findings about the host: other work, limits, changes, and the cost of the block layer."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_count, format_ns, format_size
 
 
 class HostDisturbed(FindingKind):
-    """Other work on the host during a measurement, as measured around it, with its limits.
+    """Other work disturbed the host during a measurement.
 
-    What the host does not tell is None.
+    None is a fact that the host does not report.
     """
 
     code = Code.DISTURBED
@@ -15,8 +15,8 @@ class HostDisturbed(FindingKind):
     remedy = "End other work on this host, or measure on a host that does nothing else."
 
     stolen_percent: float  # of the CPUs' time
-    other_cpus: float  # kept busy by other programs, on average
-    busiest: str  # of them
+    other_cpus: float  # CPUs that other programs kept busy, on average
+    busiest: str  # the program that used most CPU time
     frequency_drop_percent: float | None
     temperature_rise_c: float | None
     throttle_events: int | None
@@ -24,11 +24,11 @@ class HostDisturbed(FindingKind):
     other_cpus_limit: float
     frequency_drop_limit_percent: float
     temperature_rise_limit_c: float
-    stopped_s: float = 0.0  # in which ssdbench itself did nothing, though a second was due
+    stopped_s: float = 0.0  # time for which ssdbench itself was stopped or got no CPU
     stopped_limit_s: float = 0.0
 
     def reasons(self) -> list[str]:
-        """Say what is above its limit, as clauses with both numbers; empty when nothing is."""
+        """Return a clause for each value above its limit, with both numbers."""
         found = []
         if self.stolen_percent > self.stolen_limit_percent:
             found.append(
@@ -66,7 +66,7 @@ class HostDisturbed(FindingKind):
 
 
 class ForeignRequests(FindingKind):
-    """Somebody else used the drive while it was measured."""
+    """Another program used the drive while it was measured."""
 
     code = Code.DISTURBED
     severities = (Severity.INVALIDATES, Severity.WARNS)
@@ -83,7 +83,7 @@ class ForeignRequests(FindingKind):
 
 
 class StartsDisturbed(FindingKind):
-    """Some of the measurements of an experiment over the host were disturbed."""
+    """Some measurements of an experiment about the host were disturbed."""
 
     code = Code.DISTURBED
     severities = (Severity.WARNS,)
@@ -102,7 +102,7 @@ class StartsDisturbed(FindingKind):
 
 
 class HostBoundByCpu(FindingKind):
-    """The program that makes the load had no CPU time left."""
+    """The load generator had no CPU time left."""
 
     code = Code.HOST_BOUND
     remedy = "Use more jobs, faster cores or a lower queue depth per job."
@@ -117,7 +117,7 @@ class HostBoundByCpu(FindingKind):
 
 
 class HostBoundByCeiling(FindingKind):
-    """The rate is near what this host reaches with no drive behind it."""
+    """The rate is close to the highest rate of this host without a drive."""
 
     code = Code.HOST_BOUND
     remedy = "Use more jobs, faster cores or a lower queue depth per job."
@@ -134,7 +134,7 @@ class HostBoundByCeiling(FindingKind):
 
 
 class HostChanged(FindingKind):
-    """Facts of the host that are not what they were when the run began."""
+    """Facts of the host changed since the run began."""
 
     code = Code.HOST_CHANGED
     remedy = (
@@ -149,7 +149,7 @@ class HostChanged(FindingKind):
 
 
 class SettingsLeft(FindingKind):
-    """Host settings of the profile mean nothing to a drive that has no queue in the kernel."""
+    """Host settings of the profile have no effect on a simulated drive."""
 
     code = Code.NOT_APPLICABLE
     severities = (Severity.NOTES,)
@@ -166,7 +166,7 @@ class SettingsLeft(FindingKind):
 
 
 class BlockLayerCost(FindingKind):
-    """A point through the block layer against the same one past it; None with too few repeats."""
+    """A point was measured through the block layer and past it, which shows the layer's cost."""
 
     code = Code.BLOCK_LAYER
     severities = (Severity.NOTES,)
@@ -179,8 +179,8 @@ class BlockLayerCost(FindingKind):
     through: str  # the engine
     through_iops: float  # mean
     past_iops: float
-    cost_ns: float  # of one request: median of all differences (Hodges-Lehmann)
-    cost_low_ns: float | None  # 95 %
+    cost_ns: float  # per request: median of all differences (Hodges-Lehmann)
+    cost_low_ns: float | None  # 95 % interval; None with too few repeats
     cost_high_ns: float | None
     p: float
     shown: bool  # p is at most 0.05
@@ -209,7 +209,7 @@ class BlockLayerCost(FindingKind):
 
 
 class LogDisagrees(FindingKind):
-    """The drive's health log does not tell what was written past the kernel's counters."""
+    """The drive's health log and fio disagree about the bytes written past the block layer."""
 
     code = Code.BLOCK_LAYER
     severities = (Severity.WARNS,)

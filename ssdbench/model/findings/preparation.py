@@ -1,11 +1,11 @@
-"""Defines findings on how the drive was prepared: its purge, its fill, its write cache."""
+"""Define findings about the preparation of the drive: its purge, its fill and its write cache."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import format_capacity
 
 
 class PartialFill(FindingKind):
-    """Less than the whole drive was filled, which experiments may want and plans must not."""
+    """Only a part of the drive was filled. An experiment may want that, a plan must not."""
 
     code = Code.PARTIAL_FILL
     severities = (Severity.INVALIDATES, Severity.NOTES, Severity.WARNS)
@@ -26,7 +26,7 @@ class PartialFill(FindingKind):
 
 
 class FilledWithZeros(FindingKind):
-    """A fill that a drive may not have stored."""
+    """The drive was filled with zeros, which it may not have stored."""
 
     code = Code.COMPRESSIBLE
     severities = (Severity.WARNS,)
@@ -37,7 +37,7 @@ class FilledWithZeros(FindingKind):
 
 
 class FillNotCounted(FindingKind):
-    """The counters show less than the fill was to write."""
+    """The counters show fewer bytes than the fill planned."""
 
     code = Code.FILL_UNPROVEN
     remedy = "Check the drive and its cabling; the kernel log may name the reason."
@@ -54,7 +54,7 @@ class FillNotCounted(FindingKind):
 
 
 class FillMissingInLog(FindingKind):
-    """The drive's own health log shows less than the kernel wrote."""
+    """The drive's health log shows fewer bytes than the kernel wrote."""
 
     code = Code.FILL_UNPROVEN
     remedy = (
@@ -71,7 +71,7 @@ class FillMissingInLog(FindingKind):
 
 
 class OthersWrote(FindingKind):
-    """The drive's own health log shows more than the kernel wrote."""
+    """The drive's health log shows more bytes than the kernel wrote."""
 
     code = Code.FILL_UNPROVEN
     severities = (Severity.WARNS,)
@@ -93,7 +93,7 @@ def _both_counts(kernel_bytes: int, log_bytes: int) -> str:
 
 
 class PurgedByDiscard(FindingKind):
-    """A purge that the drive may have ignored."""
+    """The purge used discards, which the drive may ignore."""
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.NOTES,)
@@ -104,7 +104,7 @@ class PurgedByDiscard(FindingKind):
 
 
 class PurgeChangedDrive(FindingKind):
-    """A purge that left the drive formatted in another way."""
+    """The purge changed the format of the drive."""
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.NOTES,)
@@ -120,7 +120,7 @@ class PurgeChangedDrive(FindingKind):
 
 
 class NotPurged(FindingKind):
-    """A standard test on a drive that was not purged; worse where the test needs a fresh one."""
+    """A standard test ran on a drive that was not purged. Some tests need a fresh drive."""
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.WARNS, Severity.INVALIDATES)
@@ -136,7 +136,7 @@ class NotPurged(FindingKind):
 
 
 class WriteCacheOfForm(FindingKind):
-    """The write cache is not as the form asks: off for enterprise, on for client."""
+    """The write cache is not set as the test's form asks: off for enterprise, on for client."""
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.WARNS,)

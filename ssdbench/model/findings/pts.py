@@ -1,11 +1,11 @@
-"""Defines findings on SNIA PTS tests: why one is none, or its number is not one to plan on."""
+"""Define findings about SNIA PTS tests: the result breaks the standard, or has no bound."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import listed
 
 
 class PtsScaled(FindingKind):
-    """All durations of the standard were made shorter."""
+    """All durations of the standard were shortened."""
 
     code = Code.QUICK_RULE
     remedy = "Set `scale: 1` for anything but a demonstration."
@@ -17,7 +17,7 @@ class PtsScaled(FindingKind):
 
 
 class PtsAverages(FindingKind):
-    """Averages without a bound, by a rule that is optimistic or by none; `where` as in rounds."""
+    """The result is averages without a bound, by a rule that is optimistic or by no rule."""
 
     code = Code.QUICK_RULE
     remedy = (
@@ -25,7 +25,7 @@ class PtsAverages(FindingKind):
         "docs/steady-state.md says how often the rule of five rounds is optimistic."
     )
 
-    where: str = ""  # "in rounds 4 to 8"; empty for a test without a rule
+    where: str = ""  # where the rule held: "in rounds 4 to 8"; empty for a test without a rule
 
     def message(self) -> str:
         what = (
@@ -61,13 +61,13 @@ class PtsWarmUpNotSteady(FindingKind):
 
 
 class PtsPaused(FindingKind):
-    """The test was resumed, so rounds after the pause do not count."""
+    """The test was resumed, so the rounds after the pause do not count."""
 
     code = Code.RESUMED
     severities = (Severity.WARNS,)
     remedy = "Run the test without a break for a result that others can compare."
 
-    rounds: tuple[int, ...]  # that were not counted
+    rounds: tuple[int, ...]  # rounds that do not count
 
     def message(self) -> str:
         numbers = listed([str(number) for number in self.rounds])
@@ -79,7 +79,7 @@ class PtsPaused(FindingKind):
 
 
 class PausesBusy(FindingKind):
-    """The drive still worked in the pauses that a test plans."""
+    """The drive was still busy in the planned pauses of a test."""
 
     code = Code.DISTURBED
     severities = (Severity.WARNS,)

@@ -1,11 +1,11 @@
-"""Defines findings on offered rates and replays: hidden waits, limits that no rate kept."""
+"""Define findings about offered rates and replays: hidden waits, and limits that no rate kept."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_count, format_duration, format_figure, format_ns, listed
 
 
 class WaitedUnseen(FindingKind):
-    """Requests of a fixed rate that were sent late, whose wait was added to what fio measured."""
+    """Requests of a fixed rate were sent late; their wait was added to the latencies of fio."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
@@ -30,7 +30,7 @@ class WaitedUnseen(FindingKind):
 
 
 class SentLate(FindingKind):
-    """A latency that is much longer counted from when requests were due than from when sent."""
+    """A latency is much longer when it counts from when requests were due, not from when sent."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.NOTES,)
@@ -52,7 +52,7 @@ class SentLate(FindingKind):
 
 
 class Undelivered(FindingKind):
-    """A stream with a rate that the drive did not deliver, so that its latencies are too good."""
+    """The drive delivered less than the rate of a stream, so the stream's latencies are too low."""
 
     code = Code.UNDELIVERED
     remedy = "Set a lower rate, keep more requests in flight, or use another drive."
@@ -85,7 +85,7 @@ class NoRateHeld(FindingKind):
 
 
 class EveryClientBusy(FindingKind):
-    """Requests that came due while no client was free: the drive never saw so many at once."""
+    """Requests were due while no client was free, so the drive did not see them in time."""
 
     code = Code.COORDINATED_OMISSION
     remedy = "Offer the rate from more clients (`clients`), or set a shorter limit of latency."
@@ -110,7 +110,7 @@ class EveryClientBusy(FindingKind):
 
 
 class OwnClientBusy(FindingKind):
-    """A rate that failed only because requests waited for their client while others were free."""
+    """A rate failed only because requests waited for their own client while others were free."""
 
     code = Code.COORDINATED_OMISSION
     remedy = "Offer the rate from more clients (`clients`)."
@@ -129,7 +129,7 @@ class OwnClientBusy(FindingKind):
 
 
 class WaitsRise(FindingKind):
-    """Waits at an offered load that still got longer when its last trial ended."""
+    """Waits at an offered load were still getting longer at the end of the last trial."""
 
     code = Code.TREND
     remedy = "Set a longer `settle` for the load, or more `repeats`; the drive may heat or fill up."
@@ -145,7 +145,7 @@ class WaitsRise(FindingKind):
 
 
 class ChangedElsewhere(FindingKind):
-    """A drive that worked at several rates elsewhere in the run, which a load need not show."""
+    """The drive changed its rate in other stages, which one load may be too short to show."""
 
     code = Code.CHANGED
     remedy = "Find out what changes the drive; then measure the load for as long as that takes."
@@ -161,7 +161,7 @@ class ChangedElsewhere(FindingKind):
 
 
 class WindowTooShort(FindingKind):
-    """A window of a rate that holds too few requests beyond the percentile."""
+    """A window at a rate holds too few requests beyond the percentile."""
 
     code = Code.FEW_SAMPLES
     remedy = "Set a longer `window`."
@@ -181,7 +181,7 @@ class WindowTooShort(FindingKind):
 
 
 class StallsTooFew(FindingKind):
-    """A window of a rate that holds too few of the stalls that decide about it."""
+    """A window at a rate holds too few of the stalls that decide whether the rate holds."""
 
     code = Code.FEW_SAMPLES
     remedy = "Set a longer `window`."
@@ -201,7 +201,7 @@ class StallsTooFew(FindingKind):
 
 
 class AboveCompletions(FindingKind):
-    """Rates that seemed to hold although the drive completed less when it was always busy."""
+    """A rate seemed to hold, but the drive completes less even when requests are always waiting."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
@@ -219,7 +219,7 @@ class AboveCompletions(FindingKind):
 
 
 class TraceClosedLoop(FindingKind):
-    """A trace that tells no arrivals."""
+    """The trace has no arrival times."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
@@ -258,7 +258,7 @@ class ReplayFellBehind(FindingKind):
 
 
 class ArrivalsOff(FindingKind):
-    """Requests were not sent at the times of the trace, though somebody was free to send them."""
+    """Requests were not sent at the times of the trace, although a client was free."""
 
     code = Code.HOST_BOUND
     remedy = "Use a quieter host, or a longer trace: fio waits in whole milliseconds."
@@ -276,7 +276,7 @@ class ArrivalsOff(FindingKind):
 
 
 class TooFewReplays(FindingKind):
-    """Fewer replays than a verdict needs."""
+    """There are fewer replays than a verdict needs."""
 
     code = Code.TOO_FEW_REPEATS
     remedy = "Ask for at least five `repeats`."
@@ -289,7 +289,7 @@ class TooFewReplays(FindingKind):
 
 
 class ClientsHeldUp(FindingKind):
-    """Many requests had to wait for the one before them of their own client."""
+    """Many requests waited for the previous request of their client."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.NOTES,)
@@ -306,7 +306,7 @@ class ClientsHeldUp(FindingKind):
 
 
 class TrimsNotSent(FindingKind):
-    """Trims of the trace were left out."""
+    """The trims of the trace were not sent."""
 
     code = Code.NOT_APPLICABLE
     severities = (Severity.NOTES,)
@@ -319,7 +319,7 @@ class TrimsNotSent(FindingKind):
 
 
 class TraceLacksEvents(FindingKind):
-    """The trace itself says that events are missing."""
+    """The trace reports that some of its events are missing."""
 
     code = Code.UNDELIVERED
     severities = (Severity.INVALIDATES, Severity.WARNS)

@@ -1,4 +1,4 @@
-"""Defines findings on repeats: whether they agree, and whether there are enough of them."""
+"""Define findings about repeats: whether they agree, and whether they are enough."""
 
 import math
 
@@ -7,7 +7,7 @@ from ssdbench.units import counted, format_change, format_count, format_duration
 
 
 class TooFewRepeats(FindingKind):
-    """Fewer repeats than a bound needs."""
+    """There are fewer repeats than a bound needs."""
 
     code = Code.TOO_FEW_REPEATS
     remedy = "Set `repeats` to 10 or more, or resume the run."
@@ -20,7 +20,7 @@ class TooFewRepeats(FindingKind):
 
 
 class TooFewSearches(FindingKind):
-    """Fewer searches for a rate than a bound needs."""
+    """There are fewer searches for a rate, or trials of a load, than a bound needs."""
 
     code = Code.TOO_FEW_REPEATS
     remedy = (
@@ -29,7 +29,7 @@ class TooFewSearches(FindingKind):
 
     searches: int
     least: int
-    trials: bool = False  # of one load
+    trials: bool = False  # whether they are trials of one load
 
     def message(self) -> str:
         one, several = ("trial", "trials") if self.trials else ("search", "searches")
@@ -38,7 +38,7 @@ class TooFewSearches(FindingKind):
 
 
 class NotSustained(FindingKind):
-    """No repeat shows that the rate of a point lasts longer than its windows."""
+    """No repeat ran long enough, or was flat enough, to show that the rate of a point lasts."""
 
     code = Code.NOT_SUSTAINED
     remedy = (
@@ -47,9 +47,9 @@ class NotSustained(FindingKind):
         "`max_time`; if the rate kept falling, plan with a lower rate than the one shown."
     )
 
-    longest_s: float  # of the load without a break, before a window
+    longest_s: float  # longest time of the load without a break before a window
     least_s: float
-    reason: str  # why the longest was not flat; empty where none was long enough
+    reason: str  # why the rate was not flat in it; empty if it was too short
 
     def message(self) -> str:
         ran = f"the load ran without a break for {format_duration(self.longest_s)} at most"
@@ -65,7 +65,7 @@ class NotSustained(FindingKind):
 
 
 class SharedChange(FindingKind):
-    """The drive changed under another point of the same hours."""
+    """The drive changed at another point that was measured in the same hours."""
 
     code = Code.SHARED_CHANGE
     remedy = (
@@ -73,9 +73,9 @@ class SharedChange(FindingKind):
         "host does at such times, or measure for longer, so that each load runs at such a time."
     )
 
-    other: str  # the label of the point that saw it
-    seen: str  # the code of the finding
-    alternations: int  # times that the other point was slow before and after this one was not
+    other: str  # label of the other point
+    seen: str  # code of its finding
+    alternations: int  # how often the other point was slow before and after this one was not
 
     def message(self) -> str:
         return (
@@ -85,8 +85,8 @@ class SharedChange(FindingKind):
         )
 
 
-ENOUGH_PERIODS = 5  # of a wave, for means and bounds that hold all of it
-ALTERNATIONS = 2  # of a slow point with one that is not, to say that the slowness is its own
+ENOUGH_PERIODS = 5  # of a wave, for means and bounds that include all of it
+ALTERNATIONS = 2  # of a slow point and one that is not, to show that only the first is slow
 
 
 class Wave(FindingKind):
@@ -101,7 +101,7 @@ class Wave(FindingKind):
 
     period_s: float
     swing: float  # from the lowest to the highest, as a share of the mean
-    periods: float  # that the evidence holds
+    periods: float  # number of periods that were measured
     p: float
 
     def severity(self) -> Severity:
@@ -116,7 +116,7 @@ class Wave(FindingKind):
 
 
 class RepeatsVary(FindingKind):
-    """The repeats differ by more than the gate."""
+    """The repeats differ by more than the limit."""
 
     code = Code.CV_TOO_HIGH
     remedy = (
@@ -135,7 +135,7 @@ class RepeatsVary(FindingKind):
 
 
 class LevelsSeenTooLittle(FindingKind):
-    """The repeats differ because the rate moves between two levels, seen too little."""
+    """The repeats differ because the rate moves between two levels, which were seen too rarely."""
 
     code = Code.CV_TOO_HIGH
     remedy = (
@@ -158,15 +158,15 @@ class LevelsSeenTooLittle(FindingKind):
 
 
 class RhythmTooLong(FindingKind):
-    """The repeats differ because the rate has a rhythm that windows are not lengthened for."""
+    """The repeats differ because the rate is periodic, and its period is longer than a window."""
 
     code = Code.CV_TOO_HIGH
 
     cv: float  # standard deviation over mean
     allowed_cv: float
     rhythm_s: float
-    window_s: float  # that holds five periods
-    total_s: float  # of all windows of the point
+    window_s: float  # length of a window with five periods
+    total_s: float  # of all such windows of the point
 
     def advice(self) -> str:
         return (
@@ -189,7 +189,7 @@ class LevelVaries(FindingKind):
     code = Code.CV_TOO_HIGH
     remedy = "Set longer windows, so that the bound of the lower level is computed from more data."
 
-    cv: float  # of the stays on the lower level
+    cv: float  # coefficient of variation of the visits to the lower level
     allowed_cv: float
     lower_iops: float
 
@@ -201,7 +201,7 @@ class LevelVaries(FindingKind):
 
 
 class PointOnTwoLevels(FindingKind):
-    """A point whose rate keeps returning to a lower level, which is what its bound stands on."""
+    """The rate of a point keeps returning to a lower level, for which its bound is computed."""
 
     code = Code.BISTABLE
     severities = (Severity.WARNS,)
@@ -233,7 +233,7 @@ class RateChanged(FindingKind):
     before_iops: float
     after_iops: float
     place: str
-    of_warm_up: bool = False  # seen under the warm-up's workload, not the point's own
+    of_warm_up: bool = False  # whether it was the warm-up's workload, not the point's own
 
     def message(self) -> str:
         share = 100 * (self.after_iops / self.before_iops - 1) if self.before_iops else 0.0
@@ -264,7 +264,7 @@ class RepeatsMove(FindingKind):
 
 
 class WindowsDrift(FindingKind):
-    """The second half of the measured windows is another rate than the first."""
+    """The rate in the second half of the windows differs from the first half."""
 
     code = Code.DRIFT_IN_WINDOW
     remedy = "The settle phase was too short for this workload; lengthen it."
@@ -300,7 +300,7 @@ class TwoModes(FindingKind):
 
 
 class FewSamples(FindingKind):
-    """Percentiles that too few I/Os lie beyond."""
+    """Too few I/Os are beyond some percentiles."""
 
     code = Code.FEW_SAMPLES
     severities = (Severity.NOTES,)
@@ -330,7 +330,7 @@ class FewSamples(FindingKind):
 
 
 class ExtraRepeats(FindingKind):
-    """More repeats than planned, as the profile allows."""
+    """There are more repeats than planned, as the profile allows."""
 
     code = Code.EXTRA_REPEATS
     severities = (Severity.NOTES,)
@@ -347,14 +347,14 @@ class ExtraRepeats(FindingKind):
 
 
 class WideInterval(FindingKind):
-    """The interval of the mean is wider than declared after all extra repeats."""
+    """The interval of the mean is too wide even after all extra repeats."""
 
     code = Code.WIDE_INTERVAL
     severities = (Severity.WARNS,)
     remedy = "Plan with the bound; for a narrower interval, allow more repeats (raise `most`)."
 
     repeats: int
-    half_width: float  # of the 95 % interval, as a share of the mean; inf where there is none
+    half_width: float  # of the 95 % interval, as a share of the mean; inf without an interval
     declared: float
 
     def message(self) -> str:
@@ -368,7 +368,7 @@ class WideInterval(FindingKind):
 
 
 class QueueNotFull(FindingKind):
-    """Rate times latency is not the queue depth that was asked for (Little 1961)."""
+    """Rate times latency is not the queue depth of the workload (Little's law, 1961)."""
 
     code = Code.LITTLE_MISMATCH
     remedy = (
@@ -408,15 +408,15 @@ class QueueFull(FindingKind):
 
 
 class WindowsHiddenByBuffer(FindingKind):
-    """All windows of a point wrote too little to get past the drive's write buffer."""
+    """All windows of a point together wrote too little to get past the drive's write buffer."""
 
     code = Code.HIDDEN_BY_BUFFER
 
     buffers_written: float  # by all windows of the point
     least_buffers: float
     buffer_bytes: int
-    window_s: float  # what would do; 0 where nothing was written
-    total_s: float  # of all windows together
+    window_s: float  # length that would be enough; 0 if nothing was written
+    total_s: float  # of all such windows
 
     def advice(self) -> str:
         if not self.window_s:

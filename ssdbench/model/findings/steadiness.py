@@ -1,4 +1,4 @@
-"""Defines findings on steady state: whether the drive was steady when measured, by which rule."""
+"""Define findings about steady state: whether the drive was steady when measured, by which rule."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ SLOWER = "the sustained rate is not higher than this"
 
 @dataclass(frozen=True)
 class Spent:
-    """The limit at which a warm-up was given up: one of the two."""
+    """The limit at which a warm-up was given up. At most one of the two is set."""
 
     max_fills: float | None = None
     max_time_s: float | None = None
 
     def clause(self) -> str:
-        """Return it as the end of a sentence; empty without a limit."""
+        """Return the limit as the end of a sentence; empty without a limit."""
         if self.max_fills is not None:
             return f"; the warm-up ended at its limit of {self.max_fills:g} drive fills"
         if self.max_time_s is not None:
@@ -26,7 +26,7 @@ class Spent:
 
 
 class NotSteady(FindingKind):
-    """The warm-up ended, and the rule did not hold."""
+    """The warm-up ended before its rule was satisfied."""
 
     code = Code.NOT_STEADY
     remedy = (
@@ -37,10 +37,10 @@ class NotSteady(FindingKind):
     rule: str
     checked_s: float
     fills: float  # drive fills written until then
-    reason: str  # which limits did not hold, with both numbers
+    reason: str  # the limits that did not hold, with both numbers
     mean_bytes_per_s: float  # of the last window
-    max_fills: float | None = None  # its limit, if it was given up there
-    max_time_s: float | None = None  # likewise
+    max_fills: float | None = None  # the limit at which the warm-up was given up, if any
+    max_time_s: float | None = None  # the same as a time
 
     def message(self) -> str:
         return (
@@ -59,9 +59,9 @@ class NotJudged(FindingKind):
 
     rule: str
     reason: str  # what the rule was still waiting for
-    mean_bytes_per_s: float  # of the newer half; 0 where nothing was seen
-    max_fills: float | None = None  # its limit, if it was given up there
-    max_time_s: float | None = None  # likewise
+    mean_bytes_per_s: float  # of the newer half; 0 without any rate
+    max_fills: float | None = None  # the limit at which the warm-up was given up, if any
+    max_time_s: float | None = None  # the same as a time
 
     def message(self) -> str:
         return (
@@ -72,7 +72,7 @@ class NotJudged(FindingKind):
 
 
 class SettleNotSteady(FindingKind):
-    """The phase before a repeat did not become steady."""
+    """The settle phase before a repeat did not become steady."""
 
     code = Code.NOT_STEADY_POINT
     remedy = "Allow a longer settle phase (raise the limits of `settle`)."
@@ -92,7 +92,7 @@ class SettleNotSteady(FindingKind):
 
 
 class SettleNotJudged(FindingKind):
-    """The phase before a repeat ended before it could be judged."""
+    """The settle phase before a repeat ended before it could be judged."""
 
     code = Code.NOT_STEADY_POINT
     remedy = "Allow a longer settle phase (raise the limits of `settle`, or --max-time)."
@@ -110,15 +110,15 @@ class SettleNotJudged(FindingKind):
 
 
 class RepeatsNotSettled(FindingKind):
-    """Repeats of one point that were measured although the phase before was not steady."""
+    """Some repeats of a point were measured although their settle phase was not steady."""
 
     code = Code.NOT_STEADY_POINT
     severities = (Severity.INVALIDATES, Severity.WARNS)
     remedy = "Allow a longer settle phase, or fewer workloads that differ so much from each other."
 
     repeats: tuple[int, ...]
-    settle_s: float  # of the first of them
-    reason: str  # likewise
+    settle_s: float  # of the first of these repeats
+    reason: str  # of the first of these repeats
 
     def message(self) -> str:
         if len(self.repeats) == 1:
@@ -130,7 +130,7 @@ class RepeatsNotSettled(FindingKind):
 
 
 class TwoLevels(FindingKind):
-    """A rate that is steady, but moves between two levels."""
+    """The rate is steady, but moves between two levels."""
 
     code = Code.BISTABLE
     severities = (Severity.WARNS,)
@@ -149,7 +149,7 @@ class TwoLevels(FindingKind):
 
 
 class HastyRule(FindingKind):
-    """A rule that decides too early for numbers to plan on (pss-quick, seppanen, snia, ...)."""
+    """The rule decides too early for numbers to plan on (pss-quick, seppanen, snia, ...)."""
 
     code = Code.QUICK_RULE
     remedy = "Use `steady: {rule: pss}` for a number to plan on."
@@ -161,7 +161,7 @@ class HastyRule(FindingKind):
 
 
 def newer_half(mean: float, words: Callable[[float], str]) -> str:
-    """Return the clause over what was seen without a verdict; a mean of 0 is nothing."""
+    """Return a clause about the rate that was seen without a verdict; a mean of 0 is none."""
     if not mean:
         return "no rate was seen"
     return f"the newer half of it averaged {words(mean)}, and {SLOWER}"

@@ -103,7 +103,7 @@ def _variation(history: History, end_s: float, length_s: float, *, short: bool) 
 def _unsure(means: float) -> float:
     """Return the upper 90 % limit of a standard deviation over its estimate.
 
-    By the chi-square distribution, in the approximation of Wilson and Hilferty (1931).
+    By the chi-square distribution, in an approximation (Wilson, Hilferty 1931).
     """
     freedom = max(1.0, means - 1)
     part = 2 / (9 * freedom)

@@ -137,7 +137,7 @@ def test_what_is_said_of_a_resumed_run_claims_nothing_that_was_not_done(run: ARu
     (told,) = (f for f in result.findings if f.code is Code.RESUMED)
     for claim in ("proven", "done again", "measured again", "were kept"):
         assert claim not in f"{told.message} {told.advice}"
-    assert "results that do not count any more" in told.message
+    assert "results that no longer count" in told.message
 
 
 def test_nothing_is_written_when_only_the_report_was_lost(run: ARun) -> None:

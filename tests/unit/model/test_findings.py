@@ -175,13 +175,12 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
         ),
         (
             MeasuredAgain(finished=3, units="repeats"),
-            "repeats that do not count any more: 3; the drive is no longer in the state in which "
-            "they were measured",
+            "3 finished repeats no longer count, because the drive is no longer in the state in "
+            "which they were measured",
         ),
         (
             Resumed(reason="the counters match", repeated=("Fill", "Warm up")),
-            "the run was resumed: the counters match; "
-            "results that do not count any more: fill, warm up",
+            "the run was resumed: the counters match; results that no longer count: fill, warm up",
         ),
         (
             NotApplicable(what="r0-512", why="its blocks are 4 KiB"),

@@ -44,7 +44,7 @@ def test_writes_in_order_and_reads_in_any_order_fit() -> None:
         (
             FILL + WARM + "measure: [{sweep: {pattern: sequential, read: 50}}]\n",
             ("measure", 0, "sweep", "read"),
-            "reads beside writes",
+            "cannot mix reads",
         ),
         (
             FILL + WARM + "measure: [{sweep: {pattern: sequential, numjobs: 2}}]\n",
@@ -91,7 +91,7 @@ def test_writes_in_order_and_reads_in_any_order_fit() -> None:
             ("measure", 0, "blocksize"),
             "only sweeps",
         ),
-        ("purge: format\n" + FILL + WARM + ORDERED, ("purge",), "no purge"),
+        ("purge: format\n" + FILL + WARM + ORDERED, ("purge",), "cannot purge"),
         ("generator: slam\n" + FILL + WARM + ORDERED, ("generator",), "only fio"),
         ("host: {scheduler: none}\n" + FILL + WARM + ORDERED, ("host", "scheduler"), "scheduler"),
         ("fill_level: 50%\n" + FILL + WARM + ORDERED, ("fill_level",), "as a whole"),
