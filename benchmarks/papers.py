@@ -1,11 +1,11 @@
-"""The experiments of the papers: all of them run, their rows kept, a small page of each.
+"""Run the experiments of the papers, keep their rows, and write a small page of each.
 
     nox -s papers                            all: hours, most of it in guests
     nox -s papers -- paper-dunn-fig19 scsi   some; the rest stay as they are
     nox -s papers -- --pages                 run nothing, write the pages again from the rows
 
 A profile `paper-…` is run on its simulated drive; its rows go to reports/gallery/papers/NAME.csv
-and what else is told of it to NAME.json. An experiment of `benchmarks.kernel` keeps its rows in
+and what else the run says to NAME.json. An experiment of `benchmarks.kernel` keeps its rows in
 reports/experiments. From these files alone come the pages NAME.md, their figures, the tables of
 docs/experiments, and (checked by a test) the numbers of docs/reproduction.md.
 """
@@ -15,7 +15,6 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from os.path import commonprefix
 from pathlib import Path
@@ -23,6 +22,7 @@ from statistics import mean, median
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from ruamel.yaml import YAML
@@ -46,27 +46,27 @@ COLUMNS = (
 Values = dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Cases of an experiment with the mean, least and most of their seeds."""
-
-    label: str
-    names: tuple[str, ...]
-    values: tuple[tuple[float, float, float], ...]
+Bar = tuple[float, float, float]  # mean, least, most
 
 
 def profiles() -> list[str]:
-    """The names of the papers' profiles."""
+    """Return the names of the papers' profiles."""
     return sorted(path.stem for path in PROFILES.glob("*.yaml"))
 
 
-def rows_of(directory: Path) -> list[Values]:
-    """A run's points, with throughput beside the rate and latencies in microseconds."""
-    with (directory / "summary.csv").open(newline="") as file:
-        return [_row(found) for found in csv.DictReader(file)]
+def _csv(path: Path) -> list[Values]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _told(name: str) -> dict[str, Any]:
+    """Return what is kept of a profile's run besides its rows."""
+    told: dict[str, Any] = json.loads((PAPERS / f"{name}.json").read_text())
+    return told
 
 
 def _row(found: Values) -> Values:
+    """Return a point with throughput beside the rate and latencies in microseconds."""
     kept = {name: found.get(name, "") for name in COLUMNS}
     kept |= {
         "pattern": found["access_pattern"],
@@ -84,7 +84,7 @@ def _row(found: Values) -> Values:
 
 
 def told_of(directory: Path) -> dict[str, Any]:
-    """What a run says besides its points: warm-up, block size, its times."""
+    """Return what a run says besides its points: warm-up, block size, its times."""
     result = json.loads((directory / "result.json").read_text())
     told: dict[str, Any] = {
         "title": result["title"],
@@ -110,8 +110,7 @@ def told_of(directory: Path) -> dict[str, Any]:
 
 
 def _warmed(directory: Path, found: dict[str, Any]) -> dict[str, Any]:
-    with (directory / found["seconds_csv"]).open(newline="") as file:
-        rates = [float(row["write_bytes"]) / 1e6 for row in csv.DictReader(file)]
+    rates = [float(row["write_bytes"]) / 1e6 for row in _csv(directory / found["seconds_csv"])]
     return {
         "what": f"warm-up: {found['says']}",
         "first_10_s_mb_per_s": round(mean(rates[:10]), 4),
@@ -121,14 +120,15 @@ def _warmed(directory: Path, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _strided(path: Path) -> dict[str, Any]:
-    """A stride's writes: how many are peaks, how far apart, and the throughput of all of them."""
-    with path.open(newline="") as file:
-        writes = list(csv.DictReader(file))
+    """Return how many of a stride's writes are peaks, how far apart, and their throughput."""
+    writes = _csv(path)
     peaks = [int(row["offset_bytes"]) for row in writes if int(row["peak"])]
     apart = [after - before for before, after in zip(peaks, peaks[1:], strict=False)]
     stride = int(path.stem.rpartition("-")[2])
-    with path.with_name("throughput.csv").open(newline="") as file:
-        rates = {int(row["stride_bytes"]): float(row["mb_per_s"]) for row in csv.DictReader(file)}
+    rates = {
+        int(row["stride_bytes"]): float(row["mb_per_s"])
+        for row in _csv(path.with_name("throughput.csv"))
+    }
     return {
         "what": f"stride {stride // KIB} KiB",
         "stride_bytes": stride,
@@ -141,12 +141,12 @@ def _strided(path: Path) -> dict[str, Any]:
 
 
 def keep(name: str, directory: Path) -> None:
-    """Store what a page is made of."""
+    """Store what the page of a run is made of."""
     PAPERS.mkdir(parents=True, exist_ok=True)
     with (PAPERS / f"{name}.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows_of(directory))
+        writer.writerows(_row(found) for found in _csv(directory / "summary.csv"))
     told = told_of(directory) | {"taken": f"{datetime.now(UTC):%Y-%m-%d}"}
     (PAPERS / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
 
@@ -166,10 +166,8 @@ def taken(name: str) -> None:
 
 
 def page_of_profile(name: str) -> str:
-    """The page of a profile, from its rows."""
-    told = json.loads((PAPERS / f"{name}.json").read_text())
-    with (PAPERS / f"{name}.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    """Return the page of a profile, made from its rows."""
+    told, rows = _told(name), _csv(PAPERS / f"{name}.csv")
     head = YAML(typ="safe").load(PROFILES / f"{name}.yaml")["title"]
     parts = [
         f"# {head}",
@@ -223,7 +221,7 @@ def _many(number: str) -> str:
 
 
 def page_of_experiment(name: str) -> str:
-    """The page of an experiment in guests, from its stored rows of every kernel."""
+    """Return the page of an experiment in guests, from its stored rows of every kernel."""
     parts = [f"# {name}: {EXPERIMENTS[name].about}"]
     for path in _stored(name):
         document = json.loads(path.read_text())
@@ -273,15 +271,14 @@ def drawn(name: str) -> bool:
     figure = Figure(figsize=(7.5, 4.2), layout="constrained")
     axes = figure.add_subplot()
     if name in EXPERIMENTS or not _lines(name, axes):
-        bars = _bars(name) if name in EXPERIMENTS else _point_bars(name)
-        if len(bars.names) < 2:
+        label, bars = _bars(name) if name in EXPERIMENTS else _point_bars(name)
+        if len(bars) < 2:
             return False
-        figure.set_size_inches(7.5, 0.6 + 0.24 * len(bars.names))
-        middle = [value[0] for value in bars.values]
-        reach = [[m - low for m, low, _ in bars.values], [high - m for m, _, high in bars.values]]
-        axes.barh(bars.names, middle, xerr=reach, color="#7a9cc6")
+        figure.set_size_inches(7.5, 0.6 + 0.24 * len(bars))
+        middle, least, most = (np.array(part) for part in zip(*bars.values(), strict=True))
+        axes.barh(list(bars), middle, xerr=[middle - least, most - middle], color="#7a9cc6")
         axes.invert_yaxis()
-        axes.set_xlabel(bars.label)
+        axes.set_xlabel(label)
     axes.grid(visible=True, alpha=0.3)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}):
         canvas = FigureCanvasSVG(figure)
@@ -289,49 +286,41 @@ def drawn(name: str) -> bool:
     return True
 
 
-def _bars(name: str) -> Bars:
+def _bars(name: str) -> tuple[str, dict[str, Bar]]:
+    """Return a label, and each case of an experiment with mean, least and most of its seeds."""
     document = json.loads(_stored(name)[0].read_text())
-    rows = document["rows"]
-    metric = document["claims"][0]["claim"]["metric"]
-    cases = [c for c in dict.fromkeys(r["case"] for r in rows) if _of(rows, c, metric)]
-    values = [_of(rows, case, metric) for case in cases]
-    return Bars(
-        f"{metric.replace('_', ' ')}, Linux {document['kernel']}: mean, least, most of the seeds",
-        tuple(cases),
-        tuple((mean(v), min(v), max(v)) for v in values),
-    )
+    rows, metric = document["rows"], document["claims"][0]["claim"]["metric"]
+    cases = dict.fromkeys(row["case"] for row in rows)
+    values = {case: found for case in cases if (found := _of(rows, case, metric))}
+    kernel = document["kernel"]
+    label = f"{metric.replace('_', ' ')}, Linux {kernel}: mean, least, most of the seeds"
+    return label, {case: (mean(v), min(v), max(v)) for case, v in values.items()}
 
 
-def _point_bars(name: str) -> Bars:
-    """Throughput of each point, after that of the first seconds and the last minute of warm-up."""
-    told = json.loads((PAPERS / f"{name}.json").read_text())
-    bars: dict[str, tuple[float, float, float]] = {}
-    for one in told["found"]:
+def _point_bars(name: str) -> tuple[str, dict[str, Bar]]:
+    """Return throughput: first seconds and last minute of the warm-up, then each point."""
+    bars: dict[str, Bar] = {}
+    for one in _told(name)["found"]:
         if "left_percent" in one:
             first, last = one["first_10_s_mb_per_s"], one["last_mb_per_s"]
             bars["warm-up, first 10 s"] = (first, first, first)
             bars["warm-up, last minute"] = (last, last, last)
-    with (PAPERS / f"{name}.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = _csv(PAPERS / f"{name}.csv")
     same = commonprefix([row["point"] for row in rows]).rpartition("-")[0] if len(rows) > 1 else ""
     for row in rows:
         middle, low, high = (float(row[f"mb_per_s{end}"]) for end in ("", "_low", "_high"))
         bars[row["point"].removeprefix(f"{same}-") if same else row["workload"]] = (
             middle, low, high,
         )  # fmt: skip
-    return Bars("MB/s: mean and 95 % interval", tuple(bars), tuple(bars.values()))
+    return "MB/s: mean and 95 % interval", bars
 
 
 def _lines(name: str, axes: Any) -> bool:
-    """Throughput by block size, or by stride; a line for each other setting."""
-    told = json.loads((PAPERS / f"{name}.json").read_text())
-    strides = [
-        (one["stride_bytes"], one["mb_per_s"]) for one in told["found"] if one.get("mb_per_s")
-    ]
-    with (PAPERS / f"{name}.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    """Draw throughput by block size or stride, a line for each other setting, if there is any."""
+    found = _told(name)["found"]
+    strides = [(one["stride_bytes"], one["mb_per_s"]) for one in found if one.get("mb_per_s")]
     lines: dict[str, list[tuple[float, float]]] = {"4 KiB written": strides} if strides else {}
-    for row in rows:
+    for row in _csv(PAPERS / f"{name}.csv"):
         way = {"100": "read", "0": "write"}.get(row["read_percent"], row["read_percent"])
         key = f"{row['pattern']} {way}, QD {row['iodepth']} x {row['numjobs']}"
         lines.setdefault(key, []).append((float(row["block_bytes"]), float(row["mb_per_s"])))
@@ -349,7 +338,7 @@ def _lines(name: str, axes: Any) -> bool:
 
 
 def write_pages() -> list[str]:
-    """All pages of which there are rows, and their list; returns the names."""
+    """Write all pages for which there are rows, and their list; return the names."""
     made = []
     pages.write()
     PAPERS.mkdir(parents=True, exist_ok=True)
