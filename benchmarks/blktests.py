@@ -1,4 +1,4 @@
-"""The table of blktests in docs/kernel-experiments.md: our devices beside null_blk, in the lab.
+"""Make the table of blktests in docs/kernel-experiments.md: our devices beside null_blk.
 
     python -m benchmarks.blktests DIR [--write] [--kernel NAME | --kernel-dir K] [--seconds N]
         [TEST…]
@@ -78,7 +78,7 @@ DEVICES = {  # what they are called; the first is the control
 
 
 def device_tests(clone: Path) -> Iterator[str]:
-    """Tests of the clone that take such a device."""
+    """Yield the tests of the clone that take one device."""
     for test in sorted((clone / "tests" / "block").glob("[0-9][0-9][0-9]")):
         if "test_device() {" in test.read_text(errors="replace").splitlines():
             yield f"block/{test.name}"
@@ -86,7 +86,7 @@ def device_tests(clone: Path) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How one test ended on one device."""
+    """Say how one test ended on one device."""
 
     status: str  # passed | failed | not run
     said: tuple[str, ...] = ()  # why it did not run, or what it says of its failure
@@ -97,7 +97,7 @@ UNKNOWN = Ended("not run", ("blktests says nothing of it",))
 
 
 def results(text: str) -> Results:
-    """What `check` prints; a test that says "not run" without a device does so for all."""
+    """Parse what `check` prints; "not run" without a device counts for all devices."""
     found: dict[str, dict[str, Ended]] = {}
     lines = text.splitlines()
     for number, line in enumerate(lines):
@@ -148,7 +148,7 @@ def differences(found: Results) -> list[tuple[str, str, Ended]]:
 
 
 def ran(clone: Path, tests: Sequence[str], lab: Lab, seconds: int) -> str:
-    """What the guest printed. Raises SsdbenchError, GuestTrouble where its kernel complained."""
+    """Run the tests in a guest; return what it printed. Raises SsdbenchError, GuestTrouble."""
     script = load_script(built_modules(lab.kernel, CACHE)) + BEFORE + AFTER
     with TemporaryDirectory(dir=Path.cwd(), prefix=".blktests-") as work:
         copy = Path(work) / "blktests"
@@ -166,7 +166,7 @@ def ran(clone: Path, tests: Sequence[str], lab: Lab, seconds: int) -> str:
 
 
 def _config(kernel: Kernel) -> str:
-    """How the kernel was configured, which tests ask."""
+    """Return the file with the kernel's configuration, which some tests read."""
     if kernel.tree is not None:
         return str(kernel.tree / ".config")
     return str(next(kernel.root.rglob("config-*")))

@@ -1,4 +1,4 @@
-"""The gallery: example reports as pages and pictures.
+"""Make the gallery: example reports as pages and pictures.
 
     nox -s gallery                      all
     nox -s gallery -- demo span         some; the rest stay as they are
@@ -51,7 +51,7 @@ FILL = "precondition: [{pattern: sequential, block: 128KiB, fill: 2}]\n"
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A picture: the head of a page, or only the section whose id ends in `part`."""
+    """Describe a picture: the head of a page, or only the section whose id ends in `part`."""
 
     suffix: str = ""
     part: str = ""
@@ -62,7 +62,7 @@ class Shot:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One report of the gallery and what it shows."""
+    """Describe one report of the gallery and what it shows."""
 
     name: str
     says: str
@@ -157,7 +157,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An example as the index tells it."""
+    """Hold what the index says of an example."""
 
     name: str
     says: str
@@ -169,7 +169,7 @@ class Shown:
 
 @contextmanager
 def target_of(example: Example, place: Path) -> Iterator[list[str]]:
-    """The words that name a loop device as target, for as long as it is there."""
+    """Yield the options that name a loop device as target; remove the device at the end."""
     if not example.loop:
         yield []
         return
@@ -184,12 +184,12 @@ def target_of(example: Example, place: Path) -> Iterator[list[str]]:
 
 
 def ssdbench(*words: str) -> None:
-    """Run ssdbench; a run that is not validated is a fine example."""
+    """Run ssdbench; accept a run that is not validated."""
     run([sys.executable, "-m", "ssdbench", *words], ok=(0, 1), timeout_s=RUN_LIMIT_S)
 
 
 def measured(example: Example, place: Path) -> list[Path]:
-    """Run an example; returns its run directories."""
+    """Run an example; return its run directories."""
     if example.stored:
         directory = a_page_run(example.stored, place / example.name)
         ssdbench("report", str(directory))
@@ -239,7 +239,7 @@ def shown(example: Example, place: Path, browser: str) -> Shown:
 
 
 def a_browser() -> str:
-    """The first browser that is no snap nor a stub of one. Raises HostLacks without any."""
+    """Return the first browser that works on pages in /tmp. Raises HostLacks without any."""
     for name in BROWSERS:
         path = which(name)
         if path and "snap" not in Path(path).resolve().parts and not _starts_a_snap(Path(path)):
@@ -248,7 +248,7 @@ def a_browser() -> str:
 
 
 def _starts_a_snap(program: Path) -> bool:
-    """Whether it is Ubuntu's script that starts /snap/bin/chromium, or asks to install it."""
+    """Return whether a program is a script that starts a browser from a snap."""
     with program.open("rb") as file:
         head = file.read(4096)
     return head.startswith(b"#!") and b"/snap/" in head
@@ -273,7 +273,7 @@ def picture(browser: str, page: Path, shot: Shot, to: Path) -> None:
 
 
 def only(page: str, part: str) -> str:
-    """A page with nothing but its banner and the section whose id ends in `part`."""
+    """Return a page with nothing but its banner and the section whose id ends in `part`."""
     if not part:
         return page
     found = re.search(rf'<section id="([^"]*{re.escape(part)})"', page)
@@ -284,7 +284,7 @@ def only(page: str, part: str) -> str:
 
 
 def index(entries: Sequence[Shown]) -> str:
-    """reports/README.md: what each example shows, on what it was measured, and its pictures."""
+    """Return reports/README.md: what each example shows, its target, and its pictures."""
     parts = [
         "# Reports",
         "New runs go to `reports/<run>/`, which git ignores. Here are examples. `nox -s gallery` "
@@ -307,7 +307,7 @@ def index(entries: Sequence[Shown]) -> str:
 
 
 def told(entry: Shown) -> Shown:
-    """Remember an example beside its page, so that the index can be made of single runs."""
+    """Store what the index says of an example, so that single examples can be made again."""
     (GALLERY / f"{entry.name}.json").write_text(
         json.dumps(asdict(entry), indent=1) + "\n", encoding="utf-8"
     )
@@ -315,7 +315,7 @@ def told(entry: Shown) -> Shown:
 
 
 def remembered() -> list[Shown]:
-    """What was made so far, in the gallery's order."""
+    """Return what the index says of all examples made so far, in the gallery's order."""
     found = []
     for example in EXAMPLES:
         path = GALLERY / f"{example.name}.json"

@@ -1,7 +1,7 @@
-"""Hidden drives with a block, without one, and in front of a buffer; asked as the command asks.
+"""Draw drives with a block, without one, or behind a buffer, and ask `detect-blocksize` of them.
 
-A drive is made from its number alone. Sizes are on the lattice of the search (odd x 2^k x 4 KiB)
-and off it, in equal parts. The walks are those of `detect-blocksize`, made by the core itself
+A drive is made from its number alone. Half of the sizes are on the lattice of the search (odd x 2^k
+x 4 KiB), half are off it. The walks are those of `detect-blocksize`, done by the core itself
 instead of fio, which takes a second instead of five.
 """
 
@@ -32,7 +32,7 @@ SMALLEST_BUFFER_BYTES, LARGEST_BUFFER = 64 * KIB, 0.2  # the latter as a share o
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """A drive, and what is true of it."""
+    """Hold a drive and the truth about it."""
 
     kind: str
     params: dict[str, int]
@@ -41,7 +41,7 @@ class Hidden:
 
 
 def made(number: int, seed: int) -> Hidden:
-    """The drive of that number: one of eight has no block, half have a buffer of any size."""
+    """Return the drive of a number: one of eight has no block, half have a buffer of any size."""
     rng = np.random.default_rng([0xB10C, seed, number])
     if number % 8 == 7:
         found = _pages(rng)
@@ -53,7 +53,7 @@ def made(number: int, seed: int) -> Hidden:
 
 
 def _buffer(rng: Rng, capacity_bytes: int) -> int:
-    """None for every second drive, else up to a fifth of it, evenly by magnitude."""
+    """Return the bytes of a buffer: 0 for half of the drives, else up to a fifth of the drive."""
     if rng.random() < 0.5:
         return 0
     most = np.log(LARGEST_BUFFER * capacity_bytes)
@@ -62,7 +62,7 @@ def _buffer(rng: Rng, capacity_bytes: int) -> int:
 
 
 def _size(rng: Rng, *, on_lattice: bool) -> int:
-    """Units of 4 KiB in a block, about evenly by magnitude."""
+    """Return a block's size in units of 4 KiB, about evenly by magnitude."""
     while True:
         units = round(float(np.exp(rng.uniform(np.log(SMALLEST_UNITS), np.log(LARGEST_UNITS)))))
         odd = units
@@ -148,7 +148,7 @@ def _pages(rng: Rng) -> Hidden:
 
 
 def plans(hidden: Hidden, round_: int, *, seed: int) -> list[StridePlan]:
-    """What the command walks in its first or second round."""
+    """Return the plans of the walks in the command's first or second round."""
     scales = SCALES[:2] if round_ == 1 else SCALES[2:]
     found = [
         plan(
@@ -163,7 +163,7 @@ def plans(hidden: Hidden, round_: int, *, seed: int) -> list[StridePlan]:
 
 
 def fill(drive: Drive, walked: list[StridePlan]) -> None:
-    """Write the regions once."""
+    """Write the regions of the walks once."""
     for region in max(walked, key=lambda p: p.conditioning_bytes).regions:
         drive.run(
             Job(
@@ -180,7 +180,7 @@ def fill(drive: Drive, walked: list[StridePlan]) -> None:
 def walk(
     drive: Drive, walked: list[StridePlan], way: StrideWay, trace: Trace, *, seed: int
 ) -> None:
-    """Add what the passes logged."""
+    """Walk a plan on the drive; add what the passes logged to the trace."""
     for index, one in enumerate(p for plan_ in walked for p in plan_.passes):
         mixed = way is StrideWay.READS_BETWEEN
         ios = one.writes * (2 if mixed else 1)
@@ -213,7 +213,7 @@ def _log(said: RunResult) -> LoggedIo:
 
 
 def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, Held | None]:
-    """The verdict, as `detect-blocksize` comes to it, and what it says that a buffer holds."""
+    """Return the verdict of `detect-blocksize`, and how much it says that a buffer holds."""
     target = TargetInfo(
         kind=TargetKind.SIMULATED, name="hidden", node="", id="hidden",
         size_bytes=hidden.params["capacity_bytes"],
@@ -227,7 +227,7 @@ def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, Held | None]:
 
 
 def _walked(hidden: Hidden, target: TargetInfo, seed: int) -> dict[StrideWay, WayVerdict]:
-    """In one round and way after another, until a block is found."""
+    """Walk one round and way after another until a block is found; return all verdicts."""
     said: dict[StrideWay, WayVerdict] = {}
     drive = Drive.in_memory(Params(hidden.params))
     for round_ in (1, 2):

@@ -1,4 +1,4 @@
-"""Hidden page-mapped drives, and a bench over the core on which probes ask them."""
+"""Draw page-mapped drives, and give probes measurements of them on the core."""
 
 from dataclasses import dataclass
 
@@ -22,19 +22,19 @@ FIRST_FILL = 128 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Flash:
-    """A drive, and what is true of it."""
+    """Hold a drive's parameters and the truth about it."""
 
     params: dict[str, int]
 
     @property
     def spare(self) -> float:
-        """What it can hold beyond what the host sees, as a share of that; SLC blocks included."""
+        """The share of hidden space over visible space, SLC blocks included."""
         slc = self.params.get("slc_bytes", 0) / self.params["capacity_bytes"]
         return self.params["op_ppm"] / 1e6 + slc
 
 
 def made(number: int, seed: int) -> Flash:
-    """The drive of that number: every collector, paced or not, with and without a buffer."""
+    """Return the drive of a number: any collector, paced or not, with a buffer or without."""
     rng = np.random.default_rng([0xF1A5, seed, number])
     return Flash(_params(rng))
 
@@ -101,7 +101,7 @@ def _params(rng: Rng) -> dict[str, int]:
 
 
 def room(flash: Flash) -> str:
-    """Whether the spare area is of a size that can be told, and what else stands in the way."""
+    """Name the class of the spare area, and what makes it hard to measure."""
     size = "6 to 30 %" if LEAST_SPARE <= flash.spare <= MOST_SPARE else "little or much"
     return ", ".join(filter(None, (size, _in_the_way(flash.params))))
 
@@ -117,7 +117,7 @@ def _in_the_way(params: dict[str, int]) -> str:
 
 
 class CoreBench(Bench):
-    """What a probe measures with, on the core instead of through fio; without flushes."""
+    """Give probes their measurements on the core instead of through fio; without flushes."""
 
     def __init__(self, flash: Flash) -> None:
         self.drive = Drive.in_memory(Params(flash.params))
@@ -125,16 +125,16 @@ class CoreBench(Bench):
 
     @property
     def size_bytes(self) -> int:
-        """Of the drive."""
+        """The size of the drive."""
         return self.drive.capacity_bytes
 
     @property
     def logical_block_bytes(self) -> int:
-        """The smallest request."""
+        """The size of the smallest request."""
         return self.drive.lba_bytes
 
     def fill(self, length_bytes: int, *, pattern: Pattern = Pattern.SEQUENTIAL) -> Floats:
-        """Write the drive's beginning once."""
+        """Write the drive's first `length_bytes` once."""
         block = FIRST_FILL if pattern is Pattern.SEQUENTIAL else 4 * KIB
         return self.write(pattern, block, 32, length_bytes, length_bytes)
 
@@ -148,7 +148,7 @@ class CoreBench(Bench):
         *,
         cover: bool = False,
     ) -> Floats:
-        """Bytes per second and second."""
+        """Write `total_bytes`; return the bytes of each second."""
         self._runs += 1
         said = self.drive.run(
             Job(
@@ -174,7 +174,7 @@ class CoreBench(Bench):
         *,
         stride_bytes: int | None = None,
     ) -> Direction:
-        """Totals until so many bytes are moved."""
+        """Move `total_bytes`; return the totals of the reads, or of the writes without reads."""
         self._runs += 1
         order = {Pattern.SEQUENTIAL: Order.SEQUENTIAL, Pattern.STRIDED: Order.STRIDED}
         total = total_bytes // block_bytes * block_bytes
@@ -202,7 +202,7 @@ class CoreBench(Bench):
     def latencies(
         self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
     ) -> Floats:
-        """Of random writes that begin after a rest."""
+        """Return the latencies in ns of random writes that begin after a rest."""
         self._runs += 1
         said = self.drive.run(
             Job(

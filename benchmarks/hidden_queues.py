@@ -1,8 +1,8 @@
-"""Hidden queues with one server, whose highest rate within a limit is known from Lindley (1952).
+"""Draw queues with one server, whose highest rate within a limit is known from Lindley (1952).
 
-The server works at a speed that changes: slow while it is in a burst, none while it collects.
-On a clock that counts the work it can do, it is an ordinary queue: a request begins when it comes
-or when the one before is done. So millions of requests take a tenth of a second.
+The speed of the server changes: it is slow in a burst, and zero during garbage collection. On a
+clock that counts the work the server can do, it is an ordinary queue: a request begins when it
+arrives or when the request before is done. So millions of requests take a tenth of a second.
 
 Families: M/D/1 (each request takes the same), M/M/1 (exponential), bursts (slow for a while, at
 random), stalls (collection: nothing is done for a while, in turn or at random).
@@ -39,7 +39,7 @@ Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A server, and the limit that its percentile is to keep."""
+    """Describe a server, and the limit that a percentile of its latency must keep."""
 
     family: str
     percentile: str
@@ -53,13 +53,13 @@ class Queue:
 
     @property
     def most_iops(self) -> float:
-        """Above it no queue ends."""
+        """The rate above which the queue grows without end."""
         lost = (1 - self.speed) * self.slow_s / self.cycle_s if self.cycle_s else 0.0
         return (1 - lost) / self.service_s
 
 
 def made(number: int, seed: int, family: str, percentile: str) -> Queue:
-    """The queue of that number."""
+    """Draw the queue of a number."""
     rng = np.random.default_rng([0x0E0E, seed, number, FAMILIES.index(family)])
     service_s = float(np.exp(rng.uniform(np.log(0.2e-3), np.log(3e-3))))
     cycle_s = slow_s = 0.0
@@ -82,7 +82,7 @@ def made(number: int, seed: int, family: str, percentile: str) -> Queue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Served:
-    """What a server does with so many requests, drawn once and the same at every rate."""
+    """Hold what a server does with a number of requests, drawn once for all rates."""
 
     work_s: Floats  # of each request at full speed
     at_s: Floats  # when the speed changes
@@ -90,7 +90,7 @@ class Served:
 
     @classmethod
     def drawn(cls, queue: Queue, count: int, length_s: float, rng: Rng) -> "Served":
-        """For `count` requests within a time."""
+        """Draw the work and the speeds for `count` requests within `length_s`."""
         work = np.full(count, queue.service_s)
         if queue.exponential:
             work = rng.exponential(queue.service_s, count)
@@ -110,7 +110,7 @@ class Served:
         return cls(work, at, able)
 
     def done_s(self, due_s: Floats) -> Floats:
-        """When requests are done that are due at these times."""
+        """Return when the requests due at these times are done."""
         if not len(self.at_s):
             return _lindley(due_s, self.work_s[: len(due_s)])
         done = _lindley(np.interp(due_s, self.at_s, self.able_s), self.work_s[: len(due_s)])
@@ -118,7 +118,7 @@ class Served:
 
 
 def _lindley(due: Floats, work: Floats) -> Floats:
-    """done = max(due, done before) + work."""
+    """Return when requests are done: done = max(due, done before) + work (Lindley 1952)."""
     total = np.cumsum(work)
     done = due - total
     done += work
@@ -128,7 +128,7 @@ def _lindley(due: Floats, work: Floats) -> Floats:
 
 
 def truth(queue: Queue, seed: int) -> tuple[float, float]:
-    """The highest rate within the limit, and the standard error of it as a share.
+    """Return the highest rate within the limit, and its standard error as a share.
 
     0 where not even a rate of nothing keeps it.
     """
@@ -153,7 +153,7 @@ def truth(queue: Queue, seed: int) -> tuple[float, float]:
 
 
 def _highest(queue: Queue, seed: Sequence[int], count: int, between: tuple[float, float]) -> float:
-    """Likely within these rates, with the same random numbers at each."""
+    """Search the highest rate between two rates, with the same random numbers at each."""
     rng = np.random.default_rng(seed)
     arrived = np.cumsum(rng.exponential(1.0, count))
     most = queue.most_iops
@@ -161,7 +161,7 @@ def _highest(queue: Queue, seed: Sequence[int], count: int, between: tuple[float
     rank = math.ceil(QUANTILES[queue.percentile] * count) - 1
 
     def over(rate: float) -> float:
-        """Logarithm of the percentile over the limit."""
+        """Return the logarithm of the percentile over the limit."""
         waited = server.done_s(due := arrived / rate) - due
         waited.partition(rank)
         return math.log(waited[rank] / queue.limit_s)
@@ -190,7 +190,7 @@ def _highest(queue: Queue, seed: Sequence[int], count: int, between: tuple[float
 
 
 def stage(queue: Queue) -> Rate:
-    """The stage that searches for the rate."""
+    """Return the stage that searches for the rate."""
     return Rate(
         "rate",
         Workload(
@@ -204,7 +204,7 @@ def stage(queue: Queue) -> Rate:
 
 
 def offered(queue: Queue, rate_iops: float, window_s: float, rng: Rng) -> Requests:
-    """All requests of a start at this rate; none waits outside of the server."""
+    """Return all requests of a start at this rate; none waits outside the server."""
     length_s = SETTLE_S + window_s
     due_s = np.cumsum(rng.exponential(1 / rate_iops, round(1.1 * rate_iops * length_s) + 100))
     due_s = due_s[: np.searchsorted(due_s, length_s)]
@@ -214,7 +214,7 @@ def offered(queue: Queue, rate_iops: float, window_s: float, rng: Rng) -> Reques
 
 
 def step(sought: Rate, queue: Queue, asked: OfferedRate, rng: Rng) -> RateStep:
-    """What the stage would keep of one rate."""
+    """Return what the stage would store of one rate."""
     window = OfferedWindow(
         asked.rate_iops, CLIENTS, SETTLE_S, SETTLE_S + asked.window_s,
         QUANTILES[sought.percentile], sought.limit_ns,
@@ -224,7 +224,7 @@ def step(sought: Rate, queue: Queue, asked: OfferedRate, rng: Rng) -> RateStep:
 
 
 def asked(queue: Queue, seed: int) -> tuple[RateFound, bool, float]:
-    """The answer of five searches, whether it is VALIDATED, and the seconds that it took."""
+    """Return the answer of five searches, whether it is VALIDATED, and the seconds it took."""
     rng = np.random.default_rng([0xA5ED, seed])
     sought, done = stage(queue), list[RateStep]()
     start = queue.most_iops * float(rng.uniform(0.2, 0.8))

@@ -1,12 +1,12 @@
-"""How often `compare` calls equal drives different, and finds a true difference.
+"""Count how often `compare` calls equal drives different, and how often it finds a difference.
 
     python -m benchmarks.judge_comparisons [--pairs 1000] [--seed 20261122]
 
-Pairs of runs of ten repeats: of equal drives whose repeats are independent, resemble their
+Each pair is two runs of ten repeats: of equal drives whose repeats are independent, resemble their
 neighbours or stay at one of two levels for a while; and of drives that are 10 % apart. Wanted: of
 equal pairs the lower 95 % limit of those called different (Clopper and Pearson) is not above 5 %,
-except where a run may stay at one level from its first to its last repeat; and a true difference
-is found in 80 % at least. What is neither called different nor shown equal is counted.
+except where a run may stay at one level from its first to its last repeat; and at least 80 % of
+true differences are found. Pairs that are neither called different nor shown equal are counted.
 """
 
 import argparse
@@ -29,7 +29,7 @@ LEAST_FOUND = 0.8
 
 
 def resembling(rho: float) -> Draw:
-    """A series in which each value resembles the one before; it varies by 2 %."""
+    """Return what draws a series whose values resemble the one before; it varies by 2 %."""
 
     def draw(rng: Rng) -> Floats:
         values = np.empty(REPEATS)
@@ -42,7 +42,7 @@ def resembling(rho: float) -> Draw:
 
 
 def regimes(stay: float, apart: float) -> Draw:
-    """Two levels so many standard deviations apart, for so many repeats on average."""
+    """Return what draws two levels, `apart` standard deviations, for `stay` repeats on average."""
 
     def draw(rng: Rng) -> Floats:
         level = int(rng.integers(2))
@@ -56,7 +56,7 @@ def regimes(stay: float, apart: float) -> Draw:
 
 
 def varying(variation: float) -> Draw:
-    """Independent repeats."""
+    """Return what draws independent repeats."""
     return lambda rng: 1000 * (1 + variation * _noise(rng))
 
 
@@ -80,12 +80,12 @@ DIFFERENT = {
 
 
 def lower_limit(count: int, of: int) -> float:
-    """One-sided 95 % limit of a share, from below."""
+    """Return the one-sided 95 % lower limit of a share."""
     return 1 - binomial_upper_limit(of - count, of)
 
 
 def counted(draw: Draw, *, pairs: int, seed: int, times: float = 1.0) -> tuple[int, int, int]:
-    """Of so many pairs: called different, cannot tell, and what Mann-Whitney alone calls so."""
+    """Count the pairs called different, not told apart, and different by Mann-Whitney alone."""
     rng = np.random.default_rng(seed)
     found = [compare(draw(rng), times * draw(rng)) for _ in range(pairs)]
     return (
@@ -96,7 +96,7 @@ def counted(draw: Draw, *, pairs: int, seed: int, times: float = 1.0) -> tuple[i
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the table; status 1 where a wanted share is missed."""
+    """Print the table; return 1 where a wanted share is missed."""
     parser = argparse.ArgumentParser(description="comparisons of pairs whose truth is known")
     parser.add_argument("--pairs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=SEED)

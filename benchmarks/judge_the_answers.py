@@ -1,11 +1,11 @@
-"""How often the answers beside the number are right, wrong or "cannot tell", on hidden drives.
+"""Count how often the answers beside the number are right, wrong or "cannot tell".
 
     nox -s judge-the-answers [-- --full] [-- --only blocks --drives 1000 --seed 7 --kept FILE]
 
-Drives are drawn from a seed, of every kind that the simulator can make; the rules see what a real
-drive would show and nothing else. Rules and their calibration were made with other seeds than the
-default one, whose figures the documents show. `--calibrate` prints what an answer's confidence is
-made from.
+Hidden drives are drawn from a seed, of every kind that the simulator can make; the rules see only
+what a real drive would show. Rules and their calibration were made with other seeds than the
+default one, whose figures the documents show. `--calibrate` prints the table from which the
+confidence of an answer comes.
 """
 
 import argparse
@@ -46,7 +46,7 @@ BLOCK_BYTES = 64 * KIB  # of random writes to flash
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one answer about one drive did."""
+    """Hold how right one answer about one drive is."""
 
     question: str
     kind: str
@@ -57,7 +57,7 @@ class Outcome:
 
 
 def blocks(number: int, seed: int) -> list[Outcome]:
-    """`detect-blocksize` on one drive."""
+    """Judge `detect-blocksize` on one drive."""
     hidden = hidden_blocks.made(number, seed)
     verdict, holds = hidden_blocks.asked(hidden, seed=number + 1)
     truth, said = hidden.block_bytes, verdict.block_bytes
@@ -78,7 +78,7 @@ def blocks(number: int, seed: int) -> list[Outcome]:
 
 
 def _of_buffer(number: int, hidden: hidden_blocks.Hidden, holds: Held | None) -> Outcome:
-    """The size of the write buffer; one that shows nothing may still be there."""
+    """Judge the size of the write buffer; a buffer that shows nothing may still be there."""
     truth = hidden.params["wbuf_bytes"]
     kind = f"{'a' if truth else 'no'} buffer, {'a' if hidden.block_bytes else 'no'} block"
     if holds is None:
@@ -89,7 +89,7 @@ def _of_buffer(number: int, hidden: hidden_blocks.Hidden, holds: Held | None) ->
 
 
 def flash(number: int, seed: int) -> list[Outcome]:
-    """`probe` on one page-mapped drive."""
+    """Judge `probe` on one page-mapped drive."""
     hidden = hidden_flash.made(number, seed)
     collector = ("greedy", "FIFO", f"best of {hidden.params['gc_d']}")[hidden.params["gc_policy"]]
     bench = CoreBench(hidden)
@@ -111,7 +111,7 @@ def flash(number: int, seed: int) -> list[Outcome]:
 
 
 def rate(number: int, seed: int) -> list[Outcome]:
-    """The search for a rate on one queue, family and percentile in turn."""
+    """Judge the search for a rate on one queue, family and percentile in turn."""
     families, percentiles = hidden_queues.FAMILIES, ("p99", "p99.9")
     family = families[number % len(families)]
     percentile = percentiles[number // len(families) % len(percentiles)]
@@ -135,7 +135,7 @@ def probes(number: int, seed: int) -> list[Outcome]:
 
 
 def hours(number: int, seed: int) -> list[Outcome]:
-    """When a run ends, by what it said last in its first hour, or first after that."""
+    """Judge when a run is said to end: the last estimate of its first hour, or the first later."""
     made = zoo.creature(seed + number)
     said: list[tuple[float, tuple[float, float]]] = []
     spent_s = 0.0
@@ -191,7 +191,7 @@ def _within(
 
 
 def _amplified(bench: CoreBench) -> float:
-    """Of uniform random writes to the whole drive in steady state, from the core's counters.
+    """Return the write amplification of random writes to the whole drive in steady state.
 
     What passes through SLC first is counted where it ends.
     """
@@ -208,7 +208,7 @@ def _amplified(bench: CoreBench) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One command's answers, and how many drives they are judged on."""
+    """Describe the answers of one command, and on how many drives they are judged."""
 
     ask: Callable[[int, int], list[Outcome]]
     short: int
@@ -234,7 +234,7 @@ MOST_WRONG = {
 def judged(
     part: Part, numbers: Sequence[int], seed: int, workers: int, kept: Path | None = None
 ) -> Iterator[Outcome]:
-    """The answers on all these drives; those in the file `kept` are not asked for again."""
+    """Yield the outcomes on all these drives; those in the file `kept` are read, not asked."""
     before = dict(_kept(kept, seed)) if kept is not None and kept.exists() else {}
     listed = [number for number in numbers if number not in before]
     for number in numbers:
@@ -253,7 +253,7 @@ def judged(
 
 
 def _kept(path: Path, seed: int) -> Iterator[tuple[int, list[Outcome]]]:
-    """What an earlier count stored of the drives of that seed."""
+    """Yield what an earlier call stored of the drives of that seed."""
     for line in path.read_text().splitlines():
         row = json.loads(line)
         if row["seed"] == seed:
@@ -261,7 +261,7 @@ def _kept(path: Path, seed: int) -> Iterator[tuple[int, list[Outcome]]]:
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
-    """A row per question and kind of drive."""
+    """Return a table with a row for each question and kind of drive."""
     count = Counter((one.question, one.kind, one.said) for one in outcomes)
     rows = dict.fromkeys((question, kind) for question, kind, _ in count)
     lines = [f"| question | drives | {' | '.join(SAID)} |", "|---|---|" + "---|" * len(SAID)]
@@ -273,7 +273,7 @@ def table(outcomes: Iterable[Outcome]) -> str:
 
 
 def shortfalls(outcomes: Iterable[Outcome]) -> str:
-    """How far rates are below the truth, by family and percentile, VALIDATED or not."""
+    """Return how far rates are below the truth, by family and percentile, VALIDATED or not."""
     kinds: dict[str, list[float]] = {}
     for one in outcomes:
         if one.question == "rate" and one.score:
@@ -289,7 +289,7 @@ def shortfalls(outcomes: Iterable[Outcome]) -> str:
 
 
 def calibration(outcomes: Iterable[Outcome]) -> str:
-    """Whether answers of a stated confidence are right as often as that."""
+    """Return how often answers of each stated confidence are right."""
     bins: dict[float, list[bool]] = {}
     for one in outcomes:
         if one.confidence is not None and one.said in (RIGHT, WRONG, OR_LESS):
@@ -305,7 +305,7 @@ def calibration(outcomes: Iterable[Outcome]) -> str:
 
 
 def frequencies(outcomes: Iterable[Outcome]) -> str:
-    """`FREQUENCIES` of these outcomes."""
+    """Return the rows of `FREQUENCIES` that these outcomes give."""
     edges = [row[0] for row in FREQUENCIES]
     rows: list[list[float]] = [[edge, 0, 0] for edge in edges]
     for one in outcomes:
@@ -317,7 +317,7 @@ def frequencies(outcomes: Iterable[Outcome]) -> str:
 
 
 def main() -> int:
-    """Print the tables; 1 when an answer was wrong more often than its declared limit."""
+    """Print the tables; return 1 when answers were wrong more often than their limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", choices=[*PARTS], action="append")

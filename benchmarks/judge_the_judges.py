@@ -1,4 +1,4 @@
-"""Every steady-state rule over the same drives: how often is it wrong, and how long does it take?
+"""Count how often each steady-state rule is wrong on the same drives, and how long it takes.
 
     nox -s judge-the-judges                                  1,320 simulated and 1,320 replayed
     nox -s judge-the-judges -- --drives 110 --check          a quick look; fails when pss misses
@@ -7,11 +7,11 @@
     nox -s judge-the-judges -- --real DIRECTORY              series or pages of real drives
 
 Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above ten million.
-What is compared with the truth is what each rule publishes: the bound for the pss family, the
-mean of the window for the others, which know no bound. A published number counts as wrong when it
-is more than 5 % above what the drive sustains (the lower level, for a bistable one, and the mean of
-a whole cycle for a periodic one, which visits its levels by the clock). A step down
-that comes after the verdict is nobody's error, and counted apart ("unseen").
+The number that each rule publishes is compared with the truth: the bound for the pss family, the
+mean of the window for the others, which have no bound. A published number counts as wrong when it
+is more than 5 % above what the drive sustains (for a bistable drive its lower level, for a periodic
+drive the mean of a whole cycle). A step down after the verdict is no error of the rule, and is
+counted apart ("unseen").
 """
 
 import argparse
@@ -52,7 +52,7 @@ CORPORA: dict[str, Callable[[int], synthetic.Sample]] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One rule's answer about one drive."""
+    """Hold one rule's answer about one drive."""
 
     rule: str
     seed: int
@@ -73,13 +73,13 @@ class Case:
 
 
 def cases(corpus: str, seed: int, rules: Sequence[str]) -> list[Case]:
-    """The answers of all rules about one drive."""
+    """Return the answers of all rules about one drive."""
     sample = CORPORA[corpus](seed)
     return [case_of(CONTENDERS[name], seed, sample, name=name) for name in rules]
 
 
 def case_of(rule: WindowRule, seed: int, sample: synthetic.Sample, *, name: str = "") -> Case:
-    """One rule's answer within the budget of fills."""
+    """Return one rule's answer within the budget of fills."""
     verdict = judge(_within_budget(sample), rule)
     return Case(
         rule=name or rule.name,
@@ -104,7 +104,7 @@ def _within_budget(sample: synthetic.Sample) -> Series:
 
 
 def run(corpus: str, seeds: Iterable[int], rules: Sequence[str], jobs: int) -> list[Case]:
-    """All rules on all drives."""
+    """Ask all rules about all drives."""
     tasks = list(seeds)
     if jobs == 1:
         return [case for seed in tasks for case in cases(corpus, seed, rules)]
@@ -115,7 +115,7 @@ def run(corpus: str, seeds: Iterable[int], rules: Sequence[str], jobs: int) -> l
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one rule did over some drives."""
+    """Hold how often one rule was right over some drives, and how long it took."""
 
     drives: int
     steady_accepted: float  # share of the steady drives
@@ -163,7 +163,7 @@ HEAD = (
 
 
 def row(label: str, s: Score) -> str:
-    """One line of the table."""
+    """Return one line of the table."""
     steady = f"{100 * s.steady_accepted:.0f} %"
     wrong = f"{s.wrong} of {s.accepted}"
     drift = f"{s.false_accepts} of {s.drifting}"
@@ -175,7 +175,7 @@ def row(label: str, s: Score) -> str:
 
 
 def misses(s: Score) -> list[str]:
-    """Which of the promises of `pss` a score does not keep."""
+    """Return the promises of `pss` that a score does not keep."""
     return [
         text
         for kept, text in (
@@ -189,7 +189,7 @@ def misses(s: Score) -> list[str]:
 
 
 def report(corpus: str, found: Sequence[Case], rules: Sequence[str], detail: str) -> list[str]:
-    """Print both tables; answers what the rule `detail` misses."""
+    """Print both tables; return the promises that the rule `detail` does not keep."""
     print(f"\n{corpus}: {len({c.seed for c in found})} drives, seeds from {found[0].seed}")
     print(HEAD)
     for name in rules:
@@ -212,7 +212,7 @@ def report(corpus: str, found: Sequence[Case], rules: Sequence[str], detail: str
 
 
 def _at_least(least: int) -> Callable[[str], int]:
-    """A whole number of at least `least`, for argparse."""
+    """Return a parser of whole numbers of at least `least`, for argparse."""
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -223,7 +223,7 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 
 def _real(directory: Path, rules: Sequence[str]) -> int:
-    """Series of real drives, or their pages; status 2 with a sentence when they cannot be read."""
+    """Judge series of real drives, or read their pages; return 2 where that is impossible."""
     try:
         if not (directory / real_series.INDEX).exists():
             wrong = real_pages.report(directory)
@@ -237,7 +237,7 @@ def _real(directory: Path, rules: Sequence[str]) -> int:
 
 
 def _published(options: argparse.Namespace) -> int:
-    """Whole runs; status 1 when `--check` is given and a promise is not kept."""
+    """Judge whole runs; return 1 with `--check` when a promise is not kept."""
     seeds = range(options.first_seed, options.first_seed + options.published)
     among = zoo_of_runs.SETS.get(options.families) or tuple(options.families.split(","))
     found = judge_published.runs(
@@ -261,7 +261,7 @@ _SHAPES = ("flat", "bistable", "periodic")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parse, run, print; status 1 when `--check` is given and a promise is not kept."""
+    """Parse, run, print; return 1 with `--check` when a promise is not kept."""
     parser = argparse.ArgumentParser(description="steady-state rules over simulated drives")
     parser.add_argument("--drives", type=_at_least(1), default=1320, help="of each corpus")
     parser.add_argument("--first-seed", type=_at_least(0), default=HELD_OUT)

@@ -1,4 +1,4 @@
-"""The table of kernels in kmod/README.md: what of the modules compiles, loads and works on which.
+"""Make the table of kernels in kmod/README.md: which modules compile, load and work on which.
 
     python -m benchmarks.kernel_table [--write] [NAME…] [NAME=DIR…]
 
@@ -65,7 +65,7 @@ for name in ssdb_slam ssdb_bpref ssdb_tmerge ssdb_flash; do rmmod $name; done
 
 
 def try_in_lab(name: str, cache: Path, tree: Path | None = None) -> list[str]:
-    """The row of one of the lab's kernels, or of one that was built in a directory."""
+    """Return the row of a kernel of the lab, or of a kernel built in a directory."""
     lab = Lab(Archive(cache), name, tree=tree)
     built = built_modules(lab.kernel, cache)
     found = _compiled(built)
@@ -86,7 +86,7 @@ def try_in_lab(name: str, cache: Path, tree: Path | None = None) -> list[str]:
 
 
 def try_tree(name: str, tree: Path) -> list[str]:
-    """The row of a tree for which the modules are only compiled."""
+    """Return the row of a tree for which the modules are only compiled."""
     with TemporaryDirectory() as work:
         block = tree if (tree / "block" / "elevator.h").exists() else None
         made = build(source_directory(), Path(work) / "kmod", headers=tree, block_source=block,
@@ -100,7 +100,7 @@ def try_tree(name: str, tree: Path) -> list[str]:
 
 
 def _compiled(files: Sequence[Path]) -> dict[str, str]:
-    """What was compiled, zones among it where the module can tell the kernel of any."""
+    """Return which modules compiled, and `zones` where the kernel has what they need."""
     states = {path.stem: "compiles" for path in files}
     for path in files:
         if "blk_revalidate_disk_zones" in command.run(["nm", "-u", str(path)]).stdout:
@@ -109,7 +109,7 @@ def _compiled(files: Sequence[Path]) -> dict[str, str]:
 
 
 def with_rows(text: str, rows: Mapping[str, Sequence[str]]) -> str:
-    """The README with these rows in its table, in the place of those with the same name."""
+    """Return the README with these rows in its table, replacing rows of the same name."""
     before, _, rest = text.partition(BEGIN)
     old, _, after = rest.partition(END)
     table = {
@@ -130,7 +130,7 @@ def with_rows(text: str, rows: Mapping[str, Sequence[str]]) -> str:
 
 
 def _not_tried(releases: Sequence[str]) -> Iterator[str]:
-    """Versions of Linux that none of these releases is of, up to the newest of them."""
+    """Yield the versions of Linux between the releases that were tried."""
     tried = {tuple(map(int, found)) for r in releases for found in re.findall(r"^(\d+)\.(\d+)", r)}
     newest = max((minor for major, minor in tried if major == 7), default=-1)
     yield "5.x"
@@ -151,7 +151,7 @@ def _order(name: str) -> tuple[int, int, str]:
 
 
 def wish(word: str) -> tuple[str, Path | None]:
-    """A kernel of the lab, or a name for the table and the tree it stands for."""
+    """Parse a kernel of the lab, or a name for the table and its tree."""
     name, found, directory = word.partition("=")
     if not found and name not in OFFERS:
         raise argparse.ArgumentTypeError(
@@ -166,7 +166,7 @@ def wish(word: str) -> tuple[str, Path | None]:
 
 
 def main(words: Sequence[str]) -> None:
-    """Try each kernel, print its row."""
+    """Try each kernel, print its row, and write it if asked."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--write", action="store_true")
     asked.add_argument("kernels", nargs="*", type=wish, metavar="NAME[=DIR]")

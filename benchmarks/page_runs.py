@@ -1,11 +1,11 @@
-"""The stored runs that the page is judged by: real runs of simulated drives, kept small.
+"""Make the stored runs that the page is judged by: real runs of simulated drives, kept small.
 
     python -m benchmarks.page_runs              all, in about four minutes
     python -m benchmarks.page_runs rate cut     some
 
-Each is run, shown once, and of its directory only the files that the report opened are kept, in
+Each is run and shown once. The files that its report opened are kept in
 tests/data/runs/pages/NAME.tar.xz, without places and facts of the host that made it. The run of a
-thousand points is made by `tests.support.page_runs`, as nobody can wait for a real one.
+thousand points is made by `tests.support.page_runs`, because a real one takes too long.
 """
 
 import io
@@ -50,7 +50,7 @@ opened: set[str | bytes] = set()
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One run; with `killed_at`, a file whose appearance is answered by kill -9."""
+    """Describe one run; when a file that matches `killed_at` appears, the run is killed."""
 
     profile: str  # YAML text, or empty for the demo
     killed_at: str = ""
@@ -88,7 +88,7 @@ RUNS = {
 
 
 def made(name: str, kept: Kept) -> Path:
-    """Run it in the working directory, whose name shall stand in no result."""
+    """Run it in the working directory, so that no result names another place."""
     profile = ROOT / "profiles" / "demo.yaml"
     if kept.profile:
         profile = Path(f"{name}.yaml")
@@ -110,7 +110,7 @@ def made(name: str, kept: Kept) -> Path:
 
 
 def kept_of(directory: Path, archive: Path) -> None:
-    """Show a run, and store of its directory what the report opened."""
+    """Show a run; store the files that its report opened."""
     if command_line.run(["report", str(directory)]) != 0:
         sys.exit(f"no report of {directory}")
     root = directory.resolve()
@@ -131,7 +131,7 @@ def kept_of(directory: Path, archive: Path) -> None:
 
 
 def anyones(path: Path, place: Path) -> bytes:
-    """What a file holds, without the places and the facts of the host it was made on."""
+    """Return the content of a file without places and facts of the host that made it."""
     data = path.read_bytes()
     if path.name in (HOST_BEFORE, HOST_AFTER):
         return json.dumps(HOST).encode()

@@ -1,4 +1,4 @@
-"""What other ways of running fio report of a drive whose truth is known: `nox -s peers`.
+"""Compare what other ways of running fio report with a drive's known truth: `nox -s peers`.
 
 Each way runs, unmodified, through `ssdbench sim exec` on a fresh simulated drive: 4 KiB random
 writes, 32 in flight, in virtual time. The table shows reported rate over true sustained rate. A
@@ -46,7 +46,7 @@ measure:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What a user would take from the tool, in IOPS; `said` is its own word on validity."""
+    """Hold what a user reads from the tool, in IOPS; `said` is its word on validity."""
 
     iops: float
     said: str = ""
@@ -63,20 +63,20 @@ def _write_iops(output: str) -> float:
 
 
 def usual_job(target: str, directory: Path) -> Reported:
-    """The job of most pages on the web: one gigabyte for one minute."""
+    """Run the job of most pages on the web: one gigabyte for one minute."""
     options = ("--name=test", "--size=1g", "--time_based", "--runtime=60", "--output-format=json")
     return Reported(_write_iops(_tool(target, "fio", "--filename={}", *WRITES, *options)))
 
 
 def after_a_fill(target: str, directory: Path) -> Reported:
-    """The whole drive written once in order, then a minute at random over all of it."""
+    """Write the whole drive once in order, then a minute at random over all of it."""
     fill = "fio --name=fill --rw=write --bs=128k --ioengine=libaio --iodepth=8 >/dev/null"
     job = "fio --name=test --time_based --runtime=60 --output-format=json " + " ".join(WRITES)
     return Reported(_write_iops(_tool(target, "sh", "-c", f"{fill} && {job}")))
 
 
 def fio_steadystate(target: str, directory: Path) -> Reported:
-    """fio's own rule, as its manual has it: the slope of the IOPS is below 0.3 % for 300 s."""
+    """Run fio's own rule as in its manual: slope of the IOPS below 0.3 % for 300 s."""
     fill = "fio --name=fill --rw=write --bs=128k --ioengine=libaio --iodepth=8 >/dev/null"
     rule = "--ss=iops_slope:0.3% --ss_dur=300 --ss_ramp=60 --time_based --runtime=7200"
     job = f"fio --name=test --output-format=json {rule} " + " ".join(WRITES)
@@ -88,7 +88,7 @@ def fio_steadystate(target: str, directory: Path) -> Reported:
 
 
 def bench_fio(target: str, directory: Path) -> Reported:
-    """bench-fio of fio-plot, with its preconditioning and its minute per point."""
+    """Run bench-fio of fio-plot, with its preconditioning and its minute per point."""
     _tool(
         target, "bench-fio", "--target", "{}", "--type", "file", "--size", "100%", "--mode",
         "randwrite", "--iodepth", "32", "--numjobs", "1", "--output", str(directory / "out"),
@@ -99,7 +99,7 @@ def bench_fio(target: str, directory: Path) -> Reported:
 
 
 def ssdbench_bound(target: str, directory: Path) -> Reported:
-    """ssdbench's number to plan on, of a run of its own."""
+    """Run ssdbench; return its number to plan on."""
     profile, output = directory / "profile.yaml", directory / "run"
     profile.write_text(PROFILE)
     argv = [sys.executable, "-m", "ssdbench", "run", str(profile), "--target", target]
@@ -118,14 +118,14 @@ WAYS: Sequence[tuple[str, str, Callable[[str, Path], Reported]]] = (
 
 
 def true_iops(target: str) -> float:
-    """What the drive sustains under this load."""
+    """Return what the drive sustains under this load."""
     spec, load = parse(target), Load()
     found = closed_form(spec.text, spec.params, load) or simulate(spec.text, spec.params, load)
     return found.iops
 
 
 def main() -> int:
-    """A row for each way that is installed here."""
+    """Print a row for each way that is installed here."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--drive", action="append", help="instead of the four of the table")
     parser.add_argument("--way", default="", help="only the ways whose name has this in it")

@@ -1,11 +1,11 @@
-"""The parsers over pages of real drives that are not part of the repository.
+"""Run the parsers over pages of real drives that are not part of the repository.
 
     nox -s judge-the-judges -- --real DIRECTORY
 
 Below DIRECTORY: files of skdump (`IDFY`, `SMDT`), hex files of sg3_utils (names with `vpd_dev_id`
-or `vpd_di`), and archives of sysfs (`*.tar.xz`). What is read is printed, one line for each drive;
-what cannot be right (a checksum, a capacity of 0, an unprintable model, two drives of one host with
-one identity, a drive that is not taken for one) is said behind it.
+or `vpd_di`), and archives of sysfs (`*.tar.xz`). The output has one line for each drive. Behind it
+stands what cannot be right: a checksum, a capacity of 0, an unprintable model, two drives of one
+host with one identity, a drive that is not recognized.
 """
 
 import tarfile
@@ -25,7 +25,7 @@ _TAG_BYTES = 4
 
 
 def report(directory: Path) -> int:
-    """Print what every page says; answers how many cannot be right. Raises UsageError for none."""
+    """Print what every page says; return how many cannot be right. Raises UsageError for none."""
     seen = wrong = 0
     for path in sorted(path for path in directory.rglob("*") if path.is_file()):
         for told, faults in _read(path):
@@ -49,7 +49,7 @@ def _read(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def skdump(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The parts of a file of skdump: a tag of four bytes, a size (big-endian), the data."""
+    """Yield the parts of a file of skdump: a tag of four bytes, a size (big-endian), the data."""
     at = 0
     while at + 8 <= len(raw):
         size = int.from_bytes(raw[at + _TAG_BYTES : at + 8], "big")
@@ -58,7 +58,7 @@ def skdump(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def from_hex(text: str) -> bytes:
-    """The bytes of a hex file; `#` begins a comment."""
+    """Return the bytes of a hex file; `#` begins a comment."""
     return b"".join(bytes.fromhex(line.split("#")[0]) for line in text.splitlines())
 
 

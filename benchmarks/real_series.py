@@ -1,4 +1,4 @@
-"""The rules over series of real drives that their owners recorded: no truth but what came after.
+"""Judge the rules by series of real drives: by what the drive did after the verdict.
 
     nox -s judge-the-judges -- --real DIRECTORY
 
@@ -40,7 +40,7 @@ NEEDED = ("file", "drive", "span_GiB")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """One series of a real drive."""
+    """Hold one series of a real drive."""
 
     name: str
     drive: str
@@ -53,13 +53,13 @@ class Recorded:
 
     @property
     def length_s(self) -> float:
-        """From the start of the workload to the last sample."""
+        """The time from the start of the workload to the last sample."""
         return float(self.series.t_s[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one rule says of one series; rates over the mean of the rest."""
+    """Hold what one rule says of one series; rates are over the mean of the rest."""
 
     rule: str
     name: str
@@ -73,17 +73,17 @@ class Answer:
 
     @property
     def judged(self) -> bool:
-        """Whether enough came after it."""
+        """Whether enough of the series came after the verdict."""
         return self.steady and self.rest_s >= LEAST_REST_S
 
     @property
     def wrong(self) -> bool:
-        """More than 5 % above what the drive did in all the rest."""
+        """Whether the number is more than 5 % above what the drive did in the rest."""
         return self.judged and self.published > 1 + WRONG
 
 
 def recorded(directory: Path) -> Iterator[Recorded]:
-    """All series of a directory. Raises UsageError with file and line."""
+    """Yield all series of a directory. Raises UsageError with file and line."""
     index = directory / INDEX
     for line, entry in _rows(index, NEEDED):
         try:
@@ -141,14 +141,14 @@ def _opened(path: Path) -> IO[str]:
 
 
 def coarsest_s(rule: WindowRule) -> float:
-    """How long samples may be for a rule: fio's go by seconds, Seppanen's by 20 s."""
+    """Return how long samples may be for a rule: fio's go by seconds, Seppanen's by 20 s."""
     if rule.step_s == 1:
         return 1.5
     return 10.5 if rule.min_window_s < 60 else 60.5
 
 
 def answer(real: Recorded, rule: WindowRule, name: str = "") -> Answer | None:
-    """What a rule says of a series; None where its samples are too long for it."""
+    """Return what a rule says of a series; None where its samples are too long for the rule."""
     if real.sample_s > coarsest_s(rule):
         return None
     verdict = judge(real.series, rule)
@@ -179,7 +179,7 @@ HEAD = (
 
 
 def row(name: str, answers: Sequence[Answer]) -> str:
-    """One line of the table."""
+    """Return one line of the table."""
     judged = [a for a in answers if a.judged]
     wrong = [a for a in judged if a.wrong]
     shares = np.array([a.published for a in judged] or [math.nan])

@@ -1,9 +1,9 @@
-"""Rates of imagined drives, second by second, whose long-run truth is known by construction.
+"""Draw rates of imagined drives, second by second, whose long-run truth is known by construction.
 
-Families after the literature on write cliffs, SLC caches and garbage collection; what they have in
-common is noise that resembles itself from second to second, oscillation and stalls. Time scales
-are those of small and fast drives (15 to 90 minutes to a fill), which are the hardest: there a
-fill is hardly longer than the drive's own rhythms.
+The families follow the literature on write cliffs, SLC caches and garbage collection. All have
+noise that is correlated from second to second, oscillation and stalls. Time scales are those of
+small and fast drives (15 to 90 minutes for a fill), which are the hardest: their fill is hardly
+longer than their own cycles.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ LONGEST_S = 15 * 3600
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """A drive's rates and what is true about it."""
+    """Hold a drive's rates and the truth about it."""
 
     family: str
     kind: str  # steady | bistable | periodic | drifting
@@ -40,7 +40,7 @@ class _Base:
 
 
 def sample(seed: int, family: str | None = None) -> Sample:
-    """The drive of that seed; its family, too, follows from the seed unless it is given."""
+    """Return the drive of a seed; its family follows from the seed unless it is given."""
     rng = np.random.default_rng([0x55DB, seed])
     names = list(FAMILIES)
     chosen = family or names[seed % len(names)]
@@ -58,7 +58,7 @@ def _ar1(rng: Rng, n: int, sd: float, phi: float) -> Floats:
 
 
 def _wave(rng: Rng, n: int, amplitude: float, period_s: float) -> Floats:
-    """A wave of mean 0 and peak `amplitude`: sine, sawtooth or square, with a little jitter."""
+    """Return a wave of mean 0 and peak `amplitude`: sine, sawtooth or square, with some jitter."""
     jitter = np.cumsum(rng.standard_normal(n)) * 0.1 / np.sqrt(period_s)
     phase = np.mod((np.arange(n) / period_s) + rng.uniform() + jitter / (2 * np.pi), 1.0)
     shape = rng.integers(3)
@@ -70,7 +70,7 @@ def _wave(rng: Rng, n: int, amplitude: float, period_s: float) -> Floats:
 
 
 def _texture(rng: Rng, n: int, *, noisy: bool = False) -> tuple[Floats, float]:
-    """Factors around 1 (oscillation, noise, stalls), and their long-run mean."""
+    """Return factors around 1 (oscillation, noise, stalls), and their long-run mean."""
     amplitude = rng.uniform(0.15, 0.40) if noisy else rng.uniform(0.03, 0.22)
     sd = rng.uniform(0.06, 0.20) if noisy else rng.uniform(0.01, 0.06)
     factor = 1 + _wave(rng, n, amplitude, float(np.exp(rng.uniform(np.log(20), np.log(900)))))
@@ -90,7 +90,7 @@ def _done(
     unseen_until_s: float = 0.0,
     noisy: bool = False,
 ) -> Sample:
-    """A steady drive: its last level is the truth."""
+    """Return a steady drive whose last level is the truth."""
     texture, mean = _texture(rng, len(level), noisy=noisy)
     truth = float(level[-1]) * mean
     return Sample(
@@ -103,7 +103,7 @@ def _time(base: _Base) -> Floats:
 
 
 def _step_at_fills(base: _Base, high: float, fills: float) -> float:
-    """Seconds until `fills` were written at a constant factor `high`."""
+    """Return the seconds until `fills` are written at a constant factor `high`."""
     return fills * base.fill_s / high
 
 
@@ -132,7 +132,7 @@ def _staircase(name: str, base: _Base, rng: Rng) -> Sample:
 
 
 def _decline(name: str, base: _Base, rng: Rng) -> Sample:
-    """Falls by a straight line over one to three fills, then stays."""
+    """Fall in a straight line over one to three fills, then stay."""
     high = rng.uniform(1.15, 2.5)
     until_s = _step_at_fills(base, (high + 1) / 2, rng.uniform(1, 3))
     t = _time(base)
@@ -141,7 +141,7 @@ def _decline(name: str, base: _Base, rng: Rng) -> Sample:
 
 
 def _undershoot(name: str, base: _Base, rng: Rng) -> Sample:
-    """Falls below its steady rate first and recovers."""
+    """Fall below the steady rate first, then recover."""
     high, low = rng.uniform(2, 6), rng.uniform(0.4, 0.85)
     burst, tau = rng.uniform(0.05, 0.2) * base.fill_s, rng.uniform(0.1, 0.4) * base.fill_s
     t = _time(base)
@@ -156,7 +156,7 @@ def _transient(name: str, base: _Base, rng: Rng) -> Sample:
 
 
 def _late_step(name: str, base: _Base, rng: Rng) -> Sample:
-    """A step down after one to five fills."""
+    """Step down after one to five fills."""
     high = rng.uniform(1.15, 3)
     step_s = _step_at_fills(base, high, rng.uniform(1.0, 5.0))
     t = _time(base)
@@ -170,7 +170,7 @@ def _noisy(name: str, base: _Base, rng: Rng) -> Sample:
 
 
 def _warm(name: str, base: _Base, rng: Rng) -> Sample:
-    """Throttles by heat after 10 to 60 minutes, and stays throttled."""
+    """Throttle by heat after 10 to 60 minutes, and stay throttled."""
     high, tau = rng.uniform(1.1, 2.0), rng.uniform(30, 300)
     hot_s = rng.uniform(600, 3600)
     t = _time(base)
@@ -179,7 +179,7 @@ def _warm(name: str, base: _Base, rng: Rng) -> Sample:
 
 
 def _bistable(name: str, base: _Base, rng: Rng) -> Sample:
-    """Two levels (x 1.15 to 2), 5 to 40 minutes each time, after a short burst."""
+    """Change between two levels (x 1.15 to 2) every 5 to 40 minutes."""
     ratio = rng.uniform(1.15, 2.0)
     factor, at, low = np.empty(base.seconds), 0, bool(rng.integers(2))
     first_low = base.seconds
@@ -195,7 +195,7 @@ def _bistable(name: str, base: _Base, rng: Rng) -> Sample:
 
 
 def _periodic(name: str, base: _Base, rng: Rng) -> Sample:
-    """A regular swing of 15 to 60 minutes: folding, wear levelling, a fan's rhythm."""
+    """Swing regularly every 15 to 60 minutes: folding, wear levelling, a fan."""
     period_s, depth = rng.uniform(900, 3600), rng.uniform(0.15, 0.5)
     duty = rng.uniform(0.2, 0.6)
     phase = np.mod(_time(base) / period_s + rng.uniform(), 1.0)
@@ -212,7 +212,7 @@ def _periodic(name: str, base: _Base, rng: Rng) -> Sample:
 
 
 def _drifting(name: str, base: _Base, rng: Rng) -> Sample:
-    """Falls by 8 to 40 % an hour and never stops."""
+    """Fall by 8 to 40 % an hour, without end."""
     per_hour = rng.uniform(0.08, 0.40)
     level = 2 * base.level * (1 - per_hour) ** (_time(base) / 3600)
     texture, _ = _texture(rng, base.seconds)

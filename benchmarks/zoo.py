@@ -1,8 +1,8 @@
-"""The zoo: simulated drives from a seed, with the truth from the simulator, to judge rules by.
+"""Simulate drives from seeds, with the truth about them, to judge steady-state rules by.
 
 Each drive is filled, worn in or not, and then written at random by the core's own closed loop; a
-rule sees the seconds from there on and nothing else. The truth comes from the same drive without
-its planted trouble, run on until twice the time that a rule has. Trouble that makes all service
+rule sees only the seconds of these writes. The truth comes from the same drive without its planted
+trouble, run for twice the time that a rule has. Trouble that makes all service
 slower by a factor makes the rate lower by that factor, so the level after a step and the lower
 level of a bistable drive follow without a second measurement.
 
@@ -35,7 +35,7 @@ Values = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Animal:
-    """One simulated drive, its workload, and the trouble planted in it."""
+    """Describe one simulated drive, its workload, and the trouble planted in it."""
 
     family: str
     kind: str  # steady | bistable | periodic | drifting
@@ -50,14 +50,14 @@ class Animal:
 
 
 def animal(seed: int, family: str | None = None) -> Animal:
-    """The drive of that seed."""
+    """Return the drive of a seed."""
     rng = np.random.default_rng([0x200, seed])
     name = family or list(FAMILIES)[seed % len(FAMILIES)]
     return FAMILIES[name](name, rng)
 
 
 def observe(creature: Animal, seed: int) -> Sample:
-    """Simulate a drive for as long as a rule may look, and find out the truth."""
+    """Simulate a drive for as long as a rule may look; return its rates and the truth."""
     seconds = _seconds(creature, seed, creature.body | creature.trouble, SEEN_FILLS)
     span_bytes = _span_bytes(creature)
     truth = math.nan
@@ -77,12 +77,12 @@ def observe(creature: Animal, seed: int) -> Sample:
 
 
 def sample(seed: int, family: str | None = None) -> Sample:
-    """The drive of that seed, simulated."""
+    """Return the simulated rates of the drive of a seed."""
     return observe(animal(seed, family), seed)
 
 
 def _unseen(creature: Animal, seconds: Floats, truth: float) -> float:
-    """Until when nobody can know of the lower level: the planted step, or the first slow phase."""
+    """Return when a rule can first know the lower level: at a planted step or slow phase."""
     if creature.step_fills:
         written = np.cumsum(seconds) / CAPACITY_BYTES
         return float(np.searchsorted(written, creature.step_fills))
@@ -98,7 +98,7 @@ def _span_bytes(creature: Animal) -> int:
 
 
 def _seconds(creature: Animal, seed: int, values: Values, fills: float) -> Floats:
-    """Bytes of each second of the workload after the drive was prepared."""
+    """Return the bytes of each second of the workload after the drive was prepared."""
     drive = Drive.in_memory(Params(values | {"seed": seed + 1}))
     drive.run(Job(order=Order.SEQUENTIAL, block_bytes=1 << 20, stop_bytes=CAPACITY_BYTES))
     if creature.worn_in:
@@ -114,7 +114,7 @@ def _seconds(creature: Animal, seed: int, values: Values, fills: float) -> Float
 
 
 def _whole(result: RunResult) -> Floats:
-    """All seconds but the last, which is cut."""
+    """Return all seconds but the last, which is cut."""
     bytes_done = np.asarray(result.seconds["bytes"].sum(axis=1), dtype=np.float64)
     return bytes_done[: int(result.duration_s)]
 
@@ -125,7 +125,7 @@ _SLICE_BYTES = 320 * UNIT_BYTES
 def _hot_and_cold(
     drive: Drive, creature: Animal, seed: int, total: int
 ) -> Iterator[tuple[float, int]]:
-    """Alternating slices, 80 % of the bytes to the hot share: (seconds, bytes) of each."""
+    """Yield (seconds, bytes) of alternating slices, with 80 % of the bytes to the hot share."""
     hot_bytes = int(creature.hot * UNITS) * UNIT_BYTES
     for index in range(total // _SLICE_BYTES):
         duration_s, size = 0.0, 0
@@ -145,7 +145,7 @@ def _hot_and_cold(
 
 
 def _binned(slices: Iterator[tuple[float, int]], longest_s: int) -> Floats:
-    """Bytes per second from slices that lie across seconds."""
+    """Return the bytes of each second from slices that lie across seconds."""
     pairs = np.array([(0.0, 0.0), *slices]).cumsum(axis=0)
     whole = int(min(pairs[-1, 0], longest_s))
     return np.diff(np.interp(np.arange(whole + 1.0), pairs[:, 0], pairs[:, 1]))
@@ -154,7 +154,7 @@ def _binned(slices: Iterator[tuple[float, int]], longest_s: int) -> Floats:
 def drive_body(
     rng: Rng, *, op: float | None = None, units: int = UNITS, **more: int
 ) -> tuple[Values, float]:
-    """A page-mapped drive whose fill takes 15 to 90 minutes, with noise and stalls."""
+    """Draw a page-mapped drive whose fill takes 15 to 90 minutes, with noise and stalls."""
     block_bytes = _BLOCK_BYTES * units // UNITS
     spare = float(np.exp(rng.uniform(np.log(0.07), np.log(0.5)))) if op is None else op
     fill_s = float(rng.uniform(900, 5400))
@@ -257,13 +257,13 @@ def _hot_cold(name: str, rng: Rng) -> Animal:
 
 
 def _part(name: str, rng: Rng) -> Animal:
-    """Part of the range is written, the rest holds data that nobody touches."""
+    """Write part of the range only; the rest holds data that is never written again."""
     body, fill_s = drive_body(rng)
     return Animal(name, "steady", body, fill_s, span=float(rng.uniform(0.3, 0.8)))
 
 
 def _throttling(name: str, rng: Rng) -> Animal:
-    """Heats up as it works, slows down, cools, and so on; or stays slow."""
+    """Heat up at work, slow down, cool, and so on; or stay slow."""
     body, fill_s = drive_body(rng)
     gb_per_s = CAPACITY_BYTES / fill_s / 1e9
     tau_s = float(np.exp(rng.uniform(np.log(60), np.log(1200))))

@@ -47,7 +47,7 @@ def drive(shipped: str) -> Model:
 
 
 def of_drive(model: Model) -> str:
-    """Return the words of a model that are the drive's."""
+    """Return the words of a model that set the drive's parameters."""
     known = drive(TRANSCEND)
     return assignments({name: value for name, value in model.items() if name in known})
 
@@ -58,7 +58,7 @@ def faster(text: str, over: str, wanted: float, *under: str, at_most: bool = Fal
 
 
 def on_over_off(load: str, wanted: Sequence[float]) -> tuple[Claim, ...]:
-    """Return the claims about block preference on over off, in the order of SCHEDULERS."""
+    """Return claims about work with preference over work without, by scheduler."""
     return tuple(
         faster(f"{load}, {which}: on / off", f"{load}-{which}-1", least, f"{load}-{which}-0")
         for which, least in zip(SCHEDULERS, wanted, strict=True)
@@ -88,7 +88,7 @@ echo 8388608 > /proc/sys/vm/dirty_bytes; echo 4194304 > /proc/sys/vm/dirty_backg
 
 
 def _on_new_drives(model: Model, seed: int) -> str:
-    """Each turn on a fresh drive, so that no turn leaves the next one its blocks.
+    """Return the script whose turns have a fresh drive each, so that none leaves blocks to another.
 
     Which of on and off comes first changes with the seed.
     """
@@ -189,7 +189,7 @@ turn() { local load=$1 name=$1-$2 s=$3 n q t; shift 3; used $MODEL; ready_$load
 
 
 def _on_used_drives(turns: Turns, more: str = "") -> Callable[[Model, int], str]:
-    """Return the script that makes the turns of a seed, each on a used drive of its own."""
+    """Return a script maker: each turn of a seed runs on its own used drive."""
 
     def script(model: Model, seed: int) -> str:
         return "\n".join(
@@ -206,7 +206,7 @@ def _on_used_drives(turns: Turns, more: str = "") -> Callable[[Model, int], str]
 
 
 def _on_and_off(load: str) -> Turns:
-    """Return turns of which on or off is first, by the seed."""
+    """Return turns with preference on and off; which is first depends on the seed."""
     return lambda seed: [
         TURN.format(load, which, on)
         for which in SCHEDULERS
@@ -215,17 +215,17 @@ def _on_and_off(load: str) -> Turns:
 
 
 def _turned(turns: Sequence[str]) -> Turns:
-    """Return all turns, beginning with another one for each seed."""
+    """Return all turns in the same order, beginning with another turn for each seed."""
     return lambda seed: [*turns[seed % len(turns) :], *turns[: seed % len(turns)]]
 
 
 def _frozen(shipped: str, setup: Model, **more: int) -> Callable[[str], Model]:
-    """Return what freezes a shipped model and settings."""
+    """Return a function that gives the model: a shipped drive and settings."""
     return lambda series: {**drive(shipped), **setup, **more}
 
 
 def _on_other_drive(model: str, short: str, wanted: float, setup: Model) -> Experiment:
-    """Return Postmark on another drive (figure 25)."""
+    """Return the experiment with Postmark on another drive (figure 25)."""
     return Experiment(
         f"bpref2008-{short}",
         f"block preference on and off on a used {model}, as in 2008: postmark",

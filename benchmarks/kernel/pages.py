@@ -1,4 +1,4 @@
-"""The tables of docs/experiments: written from the stored rows, so that no number is typed.
+"""Write the tables of docs/experiments from the stored rows, so that no number is typed.
 
 A table stands under a mark, and ends where the lines with bars end:
 
@@ -20,23 +20,23 @@ MARK = re.compile(r"^(<!-- (cases|claims) ([\w-]+)(?:: ([\w, ]+))? -->\n)(?:\|.*
 
 
 def filled(text: str) -> str:
-    """A page with its marked tables written again."""
+    """Return a page with its marked tables written again."""
     return MARK.sub(lambda found: found[1] + table(found[2], found[3], found[4] or ""), text)
 
 
 def names(text: str) -> list[str]:
-    """The experiments that a page has marked tables of."""
+    """Return the experiments whose tables a page has."""
     return list(dict.fromkeys(found[3] for found in MARK.finditer(text)))
 
 
 def stored(name: str, series: str = SERIES) -> dict[str, Any]:
-    """What is kept of an experiment."""
+    """Return the stored document of an experiment."""
     document: dict[str, Any] = json.loads((STORE / f"{name}-{series}.json").read_text())
     return document
 
 
 def seeds(name: str) -> int:
-    """How many seeds are kept."""
+    """Return how many seeds are stored."""
     return len({row["seed"] for row in stored(name)["rows"]})
 
 
@@ -83,7 +83,7 @@ def _number(value: float) -> str:
 
 
 def write() -> list[Path]:
-    """Write the tables of all pages again; returns the pages."""
+    """Write the tables of all pages again; return the pages."""
     pages = sorted(DOCS.glob("*.md"))
     for page in pages:
         page.write_text(filled(page.read_text()))

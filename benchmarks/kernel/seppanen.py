@@ -65,7 +65,7 @@ each() { local case=$1 cpus=$2; shift 2; drive $DEVICE "$@"
 
 
 def _measured(series: str) -> Model:
-    """A read takes as long as the software of all slots."""
+    """Return a drive whose reads take as long as the software of all slots."""
     said = in_guest(
         TOOLS + "SEED=1\ndrive completion=inline cmd_serial_ns=0 link_mbps=1000000 depth=128"
         " map_unit_bytes=512\n"
@@ -88,7 +88,7 @@ def _measured(series: str) -> Model:
 
 
 def _flash(model: Model, seed: int) -> str:
-    """Each path, split and route on a fresh device."""
+    """Return the script: each path, split and route on a fresh device."""
     device = {name: value for name, value in model.items() if name != "software_ns"}
     lines = [TOOLS + WORK + f"SEED={seed}\nDEVICE='{assignments(device)}'"]
     lines += [f"each {case} 0 {assignments(how)}" for case, how in PATHS.items()]
@@ -240,7 +240,7 @@ system() { local way=; case $1 in xfs) way='-q -f';; *) way='-q -F -E nodiscard 
 
 
 def _bus(series: str) -> Model:
-    """A bus that takes eight times this guest's software (one CPU for eight), and 50 in flight."""
+    """Return a drive whose bus takes eight times this guest's software, with 50 reads under way."""
     link_ns = int(frozen(TMERGE, series)["software_ns"]) * PAPERS_CPUS
     return {
         "capacity_bytes": 384 << 20,
@@ -311,7 +311,7 @@ mine dd if=/dev/zero of=/mnt/file bs=1M count=64 2> /dev/null
 
 
 def _hit(series: str) -> Model:
-    """A hit is measured; the drive takes what the paper's 153 us are above its 7."""
+    """Measure a hit; return a drive as slow beside it as the paper's 153 us beside 7."""
     said = in_guest(
         TOOLS + FIO_IN_MEMORY + CACHED + "SEED=1\ndrive completion=inline store=1 depth=128"
         " cmd_serial_ns=0 link_mbps=1000000\n" + ONE_FILE + "hit\nlatency_us",

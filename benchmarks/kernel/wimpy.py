@@ -38,7 +38,7 @@ slam() { mkdir $S; put $S device=$1 level=$2 depth=32 seed=$SEED runtime_ms=300 
 
 
 def _slam(model: Model, seed: int) -> str:
-    """Both devices, without a scheduler: every level of slam, then every way of fio."""
+    """Return the script: on both devices each level of slam, then each way of fio."""
     lines = [
         TOOLS + SLAM + f"SEED={seed}",
         "modprobe null_blk nr_devices=1 gb=1 bs=4096 irqmode=0 submit_queues=1",
@@ -81,7 +81,7 @@ LOADS = ("randwrite", "randread")
 
 
 def _cost(model: Model, seed: int) -> str:
-    """Every depth and direction with one scheduler, then with the next."""
+    """Return the script: each depth and direction with one scheduler, then with the next."""
     return "\n".join(
         [
             TOOLS + f"SEED={seed}",

@@ -71,7 +71,7 @@ buffered() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
 
 
 def buffered(*, run_ms: int = 1200, settle_s: float = 0.2, window_s: float = 0.5) -> str:
-    """The shell's `buffered`: writers for `run_ms`, counted for `window_s` once they have begun."""
+    """Return the shell's `buffered`: writers for `run_ms`, counted for `window_s`."""
     words = {"@RUN@": run_ms, "@SETTLE@": settle_s, "@WINDOW@": window_s}
     text = BUFFERED
     for word, value in words.items():
@@ -110,7 +110,7 @@ def _eightfold(series: str) -> Model:
 
 
 def _modes(model: Model, seed: int) -> str:
-    """The peak (large sequential requests), then each mode, pattern and number of threads."""
+    """Return the script: the peak, then each mode, pattern and number of threads."""
     return "\n".join(
         [
             TOOLS + MERGE + buffered() + f"SEED={seed}; RUN=150ms\ndrive {_device(model)}",
@@ -124,7 +124,7 @@ def _modes(model: Model, seed: int) -> str:
 
 
 def _modes8(model: Model, seed: int) -> str:
-    """The peak, then each mode where many threads read or write; eight times as long."""
+    """Return the script: the peak, then each mode with many threads; eight times as long."""
     return "\n".join(
         [
             TOOLS + MERGE + buffered(run_ms=4800, settle_s=0.8, window_s=2),
@@ -203,7 +203,7 @@ onfiles() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
 
 
 def _slow(series: str) -> Model:
-    """The device of `tmerge8`, which keeps what is written."""
+    """Return the device of `tmerge8`, which keeps what is written."""
     return {**frozen(TMERGE8, series), "store": 1, "capacity_bytes": 256 << 20}
 
 
