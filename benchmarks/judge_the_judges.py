@@ -4,7 +4,7 @@
     nox -s judge-the-judges -- --drives 110 --check          a quick look; fails when pss misses
     nox -s judge-the-judges -- --published 1200              whole runs: what a user is told
     nox -s judge-the-judges -- --published 320 --families profiles     reads, mixes, targets, too
-    nox -s judge-the-judges -- --real DIRECTORY              series or pages of real drives
+    nox -s judge-the-judges -- --real DIRECTORY              series of real drives
 
 Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above ten million.
 The number that each rule publishes is compared with the truth: the bound for the pss family, the
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import judge_published, published_score, real_pages, real_series, synthetic, zoo
+from benchmarks import judge_published, published_score, real_series, synthetic, zoo
 from benchmarks import published_zoo as zoo_of_runs
 from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
@@ -223,12 +223,8 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 
 def _real(directory: Path, rules: Sequence[str]) -> int:
-    """Judge series of real drives, or read their pages; return 2 where that is impossible."""
+    """Judge series of real drives; return 2 with a sentence where they cannot be read."""
     try:
-        if not (directory / real_series.INDEX).exists():
-            wrong = real_pages.report(directory)
-            print(f"{wrong} cannot be right")
-            return 1 if wrong else 0
         real_series.report(directory, {name: CONTENDERS[name] for name in rules})
     except UsageError as error:
         print(f"judge-the-judges: {error.message}", file=sys.stderr)
@@ -280,7 +276,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--records", type=Path, help="keep each whole run's scores in this file")
     parser.add_argument("--against", type=Path, help="compare with records of another version")
-    parser.add_argument("--real", type=Path, help="judge series or pages of real drives")
+    parser.add_argument("--real", type=Path, help="judge series of real drives")
     options = parser.parse_args(argv)
     if options.published:
         unknown_families = {*options.families.split(",")} - {

@@ -7,7 +7,6 @@ import pytest
 
 from benchmarks import hidden_blocks
 from benchmarks.judge_the_answers import SEED
-from benchmarks.stride_traces import LEVELS, Planted, trace
 from ssdbench.errors import UsageError
 from ssdbench.stats.inside import writebuffer
 from ssdbench.stats.inside.blockjudge import judge
@@ -16,6 +15,7 @@ from ssdbench.stats.inside.strides import SCALES, Series, StridePlan, own_scale,
 from ssdbench.stats.inside.writebuffer import held, lags
 from ssdbench.stats.inside.writecount import count_period
 from ssdbench.units import GIB, KIB, MIB
+from tests.support.stride_traces import LEVELS, Planted, trace
 
 
 def walked(seed: int = 3) -> list[StridePlan]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks import judge_the_judges as judges
 from ssdbench.target import ata, scsi
 from ssdbench.target.identity import of_a_company
 from ssdbench.target.inspect import page_facts
@@ -124,34 +123,6 @@ def test_a_world_wide_name_without_a_company_names_no_unit(name: str) -> None:
     assert not of_a_company(wwn)
     assert scsi.world_wide_name(page) == ""
     assert of_a_company(ata.identify(pages_of("real-intel-320")[ata.IDENTIFY]).wwn)
-
-
-def skdump(path: Path, pages: dict[str, bytes]) -> None:
-    """As libatasmart's `skdump --save` writes it."""
-    tags = ((b"IDFY", ata.IDENTIFY), (b"SMDT", ata.SMART))
-    parts = (tag + len(pages[name]).to_bytes(4, "big") + pages[name] for tag, name in tags)
-    path.write_bytes(b"".join(parts))
-
-
-def test_pages_outside_of_the_repository_are_judged_by_a_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pages = pages_of("real-intel-320")
-    skdump(tmp_path / "good.bin", pages)
-    assert judges.main(["--real", str(tmp_path)]) == 0
-    assert "good.bin: INTEL SSDSA2CW120G3, 120 GB, TRIM, 3 Gb/s" in capsys.readouterr().out
-
-    damaged = {**pages, ata.SMART: pages[ata.SMART][:100] + b"!" + pages[ata.SMART][101:]}
-    skdump(tmp_path / "bad.bin", damaged)
-    assert judges.main(["--real", str(tmp_path)]) == 1
-    assert "WRONG: SMART data have a wrong checksum" in capsys.readouterr().out
-
-
-def test_a_directory_without_anything_real_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert judges.main(["--real", str(tmp_path)]) == 2
-    assert "neither INDEX.csv nor pages" in capsys.readouterr().err
 
 
 def test_the_name_of_the_unit_is_found_between_those_of_its_ports() -> None:

@@ -1,4 +1,4 @@
-"""Strided writes on made-up drives whose block and buffer are known, at four levels of noise."""
+"""Draw strided writes on drives with a known block and buffer, at four levels of noise."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ US = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How hard the peaks are to see."""
+    """Describe how hard the peaks are to see."""
 
     amplitude: float  # a peak's latency / the usual one
     detection: float  # share of the boundaries that show a peak
@@ -32,7 +32,7 @@ JITTER = 0.15  # of the logarithm of every latency
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What is true of a made-up drive."""
+    """Hold the truth about a made-up drive."""
 
     level: Level
     block_bytes: int | None
@@ -42,7 +42,7 @@ class Planted:
 
 
 def trace(drive: Planted, plans: list[StridePlan], rng: np.random.Generator) -> list[Series]:
-    """What the passes of all plans would have logged in one start of the generator."""
+    """Return what the passes of all plans would log in one start of the generator."""
     passes = [one for plan in plans for one in plan.passes]
     counts = [one.writes for one in passes]
     offset = np.concatenate(
