@@ -1,4 +1,4 @@
-"""Find what changed on drive and host since a run began or stopped; pure, callers read."""
+"""Compare readings of drive and host, to find what changed since a run began or stopped; pure."""
 
 import math
 import re
@@ -12,39 +12,42 @@ from ssdbench.engine.journal import PAST_KERNEL, Kind, Record
 from ssdbench.engine.session import SIMULATED, Counters
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import LinkErrors
-from ssdbench.model.findings.host import HostChanged
 from ssdbench.model.result import FlashWritten
 from ssdbench.units import format_capacity
 
-# Our own writes since the newest record of the current unit, which no record shows.
-# Records come every ALIVE_EVERY_S; a busy host may be late by as much again.
+# The longest time in which the current unit wrote without a record in the journal: records come
+# every ALIVE_EVERY_S, and a busy host may be late by as much again.
 UNSEEN_S = 2 * ALIVE_EVERY_S
-ROUNDING_BYTES = 2 * 512_000  # a health log counts such units, and two readings are compared
-FASTEST_BYTES_PER_S = 16e9  # of one drive, where the journal shows no rate (PCIe 5.0 x4)
+ROUNDING_BYTES = 2 * 512_000  # two readings of a health log, which counts units of 512,000 bytes
+FASTEST_BYTES_PER_S = 16e9  # of any drive (PCIe 5.0 x4), for journals that show no rate
 
 
 @dataclass(frozen=True, slots=True)
 class DriveCheck:
-    """Hold whether the run's writes are still on the drive, and the reason."""
+    """Say whether the drive still holds what the run wrote, and why."""
 
     intact: bool
     reason: str  # a clause: "the drive's counters match the journal"
-    touched: bool = False  # a counter shows that others wrote or discarded
+    touched: bool = False  # a counter shows that something else wrote to it or discarded data
 
 
 def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
-    """Compare the journal's newest write counters with the current ones.
+    """Compare the newest write counters in the journal with the current ones.
 
-    Writes by others leave a fill in place, but a discard or a format does not, and a drive that was
-    used elsewhere may have had both. So any write that is not ours means: not intact.
+    A drive that another program wrote to may also have been discarded or formatted, which removes
+    the fill. So any write that is not from this run means that the drive is not intact.
     """
-    seen = [(record, Counters.model_validate(c)) for record in records if (c := _counters(record))]
+    seen = [
+        (record, Counters.model_validate(counters))
+        for record in records
+        if isinstance(counters := record.data.get("counters"), Mapping)
+    ]
     if not seen or not now.epoch:
-        return DriveCheck(False, "this kind of target has no counter of what is written to it")
+        return DriveCheck(False, "this kind of target does not count the bytes written to it")
     record, last = seen[-1]
     if last.epoch != now.epoch:
         what = (
-            "the drive's state was recreated since"
+            "the simulated drive was created again since"
             if now.source == SIMULATED
             else "the host restarted since, or the drive was attached again"
         )
@@ -56,10 +59,10 @@ def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
                 "this run did not write",
                 touched=True,
             )
-        return DriveCheck(False, f"{what}, and nothing shows what was written meanwhile")
+        return DriveCheck(False, f"{what}, and no counter shows what was written meanwhile")
     at_work = record.kind in (Kind.BEGUN, Kind.ALIVE)
     if now.discarded_bytes != last.discarded_bytes:
-        # A run that discards itself may have done so again just before it was killed.
+        # A run that itself discards data may have done so again just before it was killed.
         own = at_work and any(
             a.epoch == b.epoch and a.discarded_bytes != b.discarded_bytes
             for (_, a), (_, b) in pairwise(seen)
@@ -89,22 +92,23 @@ def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
 
 
 def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """Return the bytes that the log counts beyond the kernel's count and our passthrough writes.
+    """Return the bytes in the health log that neither the kernel nor our NVMe passthrough wrote.
 
-    A log that is late, or that counts other namespaces, drifts from the kernel's count. The drift
-    that was seen during the run is allowed again.
+    The log drifts from the kernel's count when it is late, or counts other namespaces too. A drift
+    as large as the one during the run is allowed.
     """
     gaps: list[int] = []
     passing, passed, before = False, 0, 0
     for record, counters in seen:
-        own = _own_bytes(record)
+        written = record.data.get("bytes_written", 0)  # by the run's own count
+        own = written if isinstance(written, int) else 0
         if passing:
             passed += own - before
         before = own
         if record.kind is Kind.BEGUN:
             passing = _passes(record)
         elif record.kind is Kind.RESUMED and not record.data.get("stands"):
-            gaps.clear()  # writes of others are not drift
+            gaps.clear()  # writes by other programs are not drift
         if counters.log_bytes is not None and counters.epoch == now.epoch:
             gaps.append(counters.log_bytes - counters.written_bytes - passed)
     if now.log_bytes is None or not gaps:
@@ -114,9 +118,9 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
 
 
 def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """Return what the health log counts since the run, after the kernel's counters restarted.
+    """Return the bytes in the health log since the run, after the kernel's counters restarted.
 
-    Allows for the drift between log and kernel that was seen before.
+    The drift between log and kernel that was seen before is subtracted.
     """
     logged = [pair for pair in seen if pair[1].log_bytes is not None]
     if now.log_bytes is None or not logged or now.source == SIMULATED:
@@ -140,21 +144,10 @@ def _passes(begun: Record) -> bool:
     return bool(begun.data.get(PAST_KERNEL))
 
 
-def _own_bytes(record: Record) -> int:
-    """Return the bytes that the run had written by its own count."""
-    written = record.data.get("bytes_written", 0)
-    return written if isinstance(written, int) else 0
-
-
-def _counters(record: Record) -> Mapping[str, object] | None:
-    counters = record.data.get("counters")
-    return counters if isinstance(counters, Mapping) else None
-
-
 def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
-    """Return the fastest write rate between two records, or that of the fastest drive if unknown.
+    """Return the fastest write rate between two records; FASTEST_BYTES_PER_S if unknown.
 
-    Uses the monotonic clock, because the wall clock may be set during a run.
+    Times are of the monotonic clock, because the wall clock may be set during a run.
     """
     rates = [
         (b.written_bytes - a.written_bytes) / elapsed_s
@@ -164,14 +157,14 @@ def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
         and a.read_at_s
         and (elapsed_s := b.read_at_s - a.read_at_s) >= 1
     ]
-    fastest = max(rates, default=0.0)
-    return min(fastest, FASTEST_BYTES_PER_S) if fastest > 0 else FASTEST_BYTES_PER_S
+    return min(max(rates, default=0.0), FASTEST_BYTES_PER_S) or FASTEST_BYTES_PER_S
 
 
-HOST = "host"  # in the journal's first record: the facts that are compared
-FLASH = "flash_written"  # likewise: the drive's own counters
+# Keys in the first record of a journal.
+HOST = "host"  # facts that are compared when the run ends
+FLASH = "flash_written"  # the drive's counters of host and flash writes
 
-_SUSPENDED = "time suspended"  # since boot, so that it begins anew with the next one
+_SUSPENDED = "time suspended"  # since boot, so that each boot begins at 0
 _WATCHED = frozenset(
     {
         "kernel",
@@ -191,10 +184,10 @@ _WATCHED = frozenset(
 _DRIVE = "drive: "
 _CORRECTED = "PCIe corrected errors"
 _COUNTERS = (_CORRECTED, "PCIe non-fatal errors", "PCIe fatal errors")
-# Health logs count units of 512,000 bytes and are updated late: below this, the difference of two
-# readings means little.
+# Health logs count units of 512,000 bytes and are updated late, so the difference of two readings
+# means little if fewer bytes were written.
 LEAST_HOST_BYTES = 10**9
-WIDEST = 0.25  # interval of write amplification over its middle; a wider one is useless
+WIDEST = 0.25  # width of an interval of write amplification, as a share of its middle, at most
 
 
 def compared_facts(facts: Mapping[str, str]) -> dict[str, str]:
@@ -207,15 +200,15 @@ def compared_facts(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def facts_at_start(facts: Mapping[str, str]) -> dict[str, str]:
-    """Select the facts that are compared at the end: the watched ones and PCIe error counters."""
+    """Select the facts that a run stores at its start: those compared later, and PCIe errors."""
     counters = {name: facts[_DRIVE + name] for name in _COUNTERS if _DRIVE + name in facts}
     return compared_facts(facts) | {_DRIVE + name: said for name, said in counters.items()}
 
 
 def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """List the watched facts that changed, as `governor: performance, now powersave`.
+    """List the facts that changed, as `governor: performance, now powersave`.
 
-    The time that the host was suspended counts only if it grew: a drive may have lost its power.
+    A longer time in suspend counts as a change, because the drive may have lost its power.
     """
     old, new = compared_facts(before), compared_facts(after)
     return tuple(
@@ -226,21 +219,16 @@ def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[s
 
 
 def _seconds(facts: Mapping[str, str]) -> int:
-    """Return the seconds of a suspended host; no later number is larger if none was noted."""
+    """Return how long the host was suspended; the largest integer if the facts do not say."""
     number = facts.get(_SUSPENDED, "").removesuffix(" s")
     return int(number) if number.isdigit() else sys.maxsize
 
 
-def host_changed(changes: tuple[str, ...]) -> Finding:
-    """The finding over changes of the host."""
-    return HostChanged(changes).finding()
-
-
 def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Report PCIe errors counted on the drive's link during the run (kernel AER statistics).
+    """Return a finding for each kind of PCIe error on the drive's link during the run (AER).
 
-    A corrected error is a packet that was sent again, which costs time; other errors lost a
-    request. Counters restart at each boot, so a smaller number is ignored. Source:
+    A corrected error costs the time to send a packet again; the other kinds lose a request.
+    Counters restart at each boot, so a count that fell is ignored. Source:
     Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and the like).
     """
     findings = []
@@ -252,16 +240,16 @@ def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fi
 
 
 def _aer_total(said: str | None) -> int | None:
-    """Parse the total at the end of an AER statistics file; None without one."""
+    """Parse the total at the end of an AER statistics file; None if there is no total."""
     found = re.search(r"\bTOTAL_ERR_\w+ (\d+)$", said or "")
     return int(found[1]) if found else None
 
 
 def flash_written_between(before: object, after: FlashWritten | None) -> FlashWritten | None:
-    """Return what host and drive wrote between two readings of the log, or None if unknown.
+    """Return the bytes written by the host and to flash between two log readings; None if unknown.
 
-    `before` is a reading from the journal. Unknown: too few host bytes, counters that went
-    backwards (another drive, a reset log), or a counter whose step is unknown or too coarse.
+    `before` is a reading from the journal. The result is unknown if the host wrote too few bytes,
+    the counters fell (another drive, a reset log), or their step is unknown or too coarse.
     """
     if not isinstance(before, Mapping) or after is None:
         return None

@@ -1,4 +1,4 @@
-"""Hold a claimed device or file for a run."""
+"""Give a run access to a device or file that it has claimed."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -43,7 +43,7 @@ from ssdbench.target.nvme import (
 from ssdbench.target.purge import Purged, Witness, discard, purge
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-SIGNATURES = "leaves_signatures"  # of a journal's record
+SIGNATURES = "leaves_signatures"  # key in a journal record
 
 
 class ClaimedSession:
@@ -72,11 +72,11 @@ class ClaimedSession:
         self._ceilings: dict[Workload, float | None] = {}
         self._lacks_ocp = False
         self._flash = FlashCounter()
-        self._reformatted: Purged | None = None  # nothing was written since
-        self.wrote_past_the_kernel = False  # the kernel's counters do not show it
+        self._reformatted: Purged | None = None  # a format since which nothing was written
+        self.wrote_past_the_kernel = False  # by NVMe passthrough, which the kernel does not count
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """Return fio or the in-kernel generator for the claimed target."""
+        """Return the generator of the profile: fio, or the kernel module ssdb_slam."""
         fio = PassthroughFio(
             attachment(self.info, self._descriptor()),
             Path(self.info.node),
@@ -101,7 +101,7 @@ class ClaimedSession:
         below: Path | None,
         meanwhile: Callable[[Process], None],
     ) -> JobOutcome:
-        """Run fio on the claimed target, or on files of the file system that is mounted on it."""
+        """Run fio on the claimed target, or on files in the directory `below`."""
         with ExitStack() as held:
             way: Access = (
                 attachment(self.info, self._descriptor())
@@ -124,7 +124,7 @@ class ClaimedSession:
             self._watch.before_writing()
 
     def counters(self) -> Counters:
-        """Read the kernel's counters of a device; a file has none."""
+        """Read the kernel's counters of a device; all zero for a file."""
         return counters_of(self.info)
 
     def health_written_bytes(self) -> int | None:
@@ -132,48 +132,47 @@ class ClaimedSession:
         return health_written_bytes(self.info)
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Read host and flash bytes of an NVMe drive with an OCP log, once its counter is still."""
-        return self._flash.still(self._flash_now, hurried)
+        """Read the bytes that the host wrote and the bytes written to flash (NVMe with OCP log).
 
-    def _flash_now(self) -> FlashWritten | None:
-        node = Path(self.info.node).resolve()
-        if not node.name.startswith("nvme"):
-            return None
-        try:
-            with opened(node) as drive:
-                return flash_written(drive.log_page(HEALTH_LOG, HEALTH_BYTES), self._ocp(drive))
-        except (DeviceError, HostLacks):
-            return None
+        Waits until the counter no longer changes. Returns None if the drive lacks a log.
+        """
+
+        def read() -> FlashWritten | None:
+            return None if (logs := self._logs()) is None else flash_written(*logs)
+
+        return self._flash.still(read, hurried)
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Read the throttling counters of an NVMe drive; a missing OCP log is not asked for again.
+        """Read the throttling counters of an NVMe drive; empty if it has none."""
+        if (logs := self._logs()) is None:
+            return {}
+        self._flash.note(flash_written(*logs))
+        return throttle_counters(*logs)
 
-        Each refused log page adds an entry to the drive's error log.
-        """
+    def _logs(self) -> tuple[bytes, bytes] | None:
+        """Read the health log and the OCP log, which may be empty; None if they cannot be read."""
         node = Path(self.info.node).resolve()
         if not node.name.startswith("nvme"):
-            return {}
+            return None
         try:
             with opened(node) as drive:
-                health, ocp = drive.log_page(HEALTH_LOG, HEALTH_BYTES), self._ocp(drive)
-                self._flash.note(flash_written(health, ocp))
-                return throttle_counters(health, ocp)
+                return drive.log_page(HEALTH_LOG, HEALTH_BYTES), self._ocp(drive)
         except (DeviceError, HostLacks):
-            return {}
+            return None
 
     def _ocp(self, drive: Nvme) -> bytes:
-        if self._lacks_ocp:
-            return b""
-        try:
-            return drive.log_page(OCP_LOG, OCP_BYTES)
-        except DeviceError:
-            self._lacks_ocp = True
-            return b""
+        """Read the OCP log; not again after a refusal, which adds to the drive's error log."""
+        if not self._lacks_ocp:
+            try:
+                return drive.log_page(OCP_LOG, OCP_BYTES)
+            except DeviceError:
+                self._lacks_ocp = True
+        return b""
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Measure once per workload how fast fio's null engine is on the CPUs that measure.
+        """Return the IOPS of fio's null engine with this workload, on the CPUs that measure.
 
-        The workload's range does not matter: the null engine ignores offsets.
+        Each workload is tried once, whatever its range, because the null engine ignores offsets.
         """
         whole = ActiveRange(offset_bytes=0, length_bytes=self.info.size_bytes)
         kind = workload.model_copy(update={"range": whole})
@@ -182,16 +181,14 @@ class ClaimedSession:
         return self._ceilings[kind]
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Purge the claimed drive; `share` is called with the progress, 0 to 1."""
+        """Purge the claimed drive. `share` is called with the share that is done, 0 to 1."""
         if method is Purge.FORMAT and self._reformatted is not None:
-            done, self._reformatted = self._reformatted, None  # already done by the format
+            done, self._reformatted = self._reformatted, None  # `reformat` purged it already
             return done
         self.recheck()
         if method is Purge.ATA_ERASE:
-            with password_noted(self.info.here) as remember_format:
-                done = purge(
-                    self.info, method, self._descriptor(), Witness(password=remember_format)
-                )
+            with password_noted(self.info.here) as note:
+                done = purge(self.info, method, self._descriptor(), Witness(password=note))
         else:
             done = purge(self.info, method, self._descriptor(), Witness(share=share))
         self._claim.check()
@@ -199,19 +196,20 @@ class ClaimedSession:
         return done
 
     def reformat(self, wanted: LbaFormat) -> Purged:
-        """Format the drive with another LBA format, store the old one first, and renew `info`.
+        """Give the drive another LBA format, after storing the old one, and update `info`.
 
-        This is a purge by format, so the next purge that is asked for counts as done. Raises
-        UsageError for a format that the drive does not offer.
+        Formatting also purges, so the next `purge` by format does nothing. Raises UsageError for a
+        format that the drive does not offer.
         """
         if why := unoffered(wanted, self.info):
             raise UsageError(why)
         self.recheck()
         was = self.info.lba_format
-        if was is not None and was != wanted:
+        changes = was is not None and was != wanted
+        if was is not None and changes:
             remember_format(self.info.id, was)
         done = purge(self.info, Purge.FORMAT, self._descriptor(), lba_format=wanted)
-        if was is not None and was != wanted:
+        if changes:
             said = f"the drive keeps its new LBA format {wanted}; it was {was}"
             done = replace(done, lasting=said)
         info = inspect(self.info.node).model_copy(update={"name": self.info.name})
@@ -222,7 +220,7 @@ class ClaimedSession:
         return done
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """Send BLKDISCARD through the claim; a file does not support it."""
+        """Discard a range of the claimed device (BLKDISCARD). Raises HostLacks for a file."""
         self.recheck()
         discard(self.info, self._descriptor(), offset_bytes, length_bytes)
 
@@ -230,22 +228,22 @@ class ClaimedSession:
     def released(
         self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
     ) -> Iterator[None]:
-        """Release the claim for one named step and journal it: see `Claim.released`.
+        """Release the claim during a `with` block, and store that in the journal.
 
-        No generator may be running. After a crash inside, `resume` reads from the journal that
-        signatures on the target are ours.
+        No generator may be running. `leaves_signatures`: the block makes file systems; after a
+        crash, `resume` learns from the journal that they are ours. See `Claim.released`.
         """
 
-        def remember_format(said: str) -> None:
+        def note(said: str) -> None:
             if leaves_signatures:
                 self._before_signatures()
             journal.claim(said, **{SIGNATURES: leaves_signatures})
 
-        with self._claim.released(reason, remember_format, leaves_signatures=leaves_signatures):
+        with self._claim.released(reason, note, leaves_signatures=leaves_signatures):
             yield
 
     def save(self) -> None:
-        """Record from time to time what the target holds."""
+        """Store from time to time which content the target has."""
         self._renew()
 
     def _renew(self, *, at_once: bool = False) -> None:
@@ -253,7 +251,7 @@ class ClaimedSession:
             self._watch.renew(self.info, at_once=at_once)
 
     def close(self) -> None:
-        """Do nothing: the caller that made the claim releases it."""
+        """Do nothing, because the caller that made the claim releases it."""
 
     def _descriptor(self) -> int:
         if self._claim.fd is None:
@@ -262,9 +260,9 @@ class ClaimedSession:
 
 
 def counters_of(info: TargetInfo) -> Counters:
-    """Read the kernel's counters of a device, claimed or not; a file has none.
+    """Read the kernel's counters of a device, claimed or not; all zero for a file.
 
-    Raises DeviceLost when it is gone.
+    Raises DeviceLost when the device is gone.
     """
     if info.kind is TargetKind.FILE:
         return Counters()
@@ -300,5 +298,5 @@ def health_written_bytes(info: TargetInfo) -> int | None:
 
 
 def signatures_are_ours(records: Iterable[Record]) -> bool:
-    """Tell whether a step of this run left file systems on its target, or may have."""
+    """Tell whether this run made file systems on its target, or may have, by its journal."""
     return any(r.kind is Kind.CLAIM and bool(r.data.get(SIGNATURES)) for r in records)

@@ -1,8 +1,8 @@
-"""Read the drive's own logs: how many bytes went to flash, and its raw log pages.
+"""Read the drive's own logs: the bytes written to flash, and its raw log pages.
 
-OCP's Physical Media Units Written is a number of bytes, but drives update it slowly: a P5520 once a
-minute, in steps of 95 GiB, so two readings may be wrong by a step each. The step is learned from
-all readings of a run, and both ends wait, on an idle drive, until a due update has passed.
+The OCP log counts the bytes written to flash (Physical Media Units Written), but drives update it
+slowly: a P5520 once a minute, in steps of 95 GiB. So each reading may be wrong by one step. The
+step is found from all readings of a run, and the first and last reading wait for an update.
 """
 
 import json
@@ -22,21 +22,21 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.target import pages
 from ssdbench.target.inspect import kernel_name
 
-STILL_S = 65.0  # longer than a minute, the slowest update seen
-LONGEST_S = 200.0  # background work may move it forever
+STILL_S = 65.0  # without a change: longer than a minute, the slowest update seen
+LONGEST_S = 200.0  # to wait, because background work may change the counter forever
 LOOK_S = 5.0
-LEAST_VALUES = 4  # different values, before a step is believed
+LEAST_VALUES = 4  # different readings that are needed to know the step
 
 
 @dataclass
 class FlashCounter:
-    """Collect readings of one drive's counters in the order of a run."""
+    """Collect all readings of the flash counter of one drive, from which its step is found."""
 
-    seen: list[int] = field(default_factory=list)  # bytes to flash
+    seen: list[int] = field(default_factory=list)  # bytes written to flash, by each reading
     sleep: Callable[[float], None] = time.sleep
 
     def note(self, reading: FlashWritten | None) -> FlashWritten | None:
-        """Keep a reading, from which the step is learned, and return it."""
+        """Add a reading to the collection, and return it."""
         if reading is not None:
             self.seen.append(reading.media_bytes)
         return reading
@@ -46,10 +46,10 @@ class FlashCounter:
         read: Callable[[], FlashWritten | None],
         hurried: Callable[[], bool] = lambda: False,
     ) -> FlashWritten | None:
-        """Wait until the counter stands still, and return the reading with its step if known.
+        """Wait until the counter stops changing, and return its reading with its step, if known.
 
-        Waits at most LONGEST_S; a counter that still moves is as coarse as its last move. A
-        `hurried` reading has no step.
+        After LONGEST_S the step is at least as large as the last change. If `hurried` becomes true,
+        the newest reading is returned at once, without a step.
         """
         reading = self.note(read())
         since_s = passed_s = 0.0
@@ -74,7 +74,7 @@ class FlashCounter:
 
 
 def learned_step(values: Sequence[int]) -> int | None:
-    """Return the common divisor of all differences; None before enough values were seen."""
+    """Return the step of the readings: the common divisor of all differences; None for too few."""
     distinct = sorted(set(values))
     if len(distinct) < LEAST_VALUES:
         return None
@@ -85,10 +85,10 @@ INDEX = "index.json"
 
 
 def store_pages(info: TargetInfo, directory: Path) -> None:
-    """Store every log page of a drive as bytes, with an index; nothing for a target without pages.
+    """Store each log page of a drive in a file, and their names and checksums in `index.json`.
 
-    One file per page; `index.json` has names, sizes and checksums. A drive that no longer answers
-    is stored as a fault in the index. Raises HostLacks when the directory cannot be written.
+    Does nothing for a target without log pages. If the drive does not answer, the index says so.
+    Raises HostLacks when the directory cannot be written.
     """
     kernel = kernel_name(info)
     if info.simulated or not kernel:

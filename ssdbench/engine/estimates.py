@@ -1,4 +1,4 @@
-"""Estimate how fast a target is and when a run ends; for plans only, never for a result."""
+"""Estimate the rates of a target and the end of a run, for plans and progress, not for results."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,14 +10,14 @@ from ssdbench.model.workload import Pattern
 from ssdbench.sim.modelfile import embedded_models, load_embedded
 
 ANY_DRIVE = RateHint()
-AROUND_MODEL = (0.5, 2.0)  # times a model's figures, which are for one block size and depth
+AROUND_MODEL = (0.5, 2.0)  # times the figures of a model, which are for one size and depth
 BYTES_PER_MB = 1e6
-AROUND_SEEN = (0.8, 1.25)  # times what this run saw
-MOST_OVERRUN = 2.5  # the rest takes the least of its plan, or up to this many times that
+AROUND_SEEN = (0.8, 1.25)  # times the rates that this run measured
+MOST_OVERRUN = 2.5  # times the least time of the plan: the longest likely time of the rest
 
 
 def rate_hint(info: TargetInfo) -> RateHint:
-    """Return the range for any drive, or around the figures of an embedded model."""
+    """Return likely rates: around the figures of an embedded model, or those of any drive."""
     name = info.sim_model.split(",")[0]
     if not info.simulated or name not in embedded_models():
         return ANY_DRIVE
@@ -37,7 +37,7 @@ def rate_hint(info: TargetInfo) -> RateHint:
 
 
 def hint_from_results(hint: RateHint, found: Iterable[Found]) -> RateHint:
-    """Narrow the range to what the finished stages of this run saw of the drive."""
+    """Replace estimated rates by those that the finished stages of this run measured."""
     for one in found:
         match one:
             case FillDone(ordered_bytes_per_s=ordered, random_bytes_per_s=random) as fill:
@@ -58,11 +58,11 @@ def hint_from_results(hint: RateHint, found: Iterable[Found]) -> RateHint:
 def ends_after(
     spent_s: float, left: Sequence[StagePlan], *, at_work_s: float = 0.0, share: float = 1.0
 ) -> tuple[float, float]:
-    """Estimate when the run ends: least and most, in seconds since it began.
+    """Estimate the earliest and latest end of a run, in seconds since its start.
 
-    `spent_s` is the time so far, `left` the plans of the unfinished stages. The first of them may
-    have run for `at_work_s` and be `share` done. A stage mostly takes about the least of its plan;
-    stalls, two levels and cold data take longer, but never longer than the most.
+    `spent_s`: the time so far. `left`: the plans of the unfinished stages; the first has run for
+    `at_work_s` and is done by `share`. Most stages take about the least time of their plan. Stalls,
+    rates with two levels and cold data take longer, up to the most time of the plan.
     """
     least_s = sum(plan.seconds[0] for plan in left)
     if at_work_s and left:

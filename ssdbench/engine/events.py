@@ -1,4 +1,4 @@
-"""Define the events of a run as values: the command line shows them, tests compare them."""
+"""Define the events of a run, which the command line shows to the user."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ class StageStarted:
     number: int
     of: int
     seconds: tuple[float, float] = (0.0, 0.0)  # estimate on the target's clock, low and high
-    ends_after_s: tuple[float, float] | None = None  # the run; None while unknown
+    ends_after_s: tuple[float, float] | None = None  # of the whole run; None while unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Tell how far a stage is; sent about once a second of wall time."""
+    """Tell the progress of a stage; sent about every EVERY_S."""
 
     stage: str
     fraction: float | None  # 0 to 1; None while unknown
@@ -44,9 +44,9 @@ class Progress:
     text: str  # what it does, such as "4 KiB random write, QD 32 x 4, repeat 2 of 10"
     rate_bytes_per_s: float = 0.0
     rate_iops: float = 0.0
-    written_fills: float | None = None  # by the run so far, over the drive's size
-    ran_s: float = 0.0  # the run so far, on the target's clock
-    ends_after_s: tuple[float, float] | None = None  # the run; None while unknown
+    written_fills: float | None = None  # bytes that the run wrote, divided by the drive's size
+    ran_s: float = 0.0  # time of the run so far, on the target's clock
+    ends_after_s: tuple[float, float] | None = None  # of the whole run; None while unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class FindingRaised:
 
 @dataclass(frozen=True, slots=True)
 class StageFinished:
-    """Tell that a stage ended and its result is stored; `reused`: taken from before a crash."""
+    """Tell that a stage ended and its result is stored; `reused`: it ended before the resume."""
 
     result: StageResult
     reused: bool = False
@@ -75,9 +75,9 @@ class RunFinished:
 Event = RunStarted | StageStarted | Progress | FindingRaised | StageFinished | RunFinished
 
 
-EVERY_S = 0.5  # of wall time between two events
+EVERY_S = 0.5  # of wall time between two Progress events
 Range = tuple[float, float]
-LEAST_FRACTION = 0.01  # below it, the time left is only a guess
+LEAST_FRACTION = 0.01  # below this share the time left is not estimated
 
 
 class Reporter:
@@ -93,10 +93,7 @@ class Reporter:
         ran_s: Callable[[], float] = lambda: 0.0,
         ends: Callable[[float | None, Found | None], Range | None] = lambda share, seen: None,
     ) -> None:
-        """Set the callbacks.
-
-        `ends` estimates when the run ends, from the stage's share and findings.
-        """
+        """Set the callbacks; `ends` estimates the end of the run from share and rates so far."""
         self._stage = stage
         self._emit = emit
         self._wall = wall
@@ -111,22 +108,22 @@ class Reporter:
         self._moved = self._began, 0.0  # time and value of the last change
 
     def doing(self, text: str, fraction: Callable[[], float | None]) -> None:
-        """Begin a step of the stage: its text, and a function that returns its share, 0 to 1."""
+        """Begin a step of the stage. `fraction` returns how much of the stage is done, 0 to 1."""
         self._text = text
         self._fraction = fraction
         self._state = lambda: ""
         self._seen = lambda: None
 
     def being(self, state: Callable[[], str]) -> None:
-        """Set a function that returns the state of the step, such as `settling, 0 of 60 s`."""
+        """Set the function that returns the state of the step, such as `settling, 0 of 60 s`."""
         self._state = state
 
     def seeing(self, found: Callable[[], Found | None]) -> None:
-        """Set a function that returns the drive's rates seen so far, to estimate the end."""
+        """Set the function that returns the rates so far, from which the end is estimated."""
         self._seen = found
 
     def saw(self, second: Second) -> None:
-        """Report a second of the target's clock, if an event is due."""
+        """Handle one measured second: send a Progress event if EVERY_S has passed."""
         now = self._wall()
         if now - self._sent < EVERY_S:
             return
@@ -150,11 +147,11 @@ class Reporter:
         )
 
     def _left_s(self, fraction: float | None, now: float) -> float | None:
-        """Estimate the time left from the share done; between two steps it counts down."""
+        """Estimate the time left from the share that is done; None while that is not possible."""
         if fraction is None or fraction < LEAST_FRACTION:
             return None
         if fraction != self._moved[1]:
             self._moved = now, fraction
         moved_at, share = self._moved
         left_s = (moved_at - self._began) * (1 - share) / share - (now - moved_at)
-        return left_s if left_s > 0 else None  # this step takes longer than those before it
+        return left_s if left_s > 0 else None  # this step takes longer than the steps before it

@@ -32,20 +32,20 @@ from ssdbench.model.rundirectory import FIO
 from ssdbench.model.workload import Workload
 from ssdbench.units import format_size
 
-LOCK_AHEAD_S = MOST_WAIT_S + 1.0  # inspectors must have left before the first second that counts
-# I/Os that fio may count beyond the kernel's bytes: a share, the largest second (fio's log and ours
-# may place it differently), and this many standard deviations of randomly drawn sizes.
+LOCK_AHEAD_S = MOST_WAIT_S + 1.0  # the host lock is taken this long before a second counts
+# fio may report more bytes than the kernel counted, by the sum of: this share, the largest second
+# (its I/Os may be in another second of fio's log), and SIGMAS standard deviations of random sizes.
 MORE_SHARE, SIGMAS = 0.05, 6.0
 CountedIos = tuple[int, Sequence[float]]
-ALIVE_EVERY_S = 10.0  # of wall time: the most that a crash leaves unflushed and unexplained
+ALIVE_EVERY_S = 10.0  # of wall time: a crash loses the seconds and records since the last one
 
 
 class FioRun:
-    """Run a list of jobs and keep their seconds, in the directory of the current unit.
+    """Run jobs with the generator, and record their seconds in the directory of the current unit.
 
-    `part`: a subdirectory, for a unit that starts several times. `step_s`: how often the caller
-    looks, on the target's clock. During the first `uncounted_s` seconds nothing counts, so others
-    may inspect the host.
+    `part`: a subdirectory, for a unit that starts the generator several times. `step_s`: seconds of
+    the target's clock between two looks of the caller. `uncounted_s`: the first seconds, which are
+    not part of a result, so that other processes may inspect the host.
     """
 
     def __init__(
@@ -92,19 +92,20 @@ class FioRun:
             self._context.recent.forget()
 
     def __iter__(self) -> Iterator[Second]:
-        """Yield the seconds until the jobs end; those after `stop` are counted but not yielded."""
+        """Yield each second until the jobs end; after `stop`, seconds count but are not yielded."""
         for second in self._now_running():
             self._count(second)
             if self._stopped:
                 continue
             self.series.add(second)
             if 0 < self._open_s <= second.t_s:
-                self._context.host_lock.take(wait_s=0.0)  # each second until all have left
+                self._context.host_lock.take(wait_s=0.0)  # tried each second
             yield second
             if not self._stopped:
                 self._look_around()
         if not self._stopped and planned_bytes(self._asked) != self._planned_bytes:
-            self._cut_short(self._context.meter.exceeded(ahead_bytes=1 << 62) or "")
+            unit = self._context.unit
+            unit.cut_short = self._context.meter.exceeded(ahead_bytes=1 << 62) or unit.cut_short
 
     @property
     def length_s(self) -> float:
@@ -113,11 +114,11 @@ class FioRun:
 
     @property
     def csv(self) -> str:
-        """Return the path of its seconds as results name it."""
+        """Return the path of `seconds.csv` below the run directory."""
         return self._context.store.relative(self.directory / rundirectory.SECONDS)
 
     def stop(self) -> None:
-        """End the jobs; what they did so far counts."""
+        """End the jobs; their seconds so far stay valid."""
         if not self._stopped:
             self._stopped = True
             self._now_running().stop()
@@ -129,7 +130,7 @@ class FioRun:
         return self
 
     def outcome(self) -> Outcome:
-        """Return totals and logs after the last second. Raises the generator's errors."""
+        """Return the totals and logs of all jobs after their end. Raises the generator's errors."""
         if self._outcome is None:
             self._outcome = self._now_running().outcome()
             self._context.unit.io_errors += sum(job.io_errors for job in self._outcome.jobs)
@@ -137,26 +138,25 @@ class FioRun:
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
-        """Return the I/Os that a job logged, even when the outcome is not believed."""
+        """Return the I/Os that a job logged, also when `outcome` raises an error."""
         return self._now_running().logged(job)
 
     def _recount(self, outcome: Outcome) -> None:
-        """Correct the I/Os of the seconds to the generator's count where request sizes differ.
+        """Replace the kernel's number of I/Os by the generator's, if requests have several sizes.
 
         The kernel counts a flush as a write (`blk_account_io_done`), a large I/O as the requests it
-        is split into, and merged neighbours as one. I/Os of one size are counted by their bytes
-        instead; a simulated drive counts exactly.
+        is split into, and merged requests as one. I/Os of one size follow from the bytes instead,
+        and a simulated drive counts correctly.
         """
         if len(self._jobs) > 1 or self._context.target.simulated or not len(self.series):
             return
         (job,) = self._jobs
-        if (
-            len({*job.workload.block_sizes}) == 1 or job.replays
-        ):  # the sizes of a trace change over time
+        # The sizes of a trace change over time, so a mean says nothing about a second.
+        if len({*job.workload.block_sizes}) == 1 or job.replays:
             return
         begun_s = float(self.series.t_s[0] - self.series.column("duration_s")[0])
         if not (job.workload.streams and job.histogram_log):
-            if begun_s < 1.0:  # a report has totals of the whole run only
+            if begun_s < 1.0:  # fio's report has totals of the whole start only
                 self._require_moved(_split(job.workload, outcome.jobs))
             self._recount_by_size(outcome.jobs)
             return
@@ -183,7 +183,7 @@ class FioRun:
         require_moved(counted, moved, node=self._context.target.node)
 
     def _recount_by_size(self, jobs: Sequence[JobOutcome]) -> None:
-        """Count I/Os by the mean size of each direction over the whole run."""
+        """Divide the bytes of each direction by the mean size of its I/Os over the whole start."""
 
         def ios(directions: Sequence[Direction], name: str) -> float:
             moved = float(self.series.column(name).sum())
@@ -198,7 +198,7 @@ class FioRun:
 
     def _now_running(self) -> Running:
         if self._running is None:
-            raise RuntimeError("a start of the generator runs only inside `with`")
+            raise RuntimeError("a FioRun can be used only inside its `with` block")
         return self._running
 
     def _count(self, second: Second) -> None:
@@ -213,9 +213,10 @@ class FioRun:
         self._context.reporter.saw(second)
 
     def _look_around(self) -> None:
-        """Stop when the user or a limit says so; tell the journal that the unit is alive."""
-        self._cut_short(self._context.must_end(ahead_bytes=self._ahead_bytes()))
-        if self._context.unit.cut_short:
+        """Stop after a signal or at a limit; otherwise record from time to time that it runs."""
+        unit = self._context.unit
+        unit.cut_short = self._context.must_end(ahead_bytes=self._ahead_bytes()) or unit.cut_short
+        if unit.cut_short:
             self.stop()
         now = self._context.wall()
         if now - self._alive_at >= ALIVE_EVERY_S:
@@ -223,12 +224,8 @@ class FioRun:
             self.series.flush()
             self._context.alive()
 
-    def _cut_short(self, why: str) -> None:
-        if why:
-            self._context.unit.cut_short = why
-
     def _ahead_bytes(self) -> int:
-        """Return what may be written before the next look: --max-writes is a hard bound."""
+        """Return the most bytes that may be written before the next look, for --max-writes."""
         ahead = 2 * self._largest_bytes * (self._step_s + 1)
         if self._planned_bytes is None:
             return ahead
@@ -236,13 +233,13 @@ class FioRun:
 
 
 def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) -> None:
-    """Raise HostLacks when the I/Os that fio counts need more bytes than the kernel counted.
+    """Raise HostLacks if fio reports more bytes than the kernel counted: its report is wrong.
 
-    `counted`: numbers of I/Os, each with their sizes in bytes, the mean last. `moved`: bytes of
-    each second by the kernel. Needed because fio's count replaces the kernel's where sizes differ.
+    `counted`: each number of I/Os that fio reports, with their sizes in bytes and at the end the
+    mean size. `moved`: the bytes of each second by the kernel.
     """
     claimed = sum(number * sizes[-1] for number, sizes in counted)
-    # Of sizes between a least and a most the variance is at most this (Bhatia and Davis 2000).
+    # The largest possible variance of sizes with these limits and mean (Bhatia and Davis 2000).
     spread = sum(n * (s[-1] - min(s)) * (max(s) - s[-1]) for n, s in counted)
     seen, room = float(moved.sum()), float(moved.max(initial=0.0)) + SIGMAS * math.sqrt(spread)
     if seen and claimed > seen * (1 + MORE_SHARE) + room:
@@ -254,7 +251,7 @@ def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) ->
 
 
 def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[CountedIos]:
-    """Return the I/Os of jobs with a size mix, with the sizes and the mean that were asked for."""
+    """Return the number of I/Os of a job with a size mix, and the sizes and mean of the mix."""
     if not workload.block_split:
         return []
     number = sum(job.read.ios + job.write.ios for job in jobs)
@@ -264,22 +261,21 @@ def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[CountedIos]:
 
 
 def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
-    """Give jobs without an end the one that --max-writes allows."""
+    """Return the jobs, where writing jobs without an end stop after `may_write_bytes` bytes."""
     if may_write_bytes is None:
         return jobs
-    return [_capped(job, may_write_bytes) for job in jobs]
 
+    def limited(job: Job) -> Job:
+        if job.total_bytes is not None or not job.workload.writes:
+            return job
+        unit = job.workload.block_bytes * job.workload.numjobs
+        return replace(job, total_bytes=max(unit, may_write_bytes // unit * unit))
 
-def _capped(job: Job, may_write_bytes: int) -> Job:
-    workload = job.workload
-    if job.total_bytes is not None or not workload.writes:
-        return job
-    unit = workload.block_bytes * workload.numjobs
-    return replace(job, total_bytes=max(unit, may_write_bytes // unit * unit))
+    return [limited(job) for job in jobs]
 
 
 def planned_bytes(jobs: Sequence[Job]) -> int | None:
-    """Return the bytes that the jobs write before they end; None when they do not end."""
+    """Return the bytes that the jobs write in all; None if a job has no end."""
     if any(job.total_bytes is None and job.workload.writes for job in jobs):
         return None
     return sum(job.total_bytes or 0 for job in jobs if job.workload.writes)
@@ -289,18 +285,18 @@ LOOK_S = 0.2
 
 
 class RunMustEnd(Exception):
-    """Signal that the run must end; the caller that waits for a program ends it."""
+    """Signal that the run must end, so that the code that started a program stops it."""
 
 
 class ProgramWatch:
-    """Check, while a program runs, whether the run must end. Raises MustEndError."""
+    """Check, while a program runs, whether the run must end. Raises RunMustEnd if it must."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._alive_at = context.wall()
 
     def __call__(self) -> None:
-        """Check once, and tell the journal from time to time that the unit is alive."""
+        """Check once, and record from time to time that the unit is running."""
         if why := self._context.must_end():
             raise RunMustEnd(why)
         if (now := self._context.wall()) - self._alive_at >= ALIVE_EVERY_S:
@@ -308,7 +304,7 @@ class ProgramWatch:
             self._context.alive()
 
     def ended(self, process: Process, within_s: float) -> bool:
-        """Wait for a program to end; returns False when it has not within `within_s`."""
+        """Wait for a program; return False if it has not ended after `within_s` seconds."""
         until = time.monotonic() + within_s
         while not process.ended(min(LOOK_S, until - time.monotonic())):
             if time.monotonic() >= until:
@@ -324,15 +320,15 @@ def run_sections(
     cpus: Collection[int] = (),
     look: Callable[[Process, ProgramWatch], None] = lambda process, watch: None,
 ) -> JobOutcome | None:
-    """Run fio sections for the current unit, on the target or the file system mounted on it.
+    """Run fio sections for the current unit, on the target or on the file system mounted on it.
 
-    `look` is called while the time that counts runs. Returns None when the run must end. Raises
-    UsageError for a target without a block device, and errors of fio, drive and host.
+    `look` is called once while fio runs. Returns None if the run must end. Raises UsageError for a
+    target that is not a block device, and errors of fio, drive and host.
     """
     session = context.session
     if not isinstance(session, RunsSections):
         raise UsageError(
-            f"{context.target.name} is no block device, so nothing of the host can be compared",
+            f"{context.target.name} is not a block device, so host settings cannot be compared",
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
     watch = ProgramWatch(context)

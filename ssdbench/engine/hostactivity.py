@@ -1,8 +1,8 @@
-"""Read the activity of the host while a unit is measured, store it as a series, and judge it.
+"""Record what else the host does while a unit is measured, and judge whether it disturbed the unit.
 
-A repeat that other work disturbed is kept and marked, and its point is not validated. One reading
-costs some 5 ms of CPU time, less than 0.1 % of one CPU. A simulated drive keeps its own time, so
-nothing is read for it.
+A disturbed repeat is kept and marked, and its point is not validated. One reading takes about 5 ms
+of CPU time, less than 0.1 % of one CPU. The clock of a simulated drive stops while the host is
+busy, so nothing is read for it.
 """
 
 import threading
@@ -19,30 +19,24 @@ from ssdbench.model.finding import Finding
 from ssdbench.model.findings.host import HostDisturbed
 from ssdbench.model.point import HostDuring
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Set how much other work is allowed before a repeat counts as disturbed.
-
-    Housekeeping of an idle server passes: 1 % of stolen time moves a rate by about as much, a
-    quarter of one CPU by less than the 4 % that repeats may differ.
-    """
-
-    stolen_share: float = 0.01  # of the CPUs' time
-    other_cpus: float = 0.25  # CPUs that others keep busy, on average
-    frequency_drop: float = 0.05  # between the start and the end
-    temperature_rise_c: float = 15.0
-    stopped_s: float = 3.0  # between two samples that are to be a second apart
+# Limits of other work; beyond one of them a repeat counts as disturbed. The services of an idle
+# server stay below: 1 % of stolen time changes a rate by about 1 %, and a quarter of one CPU by
+# less than the 4 % that repeats may differ.
+STOLEN_SHARE = 0.01  # CPU time that the hypervisor took, of the time of all CPUs
+OTHER_CPUS = 0.25  # CPUs that other programs keep busy, on average
+FREQUENCY_DROP = 0.05  # between the start and the end
+TEMPERATURE_RISE_C = 15.0
+STOPPED_S = 3.0  # between two seconds of a measurement
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityBetween:
-    """Hold what happened on the host between two readings."""
+    """Say what happened on the host between two readings."""
 
     seconds: float
     stolen_share: float
     other_cpus: float
-    busiest: str  # of the others
+    busiest: str  # name of the other program that used most CPU time
     frequency_drop: float | None
     temperature_rise_c: float | None
     throttle_events: int | None
@@ -74,8 +68,8 @@ def activity_between(before: Activity, after: Activity) -> ActivityBetween:
     )
 
 
-def disturbed(seen: ActivityBetween, limits: Limits = Limits()) -> list[Finding]:
-    """Return at most one finding, with everything that was above its limit."""
+def disturbed(seen: ActivityBetween) -> list[Finding]:
+    """Return one finding with everything that was above its limit; empty if nothing was."""
     drop = seen.frequency_drop
     case = HostDisturbed(
         stolen_percent=100 * seen.stolen_share,
@@ -84,35 +78,26 @@ def disturbed(seen: ActivityBetween, limits: Limits = Limits()) -> list[Finding]
         frequency_drop_percent=None if drop is None else 100 * drop,
         temperature_rise_c=seen.temperature_rise_c,
         throttle_events=seen.throttle_events,
-        stolen_limit_percent=100 * limits.stolen_share,
-        other_cpus_limit=limits.other_cpus,
-        frequency_drop_limit_percent=100 * limits.frequency_drop,
-        temperature_rise_limit_c=limits.temperature_rise_c,
+        stolen_limit_percent=100 * STOLEN_SHARE,
+        other_cpus_limit=OTHER_CPUS,
+        frequency_drop_limit_percent=100 * FREQUENCY_DROP,
+        temperature_rise_limit_c=TEMPERATURE_RISE_C,
         stopped_s=seen.stopped_s,
-        stopped_limit_s=limits.stopped_s,
+        stopped_limit_s=STOPPED_S,
     )
     return [case.finding()] if case.reasons() else []
 
 
 class HostWatch:
-    """Read the host before and after something; nothing for a simulated drive."""
+    """Compare the host before and after a short measurement on a real drive."""
 
-    def __init__(
-        self,
-        *,
-        simulated: bool,
-        limits: Limits = Limits(),
-        read: Callable[[], Activity] = activity,
-    ) -> None:
-        self._limits = limits
+    def __init__(self, read: Callable[[], Activity] = activity) -> None:
         self._read = read
-        self._before = None if simulated else read()
+        self._before = read()
 
     def findings(self) -> list[Finding]:
-        """Read again and return at most one finding, with everything that was above its limit."""
-        if self._before is None:
-            return []
-        return disturbed(activity_between(self._before, self._read()), self._limits)
+        """Read the host again, and return what `disturbed` finds."""
+        return disturbed(activity_between(self._before, self._read()))
 
 
 def _frequency_drop(before: int | None, after: int | None) -> float | None:
@@ -135,16 +120,16 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Hold a reading of the host at the end of an interval of one phase."""
+    """Hold one reading of the host, which ends an interval within one phase."""
 
     t_s: float  # on the target's clock
     host: Activity
-    phase: str  # of the interval that ends here
-    foreign_ios: int = 0  # on the drive, in that interval
+    phase: str  # of the interval that ends with this reading
+    foreign_ios: int = 0  # that other programs sent to the drive in the interval
 
 
 class HostSeries:
-    """Read the host every 10 s and whenever a phase begins; nothing for a simulated drive."""
+    """Read the host every 10 s and when a phase begins; do nothing for a simulated drive."""
 
     def __init__(
         self,
@@ -160,13 +145,13 @@ class HostSeries:
         self._foreign_ios = 0
         self._next_s = 0.0
         self._looked_s: float | None = None
-        self._stopped_s = 0.0  # the longest time between two looks at what is counted
+        self._stopped_s = 0.0  # the longest time between two seconds of the measured phase
         self._readings: list[_Reading] = []
         if not simulated:
             self._add(0.0)
 
     def look(self, t_s: float, phase: str, foreign_ios: int = 0) -> None:
-        """Handle one second; another `phase` than before begins now."""
+        """Handle one second of a phase: read the host if a phase begins or 10 s have passed."""
         if not self._readings:
             return
         self._foreign_ios += foreign_ios
@@ -181,18 +166,18 @@ class HostSeries:
         self._phase = phase
 
     def end(self, t_s: float) -> None:
-        """Read once more, after the last request."""
+        """Read the host after the last request."""
         if self._readings:
             self._add(t_s)
 
     def mark(self, t_s: float, phase: str) -> None:
-        """Read now; the interval since the last reading belongs to `phase`."""
+        """Read the host now, as the end of an interval of `phase`."""
         if self._readings:
             self._phase = phase
             self._add(t_s)
 
     def findings(self) -> list[Finding]:
-        """Return at most one finding, with every reason; a dip that has passed counts too."""
+        """Return one finding with everything above its limit, at any time of the measured phase."""
         counted = self._counted()
         if len(counted) < 2:
             return []
@@ -208,7 +193,7 @@ class HostSeries:
         return disturbed(worst)
 
     def during(self) -> HostDuring | None:
-        """Summarize the measured window; None where nothing was read."""
+        """Summarize the host in the measured phase; None if nothing was read."""
         counted = self._counted()
         if len(counted) < 2:
             return None
@@ -228,7 +213,7 @@ class HostSeries:
         )
 
     def write(self, path: Path) -> None:
-        """Store the series as CSV, one line per interval; nothing for a simulated drive."""
+        """Store one line of CSV per interval; no file for a simulated drive."""
         if len(self._readings) < 2:
             return
         cpus = len(self._readings[0].host.interrupts_per_cpu)
@@ -241,7 +226,7 @@ class HostSeries:
         write_atomic(path, "\n".join(lines) + "\n")
 
     def _counted(self) -> Sequence[_Reading]:
-        """Return the readings of the measured window, from the one at its start."""
+        """Return the readings of the measured phase, and before them the reading at its start."""
         inside = [n for n, reading in enumerate(self._readings) if reading.phase == MEASURED]
         return self._readings[inside[0] - 1 :] if inside else ()
 
@@ -269,7 +254,7 @@ def _csv_line(before: _Reading, after: _Reading, *, counts_foreign: bool) -> str
 
 
 def _per_cpu(before: Activity, after: Activity, seconds: float) -> tuple[float, ...]:
-    """Return interrupts per second of each CPU; empty when a CPU came or went."""
+    """Return the interrupts per second of each CPU; empty if the number of CPUs changed."""
     if len(before.interrupts_per_cpu) != len(after.interrupts_per_cpu):
         return ()
     both = zip(before.interrupts_per_cpu, after.interrupts_per_cpu, strict=True)
@@ -281,15 +266,14 @@ def _most(values: Iterator[float | None]) -> float | None:
 
 
 BETWEEN = "between"
-_SHORT_S = 1.0  # a shorter pause between two starts gets no reading
+_SHORT_S = 1.0  # a shorter pause between two starts is not recorded
 
 
 class TrialHost:
-    """Record the host over all starts of a trial, in one series for the stage.
+    """Record the host during all starts of a trial, in one series for the stage.
 
-    Starts may be short or last an hour, and their caller waits for their end, so a thread reads the
-    host. It reads at both ends of each start, and every 10 s in a long one. I/O of others is not
-    counted.
+    A thread reads the host every 10 s, because the stage waits for the end of each start. I/O of
+    other programs is not counted.
     """
 
     def __init__(self, path: Path, read: Callable[[], Activity]) -> None:
@@ -300,7 +284,7 @@ class TrialHost:
 
     @contextmanager
     def start(self) -> Iterator[None]:
-        """Record one start, from before its program to after its end, and store the series."""
+        """Record the host during a `with` block, in which one program runs; store the series."""
         if time.monotonic() - self._began - self._last_s > _SHORT_S:
             self._mark(BETWEEN)
         over = threading.Event()

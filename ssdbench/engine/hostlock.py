@@ -1,9 +1,9 @@
-"""Delay host inspection by others while a measurement window counts.
+"""Keep other processes from inspecting the host while a measurement window counts.
 
-Two files in the run directory are kernel locks. An inspector takes the gate (shared), then the room
-(shared), and releases the gate. A run takes the gate exclusively, so that nobody else enters, and
-then the room when those inside have left, but never waits long. Nobody polls, and a run that dies
-releases its locks. Source: flock(2). `ssdbench.fleet.hostscripts.look` is the other side.
+Two files in the run directory are locked (flock(2)). An inspector takes a shared lock on the gate,
+then on the room, and releases the gate. A run locks the gate exclusively, so that no inspector can
+enter, and then the room after the last inspector has left; it does not wait long for that. The
+kernel releases the locks of a run that dies. The inspector is `ssdbench.fleet.hostscripts.look`.
 """
 
 import fcntl
@@ -17,13 +17,13 @@ from ssdbench.errors import HostLacks
 from ssdbench.foreign import open_own
 from ssdbench.model.rundirectory import GATE, ROOM
 
-MOST_WAIT_S = 6.0  # for inspectors inside; then the window begins anyway
-AGAIN_S = 0.05
+MOST_WAIT_S = 6.0  # for inspectors to leave; then the window begins anyway
+AGAIN_S = 0.05  # between two attempts to lock
 LET_IN_S = 0.02  # time for the waiting inspectors to wake up
 
 
 class HostLock:
-    """Hold the lock of one run; free at first. Without a directory it locks nothing."""
+    """Lock out inspectors of one run, between `take` and `release`; never without a directory."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory
@@ -31,9 +31,9 @@ class HostLock:
         self._held: set[str] = set()
 
     def take(self, wait_s: float = MOST_WAIT_S) -> bool:
-        """Keep new inspectors out; returns whether none is left after at most `wait_s`.
+        """Lock out new inspectors; return False if one is still inside after `wait_s`.
 
-        Lock files that cannot be made keep nobody out.
+        Lock files that cannot be made count as locked.
         """
         if self._directory is None:
             return True
@@ -45,18 +45,18 @@ class HostLock:
         return True
 
     def release(self) -> None:
-        """Let waiting inspectors in."""
+        """Release the locks, so that waiting inspectors can start."""
         for name in (ROOM, GATE):
             if name in self._held:
                 fcntl.flock(self._locks[name], fcntl.LOCK_UN)
-                os.close(self._locks.pop(name))  # one process may do many runs
+                os.close(self._locks.pop(name))  # else a process with many runs keeps them open
         if self._held:
             self._held.clear()
             time.sleep(LET_IN_S)
 
     @contextmanager
     def held_while(self, counts: bool) -> Iterator[None]:
-        """Hold the lock for a block if what it does counts."""
+        """Hold the lock during a `with` block, if what the block measures `counts`."""
         if not counts:
             yield
             return

@@ -1,4 +1,4 @@
-"""Apply the settings of host and drive for one run, and restore them after a crash."""
+"""Change settings of host and drive for a run, and restore them at its end or after a crash."""
 
 import os
 import re
@@ -33,7 +33,7 @@ from ssdbench.tuning.setting import Backend, Setting
 
 
 def current_facts(info: TargetInfo) -> dict[str, str]:
-    """Read facts of the host and of how the target is attached to it."""
+    """Read facts about the host and the connection of the target, as names and values."""
     return host_facts() | drive_facts(kernel_name(info))
 
 
@@ -44,7 +44,7 @@ def target_heat(info: TargetInfo) -> Heat | None:
 
 
 def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> HostPlan:
-    """Plan what a run sets for this target. Raises HostLacks for what this host does not offer."""
+    """Plan the settings of a run on this target. Raises HostLacks if the host lacks one."""
     if info.simulated:
         left = tuple(f"{name} {value}" for name, value in wishes.changes().items())
         return HostPlan(notes=(SettingsLeft(left).message(),) if left else (), left=left)
@@ -59,10 +59,10 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
 
 
 def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
-    """Plan to reset the kernel counters from which seconds are taken, where somebody changed them.
+    """Plan to make the kernel count the drive's I/O as usual, if somebody changed that.
 
-    With `iostats_passthrough` (newer kernels) they also count NVMe passthrough commands, which
-    would look like I/O of others.
+    Each second of a run comes from these counters. With `iostats_passthrough` (newer kernels) they
+    also count NVMe passthrough commands, which would look like I/O of other programs.
     """
     reason = "every second of a run comes from the kernel's counters"
     wanted = (("queue/iostats", "1"), ("queue/iostats_passthrough", "0"))
@@ -78,7 +78,7 @@ def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
 
 
 def _module(name: str, sysfs: Sysfs) -> Setting:
-    """Plan to load a module: a bundled one by the path of its file, another by its name."""
+    """Plan to load a kernel module: one of ours by the path of its file, others by name."""
     reason = "asked for by the profile"
     bundled = next((s for s in kmod.states(sysfs, kmod.built_directory()) if s.name == name), None)
     if bundled is None:
@@ -90,7 +90,7 @@ def _module(name: str, sysfs: Sysfs) -> Setting:
 
 
 def _bus(name: str, sysfs: Sysfs) -> str:
-    """Return how the drive's own settings are reached; "none" without a way."""
+    """Return the protocol that changes settings inside the drive; "none" if there is none."""
     spoken = protocol(name, sysfs)
     if spoken is Protocol.NONE and sysfs.exists(f"/sys/block/{name}/cache_type"):
         return "virtio"
@@ -105,11 +105,11 @@ HOST_ID = "/etc/machine-id"
 def applied(
     plan: HostPlan, run_id: str, *, directory: Path | None = None
 ) -> Iterator[tuple[dict[str, str], ...]]:
-    """Apply the changes of a plan, each stored on disk first; undo them at the end of the block.
+    """Apply a plan during a `with` block; each change is stored on disk before it is made.
 
-    What a dead run left changed is restored first, except on drives that are absent. Yields the
-    changes for the report. Raises HostLacks for what cannot be set, NotRestored when something
-    cannot be put back.
+    First restores what a killed run left changed, except on absent drives. Yields the changes for
+    the report. Raises HostLacks if a setting cannot be changed, NotRestored if it cannot be
+    restored.
     """
     directory = directory or settings_directory()
     sysfs = Sysfs()
@@ -129,7 +129,7 @@ def applied(
 
 
 def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
-    """Read back the NUMA settings of fio from a fio of this run; empty if none are wanted."""
+    """Start fio with the planned NUMA settings and read them back; empty without such settings."""
     if not plan.fio_options:
         return ()
     kept = read_back(plan.fio_options, plan.fio_cpus)
@@ -144,9 +144,9 @@ def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
 
 @contextmanager
 def password_noted(drive: str) -> Iterator[Callable[[], None]]:
-    """Yield a function that stores on disk that an ATA password will be set; call it before.
+    """Yield a function that stores on disk that an ATA password is set next.
 
-    The password is removed at the end of the block, or by `restore` after a crash.
+    The password is removed at the end of the `with` block, or by `restore` after a crash.
     """
     directory, sysfs = settings_directory(), Sysfs()
     restore_what_is_here(directory, sysfs)
@@ -167,7 +167,7 @@ def _journal(path: Path, sysfs: Sysfs) -> SettingsJournal:
 
 
 def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> list[Change]:
-    """Put back what dead runs left changed. Raises NotRestored with what could not be."""
+    """Restore all settings that killed runs left changed. Raises NotRestored with the failures."""
     directory, sysfs = directory or settings_directory(), sysfs or Sysfs()
     return restore_all(
         directory, host_backends(sysfs), boot_id=boot_id(sysfs), host_id=host_id(sysfs)
@@ -175,23 +175,23 @@ def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> lis
 
 
 def give_up(drive: str) -> list[Change]:
-    """Forget what dead runs changed on a drive that is gone for good; the record is kept.
+    """Stop trying to restore settings of a drive that is gone for good; the record is kept.
 
-    Raises UsageError for a drive that is here, or of which nothing was left changed.
+    Raises UsageError for a drive that is present, or on which no setting was left changed.
     """
     sysfs = Sysfs()
     if (name := find(drive, sysfs=sysfs)) is not None:
         raise UsageError(
-            f"the settings of {drive} can be restored: it is here, as {node_of(name)}",
+            f"the settings of {drive} can be restored: it is present as {node_of(name)}",
             hint="`ssdbench restore` restores what a run changed on it",
         )
     return forget(settings_directory(), drive, host_id=host_id(sysfs))
 
 
 def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = None) -> None:
-    """Put back, before a run, what dead runs changed on present drives.
+    """Restore, before a run, the settings that killed runs changed on host and present drives.
 
-    Raises NotRestored with everything that could not be put back, except on absent drives.
+    Raises NotRestored if a setting cannot be restored; failures on absent drives are ignored.
     """
     try:
         restore(directory=directory, sysfs=sysfs)
@@ -201,7 +201,7 @@ def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = No
 
 
 def host_backends(sysfs: Sysfs) -> dict[Backend, SettingBackend]:
-    """Return all setting backends of this host; drives are found by identity."""
+    """Return the backend of each kind of setting on this host."""
 
     def locate(drive: str) -> str | None:
         return find(drive, sysfs=sysfs)
@@ -218,12 +218,12 @@ def host_backends(sysfs: Sysfs) -> dict[Backend, SettingBackend]:
 
 
 def boot_id(sysfs: Sysfs) -> str:
-    """Return the identity of this boot."""
+    """Return the kernel's identifier of this boot."""
     return (sysfs.find(BOOT_ID) or "").strip()
 
 
 def host_id(sysfs: Sysfs) -> str:
-    """Return the identity of this installation; host names may be given twice."""
+    """Return the machine id of this host, or else its name, which other hosts may share."""
     return (sysfs.find(HOST_ID) or "").strip() or f"name {os.uname().nodename}"
 
 

@@ -1,8 +1,8 @@
-"""Store what a run intends, begins and finishes, safe against a power cut.
+"""Store in a journal what a run begins and finishes, so that no crash or power cut loses it.
 
-One record per line with a checksum (`ssdbench.model.records`), written with one append and one
-fsync each. Only the last line can be torn by a crash; it is cut off before the next record. A gap
-anywhere else means damage, and nothing after it is believed.
+Each record is one line with a checksum (`ssdbench.model.records`), written by one append and one
+fsync. A crash can leave only the last line incomplete; it is cut off before the next record. A bad
+line anywhere else is damage, and all records after it are ignored.
 """
 
 import math
@@ -21,23 +21,23 @@ from ssdbench.model import records, rundirectory
 from ssdbench.units import parse_moment
 
 NAME = rundirectory.JOURNAL
-# Used up by the run so far; in any record.
+# What the run used up so far, in any record: names, and types of the values.
 SPENT = {"seconds": (int, float), "bytes_read": (int,), "bytes_written": (int,)}
-BUILDS = "builds"  # of a unit: see `Unit.builds`
-PAST_KERNEL = "past_kernel"  # of a unit: it writes past the block layer
-RESULT_SHA256 = "result_sha256"  # of result.json, in the record that says that it is written
+BUILDS = "builds"  # key in the record of a unit: see `Unit.builds`
+PAST_KERNEL = "past_kernel"  # likewise: the unit writes past the kernel's block layer
+RESULT_SHA256 = "result_sha256"  # key in the ENDED record: the hash of result.json
 
 
 class Kind(StrEnum):
     """Name every kind of record."""
 
     RUN = "run"  # the first record: run id, seed, target identity
-    INTENDED = "intended"  # a stage, with the order of its units
-    BEGUN = "begun"  # a unit (or, without unit, a stage) starts to touch the drive
-    ALIVE = "alive"  # counters while a unit is at work
-    FINISHED = "finished"  # its result is stored; never repeated
-    LOST = "lost"  # the writes of a stage's finished units are gone: measured again
-    CLAIM = "claim"  # released for a named step, or taken again
+    INTENDED = "intended"  # in older journals: the order of a stage's units
+    BEGUN = "begun"  # a unit (or, without unit, a stage) starts to use the drive
+    ALIVE = "alive"  # counters while a unit is running
+    FINISHED = "finished"  # the result of a unit or stage is stored
+    LOST = "lost"  # the drive lost what a stage's units wrote, so they are measured again
+    CLAIM = "claim"  # the claim was released for a named step, or taken again
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     RESUMED = "resumed"
@@ -48,7 +48,7 @@ class Kind(StrEnum):
 class Record:
     """Hold one line of the journal."""
 
-    n: int  # position, from 0; shows a missing line
+    n: int  # position in the journal, from 0; a gap shows a missing line
     at: str  # ISO 8601, UTC
     kind: Kind
     stage: str = ""
@@ -56,7 +56,7 @@ class Record:
     data: Mapping[str, object] = field(default_factory=dict)
 
     def line(self) -> str:
-        """Return the record as it is stored."""
+        """Return the line of the journal, with its checksum."""
         fields = {"n": self.n, "at": self.at, "kind": self.kind}
         fields |= {"stage": self.stage} if self.stage else {}
         fields |= {"unit": self.unit} if self.unit else {}
@@ -65,12 +65,12 @@ class Record:
 
 
 def utc_now() -> str:
-    """Return the time as records and results store it."""
+    """Return the current time in the form of records and results: ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def parse(text: bytes, *, path: str) -> list[Record]:
-    """Parse a journal, without a torn last line. Raises UsageError with the line of any damage."""
+    """Parse a journal, without an incomplete last line. Raises UsageError for a damaged line."""
     stored, damaged = sound(text)
     if damaged is not None:
         raise UsageError(
@@ -82,7 +82,7 @@ def parse(text: bytes, *, path: str) -> list[Record]:
 
 
 def sound(text: bytes) -> tuple[list[Record], int | None]:
-    """Return the records before any damage, and the number of the first damaged line, from 1."""
+    """Return the records before the first damaged line, and its number from 1 (None: no damage)."""
     held = records.read(text)
     stored: list[Record] = []
     for line in held.lines:
@@ -94,7 +94,7 @@ def sound(text: bytes) -> tuple[list[Record], int | None]:
 
 
 def believed_records(directory: Path) -> tuple[list[Record], int | None]:
-    """Read the records of a run directory as `sound` does. Raises UsageError if unreadable."""
+    """Read the journal of a run directory: see `sound`. Raises UsageError if it cannot be read."""
     path = directory / rundirectory.JOURNAL
     try:
         return sound(read_regular(path))
@@ -103,7 +103,7 @@ def believed_records(directory: Path) -> tuple[list[Record], int | None]:
 
 
 def is_unended(directory: Path) -> bool:
-    """Tell whether the journal is newer than the result: the run never ended, or was resumed."""
+    """Tell whether a run has not ended: it has no result, or was resumed after its result."""
     if not (directory / rundirectory.JOURNAL).is_file():
         return False
     if not (directory / rundirectory.RESULT).exists():
@@ -134,12 +134,12 @@ def _record(fields: Mapping[str, Any]) -> Record | None:
 
 
 def stored_records(path: Path) -> list[Record]:
-    """Read the records of a journal without opening it for writing; empty without a journal."""
+    """Read the records of a journal, which may be in use; empty if there is no journal."""
     return parse(read_regular(path), path=str(path)) if path.is_file() else []
 
 
 class Journal:
-    """Append to the journal of one run."""
+    """Read and extend the journal of one run."""
 
     def __init__(
         self,
@@ -154,14 +154,14 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
-        """Create a journal. Raises UsageError when it exists."""
+        """Create a journal. Raises UsageError if the file exists."""
         if path.exists():
             raise UsageError(f"{path} exists already", hint="Continue it: ssdbench resume RUN.")
         return cls(path, now=now)
 
     @classmethod
     def open(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
-        """Open a journal and cut off a torn last line. Raises UsageError."""
+        """Open a journal, without an incomplete last line. Raises UsageError if there is none."""
         if not path.is_file():
             raise UsageError(
                 f"{path.parent} is not a run directory: it has no {path.name}",
@@ -187,7 +187,7 @@ class Journal:
         unit: str = "",
         data: Mapping[str, object] | None = None,
     ) -> Record:
-        """Add a record; it is on stable storage when this returns."""
+        """Add a record; when this returns, a power cut cannot lose it."""
         record = Record(len(self._records), self._now(), kind, stage, unit, data or {})
         self._file.append(record.line())
         self._records.append(record)
@@ -198,7 +198,7 @@ class Journal:
         self._file.close()
 
     def finished(self, stage: str) -> dict[str, Record]:
-        """Return the finished units of a stage by name; the stage itself is under ""."""
+        """Return the FINISHED record of each unit of a stage, and of the stage itself under ""."""
         return {r.unit: r for r in self._records if r.kind is Kind.FINISHED and r.stage == stage}
 
     def written(self, stage: str) -> dict[str, Record]:
@@ -206,10 +206,10 @@ class Journal:
         return {r.unit: r for r in self.since_lost(stage) if r.kind is Kind.FINISHED}
 
     def since_lost(self, stage: str) -> list[Record]:
-        """Return the records of a stage since its writes were last lost.
+        """Return the records of a stage since the drive last lost what the stage wrote.
 
-        They are lost when a resume found writes by others, an earlier stage was begun again, or the
-        stage itself found them gone.
+        That is when a resume found writes by other programs, an earlier stage began again, or the
+        stage found its data gone.
         """
         order = self._records[0].data.get("stages") if self._records else ()
         before = list(
@@ -231,26 +231,22 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class StageJournal:
-    """Give a stage access to the records of its own units.
+    """Give a stage access to its own records in the journal.
 
-    `observe` returns what each record of a unit carries: the target's counters and what the run
-    used up. A generator is running while a record says ALIVE.
+    `observe` returns values that are added to each record: the target's counters, and what the run
+    used up.
     """
 
     journal: Journal
     stage: str
     observe: Callable[[Kind], Mapping[str, object]] = lambda kind: {}
 
-    def intended(self, **data: object) -> None:
-        """Store what the stage is about to do."""
-        self.journal.append(Kind.INTENDED, stage=self.stage, data=data)
-
     def begun(self, unit: str, **data: object) -> None:
-        """Store that a unit is about to touch the drive."""
+        """Store that a unit starts to use the drive."""
         self._append(Kind.BEGUN, unit, data)
 
     def alive(self, unit: str, **data: object) -> None:
-        """Store that a unit is still running, which limits what a crash leaves unexplained."""
+        """Store that a unit is running, with counters of what it has written so far."""
         self._append(Kind.ALIVE, unit, data)
 
     def claim(self, said: str, **data: object) -> None:
@@ -258,7 +254,7 @@ class StageJournal:
         self._append(Kind.CLAIM, "", {"said": said, **data})
 
     def finished(self, unit: str, **data: object) -> None:
-        """Store that a unit's result is on stable storage."""
+        """Store that the result of a unit is stored."""
         self._append(Kind.FINISHED, unit, data)
 
     def written(self) -> dict[str, Record]:
@@ -266,11 +262,11 @@ class StageJournal:
         return self.journal.written(self.stage)
 
     def lost(self) -> None:
-        """Store that what the finished units left is gone: they are measured again."""
+        """Store that the drive lost what the finished units wrote, so they are measured again."""
         self._append(Kind.LOST, "", {})
 
     def half_built(self) -> bool:
-        """Tell whether a unit that builds something on the drive was begun and not finished."""
+        """Tell whether a unit that writes data for later units was begun and not finished."""
         building: set[str] = set()
         for record in self.journal.since_lost(self.stage):
             if record.kind is Kind.BEGUN and record.data.get(BUILDS):
@@ -280,7 +276,7 @@ class StageJournal:
         return bool(building)
 
     def done(self) -> dict[str, Record]:
-        """Return the finished units, without the record of the stage itself."""
+        """Return the FINISHED record of each finished unit, by its name."""
         return {unit: r for unit, r in self.journal.finished(self.stage).items() if unit}
 
     def _append(self, kind: Kind, unit: str, data: Mapping[str, object]) -> None:

@@ -1,10 +1,9 @@
-"""Record which drives got another LBA format, which no restore can undo.
+"""Remember the old LBA format of each drive that got another one.
 
-Only another format brings the old one back, and it erases the drive. So `ssdbench restore` lists
-it, and `ssdbench retire` undoes it on request.
+Only formatting the drive again brings the old format back, and that erases the drive. So `ssdbench
+restore` only lists such drives, and `ssdbench retire` formats them on request.
 """
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ REASON = "asked for by lba_format"
 
 @dataclass(frozen=True, slots=True)
 class ChangedFormat:
-    """Hold a present drive whose LBA format was changed."""
+    """Name a present drive with another LBA format than before, and both formats."""
 
     drive: str
     node: str
@@ -38,7 +37,7 @@ class ChangedFormat:
 
     @property
     def sentence(self) -> str:
-        """Return its LBA formats now and before, and the command that brings the old one back."""
+        """Say which LBA format the drive has and had, and how to bring the old one back."""
         return (
             f"{self.drive} LBA format: {self.now} stays (it was {self.was}); "
             f"`{way_back(self.node, self.was)}` brings it back and erases the drive"
@@ -46,14 +45,14 @@ class ChangedFormat:
 
 
 def way_back(node: str, was: LbaFormat) -> str:
-    """Return the command that gives a drive its old LBA format again."""
+    """Return the command that gives a drive its old LBA format again and erases it."""
     protected = ["--protection", str(was.protection)] if was.protection else []
     command = ["ssdbench", "retire", node, "--method", "format", "--lba-format", was.sizes]
     return shlex.join([*command, *protected])
 
 
 def remember_format(drive: str, was: LbaFormat, *, directory: Path | None = None) -> None:
-    """Store a drive's LBA format before a format; the first one stored is kept."""
+    """Store the LBA format of a drive before it is changed, unless one is stored already."""
     directory = directory or settings_directory()
     make_private_directory(directory)
     with waiting(directory / f"{NAME}.lock"):
@@ -63,7 +62,7 @@ def remember_format(drive: str, was: LbaFormat, *, directory: Path | None = None
 
 
 def changed_formats(*, directory: Path | None = None) -> list[ChangedFormat]:
-    """List present drives with another LBA format than before; forget those that have it again."""
+    """List present drives with another LBA format than before; forget drives that have it again."""
     directory = directory or settings_directory()
     if not (directory / NAME).exists():
         return []
@@ -85,18 +84,16 @@ def _read(directory: Path) -> dict[str, LbaFormat]:
     path = directory / NAME
     require_private(path)
     try:
-        data = read_regular(path)
-        held = records.read(data)
-        whole = held.lines and not held.damaged
-        # Older files are one plain JSON object; a damaged record is not valid JSON.
-        formats: Any = held.lines[0].fields["formats"] if whole else json.loads(data)
+        held = records.read(read_regular(path))
+        formats: Any = held.lines[0].fields["formats"] if not held.damaged else None
         return {str(drive): LbaFormat.model_validate(was) for drive, was in formats.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError, KeyError) as error:
+    except (OSError, ValueError, AttributeError, LookupError) as error:
         raise HostLacks(
             f"{path} cannot be read: which LBA formats were changed is not known",
-            hint="remove it when every drive has the format that it should have",
+            hint="remove it when every drive has the format that it should have; ssdbench 1.0.0 "
+            "reads the files of older versions",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Write manifest.json: what a run was asked to do and with what, to resume and audit it."""
+"""Define manifest.json: what a run was asked to do, from which it is resumed and checked."""
 
 import platform
 from collections.abc import Sequence
@@ -13,24 +13,16 @@ from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Limits
 from ssdbench.host.facts import host_facts
 from ssdbench.model.base import Model
-from ssdbench.model.result import Budget
+from ssdbench.model.result import SCHEMA, Budget, require_schema
 from ssdbench.model.target import Consent, TargetInfo
 
-# Where consent lay before it was one value: schema version 1.
-FLAT = {
-    "destroy_id": "identity", "overwrite_signatures": "overwrite",
-    "accept_shared": "shared", "accept_wear": "wear",
-}  # fmt: skip
 PACKAGES = ("numpy", "pandas", "pydantic", "matplotlib", "duckdb")
 
 
 class Manifest(Model):
-    """Hold everything that a run is given.
+    """Store everything that a run was given: command line, profile, target, consent, limits."""
 
-    Schema version 2 has the consent as one value; version 1 had its parts one by one.
-    """
-
-    schema_version: int = 2
+    schema_version: int = SCHEMA
     run_id: str
     title: str
     created_at: str
@@ -46,20 +38,15 @@ class Manifest(Model):
     seed: int
     max_time_s: float | None = None
     max_writes_bytes: int | None = None
-    budget: Budget | None = None  # the profile is already cut down to it
+    budget: Budget | None = None  # the given time, to which the profile was shortened
     host: dict[str, str] = {}
-    lasting: tuple[
-        dict[str, str], ...
-    ] = ()  # lasting changes of the drive, in the form of settings
+    lasting: tuple[dict[str, str], ...] = ()  # changes of the drive that stay after the run
 
     @model_validator(mode="before")
     @classmethod
-    def _of_schema_1(cls, stored: Any) -> Any:
-        if not isinstance(stored, dict) or stored.get("schema_version") != 1:
-            return stored
-        consent = {name: stored[old] for old, name in FLAT.items() if old in stored}
-        kept = {name: value for name, value in stored.items() if name not in FLAT}
-        return {**kept, "schema_version": 2, "consent": consent}
+    def _of_this_schema(cls, stored: Any) -> Any:
+        """Refuse a manifest of an older schema. Raises UsageError with the version to use."""
+        return require_schema(stored, "the manifest of the run")
 
     @property
     def limits(self) -> Limits:
@@ -85,8 +72,8 @@ def manifest(
 ) -> Manifest:
     """Make the manifest of a run that is about to begin.
 
-    `generator`: such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`. `beside`: how it runs
-    with the other drives of the same call.
+    `generator`: such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`. `beside`: how the run
+    shares the host with the other drives of the same command.
     """
     _, fio, number = generator.rpartition("fio ")
     return Manifest(
@@ -113,7 +100,7 @@ def manifest(
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of everything that computes the results."""
+    """Return the versions of ssdbench, Python and the packages that compute results."""
     found = {"ssdbench": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:

@@ -1,8 +1,9 @@
-"""Check what a run needs of host and drive, and what may disturb it."""
+"""Check that host and drive have what a run needs, and find what may disturb it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
 from ssdbench.errors import HostLacks
 from ssdbench.generator.fio.driver import installed
@@ -18,16 +19,16 @@ from ssdbench.model.workload import IoEngine
 from ssdbench.target.inspect import kernel_name
 from ssdbench.units import GIB, KIB, format_capacity, format_size
 
-LEAST_FREE_BYTES = GIB  # logs and journals of a long run
+LEAST_FREE_BYTES = GIB  # for logs and journals of a long run
 BUSY_LOAD_PER_CPU = 0.25
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies"})
 STEADY_GOVERNORS = frozenset({"performance"})
 
 
 class Grade(StrEnum):
-    """Grade a requirement: MISSING stops a run, NOISY makes its numbers worse or less sure.
+    """Say how serious a check is: MISSING stops a run, NOISY makes its numbers worse.
 
-    ABSENT: only a profile that names it needs it.
+    ABSENT stops only a run whose profile asks for the thing by name.
     """
 
     FINE = "fine"
@@ -38,136 +39,100 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Hold one thing that a run needs of the host."""
+    """Hold the result of one check."""
 
     name: str
     grade: Grade
     said: str  # what was found
     hint: str = ""
 
+    @classmethod
+    def of(cls, name: str, said: str, fine: bool, otherwise: Grade, hint: str) -> Self:
+        """Return a check that is FINE, or else has another grade and a hint."""
+        return cls(name, Grade.FINE, said) if fine else cls(name, otherwise, said, hint)
+
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """Hold what was read of the host."""
+    """Hold the facts about a host that are checked."""
 
     facts: Mapping[str, str]  # of ssdbench.host.facts
     root: bool
-    free_bytes: int | None  # where runs are kept
-    programs: Mapping[str, str | None]  # name -> path
+    free_bytes: int | None  # where runs are stored
+    programs: Mapping[str, str | None]  # path of each program; None if it is missing
     fio: str | None  # "3.33"; None when missing
     fio_engines: frozenset[str] = frozenset()
     fio_oldest: str = ""
     fio_fault: str = ""  # why fio cannot be used, if it cannot
-    lacks: Mapping[str, str] = field(default_factory=dict)  # of an engine of points; "" = nothing
-    zones_lacking: str = ""  # why a drive in zones cannot be filled now, if it cannot
+    lacks: Mapping[str, str] = field(default_factory=dict)  # engine: why it cannot be used, or ""
+    zones_lacking: str = ""  # why a zoned drive cannot be filled now, if it cannot
     simulation_fault: str = ""  # why drives cannot be simulated, if they cannot
 
 
 def requirements(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    """List everything that was checked, for one target or for any."""
-    return [
-        _fio(state),
-        *_engines(state, target),
-        *_engines_of_points(state, target),
-        *_programs(state),
-        _rights(state, target),
-        *_simulation(state, target),
-        *_zones(state, target),
-        _room(state),
-        *_noise(state, target),
-    ]
+    """Check a host for runs on a target, or on any target if it is None."""
+    simulated = target is not None and target.simulated
+    checks = [*_fio(state, target)]
+    if not simulated:
+        fine = "can be used" if target is not None else "can be used where the drive offers it"
+        checks += [
+            Requirement(f"engine: {name}", Grade.ABSENT if why else Grade.FINE, why or fine)
+            for name, why in state.lacks.items()
+        ]
+    for name, path in state.programs.items():
+        hint = f"Install the package that holds {name}."
+        said = path or "not installed"
+        checks.append(Requirement.of(name, said, bool(path), Grade.MISSING, hint))
+    checks.append(_rights(state, target))
+    if target is None or simulated:
+        fault = state.simulation_fault
+        said = fault or "works"
+        checks.append(Requirement.of("simulated drive", said, not fault, Grade.MISSING, ""))
+    checks += _zones(state, target)
+    checks.append(_room(state))
+    return [*checks, *([] if simulated else _noise(state.facts))]
 
 
-def _fio(state: HostState) -> Requirement:
-    if state.fio_fault:
-        hint = f"Install fio {state.fio_oldest} or newer: apt-get install fio"
-        return Requirement("fio", Grade.MISSING, state.fio_fault, hint)
-    return Requirement("fio", Grade.FINE, state.fio or "")
-
-
-def _engines(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    if state.fio_fault:
-        return []
-    wanted = {"libaio", "nbd"}
+def _fio(state: HostState, target: TargetInfo | None) -> Iterator[Requirement]:
+    fault, hint = state.fio_fault, f"Install fio {state.fio_oldest} or newer: apt-get install fio"
+    yield Requirement.of("fio", fault or state.fio or "", not fault, Grade.MISSING, hint)
+    wanted = ["libaio", "nbd"]
     if target is not None:
-        wanted = {"nbd"} if target.simulated else {"libaio"}
-    return [
-        Requirement(
-            f"fio engine {name}",
-            Grade.FINE if name in state.fio_engines else Grade.MISSING,
-            "available" if name in state.fio_engines else "this fio was built without it",
-            "" if name in state.fio_engines else "Install the distribution's fio.",
-        )
-        for name in sorted(wanted)
-    ]
-
-
-def _engines_of_points(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    """Check the engines that a profile may name; a simulated drive has its own."""
-    if target is not None and target.simulated:
-        return []
-    fine = "can be used" if target is not None else "can be used where the drive offers it"
-    return [
-        Requirement(f"engine: {name}", Grade.ABSENT if why else Grade.FINE, why or fine)
-        for name, why in state.lacks.items()
-    ]
-
-
-def _programs(state: HostState) -> list[Requirement]:
-    return [
-        Requirement(
-            name,
-            Grade.FINE if path else Grade.MISSING,
-            path or "not installed",
-            "" if path else f"Install the package that holds {name}.",
-        )
-        for name, path in state.programs.items()
-    ]
+        wanted = ["nbd"] if target.simulated else ["libaio"]
+    for name in [] if fault else wanted:
+        there = name in state.fio_engines
+        said = "available" if there else "this fio was built without it"
+        hint = "Install the distribution's fio."
+        yield Requirement.of(f"fio engine {name}", said, there, Grade.MISSING, hint)
 
 
 def _rights(state: HostState, target: TargetInfo | None) -> Requirement:
     if state.root:
         return Requirement("root", Grade.FINE, "yes")
-    devices = target is None or target.kind not in (TargetKind.SIMULATED, TargetKind.FILE)
-    needed = target is not None and devices
+    if target is not None and target.kind in (TargetKind.SIMULATED, TargetKind.FILE):
+        return Requirement("root", Grade.FINE, "not needed for this target")
     return Requirement(
         "root",
-        Grade.MISSING if needed else Grade.NOISY if devices else Grade.FINE,
-        "no: files and simulated drives only" if devices else "not needed for this target",
-        "Run as root to measure block devices." if devices else "",
+        Grade.NOISY if target is None else Grade.MISSING,
+        "no: files and simulated drives only",
+        "Run as root to measure block devices.",
     )
 
 
-def _simulation(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    if target is not None and not target.simulated:
-        return []
-    if state.simulation_fault:
-        return [Requirement("simulated drive", Grade.MISSING, state.simulation_fault)]
-    return [Requirement("simulated drive", Grade.FINE, "works")]
-
-
-def _zones(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    if target is None or ZONES not in target.facts:
-        return []
+def _zones(state: HostState, target: TargetInfo | None) -> Iterator[Requirement]:
+    zones = "" if target is None else target.facts.get(ZONES, "")
+    if target is None or not zones:
+        return
     if state.zones_lacking:
-        said = f"{target.facts[ZONES]}; {state.zones_lacking}"
-        return [Requirement("zones", Grade.MISSING, said, reset_hint(target.name))]
-    if target.zone_bytes:
-        said = f"{target.facts[ZONES]}; sequential writes and reads can be measured"
-        return [Requirement("zones", Grade.FINE, said)]
-    if target.facts[ZONES].startswith(NOT_READ):
-        return [
-            Requirement(
-                "zones",
-                Grade.MISSING,
-                target.facts[ZONES],
-                "Run as root, or look into the kernel's log.",
-            )
-        ]
-    said = (
-        f"{target.facts[ZONES]}; only zones that are all alike and written in order can be measured"
-    )
-    return [Requirement("zones", Grade.MISSING, said, "Take another drive.")]
+        said, hint = f"{zones}; {state.zones_lacking}", reset_hint(target.name)
+    elif target.zone_bytes:
+        said, hint = f"{zones}; sequential writes and reads can be measured", ""
+    elif zones.startswith(NOT_READ):
+        said, hint = zones, "Run as root, or look into the kernel's log."
+    else:
+        said = f"{zones}; only zones that are all alike and written in order can be measured"
+        hint = "Take another drive."
+    yield Requirement.of("zones", said, not hint, Grade.MISSING, hint)
 
 
 def reset_hint(name: str) -> str:
@@ -179,80 +144,54 @@ def _room(state: HostState) -> Requirement:
     free = state.free_bytes
     if free is None:
         return Requirement("free space", Grade.NOISY, "not known")
-    grade = Grade.FINE if free >= LEAST_FREE_BYTES else Grade.MISSING
-    hint = "" if grade is Grade.FINE else "Free some, or use --output on another file system."
-    return Requirement("free space", grade, f"{format_capacity(free)} here", hint)
+    said, hint = (
+        f"{format_capacity(free)} here",
+        "Free some, or use --output on another file system.",
+    )
+    return Requirement.of("free space", said, free >= LEAST_FREE_BYTES, Grade.MISSING, hint)
 
 
-def _noise(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    """Check what may disturb a run; a simulated drive keeps its own time, so nothing does."""
-    if target is not None and target.simulated:
-        return []
-    facts = state.facts
-    noise = [_clock(facts), _governor(facts), _load(facts), _swap(facts)]
-    if "virtualization" in facts:
-        hint = "Numbers of a guest are those of its share of the host: not plannable."
-        noise.append(Requirement("virtualization", Grade.NOISY, facts["virtualization"], hint))
-    return [requirement for requirement in noise if requirement is not None]
-
-
-def _clock(facts: Mapping[str, str]) -> Requirement | None:
-    clock = facts.get("clock source")
-    if clock is None:
-        return None
-    if clock in SLOW_CLOCKS:
+def _noise(facts: Mapping[str, str]) -> Iterator[Requirement]:
+    """Check the facts of a host for what may disturb a run on a real drive."""
+    if (clock := facts.get("clock source")) is not None:
         hint = "Reading it costs microseconds per I/O; boot with clocksource=tsc."
-        return Requirement("clock source", Grade.NOISY, clock, hint)
-    return Requirement("clock source", Grade.FINE, clock)
+        fine = clock not in SLOW_CLOCKS
+        yield Requirement.of("clock source", clock, fine, Grade.NOISY, hint)
+    if (governor := facts.get("governor")) is not None:
+        hint = "Latencies will vary with the CPU's frequency: cpupower frequency-set -g performance"
+        fine = set(governor.split(", ")) <= STEADY_GOVERNORS
+        yield Requirement.of("governor", governor, fine, Grade.NOISY, hint)
+    if "load" in facts:
+        load, cpus = float(facts["load"]), max(1, int(facts.get("CPUs", "1")))
+        said, fine = f"{load:g} on {cpus} CPUs", load <= BUSY_LOAD_PER_CPU * cpus
+        hint = "End it, or wait until it is done."
+        yield Requirement.of("other work", said, fine, Grade.NOISY, hint)
+    if (swapped := facts.get("swap used")) is not None:
+        hint = "Swapping uses drives and time: swapoff -a, if you can."
+        yield Requirement.of("swap", swapped, swapped.startswith("0 MiB"), Grade.NOISY, hint)
+    if (guest := facts.get("virtualization")) is not None:
+        hint = "Numbers of a guest are those of its share of the host: not plannable."
+        yield Requirement("virtualization", Grade.NOISY, guest, hint)
 
 
-def _governor(facts: Mapping[str, str]) -> Requirement | None:
-    governor = facts.get("governor")
-    if governor is None:
-        return None
-    if set(governor.split(", ")) <= STEADY_GOVERNORS:
-        return Requirement("governor", Grade.FINE, governor)
-    hint = "Latencies will vary with the CPU's frequency: cpupower frequency-set -g performance"
-    return Requirement("governor", Grade.NOISY, governor, hint)
-
-
-def _load(facts: Mapping[str, str]) -> Requirement | None:
-    if "load" not in facts:
-        return None
-    load, cpus = float(facts["load"]), max(1, int(facts.get("CPUs", "1")))
-    said = f"{load:g} on {cpus} CPUs"
-    if load > BUSY_LOAD_PER_CPU * cpus:
-        return Requirement("other work", Grade.NOISY, said, "End it, or wait until it is done.")
-    return Requirement("other work", Grade.FINE, said)
-
-
-def _swap(facts: Mapping[str, str]) -> Requirement | None:
-    used = facts.get("swap used")
-    if used is None:
-        return None
-    grade = Grade.FINE if used.startswith("0 MiB") else Grade.NOISY
-    hint = "" if grade is Grade.FINE else "Swapping uses drives and time: swapoff -a, if you can."
-    return Requirement("swap", grade, used, hint)
-
-
-COUNTS_ZONES = (3, 36)  # the first fio that respects the limit of open zones
-PAGE_BYTES = 4 * KIB  # a buffer's pages may all lie apart
+COUNTS_ZONES = (3, 36)  # version of the first fio that respects the limit of open zones
+PAGE_BYTES = 4 * KIB  # least size of a segment: pages of a buffer may be scattered
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSupport:
-    """Hold which engines fio, kernel and drive support."""
+    """Say what fio, kernel and drive support, from which the usable engines follow."""
 
     fio_engines: frozenset[str]
-    refused: str = ""  # why io_uring is, if it is
+    refused: str = ""  # why io_uring cannot be used, if it cannot
     commands: bool = True  # io_uring supports driver commands
     polls: bool = True  # the drive has poll queues
     generic: bool = True  # the namespace has a generic node
-    most_command_bytes: int | None = None  # of one NVMe command; None where it is not known
+    most_command_bytes: int | None = None  # of one NVMe command; None if unknown
 
 
 def engine_support(info: TargetInfo | None = None) -> EngineSupport:
-    """Find what is supported here, and by a drive if one is named. Raises HostLacks without fio."""
+    """Find what the host supports, and the drive if given. Raises HostLacks without fio."""
     _, engines = installed()
     found = EngineSupport(engines, iouring.unusable(), iouring.takes_commands())
     if info is None:
@@ -271,7 +210,7 @@ def engine_support(info: TargetInfo | None = None) -> EngineSupport:
 def engine_lack(
     engine: IoEngine, info: TargetInfo | None, found: EngineSupport, *, block_bytes: int = 0
 ) -> str:
-    """Return why an engine cannot be used with requests of this size; empty if it can."""
+    """Say why an engine cannot be used with requests of this size; empty if it can."""
     if engine is IoEngine.LIBAIO:
         return ""
     if info is not None and (why := engine_obstacle(engine, info)):
@@ -300,7 +239,7 @@ def engine_lack(
 
 
 def require_engines(profile: Profile, info: TargetInfo) -> None:
-    """Raise HostLacks unless all points can be measured here, with the profile's LBA format."""
+    """Raise HostLacks if a sweep of the profile asks for an engine that cannot be used here."""
     info = info.formatted(profile.lba_format)
     wanted = {
         (engine, max(measure.stage.block_bytes))
@@ -321,27 +260,27 @@ def require_engines(profile: Profile, info: TargetInfo) -> None:
 
 
 def zones_lacking(info: TargetInfo | None) -> str:
-    """Return why the first fill of a zoned drive would fail; empty if it would not."""
+    """Say why the first fill of a zoned drive would fail; empty if it would not."""
     if info is None or not info.facts.get(ZONES, "").endswith(USED_UP):
         return ""
     (major, minor), _ = installed()
     if (major, minor) >= COUNTS_ZONES:
         return ""
-    return f"fio {major}.{minor} does not count them, so the first fill would fail"
+    return f"fio {major}.{minor} does not count open zones, so the first fill would fail"
 
 
 def require_zones(info: TargetInfo) -> None:
-    """Raise HostLacks for a zoned drive whose first fill would fail."""
+    """Raise HostLacks if the first fill of a zoned drive would fail."""
     if why := zones_lacking(info):
         said = f"{info.name} has {info.facts[ZONES]}; {why}"
         raise HostLacks(said, hint=reset_hint(info.name))
 
 
 def engine_obstacles(info: TargetInfo | None) -> dict[str, str]:
-    """Return for each optional engine why it cannot be used; empty text where it can."""
+    """Say for each optional engine why it cannot be used; an empty text if it can."""
     try:
         found = engine_support(info)
-    except HostLacks:  # no fio, which is reported on its own
+    except HostLacks:  # there is no fio, which is reported elsewhere
         return {}
     return {
         engine.value: engine_lack(engine, info, found)
@@ -351,7 +290,7 @@ def engine_obstacles(info: TargetInfo | None) -> dict[str, str]:
 
 
 def _most_command_bytes(kernel: str) -> int | None:
-    """Return the largest request of one NVMe command, if each page takes its own segment."""
+    """Return the bytes that every NVMe command can move, even if each page needs a segment."""
     queue, sysfs = f"/sys/block/{kernel}/queue", Sysfs()
     limits = [
         sysfs.number(f"{queue}/{attribute}") for attribute in ("max_hw_sectors_kb", "max_segments")

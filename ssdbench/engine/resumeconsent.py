@@ -1,10 +1,10 @@
-"""Decide whether a resumed run may go on: what root agreed to, and whether its target changed.
+"""Decide whether a run may be resumed: whether root agreed to it, and whether its target changed.
 
-A run directory may lie anywhere and belong to anybody, so its manifest is no consent: root resumes
-a destructive run only where this host's own record names that run, its target and that manifest.
-Ordinary users can only measure files and simulated drives, and need no record. What others put on
-the target since the run stopped needs consent again: samples of the content, the signatures and the
-write counters are compared.
+Any user may have written a run directory, so its manifest is no consent. Root can resume a
+destructive run only if this host has a record that names the run, its target and its manifest.
+Other users can only measure files and simulated drives, and need no record. If something else wrote
+to the target since, new consent is needed; samples of the content, the signatures and the write
+counters are compared to find that out.
 """
 
 import os
@@ -38,38 +38,38 @@ from ssdbench.target.objection import DATA, DESTROY, Objection, options_of, refu
 
 @dataclass(frozen=True, slots=True)
 class ContentCheck:
-    """Hold what a look at the target of a resumed run showed."""
+    """Say how the content of a resumed run's target differs from what the run left there."""
 
-    known: bool = True  # this host has a record of that run's content
+    known: bool = True  # this host has a record of the content that the run left
     against: tuple[Objection, ...] = ()  # what differs now
     seen: Look | None = None
 
     @property
     def unchanged(self) -> bool:
-        """Tell whether the target holds only what the run was allowed to overwrite."""
+        """Tell whether the target has only content that the run may overwrite."""
         return self.known and not self.against
 
 
 def records_content(info: TargetInfo) -> bool:
-    """Tell whether the content of a target is recorded; not for simulated and lab drives."""
+    """Tell whether the content of a target is recorded; False for simulated and lab drives."""
     return info.kind is TargetKind.FILE or needed(info)
 
 
 def check_content(
     info: TargetInfo, run: str, records: Sequence[Record], *, ours: bool
 ) -> ContentCheck:
-    """Compare a target with what `run` left there, by this host's record and the run's journal.
+    """Compare a target with the content that `run` left, by this host's record and the journal.
 
-    `ours`: the run may have left file systems. Data that a killed run wrote after the record was
-    made is recognized as fio's; file system blocks are not, and pass only if the counters show that
-    nobody else wrote.
+    `ours`: the run may have left file systems. A killed run may have written after the record was
+    made: data of fio is recognized by its form, and file system blocks are accepted only if the
+    counters show that nothing else wrote.
     """
     if not records_content(info):
         return ContentCheck()
     left = content.recalled(info)
     is_own = left is not None and left.run == run
     if info.kind is TargetKind.FILE and not is_own:
-        return ContentCheck()  # the record of a file is of the last run's end
+        return ContentCheck()  # only the last run that ended on a file has a record
     try:
         seen = content.look(info, also=left.digests if left is not None else ())
     except OSError as error:
@@ -101,35 +101,35 @@ def _objections(left: Remembered, seen: Look, shown: DriveCheck, *, ours: bool) 
         ours=ours and left.at_work and shown.intact,
     )
     if shown.touched:
-        found.append(Objection(f"somebody else used it since: {shown.reason}", DATA))
+        found.append(Objection(f"something else wrote to it since: {shown.reason}", DATA))
     return found
 
 
 UNCHANGED = ContentCheck()
-NAME = "runs"  # below the settings directory
-MOST_RECORDS = 1000  # older ones are removed, and their runs need --destroy again
+NAME = "runs"  # directory below the settings directory
+MOST_RECORDS = 1000  # older records are removed, and their runs need --destroy again
 
 
 class ConsentRecord(Model):
-    """Store one run that root agreed to; schema version 1."""
+    """Record that root agreed to one run on this host."""
 
     schema_version: int = 1
     run_id: str
     identity: str
     manifest_sha256: str
     at: str
-    leaves_signatures: bool = False  # signatures on the target may be ours
+    leaves_signatures: bool = False  # the run may have left file systems on the target
 
 
 class ConsentRecords:
-    """Store and find the record of one run by its manifest."""
+    """Store and find the record of a run, by the hash of its manifest."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory or settings_directory() / NAME
         self._kept: ConsentRecord | None = None
 
     def note(self, kept: Manifest) -> None:
-        """Store that root agreed to this run; nothing where no record is needed."""
+        """Store that root agreed to this run, if its target needs a record."""
         if not needs_record(kept.target):
             return
         make_private_directory(self._directory.parent)
@@ -148,14 +148,14 @@ class ConsentRecords:
             path.unlink(missing_ok=True)
 
     def note_signatures(self) -> None:
-        """Store, before the run makes file systems, that signatures on the target will be ours."""
+        """Store that the run makes file systems, before it makes the first one."""
         if self._kept is not None:
             self._write(self._kept.model_copy(update={"leaves_signatures": True}))
 
     def find(self, kept: Manifest) -> ConsentRecord | None:
-        """Return the record of a run; None where root did not agree to this manifest here.
+        """Return the record of a run; None if root did not agree to this manifest on this host.
 
-        Raises HostLacks when somebody else could have written it.
+        Raises HostLacks if another user could have written the record.
         """
         digest = _digest(kept)
         path = self._directory / f"{digest}.json"
@@ -175,7 +175,7 @@ class ConsentRecords:
 
 
 def needs_record(info: TargetInfo) -> bool:
-    """Tell whether resuming on a target needs a record: root on a real target."""
+    """Tell whether a record is needed: if root resumes a run on a real target."""
     return os.geteuid() == 0 and not info.simulated
 
 
@@ -189,12 +189,12 @@ def consent_to_go_on(
     left: ContentCheck = UNCHANGED,
     again: str = "",
 ) -> Consent:
-    """Return the consent of a resumed run: as given before, or on this command line.
+    """Return the consent of a resumed run: what was given before, and on this command line.
 
-    `ours`: the journal says that signatures on the target are ours; where a record is needed, only
-    the record is believed. `left`: what the target holds now; anything that the run did not leave
-    needs consent again. `again`: the command that gives it, for callers that repeat one command
-    line and so cannot consent to changes. Raises TargetRefused without consent.
+    `ours`: the journal says that the run left file systems on the target; if a record is needed,
+    only the record counts. `left`: how the target changed; changes need new consent. `again`: the
+    command that can give it, for callers that repeat the first command line, which cannot consent
+    to changes. Raises TargetRefused without consent.
     """
     agreed = kept.consent
     if needs_record(info):
@@ -203,7 +203,7 @@ def consent_to_go_on(
         if record is None:
             if given.identity != info.consent_id:
                 refuse(info.name, _unrecorded(info, given))
-            left = UNCHANGED  # the consent was just given for everything
+            left = UNCHANGED  # --destroy has just been given for all content
     if again:
         given = given.model_copy(update={"overwrite": False, "data": False})
     if not left.unchanged:
@@ -211,7 +211,7 @@ def consent_to_go_on(
     if ours:
         agreed = agreed.overwriting()
     if agreed.identity is not None and agreed.identity.partition(CONTENT)[0] == info.id:
-        # Its content at that time is compared by `left`; the run itself has changed it.
+        # The run itself has changed the content that the identity had; `left` compares it.
         agreed = agreed.model_copy(update={"identity": info.consent_id})
     consent = Consent(
         identity=given.identity or agreed.identity,
@@ -229,9 +229,9 @@ def consent_to_go_on(
 def _require_again(
     info: TargetInfo, left: ContentCheck, given: Consent, consent: Consent, again: str
 ) -> None:
-    """Raise TargetRefused unless this command line consents to what changed."""
+    """Raise TargetRefused unless this command line consents to the changes."""
     found = remaining(left.against, given)
-    seen = DATA if left.against else ("",)  # already reported above
+    seen = DATA if left.against else ("",)  # option of the objections in `found`
     found += [o for o in lacking(info, consent) if o.option != seen]
     if not found or not again:
         refuse(info.name, found)
@@ -244,7 +244,7 @@ def _require_again(
 
 
 def _recorded(record: ConsentRecord | None, manifest: Consent) -> tuple[Consent, bool]:
-    """Return the manifest's consent, with consent to the data that the run itself left."""
+    """Return the manifest's consent with that to the run's own data, and `leaves_signatures`."""
     if record is None:
         return Consent(), False
     return manifest.model_copy(update={"data": True}), record.leaves_signatures
@@ -252,8 +252,8 @@ def _recorded(record: ConsentRecord | None, manifest: Consent) -> tuple[Consent,
 
 def _unrecorded(info: TargetInfo, given: Consent) -> list[Objection]:
     why = Objection(
-        "this host has no record that root agreed to this run, and its directory alone is no "
-        "consent",
+        "this host has no record that root agreed to this run, and the run directory does not "
+        "count as consent",
         ("--destroy", info.consent_id),
     )
     return [why, *lacking(info, given)]

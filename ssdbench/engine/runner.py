@@ -1,7 +1,7 @@
-"""Run stages in order, with checkpoints, resume, interruption and partial results.
+"""Run the stages of a run in order, store a partial result if it is interrupted, and resume it.
 
-It knows no stage by name. It decides which stages must run, when the target is checked again, what
-a crash undid, and when a run is over.
+The runner knows no kind of stage. It decides which stages must run, when the target is checked
+again, what a crash made invalid, and when the run ends.
 """
 
 import shlex
@@ -18,7 +18,6 @@ from ssdbench.engine.changes import (
     check_drive,
     facts_at_start,
     flash_written_between,
-    host_changed,
     host_changes,
     link_errors,
 )
@@ -34,14 +33,7 @@ from ssdbench.engine.events import (
 )
 from ssdbench.engine.hostlock import HostLock
 from ssdbench.engine.hostsettings import current_facts
-from ssdbench.engine.journal import (
-    NAME,
-    RESULT_SHA256,
-    Journal,
-    Kind,
-    StageJournal,
-    utc_now,
-)
+from ssdbench.engine.journal import NAME, RESULT_SHA256, Journal, Kind, StageJournal, utc_now
 from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
@@ -61,7 +53,7 @@ from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import Resumed, RunCutShort
-from ssdbench.model.findings.host import SettingsLeft
+from ssdbench.model.findings.host import HostChanged, SettingsLeft
 from ssdbench.model.found import Found
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
@@ -77,35 +69,35 @@ from ssdbench.units import format_capacity
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Hold what is run, apart from stages and target."""
+    """Hold what a run is given besides its stages and target."""
 
     run_id: str
     title: str
     profile_text: str
     seed: int
     limits: Limits = Limits()
-    plan: CapacityPlan = NO_PLAN  # decides the run's verdict
+    plan: CapacityPlan = NO_PLAN  # names the points that decide the run's verdict
     accept: tuple[Target, ...] = ()  # targets that the drive must meet
     hint: RateHint = RateHint()
-    budget: Budget | None = None  # the profile was cut down to it
+    budget: Budget | None = None  # the given time, to which the profile was shortened
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
-    left: tuple[str, ...] = ()  # settings that this target does not have
+    left: tuple[str, ...] = ()  # settings of the profile that this target does not have
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Connect a run to its user: events out, signals in, and wall time."""
+    """Hold the functions by which a run reaches its user and host; tests replace them."""
 
     emit: Callable[[Event], None]
-    interrupted: Callable[[], int | None] = lambda: None
+    interrupted: Callable[[], int | None] = lambda: None  # number of the signal that came, if any
     wall: Callable[[], float] = time.monotonic
-    activity: Callable[[], Activity] = activity  # other work on the host
-    facts: Callable[[TargetInfo], Mapping[str, str]] = current_facts  # of host and link
+    activity: Callable[[], Activity] = activity  # reads the other work of the host
+    facts: Callable[[TargetInfo], Mapping[str, str]] = current_facts  # reads facts of the host
 
 
 def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
-    """Refuse a run whose limits do not even allow its fills. Raises UsageError."""
+    """Raise UsageError if the fills of a run write more bytes than its limit."""
     fills = sum(plan.bytes_written[0] for plan in plans if KINDS[plan.kind].is_fill)
     allowed = limits.max_writes_bytes
     if allowed is not None and fills > allowed:
@@ -119,9 +111,9 @@ def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
 def require_same(
     info: TargetInfo, begun_on: str, size_bytes: object, *, known: TargetInfo | None = None
 ) -> None:
-    """Raise TargetRefused unless this is the target that the run was begun on.
+    """Raise TargetRefused unless a target is the one on which the run was begun.
 
-    `known` is compared by model and serial, for drives that share a name.
+    `begun_on`: its identity then. `known`: its model and serial then, as drives may share a name.
     """
     reasons = []
     if known is not None:
@@ -165,10 +157,10 @@ class Runner:
         self._started_at = utc_now()
         self._resumed = False
         self._reported_changes: tuple[str, ...] = ()
-        self._at = 0  # number of the stage at work, from 1
+        self._at = 0  # number of the current stage, from 1
 
     def run(self) -> RunResult:
-        """Run all stages. Errors of drive and host leave a partial result."""
+        """Run all stages and return the result, which is also stored after an error."""
         plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
         check_limits(plans, self._order.limits)
         journal = Journal.create(self._store.path / NAME)
@@ -189,7 +181,7 @@ class Runner:
         return self._go(journal, plans, reusable=frozenset())
 
     def resume(self) -> RunResult:
-        """Continue after a crash, a signal or a limit; nothing that was measured is repeated."""
+        """Continue after a crash, a signal or a limit, without repeating finished measurements."""
         self._resumed = True
         plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
         journal = Journal.open(self._store.path / NAME)
@@ -210,21 +202,15 @@ class Runner:
         ]
         self._raise(Resumed(drive.reason, tuple(dict.fromkeys(repeated))).finding())
         self._compare_host(journal)
-        journal.append(
-            Kind.RESUMED,
-            data={
-                "stands": drive.intact,
-                "reason": drive.reason,
-                **self._observe(Kind.RESUMED),
-            },
-        )
+        proof = {"stands": drive.intact, "reason": drive.reason}
+        journal.append(Kind.RESUMED, data={**proof, **self._observe(Kind.RESUMED)})
         return self._go(journal, plans, reusable=reusable)
 
     def _require_room(self, reusable: frozenset[str]) -> None:
-        """Raise UsageError where a limit is used up.
+        """Raise UsageError if a limit is used up already.
 
-        Otherwise the run would end before measuring anything, and its result would lose the stage
-        at which it ended, because that begins again.
+        Otherwise the run would measure nothing, and its result would lack the stage at which it
+        ended before, because that stage begins again.
         """
         first = next((stage for stage in self._stages if stage.name not in reusable), None)
         if first is None:
@@ -254,7 +240,7 @@ class Runner:
         try:
             for number, (stage, plan) in enumerate(zip(self._stages, plans, strict=True), start=1):
                 self._at = number
-                self._world.emit(self._started(stage, number, plan))
+                self._announce(stage, plan)
                 if not self._stage(journal, stage, reuse=stage.name in reusable):
                     break
         except SsdbenchError as error:
@@ -263,18 +249,19 @@ class Runner:
             raise
         return self._finish(journal)
 
-    def _started(self, stage: AnyStage, number: int, plan: StagePlan) -> StageStarted:
-        """Announce a stage, with an estimate from what earlier stages saw of the drive."""
-        left = self._left()
-        if left is None:
-            return StageStarted(stage.name, stage.title, number, len(self._stages), plan.seconds)
-        ends = ends_after(self._meter.seconds, left)
-        return StageStarted(
-            stage.name, stage.title, number, len(self._stages), left[0].seconds, ends
-        )
+    def _announce(self, stage: AnyStage, plan: StagePlan) -> None:
+        """Announce a stage, with an estimate from the rates of earlier stages."""
+        seconds, ends = plan.seconds, None
+        if (left := self._left()) is not None:
+            seconds, ends = left[0].seconds, ends_after(self._meter.seconds, left)
+        count = len(self._stages)
+        self._world.emit(StageStarted(stage.name, stage.title, self._at, count, seconds, ends))
 
     def _left(self, seen: Found | None = None) -> list[StagePlan] | None:
-        """Plan the current and later stages by what was seen; None if nothing was seen."""
+        """Plan the current and later stages by the rates so far; None if no rate is known.
+
+        `seen`: what the current stage has found so far.
+        """
         found = [result.found for result in self._results]
         hint = hint_from_results(self._order.hint, found if seen is None else [*found, seen])
         if hint == self._order.hint:
@@ -284,7 +271,7 @@ class Runner:
     def _ends(
         self, begun_s: float, share: float | None, seen: Found | None
     ) -> tuple[float, float] | None:
-        """Estimate when the run ends, from within a stage that began at `begun_s`."""
+        """Estimate the end of the run, in a stage that began at `begun_s` and is `share` done."""
         left, spent_s = self._left(seen), self._meter.seconds
         if left is None:
             return None
@@ -293,7 +280,7 @@ class Runner:
         )
 
     def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
-        """Run a stage or take its stored result; returns whether the run goes on."""
+        """Run a stage, or take its stored result; return False if the run must end."""
         stored = self._store.read_stage(stage.name) if reuse else None
         if stored is not None:
             self._results.append(stored)
@@ -404,10 +391,10 @@ class Runner:
         return result
 
     def _reusable(self, journal: Journal, *, content_intact: bool) -> frozenset[str]:
-        """Return the stages whose stored result still holds.
+        """Return the names of the stages whose stored result is still valid.
 
-        A preparation is needed only while something after it is unmeasured; a state that passes,
-        such as being steady, is then proven again.
+        A preparation is repeated only if a stage after it is not yet measured; a state that does
+        not last, such as steady state, is then proven again.
         """
         finished = {stage.name for stage in self._stages if "" in journal.finished(stage.name)}
         needed = self._needed(finished)
@@ -422,11 +409,11 @@ class Runner:
             if stage.name in finished and stays:
                 reusable.add(stage.name)
             elif stage.destructive:
-                content_intact = False  # by this stage
+                content_intact = False  # because this stage writes
         return frozenset(reusable)
 
     def _needed(self, finished: Collection[str]) -> frozenset[str]:
-        """Return the preparations that unmeasured stages need; none from before a fill."""
+        """Return the preparations that unmeasured stages need: from the last fill before them."""
         needed: set[str] = set()
         is_open = False
         for stage in reversed(self._stages):
@@ -438,28 +425,28 @@ class Runner:
         return frozenset(needed)
 
     def _facts(self) -> Mapping[str, str]:
-        """Read facts of the host; empty for a simulated drive."""
+        """Read the facts of the host; empty for a simulated drive."""
         info = self._session.info
         return {} if info.simulated else self._world.facts(info)
 
     def _flash_written(self) -> FlashWritten | None:
-        """Read the drive's flash counter, without waiting if the user interrupts."""
+        """Read the bytes written to flash, without a wait if the user interrupts."""
         return self._session.flash_written(hurried=lambda: self._world.interrupted() is not None)
 
     def _compare_host(self, journal: Journal) -> None:
-        """Report once which facts of the host changed since the run began."""
+        """Report which facts of the host changed since the run began, once for each change."""
         before = _host_before(journal)
         changes = host_changes(before, self._facts()) if before else ()
         if changes and changes != self._reported_changes:
             self._reported_changes = changes
-            self._raise(host_changed(changes))
+            self._raise(HostChanged(changes).finding())
 
     def _observe(self, kind: Kind) -> dict[str, object]:
         counters = self._counters(at_rest=kind is not Kind.ALIVE)
         return {"counters": counters.model_dump(), **self._meter.spent()}
 
     def _counters(self, *, at_rest: bool) -> Counters:
-        """Read the target's counters; the drive's own log only at rest."""
+        """Read the target's counters, and the drive's health log if no I/O is running."""
         counters = self._session.counters()
         if not at_rest:
             return counters
@@ -472,13 +459,13 @@ class Runner:
 
 
 def _host_before(journal: Journal) -> Mapping[str, str]:
-    """Return the facts of the host when the run began; empty in a journal without them."""
+    """Return the facts of the host at the start of the run; empty if the journal has none."""
     found = journal.records[0].data.get(HOST)
     return found if isinstance(found, Mapping) else {}
 
 
 def _has_result(journal: Journal, store: RunStore) -> bool:
-    """Tell whether the run has ended, and its result file is unchanged since."""
+    """Tell whether the run ended before, and its result file is unchanged since."""
     ends = (Kind.RESUMED, Kind.ENDED)
     last = next((record for record in reversed(journal.records) if record.kind in ends), None)
     proof = last.data.get(RESULT_SHA256) if last is not None else None
@@ -486,7 +473,7 @@ def _has_result(journal: Journal, store: RunStore) -> bool:
 
 
 def _flushed(result: StageResult) -> bool:
-    """Tell whether the stage sent flushes."""
+    """Tell whether a stage sent flushes."""
     if isinstance(result.found, ReplayFound):
         return result.found.trace is not None and result.found.trace.flushes > 0
     streams = (stream for point in result.points for stream in point.point.workload.streams)

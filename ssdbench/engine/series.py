@@ -1,4 +1,4 @@
-"""Keep one-second samples: arrays for the judges, a CSV file for report and resume."""
+"""Record one sample per second: as arrays for the judges, and in `seconds.csv` for the report."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +24,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
-    """Set the mean of an early verdict to the rate of the newest half.
+    """Give a verdict without a window a mean: that of the newest half of the rates.
 
-    For a verdict before the rule's first look: the report then says "at most" that rate, not 0.
+    A warm-up may end before its rule has a whole window. The report then says "at most" this rate.
     """
     if verdict.steady or verdict.window_blocks or not len(rates):
         return verdict
@@ -34,7 +34,7 @@ def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
 
 
 def stored_seconds(path: Path) -> dict[str, Floats]:
-    """Read the columns of a `seconds.csv` by name. Raises UsageError if damaged or missing."""
+    """Read the columns of `seconds.csv` by name. Raises UsageError if it is damaged or missing."""
     try:
         rows = np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(len(COLUMNS)), ndmin=2)
     except (OSError, ValueError) as error:
@@ -48,16 +48,16 @@ def _line(row: Sequence[float], phase: str) -> str:
 
 
 class Recorder:
-    """Keep every second of a section in memory and in `seconds.csv`.
+    """Record every second of one start of the generator, in memory and in `seconds.csv`.
 
-    A virtual hour passes in a second of wall time, so adding a second must cost microseconds: the
-    arrays double when full, and the file is buffered until `flush`.
+    Adding a second takes microseconds, because an hour of virtual time may pass in one second of
+    wall time: arrays double their size when full, and the file is buffered until `flush`.
     """
 
     def __init__(self, path: Path, *, phase: str) -> None:
         self.phase = phase
         self._path = path
-        self._phases: list[tuple[int, str]] = []  # each with its first row
+        self._phases: list[tuple[int, str]] = []  # first row and name of each phase
         self._rows: Floats = np.zeros((1024, len(COLUMNS)))
         self._n = 0
         self._file = self._open()
@@ -80,17 +80,10 @@ class Recorder:
         return self._n
 
     def add(self, second: Second) -> None:
-        """Keep one second. Raises HostLacks when the disk is full."""
+        """Add one second. Raises HostLacks when the disk is full."""
         if self._n == len(self._rows):
             self._rows = np.concatenate((self._rows, np.zeros_like(self._rows)))
-        row = (
-            second.t_s,
-            second.duration_s,
-            second.read_ios,
-            second.write_ios,
-            second.read_bytes,
-            second.write_bytes,
-        )
+        row = [getattr(second, name) for name in COLUMNS]
         if not self._phases or self._phases[-1][1] != self.phase:
             self._phases.append((self._n, self.phase))
         self._rows[self._n] = row
@@ -98,17 +91,17 @@ class Recorder:
         self._written(lambda: self._file.write(_line(row, self.phase)))
 
     def flush(self) -> None:
-        """Write the buffered lines, so that a crash loses seconds, not hours."""
+        """Write the buffered lines to the file, so that a crash loses only seconds."""
         self._written(self._file.flush)
 
     def phases(self) -> Iterator[slice]:
-        """Yield the rows of each phase in order."""
+        """Yield the range of rows of each phase in order."""
         starts = [first for first, _ in self._phases]
         for first, end in pairwise((*starts, self._n)):
             yield slice(first, end)
 
     def recount(self, rows: slice, *, read_ios: float, write_ios: float) -> None:
-        """Scale the I/Os of some seconds so that they add up to these totals."""
+        """Scale the I/Os of some rows so that their sums are these totals."""
         for name, total in (("read_ios", read_ios), ("write_ios", write_ios)):
             seen = self.column(name)[rows]
             if seen.sum():
@@ -130,12 +123,12 @@ class Recorder:
             raise unwritable(self._path, error) from error
 
     def column(self, name: str) -> Floats:
-        """Return all values of one column so far."""
+        """Return all values so far of the column with this name."""
         return self._rows[: self._n, COLUMNS.index(name)]
 
     @property
     def t_s(self) -> Floats:
-        """Return the end of each second, since the section began."""
+        """Return the time at the end of each second, from the start of the generator."""
         return self.column("t_s")
 
     @property
@@ -149,7 +142,7 @@ class Recorder:
         return (self.column("read_bytes") + self.column("write_bytes")) / self._durations()
 
     def written(self) -> Floats:
-        """Return bytes written since the section began, at the end of each second."""
+        """Return the bytes written up to the end of each second."""
         return np.cumsum(self.column("write_bytes"))
 
     def _durations(self) -> Floats:

@@ -1,4 +1,4 @@
-"""Define what a run may ask of a claimed target, whatever kind it is."""
+"""Define the operations on a claimed target that a run uses, for every kind of target."""
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -8,29 +8,29 @@ from ssdbench.generator.base import Generator, JobOutcome
 from ssdbench.generator.fio.sections import Sections
 from ssdbench.host.command import Process
 from ssdbench.model.base import Model
+from ssdbench.model.profile import Purge
 from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
+from ssdbench.target.purge import Purged
 
 SIMULATED = "simulated drive"
 KERNEL = "kernel"
 
 
 class Counters(Model):
-    """Hold what was written to a target, by a counter that is not the generator's.
+    """Hold the bytes written to a target, by counters that the generator cannot change.
 
-    Two readings compare only within one `epoch`: the boot and disk of a kernel counter, the state
-    file of a simulated drive. A regular file has no epoch, so nothing is proven.
+    Two readings can be compared only if their `epoch` is the same: the boot and disk for kernel
+    counters, the state file of a simulated drive. A regular file has no epoch and no counters.
     """
 
     written_bytes: int = 0
     discarded_bytes: int = 0
     epoch: str = ""
     source: str = "none"  # KERNEL | SIMULATED | "none"
-    # On the monotonic clock of that boot, which cannot be set; 0 if unknown.
-    read_at_s: float = 0.0
-    # By the drive's health log, for the whole controller; read at rest only.
-    log_bytes: int | None = None
+    read_at_s: float = 0.0  # on the monotonic clock of that boot; 0 if unknown
+    log_bytes: int | None = None  # by the health log of the whole controller; read without load
 
 
 class TargetSession(Protocol):
@@ -38,65 +38,68 @@ class TargetSession(Protocol):
 
     @property
     def info(self) -> TargetInfo:
-        """Return identity and geometry."""
+        """Return the identity, size and other properties of the target."""
         ...
 
     @property
     def spare_bytes(self) -> int | None:
-        """Return the over-provisioned bytes, where known."""
+        """Return the bytes of over-provisioning; None if unknown."""
         ...
 
     def generator(self, *, step_s: int = 1) -> Generator:
         """Return a generator for this target.
 
-        `step_s`: seconds of the target's clock between two looks of the judge; only a simulated
-        drive uses it.
+        `step_s`: by how many seconds the clock of a simulated drive advances at a time.
         """
         ...
 
     def recheck(self) -> None:
-        """Check that it is still the drive that consent was given for.
+        """Check, before each destructive stage, that consent was given for this very drive.
 
-        Called before every destructive stage. Raises TargetRefused or DeviceLost.
+        Raises TargetRefused or DeviceLost.
         """
         ...
 
     def counters(self) -> Counters:
-        """Read the current counters."""
+        """Read the counters of written bytes."""
         ...
 
     def health_written_bytes(self) -> int | None:
-        """Read the bytes written by the drive's health log; None without one."""
+        """Read the bytes written from the drive's health log; None if there is no log."""
         ...
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Read the bytes that host and drive wrote by the drive's logs; None unless it has both.
+        """Read from the drive's logs the bytes from the host and those written to flash, or None.
 
-        Waits a minute or more for a slow counter, unless `hurried`: such a reading is useless.
-        Sends admin commands, so never within a window.
+        Waits a minute or more for a slow counter; if `hurried`, returns a useless reading at once.
+        Sends admin commands, so do not call it during a measurement.
         """
         ...
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Read how often and how long the drive was too hot, by its logs; empty without them.
+        """Read from the drive's logs how often and how long it throttled; empty without logs.
 
-        Sends admin commands, so never within a window.
+        Sends admin commands, so do not call it during a measurement.
         """
         ...
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Measure what this host reaches with a workload and no drive; None if unknown.
+        """Measure the IOPS of this host with a workload and without a drive; None if unknown.
 
-        Takes about half a second, so never within a window.
+        Loads the host for half a second, so do not call it during a measurement.
         """
         ...
 
+    def purge(self, method: Purge, share: Callable[[float], None]) -> Purged:
+        """Purge the target; `share` is called with the progress, 0 to 1."""
+        ...
+
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """Discard a range. Raises HostLacks if not supported, DeviceError if refused."""
+        """Discard a range of bytes. Raises HostLacks if not supported, DeviceError if refused."""
         ...
 
     def save(self) -> None:
-        """Store everything about the target at a checkpoint."""
+        """Store, after each unit, what a resumed run must know about the target."""
         ...
 
     def close(self) -> None:
@@ -106,7 +109,7 @@ class TargetSession(Protocol):
 
 @runtime_checkable
 class RunsSections(Protocol):
-    """Run fio sections in options of their own, for trials of the host."""
+    """Define a session that can run fio sections with any options, for trials of the host."""
 
     def run_sections(
         self,
@@ -117,8 +120,9 @@ class RunsSections(Protocol):
         below: Path | None,
         meanwhile: Callable[[Process], None],
     ) -> JobOutcome:
-        """Run them on the target, or `below` a directory of a file system that lies on it.
+        """Run the sections on the target, or on files in the directory `below`, and wait.
 
-        On the run's CPUs, unless `cpus` names others. Raises what `run_together` does.
+        They run on the CPUs of the run unless `cpus` names others. `meanwhile` is called with the
+        running fio. Raises the errors of `run_fio_sections`.
         """
         ...

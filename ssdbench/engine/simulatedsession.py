@@ -1,4 +1,4 @@
-"""Hold a simulated drive for a run; its state lies in the run directory."""
+"""Give a run access to a simulated drive, whose state is stored in the run directory."""
 
 import json
 import secrets
@@ -25,32 +25,30 @@ from ssdbench.units import format_capacity
 STATE = Path("sim") / "state.ssdb"
 EPOCH = Path("sim") / "epoch.json"
 PPM = 1_000_000
-
-
-# What applies workloads to a drive whose judge looks every so many seconds of its clock.
+# Makes a generator for a drive whose clock advances by that many seconds at a time.
 Applies = Callable[[SimDrive, int], Generator]
 
 
 def with_fio(drive: SimDrive, step_s: int) -> Generator:
-    """Return an unmodified fio on the drive's own clock."""
+    """Return a generator that runs unmodified fio on the clock of the drive."""
     return Fio(SimAttachment(drive, step_s=step_s))
 
 
 def _stored_epoch(path: Path) -> str:
-    """Read which state it is. Raises UsageError for a damaged file."""
+    """Read the name of the drive's state. Raises UsageError for a damaged file."""
     try:
         return str(json_object(read_regular(path))["epoch"])
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(
-            f"{path} is damaged: which state the simulated drive has is not known",
+            f"{path} is damaged, so the state of the simulated drive is not known",
             hint="Start a new run.",
         ) from error
 
 
 class SimulatedSession:
-    """Measure a simulated drive whose state lies in the run directory."""
+    """Open the simulated drive of a run, or create it if there is none yet."""
 
     def __init__(self, info: TargetInfo, run_path: Path, applies: Applies = with_fio) -> None:
         self._applies = applies
@@ -62,16 +60,16 @@ class SimulatedSession:
 
     @property
     def spare_bytes(self) -> int | None:
-        """Return the model's over-provisioning."""
+        """Return the bytes of over-provisioning that the model defines."""
         params = self._drive.spec.params
         return params["capacity_bytes"] * params.get("op_ppm", 0) // PPM
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """Return a generator on the drive's clock, which advances `step_s` at a time."""
+        """Return a generator that runs on the drive's clock, in steps of `step_s` seconds."""
         return self._applies(self._drive, step_s)
 
     def recheck(self) -> None:
-        """Do nothing: the state is locked, so nobody else can use it."""
+        """Do nothing, because the state is locked, so that no other process can change it."""
 
     def counters(self) -> Counters:
         """Read the counters of the simulation core."""
@@ -82,25 +80,25 @@ class SimulatedSession:
         )
 
     def health_written_bytes(self) -> int | None:
-        """Return None: it has no health log."""
+        """Return None, because a simulated drive has no health log."""
         return None
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Return None: its own counters are the truth, which no real drive would show."""
+        """Return None, because a simulated drive has no log of bytes written to flash."""
         return None
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Return nothing: it has no log."""
+        """Return an empty mapping, because a simulated drive does not throttle."""
         return {}
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Return None: no slow host changes the clock of a simulated drive."""
+        """Return None, because the speed of the host does not change a simulated drive."""
         return None
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Recreate the drive for a format, or discard all of it.
+        """Create the drive again, as a format does, or discard all of it.
 
-        Raises TargetRefused for a method that no simulated drive has.
+        Raises TargetRefused for an ATA erase.
         """
         if method is Purge.ATA_ERASE:
             raise TargetRefused(
@@ -121,7 +119,7 @@ class SimulatedSession:
         return Purged(method.value, said, seconds, before, self._written())
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """Send a TRIM on the drive's own clock."""
+        """Send a TRIM of a range, which takes time on the drive's clock."""
         self._discarded_s(offset_bytes, length_bytes)
 
     def _discarded_s(self, start: int, length_bytes: int) -> float:
@@ -141,14 +139,14 @@ class SimulatedSession:
         return {"written since it was made": format_capacity(self.counters().written_bytes)}
 
     def save(self) -> None:
-        """Do nothing: the state is a mapped file, which survives a kill."""
+        """Do nothing, because the state is a mapped file, which a killed process leaves intact."""
 
     def close(self) -> None:
-        """Close the state for others to use."""
+        """Close the state, so that another process can use it."""
         self._drive.close()
 
     def _open(self) -> SimDrive:
-        """Open the drive as it was left, a repaired one, or a new one with a new epoch."""
+        """Open the drive as it was left, or repair it, or create a new one with a new epoch."""
         if self._path.exists() and self._epoch_path.exists():
             for repair in (False, True):
                 try:
@@ -163,7 +161,7 @@ class SimulatedSession:
             old.unlink(missing_ok=True)
         try:
             drive = SimDrive.create(parse(self.info.name), self._path)
-        except HostLacks:  # nothing was begun: leave no directory that looks like a run
+        except HostLacks:  # the run has not begun: remove the empty run directory
             remove_if_empty(self._path.parent, self._path.parent.parent)
             raise
         write_atomic(self._epoch_path, json.dumps({"epoch": f"state {secrets.token_hex(8)}"}))

@@ -1,8 +1,6 @@
-"""Define what a stage is, and the context that a running stage uses.
+"""Define what a stage must provide, and the context that a running stage can use.
 
-The engine runs stages and knows none by name; stages know the engine and not each other.
-
-The engine runs stages and knows none by name; stages know the engine and not each other.
+The engine knows no kind of stage by name. Stages import the engine, and not each other.
 """
 
 import signal
@@ -39,13 +37,16 @@ from ssdbench.units import MIB
 
 @dataclass(slots=True)
 class RecentWrites:
-    """Count bytes written in one layout since another one was; reads do not change a layout."""
+    """Count the bytes that were written in one layout since the drive had another layout.
+
+    A layout is the order and size of writes, which decide how data lie on flash.
+    """
 
     workload: Workload | None = None
     written_bytes: int = 0
 
     def follows(self, workload: Workload, written_bytes: int) -> None:
-        """Count the writes of a start of the generator under one workload."""
+        """Add the bytes that one start of the generator wrote; reads change nothing."""
         if not workload.writes:
             return
         if self.workload is None or workload.layout != self.workload.layout:
@@ -53,11 +54,11 @@ class RecentWrites:
         self.written_bytes += written_bytes
 
     def forget(self) -> None:
-        """Forget the layout, because something else changed the drive."""
+        """Forget the layout, because other writes changed the data on the drive."""
         self.workload, self.written_bytes = None, 0
 
     def of(self, workload: Workload) -> int:
-        """Return the bytes written in the layout of this workload since another one was."""
+        """Return the bytes that were written last in the layout of this workload."""
         same = self.workload is not None and workload.layout == self.workload.layout
         return self.written_bytes if same else 0
 
@@ -65,7 +66,7 @@ class RecentWrites:
 def derived_seed(seed: int, *parts: str | int) -> int:
     """Derive a 63-bit seed from the run's seed and names, such as a stage, a point and a repeat.
 
-    Hashed, because fio's generators are weak: neighbouring seeds would start alike.
+    It is a hash, because fio's random numbers are similar at first if two seeds are close.
     """
     text = "\0".join(str(part) for part in (seed, *parts))
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1
@@ -77,22 +78,22 @@ R = TypeVar("R", bound=AnyFound)  # what the stage found
 
 
 def stopped_by(number: int) -> str:
-    """Say how a signal stopped a run: `stopped with Ctrl-C`, `stopped by SIGTERM`."""
+    """Say which signal stopped a run: `stopped with Ctrl-C`, `stopped by SIGTERM`."""
     if number == signal.SIGINT:
         return "stopped with Ctrl-C"
     return f"stopped by {signal.Signals(number).name}"
 
 
-LEAST_SPARE_SHARE = 0.07  # of the capacity: drives are sold with that, or more
-# Sequential writes after random ones overwrite pages that lie scattered over all blocks. If a share
-# x of the drive is sequential again, the other 1 - x of its pages lie in blocks that hold
-# 1 + spare - x, so programming a page costs (1 + spare - x) / spare; this is the mean over x.
+LEAST_SPARE_SHARE = 0.07  # of the capacity: every drive has at least this spare area
+# How much slower sequential writes are on a drive that was written at random. When a share x of the
+# drive is in order again, its other pages fill a share 1 - x of blocks of 1 + spare - x in all, so
+# writing a page costs (1 + spare - x) / spare page programs. This is the mean over x from 0 to 1.
 DISORDER = 1 + 0.5 / LEAST_SPARE_SHARE
 
 
 @dataclass(frozen=True, slots=True)
 class RateHint:
-    """Hold the slowest and fastest likely rates of a drive; for estimates only."""
+    """Hold the slowest and fastest likely rates of a drive, for estimates of time and bytes."""
 
     sequential_bytes_per_s: tuple[float, float] = (100e6, 3e9)
     random_write_iops: tuple[float, float] = (1_000, 300_000)
@@ -101,20 +102,20 @@ class RateHint:
 
     @property
     def reordering_bytes_per_s(self) -> tuple[float, float]:
-        """Return the rate of sequential writes that may follow random ones."""
+        """Return the slowest and fastest likely rate of sequential writes after random ones."""
         slow, fast = self.sequential_bytes_per_s
         return slow / DISORDER, fast
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hold the limits of a run that the user set; None without one."""
+    """Hold the limits that the user set for a run; None: no limit."""
 
     max_time_s: float | None = None  # on the target's clock
     max_writes_bytes: int | None = None
 
     def over(self, others: "Limits") -> "Limits":
-        """Return these limits, completed by the others."""
+        """Return these limits; those that are not set are taken from `others`."""
         return Limits(
             others.max_time_s if self.max_time_s is None else self.max_time_s,
             others.max_writes_bytes if self.max_writes_bytes is None else self.max_writes_bytes,
@@ -123,13 +124,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """Hold what a stage would do, from the least to the most that is likely."""
+    """Describe what a stage would do; pairs are the least and the most that is likely."""
 
     name: str
     kind: StageKind
     title: str
     destructive: bool
-    jobs: tuple[str, ...]  # one line for people per job, or kind of job
+    jobs: tuple[str, ...]  # one line of text for each job or kind of job
     seconds: tuple[float, float]  # on the target's clock
     bytes_written: tuple[int, int]
     bytes_read: tuple[int, int] = (0, 0)
@@ -148,7 +149,7 @@ class StagePlan:
         bytes_read: tuple[float, float] = (0, 0),
         notes: Sequence[str] = (),
     ) -> "StagePlan":
-        """Make the plan of a stage on a target."""
+        """Make the plan of a stage on a target from its estimates."""
         least, most = (round(size) for size in bytes_written)
         return cls(
             name=stage.name,
@@ -164,11 +165,11 @@ class StagePlan:
         )
 
 
-LEAST_AHEAD_BYTES = 1 << 26  # with less left to write, nothing is started
+LEAST_AHEAD_BYTES = 1 << 26  # a stage that writes needs this much left of --max-writes
 
 
 class Spent(Model):
-    """Hold what a run used up, as journal records store it."""
+    """Hold the time and bytes that a run used, in the form of journal records."""
 
     seconds: float = 0.0  # on the target's clock
     bytes_read: int = 0
@@ -177,16 +178,16 @@ class Spent(Model):
 
 @dataclass(frozen=True, slots=True)
 class UsedUp:
-    """Hold a limit that ends the run."""
+    """Describe a limit of the user that is reached."""
 
-    option: str  # of the command line
+    option: str  # of the command line, such as "--max-time"
     why: str
-    least: str  # the least value of the option with which it would go on
+    least: str  # smallest value of the option with which the run could go on
 
 
 @dataclass(slots=True)
 class Meter:
-    """Count what a run used up, and compare it with its limits."""
+    """Count the time and bytes that a run used, and compare them with its limits."""
 
     limits: Limits
     seconds: float = 0.0  # on the target's clock
@@ -194,7 +195,7 @@ class Meter:
     bytes_read: int = 0
 
     def spent(self) -> dict[str, object]:
-        """Return the counts as journal records store them."""
+        """Return the counts in the form of journal records."""
         return {
             "seconds": round(self.seconds, 3),
             "bytes_read": self.bytes_read,
@@ -202,26 +203,26 @@ class Meter:
         }
 
     def restore(self, spent: Mapping[str, object]) -> None:
-        """Continue from the counts of a record, if it has them."""
+        """Set the counts to those of a journal record; counts that it lacks stay as they are."""
         known = {name: spent[name] for name in Spent.model_fields if name in spent}
         found = Spent.model_validate({**self.spent(), **known})
         self.seconds, self.bytes_read = found.seconds, found.bytes_read
         self.bytes_written = found.bytes_written
 
     def add(self, *, seconds: float, bytes_read: int, bytes_written: int) -> None:
-        """Add what a second of the target's clock used."""
+        """Add seconds of the target's clock and bytes."""
         self.seconds += seconds
         self.bytes_read += bytes_read
         self.bytes_written += bytes_written
 
     @property
     def may_write_bytes(self) -> int | None:
-        """Return what may still be written; None without a limit."""
+        """Return the bytes that may still be written; None without a limit."""
         limit = self.limits.max_writes_bytes
         return None if limit is None else max(0, limit - self.bytes_written)
 
     def used_up(self, *, ahead_bytes: int = 0) -> list[UsedUp]:
-        """List the limits that end the run now; `ahead_bytes`: what may be written next."""
+        """List the limits that are reached if `ahead_bytes` more bytes are written."""
         found, limits = [], self.limits
         if limits.max_time_s is not None and self.seconds >= limits.max_time_s:
             why = f"--max-time of {limits.max_time_s:.0f} s was reached"
@@ -233,19 +234,19 @@ class Meter:
         return found
 
     def exceeded(self, *, ahead_bytes: int = 0) -> str | None:
-        """Return why the run must end now, or None; `ahead_bytes`: what may be written next."""
+        """Say which limit is reached if `ahead_bytes` more bytes are written, or return None."""
         return next((limit.why for limit in self.used_up(ahead_bytes=ahead_bytes)), None)
 
 
 @dataclass(slots=True)
 class UnitAtWork:
-    """Hold the unit that is being measured."""
+    """Hold the state of the unit that is measured now."""
 
     name: str
     path: Path
-    cut_short: str = ""  # why the run must end; the current unit is not finished
+    cut_short: str = ""  # why the run must end before the unit is finished
     io_errors: int = 0  # requests that failed
-    after_pause: bool = False  # the unit before it was finished before the run was resumed
+    after_pause: bool = False  # the run was interrupted and resumed just before this unit
 
 
 def _no_reporter(stage: str = "") -> Reporter:
@@ -254,7 +255,7 @@ def _no_reporter(stage: str = "") -> Reporter:
 
 @dataclass(frozen=True)
 class Context:
-    """Hold everything that a running stage may use."""
+    """Hold everything that a running stage can use."""
 
     session: TargetSession
     store: StageStore
@@ -262,89 +263,89 @@ class Context:
     emit: Callable[[Event], None]
     interrupted: Callable[[], int | None]  # number of the signal that asks to end, or None
     meter: Meter
-    seed: int  # of the run; stages derive their own
+    seed: int  # of the run, from which stages derive their own seeds
     run_path: Path
     hint: RateHint = RateHint()
     results: tuple[StageResult, ...] = ()  # of the stages before this one
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity
     heat: Callable[[TargetInfo], Heat | None] = target_heat
-    settings: tuple[Mapping[str, str], ...] = ()  # of host and drive, that the run changed
+    settings: tuple[Mapping[str, str], ...] = ()  # that the run changed on host and drive
     failures: list[SsdbenchError] = field(default_factory=list)
     recent: RecentWrites = field(default_factory=RecentWrites)
     reporter: Reporter = field(default_factory=_no_reporter)
     unit: UnitAtWork = field(default_factory=lambda: UnitAtWork("", Path()))
     intact: bool = False  # the writes of finished units are still on the drive
     mounted: Path | None = None  # where a file system under test is mounted
-    trial_host: TrialHost | None = None  # records the host during a trial
-    notes: list[str] = field(default_factory=list)  # what was not available, for the result
-    host_lock: HostLock = field(default_factory=HostLock)  # delays inspection of the host
+    trial_host: TrialHost | None = None  # records the activity of the host during a trial
+    notes: list[str] = field(default_factory=list)  # for the result: what was not available
+    host_lock: HostLock = field(default_factory=HostLock)  # keeps inspectors off the host
 
     @property
     def target(self) -> TargetInfo:
-        """Return the device under test."""
+        """Return the target of the run."""
         return self.session.info
 
     def directory(self, part: str = "") -> Path:
-        """Make and return the directory of the current unit, or one below it."""
+        """Create and return the directory of the current unit, or its subdirectory `part`."""
         path = self.unit.path / part
         make_directory(path)
         return path
 
     def must_end(self, *, ahead_bytes: int = 0) -> str:
-        """Return why the run must end now, or ""; `ahead_bytes`: what is written before a look."""
+        """Say why the run must end now: a signal, or a limit with `ahead_bytes` more; "" if not."""
         if (number := self.interrupted()) is not None:
             return f"the run was {stopped_by(number)}"
         return self.meter.exceeded(ahead_bytes=ahead_bytes) or ""
 
     def alive(self, **data: object) -> None:
-        """Tell the journal that the unit is still running."""
+        """Store in the journal that the current unit is running."""
         self.journal.alive(self.unit.name, **data)
 
     def failed(self, error: SsdbenchError) -> str:
-        """Keep an error until the partial result is stored, and return its message.
+        """Remember an error and return its message.
 
-        The run then ends with this error.
+        The run ends with this error after the partial result is stored.
         """
         self.failures.append(error)
         return error.message
 
     def raised(self, finding: Finding) -> Finding:
-        """Show a finding to the user at once; it must also go into the result."""
+        """Show a finding to the user at once. The caller must also add it to the result."""
         self.emit(FindingRaised(finding))
         return finding
 
 
 class Lasting(StrEnum):
-    """Say what a finished stage or unit is worth when a run is resumed after a crash."""
+    """Say what stays valid of a finished stage or unit when its run is resumed after a crash."""
 
-    RESULTS = "results"  # measurements, never repeated
-    CONTENT = "content"  # still valid if nobody else wrote to the drive
-    NOTHING = "nothing"  # a passing state, such as steady: proven again
+    RESULTS = "results"  # its measurements, which are never repeated
+    CONTENT = "content"  # the data that it wrote, unless something else wrote to the drive
+    NOTHING = "nothing"  # it only proved a state that does not last, such as steady state
 
 
 @dataclass(frozen=True, slots=True)
 class Unit(Generic[W]):
-    """Hold the smallest part of a stage that a resumed run does not repeat."""
+    """Describe one unit: the smallest part of a stage that a resumed run does not repeat."""
 
     name: str  # in the journal, and the directory below the stage's
     work: W  # what the stage's `measure` needs
-    doing: str = ""  # for progress
-    number: int = 0  # units before this one
-    of: int | None = None  # units in all, where that is known
-    builds: bool = False  # later units are measured on what it writes
-    ahead_bytes: int = 0  # not begun with less left to write
-    noted: Mapping[str, object] = field(default_factory=dict)  # journalled with its begin
-    point: str | None = None  # for its findings
+    doing: str = ""  # text that the progress line shows
+    number: int = 0  # of units before this one
+    of: int | None = None  # number of units in all; None if unknown
+    builds: bool = False  # it writes data on which later units are measured
+    ahead_bytes: int = 0  # it begins only if --max-writes allows this many bytes
+    noted: Mapping[str, object] = field(default_factory=dict)  # stored in its BEGUN record
+    point: str | None = None  # point and repeat that its findings name
     repeat: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[U]):
-    """Hold how the units of a stage ended."""
+    """Say whether all units of a stage were measured."""
 
-    cut_short: str = ""  # why the run must end; empty when all are finished
-    partial: U | None = None  # what the current unit had measured
+    cut_short: str = ""  # why the run must end; empty if all units are finished
+    partial: U | None = None  # record of the unit that was interrupted
 
     @property
     def complete(self) -> bool:
@@ -354,102 +355,102 @@ class Ended(Generic[U]):
 
 @dataclass(frozen=True, slots=True)
 class Concluded(Generic[R]):
-    """Hold what a stage found."""
+    """Hold the result and findings of a stage."""
 
     found: R
     findings: tuple[Finding, ...] = ()
 
 
 class Stage(Protocol[W, U, R]):
-    """Do one step of a run: list its units, measure one, and conclude from all.
+    """Define one step of a run: it lists its units, measures one unit, and concludes from all.
 
-    The engine has the loop (`ssdbench.engine.units`): order, resume, limits, signals, progress,
-    time and bytes, and the findings about them.
+    The loop over the units is in `ssdbench.engine.units`: order, resume, limits, signals, progress,
+    time and bytes.
     """
 
     @property
     def name(self) -> str:
-        """Return its order and directory below stages/: "02-steady"."""
+        """Return the stage's name, which is also its directory below stages/: "02-steady"."""
         ...
 
     @property
     def kind(self) -> StageKind:
-        """Return its row in `ssdbench.model.kind.KINDS`."""
+        """Return the kind of stage: its row in `ssdbench.model.kind.KINDS`."""
         ...
 
     @property
     def title(self) -> str:
-        """Say what it does, for people."""
+        """Return a title for the user."""
         ...
 
     @property
     def destructive(self) -> bool:
-        """Tell whether it writes to the target."""
+        """Tell whether the stage writes to the target."""
         ...
 
     @property
     def lasting(self) -> Lasting:
-        """Say what the finished stage is worth after a crash."""
+        """Say what stays valid of the finished stage after a crash."""
         ...
 
     @property
     def units_last(self) -> Lasting:
-        """Say what its finished units are worth while others are unmeasured."""
+        """Say what stays valid of its finished units after a crash, before the stage has ended."""
         ...
 
     @property
     def units_are(self) -> str:
-        """Name its units in the plural: repeats, rounds, fills."""
+        """Return the word for its units in the plural: repeats, rounds, fills."""
         ...
 
     @property
     def record(self) -> type[U]:
-        """Return the model of what a unit measures."""
+        """Return the class of the record in which a unit stores its measurement."""
         ...
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Estimate time and bytes without touching anything. Raises UsageError."""
+        """Estimate time and bytes, without I/O. Raises UsageError if the target does not fit."""
         ...
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:
-        """Hold what all units need, such as a mounted file system.
+        """Open a `with` block around all units, for example with a file system mounted.
 
-        A stage that finds the writes of finished units gone, though `context.intact`, makes them
-        again and yields a context with `intact` False: the units are measured again. Raises
+        If `context.intact`, but the data of finished units are gone, the stage writes them again
+        and yields a context with `intact` False, so that those units are measured again. Raises
         HostLacks, UsageError.
         """
         ...
 
     def units(self, context: Context, done: Sequence[U]) -> Iterator[Unit[W]]:
-        """Yield the units in order; `done` has the records of those before.
+        """Yield the units in order. `done` grows: it has the records of all units so far.
 
-        What comes next may depend only on `done`, the run's seed and the target, so that a resumed
-        run decides the same.
+        The next unit may depend only on `done`, the run's seed and the target, so that a resumed
+        run has the same units.
         """
         ...
 
     def measure(self, context: Context, unit: Unit[W]) -> U | None:
-        """Measure one unit, in `context.directory()`.
+        """Measure one unit; its files are in `context.directory()`.
 
-        Returns a partial record when `context.unit.cut_short` says that the run must end; None
-        where a part is worth nothing. Raises errors of drive and host.
+        If the run must end (`context.unit.cut_short`), the record is partial, or None if a part of
+        the unit is useless. Raises errors of drive and host.
         """
         ...
 
     def conclude(self, context: Context, done: Sequence[U], ended: Ended[U]) -> Concluded[R]:
-        """Conclude from all units. A bad result is a finding."""
+        """Return the result of all units. A bad result is a finding, not an error."""
         ...
 
 
 class PlainStage:
-    """Provide what most stages share: nothing to hold open, and results that stay."""
+    """Provide defaults for most stages: results stay valid, and nothing is opened for all units."""
 
     lasting = Lasting.RESULTS
     units_last = Lasting.RESULTS
     units_are = "units"
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:
-        """Hold nothing."""
+        """Open nothing."""
         return nullcontext(context)
 
 

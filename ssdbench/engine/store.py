@@ -1,12 +1,4 @@
-"""The run directory: where everything lies, written so that a crash leaves no half file.
-
-manifest.json            what was run: versions, profile, seed, target, hashes
-journal.jsonl            what was intended, begun and finished
-host-before.json         host-after.json
-stages/NN-name/          everything of one stage; stage.json is its StageResult
-result.json              the RunResult, also after an interruption
-sim/                     spec.json and state.ssdb of a simulated target
-"""
+"""Read and write the files of a run directory; a crash leaves no half-written file."""
 
 import json
 from collections.abc import Mapping
@@ -40,11 +32,11 @@ class StageStore:
         return self.run / "stages" / self.name
 
     def directory(self, *parts: str) -> Path:
-        """Make and return a directory below the stage's."""
+        """Return a directory below the stage's directory, after creating it."""
         return self._made(self.path.joinpath(*parts))
 
     def fresh_directory(self, *parts: str) -> Path:
-        """Make an empty directory; an earlier attempt's is kept beside it as NAME.1, …"""
+        """Create an empty directory; an existing one is renamed to NAME.1, NAME.2, …"""
         path = self.path.joinpath(*parts)
         if path.exists():
             number = 1
@@ -54,11 +46,11 @@ class StageStore:
         return self.directory(*parts)
 
     def relative(self, path: Path) -> str:
-        """Return a path below the run directory, as results name it."""
+        """Return a path relative to the run directory, as results name it."""
         return path.relative_to(self.run).as_posix()
 
     def save(self, path: str, value: BaseModel) -> Path:
-        """Store a model durably below the stage's directory."""
+        """Store a value as JSON below the stage's directory; a crash cannot lose it."""
         target = self.path / path
         self._made(target.parent)
         write_atomic(target, value.model_dump_json(indent=1) + "\n")
@@ -74,9 +66,9 @@ class StageStore:
         return path
 
     def load(self, path: str, kind: type[M], *, checksum: object = None) -> M:
-        """Read a stored model. Raises UsageError when it is missing or damaged.
+        """Read a value that `save` stored. Raises UsageError if it is missing or damaged.
 
-        `checksum` is from the journal; None in older journals.
+        `checksum`: the file's checksum in the journal; None for older journals, which have none.
         """
         if checksum is not None and checksum_of(self.path / path) != checksum:
             raise UsageError(
@@ -88,16 +80,13 @@ class StageStore:
 
 @dataclass(frozen=True, slots=True)
 class RunStore:
-    """Read and write a run directory."""
+    """Read and write the files of a run directory that belong to no stage."""
 
     path: Path
 
     @staticmethod
     def require_new(path: Path) -> None:
-        """Raise UsageError when something is there already, or the name is not UTF-8.
-
-        Makes nothing.
-        """
+        """Raise UsageError if a path exists and is not empty, or its name is not UTF-8."""
         require_utf8(path, "the run directory's name")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise UsageError(
@@ -107,7 +96,7 @@ class RunStore:
 
     @classmethod
     def open(cls, path: Path) -> "RunStore":
-        """Open an existing run directory. Raises UsageError."""
+        """Open an existing run directory. Raises UsageError if it has no manifest."""
         if not (path / rundirectory.MANIFEST).is_file():
             raise UsageError(
                 f"{path} is not a run directory: it has no {rundirectory.MANIFEST}",
@@ -116,35 +105,35 @@ class RunStore:
         return cls(path)
 
     def stage(self, name: str) -> StageStore:
-        """Return the store of one stage."""
+        """Return the store of the stage with this name."""
         return StageStore(self.path, name)
 
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
-        """Store a JSON object durably."""
+        """Store a JSON object, so that a crash cannot lose it."""
         write_atomic(self.path / name, json.dumps(value, indent=1) + "\n")
 
     def write_result(self, result: RunResult) -> str:
-        """Store the run's result durably; returns the SHA-256 of its file."""
+        """Store the result of the run and return the SHA-256 of its file."""
         text = result.model_dump_json(indent=1) + "\n"
         write_atomic(self.path / rundirectory.RESULT, text)
         return sha256(text.encode()).hexdigest()
 
     def result_sha256(self) -> str | None:
-        """Return the SHA-256 of the result's file; None when it cannot be read."""
+        """Return the SHA-256 of the result's file; None if it cannot be read."""
         try:
             return sha256(read_regular(self.path / rundirectory.RESULT)).hexdigest()
         except OSError:
             return None
 
     def read_stage(self, name: str) -> StageResult | None:
-        """Read a stage's stored result; None when it never ended."""
+        """Read the stored result of a stage; None if the stage has not ended."""
         if not (self.stage(name).path / rundirectory.STAGE_RESULT).is_file():
             return None
         return self.stage(name).load(rundirectory.STAGE_RESULT, StageResult)
 
 
 def checksum_of(path: Path) -> int | None:
-    """Return the CRC-32 of a file as the journal stores it; None when it cannot be read."""
+    """Return the CRC-32 of a file, as in the journal; None if the file cannot be read."""
     try:
         return crc32(path.read_bytes())
     except OSError:
@@ -152,7 +141,7 @@ def checksum_of(path: Path) -> int | None:
 
 
 def load(path: Path, kind: type[M]) -> M:
-    """Read a stored model. Raises UsageError with the file's name."""
+    """Read a stored value. Raises UsageError if it is missing or damaged."""
     try:
         found = kind.model_validate_json(text := read_regular(path))
     except OSError as error:

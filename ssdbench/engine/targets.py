@@ -1,4 +1,4 @@
-"""Open a target for a run or a purge: requirements, consent, locks and claim."""
+"""Open a target for a run or a purge: check host and consent, take the locks, claim it."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -28,10 +28,10 @@ from ssdbench.target.purge import Purged
 
 
 def require_able(info: TargetInfo) -> str:
-    """Return the generator that can measure such a target here, as `fio 3.33`.
+    """Return the generator that can measure a target on this host, such as `fio 3.33`.
 
-    Checked before anything is claimed or made. Raises HostLacks unless this host and user can
-    measure it, UsageError for a file name that fio cannot open.
+    Changes nothing. Raises HostLacks if this host or user cannot measure the target, UsageError for
+    a file name that fio cannot open.
     """
     device = info.kind not in (TargetKind.FILE, TargetKind.SIMULATED)
     if info.kind is TargetKind.FILE:
@@ -45,15 +45,15 @@ def require_able(info: TargetInfo) -> str:
 
 
 def require_generator(applies: Applies, info: TargetInfo, modules: Collection[str]) -> None:
-    """Raise UsageError or HostLacks unless the profile's generator works on this target here.
+    """Raise UsageError or HostLacks if the profile's generator does not work on this target.
 
-    `modules` are those that the run itself will load.
+    `modules`: kernel modules that the run itself will load.
     """
     if applies is Applies.FIO:
         return
     if info.simulated or info.kind is TargetKind.FILE:
         raise UsageError(
-            f"`generator: slam` needs a block device, and {info.name} is not one",
+            f"`generator: slam` needs a block device, but {info.name} is not a block device",
             hint="Set `generator: fio`, or measure a drive of ssdb_flash in the lab.",
         )
     if SLAM_MODULE not in modules:
@@ -74,13 +74,12 @@ def claimed(
     locked: bool = False,
     seen: Look | None = None,
 ) -> Iterator[TargetSession]:
-    """Open the session of a run for a `with` block, under the locks of host and target.
+    """Open a target during a `with` block, under the locks of host and target.
 
-    A simulated drive needs no lock. `locked`: the caller holds the host's lock, as the leader of
-    runs side by side does. `destroys`: False for work that only reads. `seen`: what the target held
-    when consent was given; read now if None. `before_signatures` is called before a step leaves our
-    file systems on the target. Raises TargetRefused with every reason, HostLacks when another run
-    uses this host.
+    `destroys`: False for work that only reads. `before_signatures`: called before file systems are
+    made on the target. `locked`: the caller has the lock of the host already. `seen`: the content
+    of the target when consent was given; None: it is read now. A simulated drive needs no lock.
+    Raises TargetRefused with all reasons, HostLacks if another run uses this host.
     """
     watched, unseen = destroys and records_content(info), ""
     if watched and seen is None:
@@ -119,17 +118,15 @@ def claimed(
 
 
 def _untouched(session: TargetSession, before: Counters) -> bool:
-    """Tell whether nothing was written to a target; also for a drive that is gone."""
+    """Tell whether nothing was written to a target; True if the drive is gone."""
     if isinstance(session, ClaimedSession) and session.wrote_past_the_kernel:
         return False
     try:
         now = session.counters()
     except SsdbenchError:
         return True
-    return (now.written_bytes, now.discarded_bytes) == (
-        before.written_bytes,
-        before.discarded_bytes,
-    )
+    same = now.written_bytes == before.written_bytes
+    return same and now.discarded_bytes == before.discarded_bytes
 
 
 def retired(
@@ -139,9 +136,9 @@ def retired(
     *,
     lba_format: LbaFormat | None = None,
 ) -> Purged:
-    """Purge a drive outside of a run, under the same guard, consent, locks and claim.
+    """Purge a drive outside of a run, with the same checks, consent, locks and claim as in a run.
 
-    Raises TargetRefused with every reason, UsageError for an LBA format that it does not offer.
+    Raises TargetRefused with all reasons, UsageError for an LBA format that it does not offer.
     """
     if info.kind in (TargetKind.FILE, TargetKind.SIMULATED):
         raise TargetRefused(info.name, ["it is not a block device: delete it instead"])

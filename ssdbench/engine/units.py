@@ -1,8 +1,8 @@
-"""Run the units of a stage: the only loop over them.
+"""Run the units of a stage in the one loop that all kinds of stages share.
 
-For every kind of stage it decides which units a resumed run takes from the journal and when the run
-must end, reports progress, counts time and bytes, and adds the findings that the stage was cut
-short, that requests failed, and that units were measured again.
+The loop takes finished units of a resumed run from the journal, ends the stage when the run must
+end, reports progress, and counts time and bytes. It adds findings if the stage was cut short,
+requests failed, or units were measured again.
 """
 
 import time
@@ -35,9 +35,9 @@ from ssdbench.model.rundirectory import STAGE_RESULT, UNIT_RECORD
 
 
 def run(stage: Stage[W, U, R], context: Context) -> StageResult:
-    """Measure every unfinished unit, conclude, and store the result if it is complete.
+    """Measure all unfinished units of a stage and return its result, stored if it is complete.
 
-    Errors of drive and host are kept in `context.failures`; the result is partial then.
+    After an error of drive or host the result is partial, and the error is in `context.failures`.
     """
     began_at, began = utc_now(), time.monotonic()
     loop = _Loop(stage, context)
@@ -67,7 +67,7 @@ def run(stage: Stage[W, U, R], context: Context) -> StageResult:
 
 @dataclass(slots=True)
 class _Loop(Generic[W, U, R]):
-    """Measure the units of one stage."""
+    """Measure the units of one stage and collect their records."""
 
     stage: Stage[W, U, R]
     context: Context
@@ -80,7 +80,7 @@ class _Loop(Generic[W, U, R]):
         self._finished = self._standing(frozenset(self.context.journal.done()))
 
     def spent_before(self) -> Meter:
-        """Return what the run had used up when the units that still count were begun."""
+        """Return the time and bytes that the run had used before the units that are still valid."""
         before = replace(self.context.meter)
         if self._finished:
             own = (r for r in self.context.journal.journal.records if r.stage == self.stage.name)
@@ -90,7 +90,7 @@ class _Loop(Generic[W, U, R]):
         return before
 
     def ended(self) -> Ended[U]:
-        """Measure to the end, or until the run must end."""
+        """Measure all units, or until the run must end."""
         try:
             context = replace(self.context, intact=bool(self._finished))
             with self.stage.opened(context) as self.context:
@@ -139,7 +139,7 @@ class _Loop(Generic[W, U, R]):
 
     @property
     def _counts(self) -> bool:
-        """Tell whether the units are measurements; a fill or a warm-up only prepares."""
+        """Tell whether the units are measurements, not preparation such as a fill or a warm-up."""
         return KINDS[self.stage.kind].about is not About.PREPARATION
 
     def _stored(self, unit: Unit[W]) -> U:
@@ -149,7 +149,7 @@ class _Loop(Generic[W, U, R]):
         )
 
     def _standing(self, finished: frozenset[str]) -> frozenset[str]:
-        """Return the finished units that still count; measuring others again is a finding."""
+        """Return the finished units that are still valid; add a finding if some are not."""
         match self.stage.units_last:
             case Lasting.RESULTS:
                 return finished
@@ -162,7 +162,7 @@ class _Loop(Generic[W, U, R]):
         return standing
 
     def _lose(self, count: int, *, all_of_it: bool = True) -> None:
-        """Stop counting finished units; all of them also for later resumes."""
+        """Add the finding that units are measured again; if all, store that in the journal too."""
         if all_of_it:
             self._finished = frozenset()
             self.context.journal.lost()
@@ -177,7 +177,7 @@ class _Loop(Generic[W, U, R]):
 
 
 def own_findings(done: Sequence[U], ended: Ended[U]) -> tuple[Finding, ...]:
-    """Return the findings of each unit, the partial one included."""
+    """Return the findings of all units, also those of a partial one."""
     records = [*done, *([ended.partial] if ended.partial is not None else [])]
     return tuple(finding for record in records for finding in record.findings)
 

@@ -1,4 +1,4 @@
-"""Watch host and drive during one run of fio: other work, temperature, throttling."""
+"""Watch host and drive while a unit is measured: other work, temperature, throttling."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -20,9 +20,9 @@ HEADER = "t_s,temperature_c,warning_c,phase\n"
 
 
 class HeatWatch:
-    """Read the temperature every 10 s; a drive without a sensor is asked only once.
+    """Read the temperature of the drive every 10 s, or never if it has no sensor.
 
-    A sensor that delays I/O is read only before and after.
+    A sensor that delays I/O is read only before and after the measurement.
     """
 
     def __init__(
@@ -34,17 +34,17 @@ class HeatWatch:
         self._ask(0.0, "before")
 
     def look(self, t_s: float, phase: str) -> None:
-        """Read if it is time, at `t_s` on the target's clock."""
+        """Read the temperature if 10 s have passed; `t_s` is the time on the target's clock."""
         if self._rows and self._rows[-1][1].gentle and self._wall() >= self._next_s:
             self._ask(t_s, phase)
 
     def end(self, t_s: float) -> None:
-        """Read once more, after the last request."""
+        """Read the temperature after the last request."""
         if self._rows:
             self._ask(t_s, "measure")
 
     def write(self, path: Path) -> None:
-        """Store the series as CSV; nothing for a drive without a sensor."""
+        """Store all temperatures as CSV; no file for a drive without a sensor."""
         if not self._rows:
             return
         lines = [
@@ -55,7 +55,7 @@ class HeatWatch:
         write_atomic(path, HEADER + "".join(lines))
 
     def findings(self) -> list[Finding]:
-        """Return at most one finding: the drive reached its warning temperature while measured."""
+        """Return one finding if the drive reached its warning temperature while it was measured."""
         counted = [heat for _, heat, phase in self._rows if phase == "measure"]
         hot = [h for h in counted if h.alarm or (h.warning_c and h.temperature_c >= h.warning_c)]
         if not hot:
@@ -70,14 +70,14 @@ class HeatWatch:
 
 
 class ThrottleWatch:
-    """Read the drive's throttling counters before and after a repeat, never within."""
+    """Compare the drive's throttling counters before and after a repeat."""
 
     def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
         self._read = read
         self._before = read()
 
     def findings(self) -> list[Finding]:
-        """Read again and return at most one finding; call it after the last request."""
+        """Read the counters after the last request, and return one finding if some grew."""
         after = self._read() if self._before else {}
         more = {
             name: after[name] - count
@@ -90,7 +90,7 @@ class ThrottleWatch:
 
 
 class UnitWatch:
-    """Watch host and drive while a unit is measured; only its measured phase can be disturbed."""
+    """Watch host and drive during one unit; only its measured phase can be disturbed."""
 
     def __init__(self, context: Context) -> None:
         self._directory = context.directory()
@@ -101,22 +101,22 @@ class UnitWatch:
         self._throttled = ThrottleWatch(context.session.throttle_counters)
 
     def look(self, second: Second, phase: str) -> None:
-        """Handle one second."""
+        """Read what is due, after each second of the unit."""
         self._heat.look(second.t_s, phase)
         self._host.look(second.t_s, phase, second.foreign_ios)
 
     def end(self, t_s: float) -> None:
-        """Read once more, after the last request."""
+        """Read host and temperature after the last request."""
         self._host.end(t_s)
         self._heat.end(t_s)
 
     def write(self) -> None:
-        """Store both series beside the seconds."""
+        """Store the series of host and temperature in the directory of the unit."""
         self._heat.write(self._directory / TEMPERATURE)
         self._host.write(self._directory / HOST_SERIES)
 
     def findings(self) -> list[Finding]:
-        """Return what disturbed the unit, and whether the drive was too hot."""
+        """Return findings about a disturbed host, a hot drive and throttling."""
         return [*self._host.findings(), *self._heat.findings(), *self._throttled.findings()]
 
     def host_during(self) -> HostDuring | None:

@@ -1,8 +1,8 @@
-"""Turn findings into a verdict; pure.
+"""Decide from findings whether a run or stage is VALIDATED; pure.
 
-A run is valid if every point that its plan uses is valid. A run without points is valid if it found
-a rate within a latency limit, or measured a load, and nothing speaks against it. A failed
-preparation (not steady, fill unproven) invalidates every point after it, so it needs no rule here.
+A run is valid if every point that its plan uses is valid. A run without points is valid if it has a
+rate within a latency limit, a load or a replay, and no finding invalidates it. A preparation that
+failed (not steady, fill unproven) makes every later point invalid, so it needs no rule here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ NO_PLAN = CapacityPlan()
 
 
 def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
-    """Return the findings of earlier preparations that invalidate every later point."""
+    """Return the findings of preparations that make every later point invalid."""
     return tuple(
         finding
         for result in results
@@ -34,7 +34,7 @@ def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
 
 
 def answer_verdict(target: TargetInfo, findings: Iterable[Finding], *, complete: bool) -> Verdict:
-    """Return the verdict of one stage that has no points."""
+    """Return the verdict of one stage without points."""
     if not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
     spoilt = any(finding.severity is Severity.INVALIDATES for finding in findings)
@@ -47,7 +47,7 @@ def run_verdict(
     findings: Sequence[Finding],
     plan: CapacityPlan = NO_PLAN,
 ) -> Verdict:
-    """Return the verdict of a run, from the points that its plan uses, or all without a plan."""
+    """Return the verdict of a run, from the points that its plan names, or else from all points."""
     points = [point for stage in stages for point in stage.points]
     rated = [
         stage for stage in stages if isinstance(stage.found, RateFound | LoadFound | ReplayFound)
@@ -67,7 +67,7 @@ def run_verdict(
 
 
 def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
-    """Return all stages except preparations that follow the last number to plan on."""
+    """Return all stages except preparations after the last stage with a number to plan on."""
     numbers = [
         n
         for n, stage in enumerate(stages)
@@ -78,12 +78,12 @@ def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
 
 
 def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[PointResult]:
-    """Return the points that the verdict depends on."""
+    """Return the points that decide the verdict: those that the plan names, or all."""
     return used(points, plan) if named(plan) else list(points)
 
 
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
-    """Report points that the plan does not use, or that it could use none."""
+    """Return a finding if the plan fits no point, or if points outside of it are not valid."""
     points = [point for stage in stages for point in stage.points]
     rated = any(isinstance(stage.found, RateFound | LoadFound | ReplayFound) for stage in stages)
     if not (points or rated) or not named(plan):
@@ -98,12 +98,12 @@ def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Findi
 
 
 def about_target(target: TargetInfo) -> tuple[Finding, ...]:
-    """Report where the kind of target limits the use of its numbers."""
+    """Return a finding if nobody should plan on numbers of this kind of target."""
     if target.simulated:
         return (Simulated(target.name).finding(),)
     lacks, taken = target.facts.get(LACKS), TAKEN in target.facts
     if taken or target.kind is TargetKind.UNPROVEN:
-        lacks = lacks or "nothing of it was read"
+        lacks = lacks or "none of its properties could be read"
         return (NotPlannable(target.name, target.kind.value, lacks, taken).finding(),)
     if target.kind.plannable:
         return ()

@@ -52,6 +52,19 @@ READ_BY = {1: "1.0.0"}  # of each older schema: the last version of ssdbench tha
 # Increased if the same drive would get another number, as such results must not be mixed.
 METHOD = 1
 
+
+def require_schema(stored: Any, what: str) -> Any:
+    """Return a stored value. Raises UsageError, with the version to use, if its schema is older."""
+    schema = stored.get("schema_version") if isinstance(stored, dict) else None
+    if isinstance(schema, int) and schema in READ_BY:
+        raise UsageError(
+            f"{what} has schema {schema}, and this ssdbench reads schema {SCHEMA} only",
+            hint=f"Use ssdbench {READ_BY[schema]} for it: `pip install "
+            f"ssdbench=={READ_BY[schema]}`.",
+        )
+    return stored
+
+
 F = TypeVar("F", bound=Model)
 
 
@@ -149,14 +162,7 @@ class RunResult(Model):
     @classmethod
     def _of_this_schema(cls, value: Any) -> Any:
         """Refuse a run of an older schema. Raises UsageError with the version that can read it."""
-        schema = value.get("schema_version") if isinstance(value, dict) else None
-        if isinstance(schema, int) and schema in READ_BY:
-            raise UsageError(
-                f"the run has schema {schema}, and this ssdbench reads schema {SCHEMA} only",
-                hint=f"Use ssdbench {READ_BY[schema]} for it: `pip install "
-                f"ssdbench=={READ_BY[schema]}`.",
-            )
-        return value
+        return require_schema(value, "the run")
 
     @property
     def points(self) -> tuple[PointResult, ...]:

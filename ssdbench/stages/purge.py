@@ -1,54 +1,34 @@
-"""Purge the drive before anything else of a run.
+"""Purge the drive at the start of a run.
 
-Overhead: the time of the drive's own command. Limits: a discard is a request; only format, sanitize
-and erase are commands, and even they are believed, not proven: the evidence is in the report.
+Overhead: the time of the drive's own command. Limits: a drive may ignore a discard. Nothing proves
+that a format, sanitize or erase did its work either; the report shows what the drive answered.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from ssdbench.engine.fiorun import ALIVE_EVERY_S
-from ssdbench.engine.stage import (
-    Concluded,
-    Context,
-    Ended,
-    PlainStage,
-    RateHint,
-    StagePlan,
-    Unit,
-)
+from ssdbench.engine.stage import Concluded, Context, Ended, PlainStage, RateHint, StagePlan, Unit
 from ssdbench.engine.units import own_findings
-from ssdbench.errors import UsageError
 from ssdbench.model.findings.preparation import PurgeChangedDrive, PurgedByDiscard
 from ssdbench.model.found import PurgeDone
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.point import UnitRecord
 from ssdbench.model.profile import Purge as Method
 from ssdbench.model.target import TargetInfo
-from ssdbench.target.purge import Purged
 
 SECONDS = (1.0, 7200.0)
 
 
-@runtime_checkable
-class Purgeable(Protocol):
-    """Hold a session whose target can be purged."""
-
-    def purge(self, method: Method, share: Callable[[float], None]) -> Purged:
-        """Purge the claimed target; `share` is called with the progress, 0 to 1."""
-        ...
-
-
 class PurgeRecord(UnitRecord):
-    """Record the result of the drive's command."""
+    """Record what the drive answered to its purge."""
 
     done: PurgeDone
 
 
 @dataclass(frozen=True)
 class Purge(PlainStage):
-    """Purge by the method of the profile."""
+    """Purge the drive by the method in the profile."""
 
     name: str
     method: Method
@@ -59,7 +39,7 @@ class Purge(PlainStage):
     units_are = "purges"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the time of the drive's own command; a simulated drive is recreated at once."""
+        """Plan the time of the drive's command, which a simulated drive does at once."""
         return StagePlan.of(
             self,
             target,
@@ -68,15 +48,11 @@ class Purge(PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[PurgeRecord]) -> Iterator[Unit[Method]]:
-        """Yield the one purge."""
+        """Yield one unit: the purge."""
         yield Unit("purge", self.method, self.title, noted={"method": self.method.value})
 
     def measure(self, context: Context, unit: Unit[Method]) -> PurgeRecord:
-        """Purge, and keep the drive's logs from before and after."""
-        if not isinstance(context.session, Purgeable):
-            raise UsageError(
-                f"{context.target.name} cannot be purged", hint="Set `purge: none` for this target."
-            )
+        """Purge the drive, and record its state before and after."""
         purged = context.session.purge(unit.work, _journalled(context))
         context.recent.forget()
         context.meter.add(seconds=purged.seconds, bytes_read=0, bytes_written=0)
@@ -89,12 +65,12 @@ class Purge(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[PurgeRecord], ended: Ended[PurgeRecord]
     ) -> Concluded[PurgeDone]:
-        """Return the purge, if it was done."""
+        """Return what the purge did; an empty result if it did not run."""
         return Concluded(done[0].done if done else PurgeDone(), own_findings(done, ended))
 
 
 def _journalled(context: Context) -> Callable[[float], None]:
-    """Store the progress of a long purge in the journal every few seconds."""
+    """Return a function that stores the progress of a purge in the journal every few seconds."""
     noted_at = context.wall()
 
     def share(done: float) -> None:

@@ -194,7 +194,7 @@ def test_when_the_drive_was_changed_after_a_kill_all_of_it_is_measured_again_and
         said_why = run(resume, ok=(3,), timeout_s=60).stderr
         run([*resume, "--overwrite-data"], ok=(0, 1), timeout_s=300)
 
-    assert "somebody else used it since: blocks of the target were discarded" in said_why
+    assert "something else wrote to it since: blocks of the target were discarded" in said_why
     names = finished(output, "04-ext4")
     assert len(set(names)) == 6
     assert sorted(names[:2]) == sorted(name for name in set(names) if names.count(name) == 2)

@@ -180,7 +180,7 @@ def test_a_directory_that_somebody_made_up_is_no_consent(
     done = ssdbench("resume", str(directory), "--max-writes", "1GiB")
 
     assert done.returncode == 3, done.stderr
-    assert "its directory alone is no consent" in done.stderr
+    assert "the run directory does not count as consent" in done.stderr
     assert f"--destroy {shlex.quote(inspect(str(precious.node)).id)}" in done.stderr
     assert precious.backing.read_bytes() == before
     assert ssdbench("report", str(directory)).returncode == 0
@@ -291,7 +291,7 @@ def test_a_write_that_no_sample_shows_is_seen_by_the_drives_counter(
     put(drive.node, between, b"precious")
 
     said = asked_again(ssdbench, cut_short, drive)
-    assert "somebody else used it since: the target's counters moved by 4096 B" in said
+    assert "something else wrote to it since: the target's counters moved by 4096 B" in said
     assert "of 3" not in said  # places
 
 

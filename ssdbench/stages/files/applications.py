@@ -152,7 +152,7 @@ class ApplicationTrial(FileTrial):
                 self._prepare(context, program, work, server)
                 argv = _argv(program, program.arguments(scale), server)
                 stat = disk.read()
-                watch = HostWatch(simulated=False, read=context.activity)
+                watch = HostWatch(context.activity)
                 longest_s = scale.window_s + GRACE_S if program.is_timed else LONGEST_S
                 said, seconds = _ended(context, argv, work, cpus, longest_s, cost)
                 disturbed = "; ".join(finding.message for finding in watch.findings())

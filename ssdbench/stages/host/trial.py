@@ -333,7 +333,7 @@ class Experiment(PlainStage, ABC):
         work = window(sections, {**sized, **self.options}, window_s=self.window_s, seed=seed)
         with disk_counters(context.target.major_minor) as disk:
             cost = HostCostWatch(disk, context.activity, RAMP_S, self.window_s, self.probe)
-            watch = HostWatch(simulated=False, read=context.activity)
+            watch = HostWatch(context.activity)
             outcome = run_sections(context, work, cpus=turn.variant.cpus, look=cost)
             disturbed = "; ".join(finding.message for finding in watch.findings())
         if outcome is None:

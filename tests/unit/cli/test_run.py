@@ -416,7 +416,7 @@ def test_resume_writes_to_no_place_that_a_link_leads_to(
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
-def test_a_run_with_a_manifest_of_schema_1_is_resumed(
+def test_a_run_with_a_manifest_of_schema_1_is_not_resumed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     profile, output = tmp_path / "small.yaml", tmp_path / "out"
@@ -428,11 +428,14 @@ def test_a_run_with_a_manifest_of_schema_1_is_resumed(
     manifest |= {"schema_version": 1, "destroy_id": None, "overwrite_signatures": False}
     (output / "manifest.json").write_text(json.dumps(manifest))
 
-    run(["resume", str(output), "--max-time", "10h", "--json"])
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
 
-    shown = capfd.readouterr()
-    assert "already done; not repeated" in shown.err
-    assert json.loads((output / "result.json").read_text())["interrupted"] is False
+    assert run(["resume", str(output), "--max-time", "10h"]) == 2
+
+    said = capfd.readouterr().err
+    assert "the manifest of the run has schema 1, and this ssdbench reads schema 2 only" in said
+    assert "pip install ssdbench==1.0.0" in said
+    assert before == {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
 
 
 def test_a_run_that_used_up_its_limit_is_not_resumed_without_a_higher_one(

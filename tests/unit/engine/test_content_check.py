@@ -87,7 +87,9 @@ def test_counters_that_moved_take_consent_where_no_sample_shows_it(
 
     (against,) = asked(info, at_rest).against
 
-    assert "somebody else used it since: the target's counters moved by 512 B" in against.reason
+    assert (
+        "something else wrote to it since: the target's counters moved by 512 B" in against.reason
+    )
 
 
 def at_work(info: TargetInfo) -> None:

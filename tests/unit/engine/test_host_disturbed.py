@@ -67,16 +67,9 @@ def test_just_below_the_limits_is_not_disturbed() -> None:
 def test_a_disturbed_repeat_is_kept_from_being_validated() -> None:
     readings = iter([START, replace(QUIET, stolen_s=9.0)])
 
-    found = HostWatch(simulated=False, read=lambda: next(readings)).findings()
+    found = HostWatch(lambda: next(readings)).findings()
 
     assert [(f.code, f.severity) for f in found] == [(Code.DISTURBED, Severity.INVALIDATES)]
-
-
-def test_a_simulated_drive_is_never_disturbed_and_nothing_is_read() -> None:
-    def never() -> Activity:
-        raise AssertionError("the host was read")
-
-    assert HostWatch(simulated=True, read=never).findings() == []
 
 
 def test_our_own_programs_and_kernel_threads_are_not_others() -> None:

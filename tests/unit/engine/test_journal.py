@@ -16,7 +16,7 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "journal.jsonl"
     journal = Journal.create(path, now=lambda: "2026-01-01T00:00:00+00:00")
     stage = StageJournal(journal, "03-sweep", lambda kind: {"seconds": 5.0})
-    stage.intended(order=["a/1"])
+    journal.append(Kind.INTENDED, stage="03-sweep", data={"order": ["a/1"]})
     stage.begun("a/1", seed=7)
     stage.finished("a/1")
     journal.close()

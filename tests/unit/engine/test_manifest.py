@@ -6,6 +6,7 @@ import pytest
 from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import load
+from ssdbench.errors import UsageError
 from ssdbench.model.target import Consent, TargetInfo, TargetKind
 
 
@@ -26,16 +27,13 @@ def test_a_run_keeps_what_sends_its_requests_and_the_version_of_fio(generator: s
     assert all("slam" not in name for name in kept.versions)
 
 
-def test_a_manifest_of_schema_1_keeps_the_consent_that_was_given(tmp_path: Path) -> None:
+def test_a_manifest_of_schema_1_is_refused_with_the_version_to_use(tmp_path: Path) -> None:
     stored = a_manifest("fio 3.33").model_dump(mode="json")
     del stored["consent"]
-    stored |= {
-        "schema_version": 1, "destroy_id": "eui.1", "overwrite_signatures": True,
-        "accept_shared": False, "accept_wear": True,
-    }  # fmt: skip
+    stored |= {"schema_version": 1, "destroy_id": "eui.1", "overwrite_signatures": True}
     (tmp_path / "manifest.json").write_text(json.dumps(stored))
 
-    read = load(tmp_path / "manifest.json", Manifest)
+    with pytest.raises(UsageError, match="has schema 1, and this ssdbench reads") as refused:
+        load(tmp_path / "manifest.json", Manifest)
 
-    assert read.consent == Consent(identity="eui.1", overwrite=True, wear=True)
-    assert Manifest.model_validate_json(read.model_dump_json()) == read
+    assert "pip install ssdbench==1.0.0" in refused.value.hint
