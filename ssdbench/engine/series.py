@@ -1,11 +1,12 @@
 """Record one sample per second: as arrays for the judges, and in `seconds.csv` for the report."""
 
+import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from ssdbench.errors import UsageError
 from ssdbench.foreign import open_own
 from ssdbench.generator.base import Second
-from ssdbench.host.files import unwritable
+from ssdbench.host.files import unwritable, write_atomic
 from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.rundirectory import PHASE
 from ssdbench.model.rundirectory import SECONDS_COLUMNS as COLUMNS
@@ -40,6 +41,13 @@ def stored_seconds(path: Path) -> dict[str, Floats]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
     return {name: rows[:, index] for index, name in enumerate(COLUMNS)}
+
+
+def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Store arrays by name in a compressed .npz file; a crash leaves no half-written file."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_atomic(path, buffer.getvalue())
 
 
 def _line(row: Sequence[float], phase: str) -> str:

@@ -1,12 +1,11 @@
-"""Find the drive's block and its write buffer from the latencies of strided 4 KiB writes.
+"""Find the block size and write buffer of a drive from the latencies of writes at fixed strides.
 
-The regions are written once, so that every block holds data; then one start of the generator writes
-at all strides, one write at a time. Larger strides are used only when no block up to 8 MiB is
-found. Cost: 0.97 GiB of strided writes, 1.2 GiB with the large strides, and a fill of 1 GiB, then 4
-GiB. A drive that answers from its buffer is tested in two further ways (`ssdbench.stages.strides`),
-at the same cost each. Results from before an interruption are judged and kept.
+Two regions of the drive are filled. Then 4 KiB are written at one stride after another, one write
+at a time; large strides follow only if no block up to 8 MiB was found. Cost: a fill of 1 GiB and
+0.97 GiB of writes; with the large strides 4 GiB and 1.2 GiB. If a write buffer hides the block, two
+more ways follow (`ssdbench.stages.strides`), which cost as much each.
 
-Source: Dunn 2009, chapter III; judged by `ssdbench.stats.inside.blockjudge`.
+Source: Dunn 2009, chapter III. The judge is `ssdbench.stats.inside.blockjudge`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,45 +48,45 @@ from ssdbench.stats.inside.strides import SCALES, Pass, Scale, StridePlan, own_s
 from ssdbench.units import KIB, format_capacity, format_size
 
 TRACE = "trace.npz"
-# For a drive that answers from its buffer.
+# Ways that are tried if the drive answers from its buffer.
 FURTHER_WAYS = (StrideWay.READS_BETWEEN, StrideWay.SATURATED)
 STEP_S = 5
 
 
 @dataclass(frozen=True, slots=True)
 class StrideStart:
-    """Hold one start of the generator: it fills the regions, or writes at strides in one way."""
+    """Describe one start of the generator, which fills the regions or sends strided requests."""
 
-    round: int  # from 1; later ones only if the earlier find nothing
+    round: int  # from 1; round 2 has the large strides
     plans: tuple[StridePlan, ...]
-    way: StrideWay | None = None  # None: the regions are written from end to end
+    way: StrideWay | None = None  # None: the regions are filled
 
     @property
     def passes(self) -> list[Pass]:
-        """Return all its passes, so that the count of writes continues over them."""
+        """Return the passes of all plans in order."""
         return [one for plan in self.plans for one in plan.passes]
 
 
 class StrideRecord(UnitRecord):
-    """Record one such start; its log lies beside it."""
+    """Record one start of the generator, and name the file with its latencies."""
 
     round: int
     way: str = ""
-    trace: str = ""  # below the run directory
+    trace: str = ""  # path of the latencies, relative to the run directory
 
 
 @dataclass(frozen=True)
 class BlockSize(PlainStage):
-    """Search for the block size; without `strides` they are chosen."""
+    """Search for the block size, at the given strides or at the usual ones."""
 
     name: str
     block_bytes: int = 4 * KIB
     strides: tuple[int, ...] = ()
     read_only: bool = False
-    writes: int | None = None  # per stride and region; None: enough to see through noise
+    writes: int | None = None  # per stride and region; None: the usual number
     _judged: dict[tuple[str, ...], dict[StrideWay, WayVerdict]] = field(
         default_factory=dict, init=False, repr=False, compare=False
-    )  # by the traces that were judged
+    )  # verdicts by the names of the traces behind them
     kind = StageKind.BLOCKSIZE
     title = KINDS[StageKind.BLOCKSIZE].title
     units_last = Lasting.CONTENT  # the regions must still hold data
@@ -96,11 +95,11 @@ class BlockSize(PlainStage):
 
     @property
     def destructive(self) -> bool:
-        """Tell whether it writes."""
+        """Tell whether the stage writes."""
         return not self.read_only
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan from the usual strides alone to the large ones as well. Raises UsageError."""
+        """Plan one round of strides, or all rounds in all ways. Raises UsageError."""
         rounds = self.rounds(target, seed=1)
         ways = (StrideWay.ONLY_READS,) if self.read_only else (StrideWay.WRITES, *FURTHER_WAYS)
         least = _spent(rounds[:1], ways[:1])
@@ -108,7 +107,7 @@ class BlockSize(PlainStage):
         slow, fast = hint.reordering_bytes_per_s
         seconds = (
             least.ios * 20e-6 + least.filled / fast,
-            # Further ways are for drives that answer quickly.
+            # The further ways are only for drives that answer quickly.
             _spent(rounds, ways[:1]).ios * 1e-3 + most.filled / slow,
         )
         return StagePlan.of(
@@ -127,16 +126,15 @@ class BlockSize(PlainStage):
         )
 
     def rounds(self, target: TargetInfo, *, seed: int) -> list[list[StridePlan]]:
-        """Return the rounds of strides; later ones run only if earlier ones find nothing."""
+        """Return the plans of each round: the usual strides, then the large ones."""
         if self.block_bytes % target.logical_block_bytes:
             raise UsageError(
-                f"a write of {format_size(self.block_bytes)} is no multiple of the logical block "
-                f"of {format_size(target.logical_block_bytes)}"
+                f"a write of {format_size(self.block_bytes)} is not a multiple of the logical "
+                f"block of {format_size(target.logical_block_bytes)}"
             )
         if self.strides:
-            groups: list[list[Scale]] = [
-                [own_scale(self.strides, target.size_bytes, self.block_bytes)]
-            ]
+            own = own_scale(self.strides, target.size_bytes, self.block_bytes)
+            groups: list[list[Scale]] = [[own]]
         else:
             groups = [list(SCALES[:2]), [SCALES[2]]]
         found = []
@@ -158,7 +156,7 @@ class BlockSize(PlainStage):
         return found
 
     def units(self, context: Context, done: Sequence[StrideRecord]) -> Iterator[Unit[StrideStart]]:
-        """Yield one range of strides in one way after another until a block is found."""
+        """Yield one start after another, until a block is found or all ways were tried."""
         for number, plans in enumerate(self._rounds(context), start=1):
             if self.read_only:
                 yield self._unit(StrideStart(number, plans, StrideWay.ONLY_READS))
@@ -174,7 +172,7 @@ class BlockSize(PlainStage):
                 return
 
     def measure(self, context: Context, unit: Unit[StrideStart]) -> StrideRecord:
-        """Run one start; a drive that fails half-way leaves what it logged until then."""
+        """Run one start of the generator; after an error, the requests up to then are kept."""
         start = unit.work
         jobs = self._jobs(context, start)
         planned = sum(stride_job.total_bytes or 0 for stride_job in jobs)
@@ -200,7 +198,7 @@ class BlockSize(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[StrideRecord], ended: Ended[StrideRecord]
     ) -> Concluded[BlockSizeFound]:
-        """Return everything that was found, with the figures of Dunn's chapter III."""
+        """Return block size and buffer, with the figures of Dunn's chapter III."""
         records = [*done, *([ended.partial] if ended.partial is not None else [])]
         asked = self._asked(context, records)
         said = blockverdict.answer(
@@ -208,7 +206,7 @@ class BlockSize(PlainStage):
         )
         found = said.found.model_copy(update={"figures": self._figures(context, asked, said)})
         if not ended.complete and found.block_bytes is None and said.way is not None:
-            # Some of the strides may show a block, but finding none means little.
+            # Only a part of the strides was measured, so a block may have been missed.
             found = found.model_copy(update={"answer": f"{found.answer} in what was measured"})
         return Concluded(found, (*said.findings, *own_findings(done, ended)))
 
@@ -221,7 +219,7 @@ class BlockSize(PlainStage):
         return Unit(f"{start.way.name.lower()}-{start.round}", start, f"Strides: {start.way}")
 
     def _jobs(self, context: Context, start: StrideStart) -> list[Job]:
-        """Return the jobs that fill every region, or all passes in one way."""
+        """Return the jobs of a start, which fill the regions or send the passes in one way."""
         if start.way is None:
             largest = max(start.plans, key=lambda p: p.conditioning_bytes)
             return fills(
@@ -246,7 +244,7 @@ class BlockSize(PlainStage):
         return [*fills("full", regions, seed=start.round, most_bytes=BUFFER_BYTES), *jobs]
 
     def _asked(self, context: Context, done: Sequence[StrideRecord]) -> dict[StrideWay, WayVerdict]:
-        """Return what the drive logged in each way so far, with its verdict."""
+        """Return the latencies and the verdict of each way that was tried so far."""
         traces = [record for record in done if record.trace]
         key = tuple(record.trace for record in traces)
         if key not in self._judged:
@@ -268,10 +266,7 @@ class BlockSize(PlainStage):
     def _figures(
         self, context: Context, asked: Mapping[StrideWay, WayVerdict], said: blockverdict.Answer
     ) -> tuple[StoredFigure, ...]:
-        """Write the data of the figures.
-
-        Latency against offset per stride, throughput against stride.
-        """
+        """Store the data of the figures: latency by offset, and throughput by stride."""
         if said.way is None:
             return ()
         directory = context.store.directory()
@@ -308,9 +303,9 @@ class BlockSize(PlainStage):
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """Hold what rounds of strides would cost."""
+    """Hold the bytes and I/Os that rounds of strides need."""
 
-    strided: int  # bytes of either direction
+    strided: int  # bytes of strided requests, read and written
     filled: int
     written: int
     read: int
@@ -333,7 +328,7 @@ def _spent(rounds: list[list[StridePlan]], ways: tuple[StrideWay, ...]) -> _Spen
 
 
 def _found(asked: Mapping[StrideWay, WayVerdict]) -> bool:
-    """Tell whether the verdict is final."""
+    """Tell whether some way shows a block."""
     return any(one.found for one in asked.values())
 
 

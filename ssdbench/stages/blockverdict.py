@@ -1,4 +1,4 @@
-"""Put the verdict on a drive's blocks into words and numbers."""
+"""Turn the judge's verdicts on block size and buffer into a result, sentences and findings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,37 +21,37 @@ from ssdbench.stats.inside.writebuffer import Held, held, lag, shifted
 from ssdbench.stats.inside.writecount import CountPeriod, count_period
 from ssdbench.units import format_size
 
-ABSORBED_NS = 60_000  # a faster answer means not programmed yet: NAND takes longer
-WAITS = 2.0  # times ABSORBED_NS: at depth, writes had to wait for flash
-QUEUED = 1.5  # times the same number of single writes, for their spread
+ABSORBED_NS = 60_000  # NAND takes longer to program, so a faster answer came from a buffer
+WAITS = 2.0  # times ABSORBED_NS: parallel writes that take longer had to wait for flash
+QUEUED = 1.5  # times the latency of as many single writes: longer than a queue explains
 SLOW_PERCENTILE = 99.0
 REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL, TargetKind.UNPROVEN)
 
 
 @dataclass(slots=True)
 class WayVerdict:
-    """Hold what a drive logged in one way of asking, with its verdict."""
+    """Hold the latencies of one way of sending strides, and the judge's verdict on them."""
 
     trace: Trace
     verdict: BlockVerdict | None = None
 
     @property
     def found(self) -> bool:
-        """Tell whether a block is shown."""
+        """Tell whether the verdict has a block size."""
         return self.verdict is not None and self.verdict.block_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold the verdict on a drive."""
+    """Hold the result of the stage, and the way that showed it."""
 
     found: BlockSizeFound
-    way: StrideWay | None = None  # the way that showed it; None without one
+    way: StrideWay | None = None  # None if nothing was measured
     findings: tuple[Finding, ...] = ()
 
 
 def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
-    """Tell whether the drive answered single writes before flash could have been programmed."""
+    """Tell whether the drive answered single writes too quickly to have programmed flash."""
     single = asked.get(StrideWay.WRITES)
     return (
         target.kind in REAL
@@ -61,10 +61,10 @@ def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
 
 
 def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
-    """Tell whether the buffer was full under many parallel writes, so that it hides nothing.
+    """Tell whether many parallel writes filled the buffer, so that it could hide nothing.
 
-    Then writes wait for programs: longer than NAND takes at the least, and longer than the same
-    number of writes one by one, which a queue on the link or in the drive's processor explains.
+    Then some writes wait for flash: longer than the least time that NAND needs to program, and
+    longer than as many single writes, which is what a queue in link or controller would cause.
     """
     deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):
@@ -74,9 +74,9 @@ def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
 
 
 def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
-    """Return what the buffer holds; None where the peaks do not tell.
+    """Return the size of the buffer in writes, from single writes; None if unknown.
 
-    Only single writes count: in the other ways the numbers are not their latencies.
+    The other ways cannot show it, because their numbers are not latencies of writes.
     """
     single = asked.get(StrideWay.WRITES)
     if single is None or single.verdict is None or not single.found:
@@ -87,7 +87,7 @@ def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
 def answer(
     asked: Mapping[StrideWay, WayVerdict], *, target: TargetInfo, block_bytes: int, seed: int
 ) -> Answer:
-    """Put verdicts into words, with the buffer, or with what could have been found."""
+    """Return the result for verdicts, or what the measurement could have found."""
     way = next((w for w, one in asked.items() if one.found), next(iter(asked), None))
     verdict = asked[way].verdict if way is not None else None
     if way is None or verdict is None or not len(asked[way].trace):
@@ -103,7 +103,7 @@ def answer(
     said = verdict.block_bytes if target.kind in REAL else None
     shows = verdict.block_bytes is not None or bool(verdict.doubt)
     hidden = not shows and absorbed(asked, target) and not saturated(asked)
-    # A hidden block would not have been found, whatever its effect.
+    # A buffer that hides blocks hides every effect, so no smallest effect can be named.
     effects = {} if shows or hidden else smallest_effects(series, seed=seed)
     found = BlockSizeFound(
         answer=_sentence(verdict, target, hidden=hidden),
@@ -155,11 +155,11 @@ def _sentence(verdict: BlockVerdict, target: TargetInfo, *, hidden: bool) -> str
     size = format_size(verdict.block_bytes) + (" or less" if verdict.at_most else "")
     if target.kind in REAL:
         return f"block size {size}"
-    return f"no block of a drive: peaks every {size} come from {_behind(target)}"
+    return f"not a block of a drive: peaks every {size} come from {_behind(target)}"
 
 
 def _behind(target: TargetInfo) -> str:
-    """Name what lies between generator and drive and has block sizes of its own."""
+    """Name the layers between generator and drive that may cause the peaks."""
     if target.kind is TargetKind.FILE:
         return f"the file system that {target.name} lies on, or from what is behind it"
     if target.kind is not TargetKind.LOOP:
@@ -174,7 +174,7 @@ def _phase(verdict: BlockVerdict) -> int | None:
     best = verdict.best
     if verdict.block_bytes is None or best is None or best.form is Form.DELAYED:
         return None
-    # Then only the size of the period is known.
+    # Only the size of the period is known.
     if verdict.at_most or verdict.block_bytes > best.period_bytes:
         return None
     return best.place_bytes % verdict.block_bytes
@@ -183,7 +183,7 @@ def _phase(verdict: BlockVerdict) -> int | None:
 def _buffer(
     holds: Held | None, count: CountPeriod | None, verdict: BlockVerdict, block_bytes: int
 ) -> str:
-    """Describe the buffer from the peaks; empty where all peaks are those of blocks."""
+    """Describe the buffer by the peaks of latency; empty if all peaks come from blocks."""
     if holds is not None:
         least, most = (
             format_size(n * block_bytes) for n in (holds.least_writes, holds.most_writes)
@@ -191,11 +191,11 @@ def _buffer(
         if holds.exact:
             return f"write buffer of {least}: peaks come {holds.least_writes} writes late"
         size = f"{least} to {most}" if holds.least_writes > 1 else f"{most} or less"
-        return f"write buffer of {size}: so much is written before a block's peaks begin"
+        return f"write buffer of {size}: this much is written before the peaks of blocks begin"
     if verdict.block_bytes and verdict.best is not None and verdict.best.form is Form.DELAYED:
         return (
-            f"cannot tell its size: peaks come {lag(verdict.best)} writes late, or by a whole "
-            "number of blocks' worth of writes more"
+            f"cannot tell its size: peaks come {lag(verdict.best)} writes late, or later by the "
+            "writes of one or more blocks"
         )
     if count is not None:
         return (
@@ -206,11 +206,11 @@ def _buffer(
 
 
 def _absorbing(*, hidden: bool, answers: bool) -> str:
-    """Describe the buffer from the latencies alone."""
+    """Describe the buffer by the latencies, if the peaks do not show it."""
     if not answers:
         return "no sign of a buffer"
-    full = "never showed that it was full" if hidden else "was full with many writes under way"
-    return f"one answers before flash could be programmed; it {full}"
+    full = "never showed that it was full" if hidden else "was full under many parallel writes"
+    return f"a buffer answers before flash can be programmed; it {full}"
 
 
 def _candidate(e: Evidence) -> BlockCandidate:

@@ -1,12 +1,12 @@
-"""Measure the latencies of one offered load over several trials, from when requests were due.
+"""Measure the latencies at one constant load in several trials, each from when a request was due.
 
-The load is offered for half an hour with hardly a break: ten minutes settle the drive, which may
-still cool, clean up or fill a buffer, and the trials that count follow. A percentile is over all
-trials; its upper limit is the larger of the limit over all of them, with the design effect of their
-blocks, and the percentile of the slowest trial.
+The load lasts for half an hour. The first ten minutes do not count, because the drive may still
+cool, collect garbage or fill a buffer; the trials follow. Percentiles are over all trials. The
+upper limit of a percentile is the larger of two: the limit over all trials, which allows for
+correlation within a trial, and the percentile of the slowest trial.
 
-Overhead: one start of the generator per trial, with a second or two without load between two of
-them. Limits: an event rarer than once in half an hour may be missed.
+Overhead: each trial starts the generator, so there is no load for one or two seconds between two
+trials. Limits: an event that is rarer than once in half an hour may be missed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,25 +59,25 @@ from ssdbench.stats.percentiles import QUANTILES, latency_estimates
 from ssdbench.units import format_count
 
 CHANGES = (Code.CHANGED, Code.CV_TOO_HIGH, Code.BISTABLE, Code.THROTTLED)
-SECONDS = 1_000_000  # with so many trials and few successes a binomial count is nearly Poisson
+SECONDS = 1_000_000  # trials of a binomial count that is nearly a Poisson count
 
 
 @dataclass(frozen=True)
 class Load(Rate):
-    """Offer one workload at one rate; `percentile` and `limit_ns` are the rarest asked for."""
+    """Offer one workload at one rate; `percentile` is the rarest one that has a limit."""
 
     load_iops: float = 0.0
-    asked_as: str = ""  # 2 drive writes per day
+    asked_as: str = ""  # the words of the profile, such as "2 drive writes per day"
     kind = StageKind.LOAD
     title = KINDS[StageKind.LOAD].title
     units_are = "starts"
     each, before = "trial", "settling"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan half an hour, or more where clients are added or waits still grow."""
+        """Plan half an hour; more if clients must be added or waits still grow."""
         look_s = MOST_GROWTHS * (self.window_s + self.settle_s) * self.clients_grow
         counted_s = max(LASTS_S - SETTLES_S, self.repeats * (self.window_s + self.settle_s))
-        rare_s = min(aimed_s(self, self.load_iops), longest_s(self, self.settle_s))
+        rare_s = min(aimed_s(self, self.load_iops), longest_s(self))
         most_s = max(MORE_TRIALS * counted_s, rare_s)
         seconds = (SETTLES_S + max(counted_s, rare_s), SETTLES_S + look_s + most_s)
         share = 1 - self.workload.read_percent / 100
@@ -93,21 +93,21 @@ class Load(Rate):
             seconds=seconds,
             bytes_written=(seconds[0] * bytes_per_s, seconds[1] * bytes_per_s),
             notes=[
-                "the load lasts for half an hour, of which the first ten minutes do not count; up "
-                f"to {MORE_TRIALS} times as long is counted while waits still get longer or few "
-                "requests lie beyond the percentile",
+                "the load lasts for half an hour, of which the first ten minutes do not count; "
+                f"trials last up to {MORE_TRIALS} times as long if waits still get longer or few "
+                "requests are slower than the percentile",
                 *([GROWS] if self.clients_grow else []),
             ],
         )
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
         """Return the next start at this load."""
-        return next_load(self, self.load_iops, self.settle_s, done)
+        return next_load(self, self.load_iops, done)
 
     def conclude(  # type: ignore[override]
         self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
     ) -> Concluded[LoadFound]:
-        """Return the latencies over all trials, and what speaks against them."""
+        """Return the latencies over all trials, and the findings."""
         csv = context.store.directory() / RATES
         write_atomic(csv, csv_text(done).encode())
         tried = trials(done)
@@ -144,12 +144,12 @@ class Load(Rate):
         return Concluded(found, tuple(findings))
 
     def _missed(self, tried: Sequence[RateStep]) -> str:
-        """Return why the drive did not keep up; a growing backlog counts from two trials on.
+        """Say why the drive did not keep up with the load; empty if it did.
 
-        One in a hundred trials looks like that by chance.
+        A growing backlog counts only in two trials or more: one in a hundred grows by chance.
         """
-        why = [told for step in tried if (told := undelivered(step, self.limit_ns))]
-        behind = [told for told in why if told != GREW]
+        why = [said for step in tried if (said := undelivered(step, self.limit_ns))]
+        behind = [said for said in why if said != GREW]
         return behind[0] if behind else GREW if len(why) > 1 else ""
 
     def _about(
@@ -176,10 +176,10 @@ class Load(Rate):
             ).finding(stage=self.name)
 
     def _sharing(self, tried: Sequence[RateStep]) -> Iterator[Finding]:
-        """Tell whether the latencies are due to too few clients."""
+        """Return a finding if latencies are long because requests waited for a free client."""
         few = BUSY_OF_TAIL * (1 - QUANTILES[self.percentile])
         for step in tried:
-            # Where clients grew, more of them did not help: the drive does no more.
+            # If more clients did not help, the drive itself is too slow.
             grew = self.clients_grow and step.clients < MOST_CLIENTS
             late = step.seen_ns <= self.limit_ns and waited(self, step)
             if not late or (overloaded(step) and grew):
@@ -202,7 +202,7 @@ class Load(Rate):
 
 
 def _elsewhere(stage: Load, results: Sequence[StageResult]) -> Iterator[Finding]:
-    """Return findings of other stages on a drive that does not stay the same."""
+    """Return a finding if another stage of the run found that the drive changed."""
     seen = [
         (result.name, finding.code.value)
         for result in results
@@ -219,7 +219,7 @@ def _elsewhere(stage: Load, results: Sequence[StageResult]) -> Iterator[Finding]
 def _parts(
     context: Context, tried: Sequence[RateStep], direction: str
 ) -> Iterator[list[Histogram]]:
-    """Return the waits of each trial as histograms of its blocks."""
+    """Yield the histograms of each trial: of the latencies of each of its blocks of time."""
     for step in tried:
         with np.load(context.run_path / step.artifacts / HISTOGRAMS) as stored:
             parts = [Histogram(counts) for counts in stored.get(direction, ()) if counts.sum()]
@@ -230,7 +230,7 @@ def _parts(
 def _estimates(
     tried: Sequence[Sequence[Histogram]], direction: str, steps: Sequence[RateStep]
 ) -> Iterator[Estimate]:
-    """Return percentiles over all trials, with the slowest trial's where it is above the limit."""
+    """Return percentiles over all trials; the bound is at least that of the slowest trial."""
     if not tried:
         return
     each = [Histogram.merged(parts) for parts in tried]

@@ -1,23 +1,22 @@
 """Find the highest offered rate (open loop) at which a percentile of latency keeps its limit.
 
-Each rate is a section of its own: it settles, then counts. The search goes up by factors until a
-rate fails and bisects from there; an undecided rate is offered once more for longer. After a first
-look it is repeated with other offsets and arrivals, and the lowest of all results is the answer.
-Latencies count from when a request was due, over the requests of all clients.
+Each rate is offered in one start of the generator: first it settles, then it counts. A search
+raises the rate by a factor until a rate fails, and bisects from there. A rate that stays undecided
+is offered once more for longer. After a first search that does not count, searches are repeated
+with other offsets and arrival times; the answer is the lowest result. The latency of a request is
+from when it was due, over all clients.
 
-Overhead: one generator start per rate, some six rates per search. Limits: rates are tried in the
-order of the search, not at random; a lower rate gives a drive idle time in which it recovers, so to
-see a longer load's effect set a longer `settle`.
+Overhead: one start of the generator per rate, about six rates per search. Limits: rates are tried
+in the order of the search, not at random. A drive recovers at a low rate, so set a longer `settle`
+to see the effect of a long load.
 """
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from ssdbench.engine.fiorun import FioRun
+from ssdbench.engine.series import save_arrays
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
     Concluded,
@@ -39,7 +38,6 @@ from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, RATES
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import Workload
 from ssdbench.stages.ratefound import (
     answer,
     buffer_findings,
@@ -53,6 +51,7 @@ from ssdbench.stages.ratesearch import (
     MORE_CLIENTS,
     MOST_CLIENTS,
     OfferedRate,
+    RateGoal,
     lasting,
     next_rate,
     searched,
@@ -65,30 +64,20 @@ from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.units import NS_PER_S, format_duration, format_ns
 
 USUAL_START_IOPS = 1000.0
-LOOK_STEPS, STEPS = (4, 12), (2, 13)  # of the first look and each search, few and many
-MOST_GROWTHS = 3  # from FIRST_CLIENTS to MOST_CLIENTS
+LOOK_STEPS, STEPS = (4, 12), (2, 13)  # rates of the first look and of a search: least, most
+MOST_GROWTHS = 3  # steps from FIRST_CLIENTS to MOST_CLIENTS
 GROWS = (
-    f"from {FIRST_CLIENTS} clients, and from {MORE_CLIENTS} times as many, up to "
-    f"{MOST_CLIENTS:,}, where requests wait for one"
+    f"from {FIRST_CLIENTS} clients; {MORE_CLIENTS} times as many, up to {MOST_CLIENTS:,}, if "
+    "requests wait for a free client"
 )
 STEP_S = 5
 
 
 @dataclass(frozen=True)
-class Rate(PlainStage):
-    """Offer one workload at growing rates; `workload` has one request per job and no rate."""
+class Rate(RateGoal, PlainStage):
+    """Offer one workload at growing rates; `start_iops` is the first rate, if it is given."""
 
-    name: str
-    workload: Workload
-    limit_ns: float
-    percentile: str = "p99"
     start_iops: float | None = None
-    resolution: float = 0.025
-    repeats: int = 5
-    window_s: float = 60.0
-    settle_s: float = 30.0
-    lasts_s: float = 0.0  # how long the answered rate is offered at the end
-    clients_grow: bool = False  # from `workload.numjobs`, while requests wait for one
     kind = StageKind.RATE
     title = KINDS[StageKind.RATE].title
     record = RateStep
@@ -101,7 +90,7 @@ class Rate(PlainStage):
         return self.workload.writes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the fixed time of every rate; how many are needed is unknown."""
+        """Plan few and many rates, because their number is unknown."""
         few, many = (a + self.repeats * b for a, b in zip(LOOK_STEPS, STEPS, strict=True))
         many += MOST_GROWTHS * self.clients_grow
         longest_s = max(self.window_s, LONGEST_WINDOW_S)
@@ -123,8 +112,8 @@ class Rate(PlainStage):
             bytes_written=(seconds[0] * slow / 2 * bytes_per_io, seconds[1] * fast * bytes_per_io),
             notes=[
                 f"each rate settles for {self.settle_s:g} s, then counts {self.window_s:g} s, or "
-                f"up to {longest_s:g} s where stalls are rare; a rate that was not decided is "
-                "offered once more for twice as long",
+                f"up to {longest_s:g} s if stalls are rare; an undecided rate is offered once more "
+                "for twice as long",
                 *(
                     [f"the answer is offered for {format_duration(self.lasts_s)} at the end"]
                     if self.lasts_s
@@ -135,10 +124,7 @@ class Rate(PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[RateStep]) -> Iterator[Unit[OfferedRate]]:
-        """Yield one offered rate after another.
-
-        The next depends on whether the last kept the limit.
-        """
+        """Yield one rate after another; each depends on whether the rates before kept the limit."""
         while (asked := self.upcoming(context, done)) is not None:
             counts = f"{self.each} {asked.search}"
             counts += f" of {self.repeats}" if asked.search <= self.repeats else ""
@@ -155,11 +141,11 @@ class Rate(PlainStage):
             )
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
-        """Return the next rate and its length; None when all searches have ended."""
+        """Return the next rate to offer; None if all searches have ended."""
         return next_rate(self, self.start_iops or started_from(self, context), done)
 
     def measure(self, context: Context, unit: Unit[OfferedRate]) -> RateStep | None:
-        """Settle, count, judge; None when the run must end."""
+        """Offer one rate: settle, count, and judge; None if the run must end."""
         asked = unit.work
         workload = self.workload.model_copy(
             update={"rate_iops": asked.rate_iops, "numjobs": asked.clients}
@@ -189,7 +175,7 @@ class Rate(PlainStage):
             offered_iops(workload), workload.numjobs, self.settle_s, end_s,
             QUANTILES[self.percentile], self.limit_ns,
         )  # fmt: skip
-        _keep(run.directory, requests, window)
+        _store(run.directory / HISTOGRAMS, requests, window)
         watched.write()
         where = {"stage": self.name, "repeat": asked.search or None}
         return RateStep(
@@ -204,7 +190,7 @@ class Rate(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
     ) -> Concluded[RateFound]:
-        """Return the lowest rate of all searches that ended."""
+        """Return the lowest rate of all finished searches."""
         went = searched(self, self.start_iops or started_from(self, context), done)
         looked = [step for step in done if not step.search]
         csv = context.store.directory() / RATES
@@ -224,9 +210,8 @@ class Rate(PlainStage):
         return Concluded(found.model_copy(update={"verdict": verdict}), tuple(findings))
 
 
-def _keep(directory: Path, requests: Requests, window: OfferedWindow) -> None:
-    """Store the waits of the window's blocks, as histograms of reads and of writes."""
-    buffer = io.BytesIO()
+def _store(path: Path, requests: Requests, window: OfferedWindow) -> None:
+    """Store the latencies of reads and writes as histograms, one for each block of the window."""
     inside = requests.due_between(window.from_s * NS_PER_S, window.to_s * NS_PER_S)
     parts = {"read": inside.of_direction(writes=False), "write": inside.of_direction(writes=True)}
     blocks = {
@@ -234,16 +219,11 @@ def _keep(directory: Path, requests: Requests, window: OfferedWindow) -> None:
         for name, part in parts.items()
         if len(part.due_ns)
     }
-    np.savez_compressed(
-        buffer,
-        allow_pickle=False,
-        **arrays_of(**blocks),
-    )
-    write_atomic(directory / HISTOGRAMS, buffer.getvalue())
+    save_arrays(path, arrays_of(**blocks))
 
 
 def started_from(stage: Rate, context: Context) -> float:
-    """Return half of what an equal workload reached in a closed loop, if a stage measured one."""
+    """Return the first rate: half of the IOPS of an equal point, if the run measured one."""
     wanted = stage.workload
     same = (wanted.block_bytes, wanted.read_percent, wanted.pattern)
     for result in reversed(context.results):
@@ -251,7 +231,7 @@ def started_from(stage: Rate, context: Context) -> float:
             done = point.point.workload
             estimate = point.estimate("iops")
             if done.streams:
-                continue  # its totals say little about one kind of request
+                continue  # a mix of several streams says little about one kind of request
             if estimate and (done.block_bytes, done.read_percent, done.pattern) == same:
                 return estimate.value / 2
     warm = [r.verdict.mean for r in context.results if r.verdict and r.verdict.mean > 0]

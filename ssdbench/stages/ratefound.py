@@ -1,4 +1,4 @@
-"""Summarize searches for a rate as result, data and findings; pure."""
+"""Summarize the searches for a rate as a result, CSV and findings; pure."""
 
 import csv
 import io
@@ -46,9 +46,9 @@ LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confide
 def answer(
     sought: RateGoal, searched: Sequence[Searched], looked: Sequence[RateStep] = ()
 ) -> RateFound:
-    """Return the lowest rate over all searches that ended, with every step behind it.
+    """Return the lowest rate over all finished searches, with all offered rates.
 
-    `looked` are the steps of the first look.
+    `looked`: the rates of the first search, which does not count.
     """
     ended = [one for one in searched if one.ended]
     workload = sought.workload
@@ -83,7 +83,7 @@ def answer(
 def buffer_findings(
     sought: RateGoal, searched: Sequence[Searched], buffer_bytes: int
 ) -> Iterator[Finding]:
-    """Report once at most that the windows behind the answer did not exceed the drive's buffer."""
+    """Return a finding if a window of the answered rate may fit into the drive's buffer."""
     workload = sought.workload
     if not workload.writes:
         return
@@ -101,15 +101,14 @@ def buffer_findings(
 
 
 def coarse_note(sought: RateGoal, unit_bytes: int) -> Iterator[Finding]:
-    """Return a note where writes are not whole remap units."""
+    """Return a finding if the writes are not whole remap units."""
     if below_remap_unit(sought.workload, unit_bytes):
-        yield BelowMappingUnit((sought.workload.block_bytes,), unit_bytes).finding(
-            stage=sought.name
-        )
+        coarse = BelowMappingUnit((sought.workload.block_bytes,), unit_bytes)
+        yield coarse.finding(stage=sought.name)
 
 
 def csv_text(steps: Sequence[RateStep]) -> str:
-    """Return every step of every search as CSV."""
+    """Return CSV with one line for each offered rate."""
     stream = io.StringIO()
     left_out = {"findings", "block_means_ns"}
     names = [name for name in RateStep.model_fields if name not in left_out]
@@ -125,9 +124,9 @@ def _step(step: RateStep) -> JudgedStep:
 
 
 def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
-    """Return the steps with the verdict given, which allowed for chance.
+    """Return the offered rates for `rate_at_slo`: a rate that did not hold counts as 0 achieved.
 
-    No rate above `most_iops`, which is completed when requests always wait, holds.
+    No rate above `most_iops` holds: the drive completes that many if requests always wait.
     """
     return [
         JudgedStep(
@@ -140,7 +139,7 @@ def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
 
 
 def search_findings(sought: RateGoal, found: RateFound, *, complete: bool) -> Iterator[Finding]:
-    """Report whether enough searches ended, a rate kept the limit, and requests were on time."""
+    """Return findings on too few searches, no rate within the limit, or late requests."""
     if complete and found.searches < LEAST_SEARCHES:
         yield TooFewSearches(found.searches, LEAST_SEARCHES).finding(stage=sought.name)
     if found.rate_iops is None and found.searches:
@@ -157,7 +156,7 @@ def search_findings(sought: RateGoal, found: RateFound, *, complete: bool) -> It
 
 
 def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
-    """Report whether the answer kept its limit for as long as a load must last."""
+    """Return a finding if the answered rate did not keep its limit for long enough."""
     passed_s = sum(step.window_s + sought.settle_s for step in found.lasted)
     broken = next((step for step in found.lasted if broke_down(sought, step)), None)
     if broken is not None:
@@ -169,7 +168,7 @@ def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
 
 
 def _unsure(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
-    """Return what keeps the answered rate from being VALIDATED, or limited it."""
+    """Return findings that make the answered rate not VALIDATED, or that limited it."""
     most = completed(found.steps)
     above = [s for s in decided(found.steps) if s.kept and s.offered_iops > most]
     if above:

@@ -1,15 +1,15 @@
-"""Decide which rate is offered next, and for how long; pure, from the steps so far.
+"""Decide from the rates offered so far which rate comes next, and for how long; pure.
 
-A first look finds about where the rate is, what the drive completes behind a backlog, and how far
-apart its stalls are. The searches that count begin there, with windows that are long enough. A rate
-at which requests waited for a client is offered again from more clients.
+A first search, which does not count, finds the approximate rate, how much the drive completes when
+requests always wait, and the time between two stalls. The other searches begin at this rate, with
+windows that are long enough. If requests waited for a free client, the rate is offered again from
+more clients.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 from ssdbench.generator.fio.arrivals import most_threads
 from ssdbench.model.rates import RateStep
@@ -18,62 +18,51 @@ from ssdbench.stats.openloop import GROWTH, NEARBY, ONLY_UPPER, TREND_P, Search
 from ssdbench.stats.percentiles import QUANTILES, smallest_sample
 from ssdbench.stats.series import trend
 
-BACKLOG = 0.95  # of the offered rate, done at most: then a backlog grows all the time
-LEAST_BEYOND = 100  # requests of a window that lie beyond the percentile
-LEAST_STALLS = 10  # stalls that a window must hold, if there are any
-AIMED_BEYOND = 800  # aimed at by windows: the limit of a percentile is then some 5 to 10 % off
-SPARED = 2  # times the wanted stalls
-LONGEST_WINDOW_S = 600.0  # the longest automatic window
-NEAR = 1.2  # rates within this factor have stalls about as often
-LOOK_RESOLUTION = 0.2  # of the rate
-MOST_OVERLOADED = 3  # steps that look for a backlog
-AGAIN = 2.0  # times the window when a rate is offered again
-FIRST_CLIENTS = 16  # where the profile does not say how many
-MOST_CLIENTS = 1024  # the most that are added automatically
-MORE_CLIENTS = 4  # times as many when requests waited for a client
-BUSY_OF_TAIL = 0.1  # of the requests beyond the percentile: that many may wait for a client
-OMISSION_FACTOR = 1.1  # a percentile from the due time that is this many times larger is reported
-LASTS_S = 1800.0  # at one load, before anything is said of it
-SETTLES_S = 600.0  # of it, not counted
+BACKLOG = 0.95  # a drive that completes a smaller share of the offered rate has a growing backlog
+LEAST_BEYOND = 100  # requests of a window that are slower than the percentile
+LEAST_STALLS = 10  # in a window, if the drive has stalls
+AIMED_BEYOND = 800  # as LEAST_BEYOND, for windows: a percentile is then known to 5 to 10 %
+SPARED = 2  # times LEAST_STALLS: stalls that a window should have
+LONGEST_WINDOW_S = 600.0  # of windows whose length is chosen automatically
+NEAR = 1.2  # rates within this factor are assumed to have stalls equally often
+LOOK_RESOLUTION = 0.2  # of the first search, as a share of the rate
+MOST_OVERLOADED = 3  # rates that are offered to find a backlog
+AGAIN = 2.0  # times the window, if a rate is offered again
+FIRST_CLIENTS = 16  # if the profile does not give a number
+MOST_CLIENTS = 1024  # if clients are added automatically
+MORE_CLIENTS = 4  # times as many clients, if requests waited for a free client
+BUSY_OF_TAIL = 0.1  # share of the requests beyond the percentile that may wait for a client
+OMISSION_FACTOR = 1.1  # a percentile from the due time is reported if this many times larger
+LASTS_S = 1800.0  # length of a constant load
+SETTLES_S = 600.0  # its first part, which does not count
 MOST_REQUESTS = 10_000_000  # of one start, because its log is read as a whole
-MORE_TRIALS = 3  # times as many, while waits still get longer
-RISES = 0.05  # of the mean wait over all trials
-SAME_RATE = 1.02  # times the rate of fewer clients, or less: clients are not the limit
+MORE_TRIALS = 3  # times the length of all trials, at most, while waits still get longer
+RISES = 0.05  # growth of the waits, as a share of their mean over all trials
+SAME_RATE = 1.02  # more clients do not help if they complete less than this times as much
 
 
-class RateGoal(Protocol):
-    """Hold what is searched for."""
+@dataclass(frozen=True)
+class RateGoal:
+    """Describe the rate that is searched for; `workload` has one request per job and no rate."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def workload(self) -> Workload: ...
-    @property
-    def percentile(self) -> str: ...
-    @property
-    def limit_ns(self) -> float: ...
-    @property
-    def repeats(self) -> int: ...
-    @property
-    def window_s(self) -> float: ...
-    @property
-    def resolution(self) -> float: ...
-    @property
-    def clients_grow(self) -> bool: ...
-    @property
-    def settle_s(self) -> float: ...
-    @property
-    def lasts_s(self) -> float:
-        """Return how long the answered rate is offered at the end; 0 for not at all."""
-        ...
+    name: str
+    workload: Workload
+    limit_ns: float
+    percentile: str = "p99"
+    resolution: float = 0.025
+    repeats: int = 5
+    window_s: float = 60.0
+    settle_s: float = 30.0
+    lasts_s: float = 0.0  # how long the answered rate is offered at the end; 0: not at all
+    clients_grow: bool = False  # clients are added while requests wait for a free one
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedRate:
-    """Hold one rate to offer."""
+    """Describe one start of the generator at one rate."""
 
-    search: int  # from 1; 0 is the first look
-    step: int  # from 1
+    search: int  # number of the search, from 1; 0: the first search, which does not count
+    step: int  # number within the search, from 1
     rate_iops: float
     window_s: float
     clients: int = 1
@@ -81,7 +70,7 @@ class OfferedRate:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """Hold one search, as far as it came."""
+    """Hold one search, which may be unfinished."""
 
     search: int
     held_iops: float | None
@@ -90,7 +79,7 @@ class Searched:
 
 
 def next_rate(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
-    """Return the rate to offer now and the number of clients; None when all searches have ended."""
+    """Return the rate to offer next; None if all searches have ended."""
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
         return OfferedRate(last.search, last.step + 1, last.asked_iops, last.window_s, more)
@@ -107,7 +96,7 @@ def next_rate(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> 
 def _next_of_lasting(
     sought: RateGoal, went: Sequence[Searched], done: Sequence[RateStep]
 ) -> OfferedRate | None:
-    """Return the next start at the answered rate, until it lasted long enough or broke down."""
+    """Return the next start at the answered rate; None if it lasted long enough or failed."""
     held = [one.held_iops for one in went if one.ended]
     if not sought.lasts_s or len(held) < sought.repeats or None in held:
         return None
@@ -123,23 +112,21 @@ def _next_of_lasting(
 
 
 def lasting(sought: RateGoal, done: Sequence[RateStep]) -> list[RateStep]:
-    """Return the starts at the answered rate, after all searches."""
+    """Return the starts at the answered rate that followed all searches."""
     return [step for step in decided(done) if step.search > sought.repeats]
 
 
 def broke_down(sought: RateGoal, step: RateStep) -> bool:
-    """Tell whether the limit was plainly missed, by more than chance adds to a percentile."""
+    """Tell whether a rate missed its limit by more than the uncertainty of its percentile."""
     return not step.kept and step.reason != ONLY_UPPER
 
 
-def next_load(
-    sought: RateGoal, load_iops: float, settle_s: float, done: Sequence[RateStep]
-) -> OfferedRate | None:
-    """Return the next start at one load; None when all have ended.
+def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
+    """Return the next start at a constant load; None if all starts have ended.
 
-    It is offered until clients suffice and ten minutes have passed, which do not count. Then come
-    the trials: as many as asked for, and half an hour with that first time; more while waits still
-    grow, or few requests lie beyond the percentile.
+    First the load is offered until there are enough clients and ten minutes have passed. Trials
+    follow for the rest of half an hour, at least `repeats` of them; more while waits still grow, or
+    few requests are slower than the percentile.
     """
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
@@ -147,36 +134,37 @@ def next_load(
     clients = clients_for(sought, load_iops, done)
     most_s = max(sought.window_s, min(LONGEST_WINDOW_S, MOST_REQUESTS / load_iops))
     looked = [step for step in done if not step.search]
-    passed_s = sum(step.window_s + settle_s for step in looked)
+    passed_s = sum(step.window_s + sought.settle_s for step in looked)
     if passed_s < SETTLES_S:
-        left_s = SETTLES_S - passed_s - settle_s if looked else sought.window_s
+        left_s = SETTLES_S - passed_s - sought.settle_s if looked else sought.window_s
         seconds = float(math.ceil(min(max(sought.window_s, left_s), most_s)))
         return OfferedRate(0, len(looked) + 1, load_iops, seconds, clients)
     tried = trials(done)
-    lasted_s = sum(step.window_s + settle_s for step in tried)
+    lasted_s = sum(step.window_s + sought.settle_s for step in tried)
     enough = len(tried) >= sought.repeats and lasted_s >= LASTS_S - SETTLES_S
     rising = rises(tried) and lasted_s < MORE_TRIALS * (LASTS_S - SETTLES_S)
     few = sum(step.beyond for step in tried) < AIMED_BEYOND
-    if enough and not (rising or (few and lasted_s < longest_s(sought, settle_s))):
+    if enough and not (rising or (few and lasted_s < longest_s(sought))):
         return None
-    share_s = (LASTS_S - SETTLES_S) / sought.repeats - settle_s
+    share_s = (LASTS_S - SETTLES_S) / sought.repeats - sought.settle_s
     seconds = float(math.ceil(min(max(window_s(sought, load_iops, done), share_s), most_s)))
     return OfferedRate(len(tried) + 1, 1, load_iops, seconds, clients)
 
 
-def longest_s(sought: RateGoal, settle_s: float) -> float:
-    """Return how long trials may last where few requests lie beyond the percentile."""
-    return MORE_TRIALS * sought.repeats * (LONGEST_WINDOW_S + settle_s)
+def longest_s(sought: RateGoal) -> float:
+    """Return the longest time of all trials, if few requests are slower than the percentile."""
+    return MORE_TRIALS * sought.repeats * (LONGEST_WINDOW_S + sought.settle_s)
 
 
 def aimed_s(sought: RateGoal, rate_iops: float) -> float:
-    """Return how long a rate must last for the wanted requests beyond the percentile."""
-    tail = 1 - QUANTILES[sought.percentile]
-    return AIMED_BEYOND / max(_rarer_share(sought.workload) * rate_iops * tail, 1e-9)
+    """Return the seconds after which AIMED_BEYOND requests are slower than the percentile."""
+    tail, reads = 1 - QUANTILES[sought.percentile], sought.workload.read_percent / 100
+    rarer = min(share for share in (reads, 1 - reads) if share > 0)
+    return AIMED_BEYOND / max(rarer * rate_iops * tail, 1e-9)
 
 
 def trials(done: Sequence[RateStep]) -> list[RateStep]:
-    """Return the starts at one load that count."""
+    """Return the starts at a constant load that count."""
     return [step for step in decided(done) if step.search]
 
 
@@ -187,17 +175,17 @@ def rises(tried: Sequence[RateStep]) -> bool:
 
 
 def clients_for(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> int:
-    """Return how many threads share a rate: as so far, each with a request a second or more."""
+    """Return the number of clients: as many as so far, each with a request per second or more."""
     grown = max((step.clients for step in done), default=0) if sought.clients_grow else 0
     most = most_threads(rate_iops, sought.workload.read_percent)
     return min(max(sought.workload.numjobs, grown), most)
 
 
 def more_clients(sought: RateGoal, done: Sequence[RateStep]) -> int | None:
-    """Return how many clients offer the last rate again; None where more would not help.
+    """Return the number of clients that offer the last rate again; None if more would not help.
 
-    That is where few requests waited, where the percentile from sending is already above the limit,
-    and where more clients do not reduce a backlog faster.
+    More clients do not help if few requests waited, if the percentile from when requests were sent
+    is above the limit already, or if more clients did not complete more of a backlog.
     """
     if not done or not sought.clients_grow:
         return None
@@ -215,13 +203,13 @@ def more_clients(sought: RateGoal, done: Sequence[RateStep]) -> int | None:
 
 
 def waited(sought: RateGoal, step: RateStep) -> bool:
-    """Tell whether waiting for a client moved the percentile, or hid requests from the drive."""
+    """Tell whether requests waited so long for a free client that the percentile changed."""
     few = BUSY_OF_TAIL * (1 - QUANTILES[sought.percentile])
     return step.busy_share > few or step.value_ns > OMISSION_FACTOR * step.seen_ns
 
 
 def decided(steps: Sequence[RateStep]) -> list[RateStep]:
-    """Return the steps without those whose rate was offered again from more clients."""
+    """Return the steps, except those whose rate was offered again from more clients."""
 
     def again(step: RateStep, after: RateStep) -> bool:
         same = (step.search, step.asked_iops) == (after.search, after.asked_iops)
@@ -232,7 +220,7 @@ def decided(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def searched(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> list[Searched]:
-    """Return the searches that count, the running one included."""
+    """Return the searches that count, also an unfinished one."""
     went = [one for one, _ in _course(sought, start_iops, done)]
     return [one for one in went if one.search and one.steps]
 
@@ -240,7 +228,7 @@ def searched(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> l
 def _course(
     sought: RateGoal, start_iops: float, done: Sequence[RateStep]
 ) -> Iterator[tuple[Searched, float | None]]:
-    """Yield each search with the rate that it asks for; the last is the running one."""
+    """Yield each search with the rate that it needs next; None if it has ended."""
     held: float | None = None
     for number in range(sought.repeats + 1):
         steps = tuple(step for step in done if step.search == number)
@@ -268,10 +256,10 @@ def _course(
 
 
 def settled(steps: Sequence[RateStep]) -> list[RateStep]:
-    """Return the steps of a search that decide, without those whose rate is offered once more.
+    """Return the steps that decide a search, without those whose rate is offered once more.
 
-    A rate is offered once more where the percentile kept the limit and only its upper limit did
-    not: the window held too few requests, and a good rate would be lost.
+    That happens if the percentile kept the limit, but its upper limit did not: the window had too
+    few requests, and the search would miss a good rate.
     """
     decide = []
     steps = decided(steps)
@@ -285,9 +273,9 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:
-    """Return a rate that the drive should not keep up with, until enough were tried in vain.
+    """Return a rate at which a backlog should grow; None after enough such rates were tried.
 
-    Each is above all before, kept or not: a kept one above a failed one causes no backlog.
+    It is above all rates so far, because a rate that was kept causes no backlog.
     """
     failed = min((step.asked_iops for step in steps if not step.kept), default=math.inf)
     beyond = sum(step.asked_iops > GROWTH * failed * (1 - 1e-9) for step in steps)
@@ -297,18 +285,18 @@ def _overload(steps: Sequence[RateStep]) -> float | None:
 
 
 def _held(search: Search, steps: Sequence[RateStep]) -> float | None:
-    """Return the rate that was offered where a search ended; whole requests a second move it."""
+    """Return the rate that a search found, as it was really offered (whole requests per second)."""
     kept = [s.offered_iops for s in steps if s.kept and s.asked_iops == search.held_iops]
     return max(kept, default=None)
 
 
 def least_iops(sought: RateGoal) -> float:
-    """Return the rate below which a window holds too few requests for a bound of the percentile."""
+    """Return the rate below which a window has too few requests to bound the percentile."""
     return 3 * smallest_sample(QUANTILES[sought.percentile]) / sought.window_s
 
 
 def window_s(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> float:
-    """Return how long this rate is to count: what a window must hold, within its limits."""
+    """Return the length of a window with enough slow requests and stalls, within its limits."""
     beyond_s = aimed_s(sought, rate_iops)
     cycle = cycle_s(done, rate_iops)
     stalls_s = 0.0 if cycle is None else SPARED * LEAST_STALLS * cycle
@@ -316,13 +304,8 @@ def window_s(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> fl
     return float(math.ceil(min(max(sought.window_s, beyond_s, stalls_s), longest)))
 
 
-def _rarer_share(workload: Workload) -> float:
-    share = workload.read_percent / 100
-    return min(one for one in (share, 1 - share) if one > 0)
-
-
 def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:
-    """Return how far apart stalls are at about this rate; None where none was seen."""
+    """Return the mean time between two stalls at about this rate; None if there was no stall."""
     near = [
         step
         for step in decided(steps)
@@ -333,11 +316,11 @@ def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:
 
 
 def overloaded(step: RateStep) -> bool:
-    """Tell whether the drive fell behind during the whole step."""
+    """Tell whether the drive completed so little that a backlog grew during the whole step."""
     return step.achieved_iops < BACKLOG * step.offered_iops
 
 
 def completed(steps: Sequence[RateStep]) -> float:
-    """Return the least that the drive completes behind a backlog; infinite if unseen."""
+    """Return the lowest IOPS that the drive completed with a backlog; infinite if it had none."""
     behind = (step.achieved_iops for step in decided(steps) if overloaded(step))
     return min((rate for rate in behind if rate > 0), default=math.inf)

@@ -1,13 +1,14 @@
-"""Send a trace again at its own times on a filled, steady drive, and judge from when due.
+"""Send the requests of a trace at their own times to a filled, steady drive.
 
-Replays that do not count come first, so that the drive is used to the trace; each that counts is a
-start of fio. Work for fio is made once (`ssdbench.generator.trace.clients`) and removed at the end:
-it is as large as the trace. Limits: clients with one request each bound what is in flight, arrivals
-are exact to 2 ms (fio's clock of waits), and trims are not sent. Of a long trace not every client
-is logged: fio keeps a log in memory until it ends.
+The latency of a request is from when it was due. Each replay is one start of fio; the first ones
+do not count, so that the drive gets used to the trace. The input files for fio are made once
+(`ssdbench.generator.trace.clients`); they are as large as the trace and are removed at the end.
+
+Limits: each client has one request in flight, requests are sent within 2 ms of their time (fio's
+clock), and trims are not sent. Not every client of a long trace is logged, because fio keeps its
+log in memory.
 """
 
-import io
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
+from ssdbench.engine.series import save_arrays
 from ssdbench.engine.stage import (
     Concluded,
     Context,
@@ -40,7 +42,7 @@ from ssdbench.generator.fio.jobfile import latency_logs
 from ssdbench.generator.trace.clients import TRIMS, Sending, TraceWork, summarized_work, write_work
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.host import regular
-from ssdbench.host.files import make_directory, require_room, write_atomic
+from ssdbench.host.files import make_directory, require_room
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.rates import (
     ArrivalsOff,
@@ -67,15 +69,15 @@ from ssdbench.units import NS_PER_S, counted, format_capacity, format_duration, 
 LEAST_REPLAYS = 5
 MOST_OFF_PERCENT = 0.1  # of the length of the trace
 LEAST_DELIVERED_PERCENT = 99.0
-NOTABLE_PERCENT = 1.0  # of the requests that waited for their own client
-STOPS_AFTER = 1.5  # times the trace, and a minute: the drive does not keep up
-TRACE = "trace"  # directory of the work for fio
+NOTABLE_PERCENT = 1.0  # of the requests waited for the request before them of the same client
+STOPS_AFTER = 1.5  # times the length of the trace, and a minute: the drive does not keep up
+TRACE = "trace"  # directory of the input files for fio
 STEP_S = 5
 
 
 @dataclass(frozen=True)
 class Replay(PlainStage):
-    """Send a trace to the first `range_bytes` of the drive."""
+    """Send a trace several times to the first `range_bytes` of the drive."""
 
     name: str
     called: str
@@ -83,7 +85,7 @@ class Replay(PlainStage):
     form: TraceForm
     columns: Columns
     names: bool  # whether names of processes are kept
-    files: tuple[str, ...]  # of an iolog of several
+    files: tuple[str, ...]  # of an iolog with several files
     speed: float
     placing: Placing
     traced_bytes: int
@@ -100,7 +102,7 @@ class Replay(PlainStage):
     units_are = "replays"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the fixed time of every replay. Raises TraceError for one that cannot be sent."""
+        """Plan the time of all replays. Raises TraceError for a trace that cannot be sent."""
         summary, made = self._looked()
         replays = self.passes + self.repeats
         seconds = self._asked_s(made)
@@ -126,12 +128,12 @@ class Replay(PlainStage):
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
-        """Make the work for fio in the directory of the stage."""
+        """Make the input files for fio, and remove them at the end."""
         directory = context.store.directory() / TRACE
         make_directory(directory)
         require_room(directory)
         try:
-            write_work(self.trace(), self._sending(), directory)
+            write_work(self.trace(), self.sending(self._looked()[1].traced_bytes), directory)
             yield context
         finally:
             shutil.rmtree(directory, ignore_errors=True)
@@ -151,7 +153,7 @@ class Replay(PlainStage):
             )
 
     def measure(self, context: Context, unit: Unit[int]) -> ReplayRun | None:
-        """Send it once, from the first request to the last."""
+        """Send the trace once."""
         summary, made = self._looked()
         made = replace(made, directory=context.store.directory() / TRACE)
         artifacts = context.directory() / FIO
@@ -186,7 +188,8 @@ class Replay(PlainStage):
             waits = self._waits(artifacts, job, made, run.length_s, timed=timed)
             drop_latency_logs(outcome)
         watched.write()
-        _keep(context.directory() / HISTOGRAMS, waits)
+        stacked = arrays_of(read=waits.reads, write=waits.writes)  # fio logs no flushes
+        save_arrays(context.directory() / HISTOGRAMS, stacked)
         sides = [side for one in outcome.jobs for side in (one.read, one.write)]
         ios = sum(side.ios for side in sides)
         moved = sum(side.bytes for side in sides)
@@ -212,11 +215,11 @@ class Replay(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[ReplayRun], ended: Ended[ReplayRun]
     ) -> Concluded[ReplayFound]:
-        """Return latencies over all replays that count, and what speaks against them."""
+        """Return the latencies over all replays that count, and the findings."""
         counting = [run for run in done if run.replay > 0]
         try:
             summary, made = self._looked()
-        except SsdbenchError:  # left by a killed run; the trace may be gone
+        except SsdbenchError:  # a killed run is shown, and the trace may be gone
             summary, made = None, TraceWork(Path(), self.clients)
         findings = [
             *inherited(context.results),
@@ -264,15 +267,15 @@ class Replay(PlainStage):
     def _waits(
         self, artifacts: Path, job: Job, made: TraceWork, length_s: float, *, timed: bool
     ) -> Waits:
-        """Read the waits from the logs of all clients, one after another."""
+        """Read the latencies of all clients from fio's logs."""
         paths = latency_logs(artifacts, 0, job)
         began: list[int] = []
-        for path in islice(paths, FIRST_CLIENTS):  # one after another: each is read as text
+        for path in islice(paths, FIRST_CLIENTS):  # one at a time, as a log is large
             client = _client(path, made)
             if len(client.done_ms):
                 began.append(client.start_ns())
         if not began:
-            raise HostLacks("fio logged no request of the trace", hint="look at its stderr")
+            raise HostLacks("fio logged no request of the trace", hint="look at fio's stderr")
         waits = Waits(
             min(began), made.last_due_ns, max(made.last_due_ns, int(length_s * NS_PER_S)), timed
         )
@@ -287,14 +290,14 @@ class Replay(PlainStage):
         due = sum(len(made.due(client)) for client in job.logged or range(self.clients))
         if waits.asked != due:
             raise HostLacks(
-                f"fio logged the clients of {waits.asked:,} requests, and the trace has {due:,} "
-                "for them",
-                hint="if the trace changed meanwhile, run again with one that does not change",
+                f"the logged clients sent {waits.asked:,} requests, but the trace has {due:,} for "
+                "them",
+                hint="do not change the trace during the run, and run again",
             )
         return waits
 
     def _workload(self, made: TraceWork) -> Workload:
-        """Return a workload that stands for the trace: its sizes, mix and range."""
+        """Return a workload with the sizes, the share of reads and the range of the trace."""
         sizes = {self.block_bytes, max(self.block_bytes, made.largest_bytes)}
         reads = round(100 * made.reads / max(1, made.requests))
         if 0 < made.reads < made.requests:
@@ -310,7 +313,7 @@ class Replay(PlainStage):
         )
 
     def require(self) -> None:
-        """Read the whole trace. Raises TraceError for one that cannot be sent."""
+        """Read the whole trace. Raises TraceError if it cannot be sent."""
         self._looked()
 
     def _looked(self) -> tuple[TraceSummary, TraceWork]:
@@ -318,20 +321,20 @@ class Replay(PlainStage):
         return _looked(self, changed)
 
     def trace(self) -> Trace:
-        """Return the file, as it is to be read."""
+        """Return the trace with the options that say how to read it."""
         return Trace(self.path, self.form, self.columns, self.names, self.files)
 
-    def _sending(self) -> Sending:
-        traced = self._looked()[1].traced_bytes
+    def sending(self, traced_bytes: int) -> Sending:
+        """Return how a trace of a drive of `traced_bytes` is sent; 0: as far as it reaches."""
         return Sending(
-            self.clients, self.speed, self.placing, traced, self.range_bytes, self.block_bytes
+            self.clients, self.speed, self.placing, traced_bytes, self.range_bytes, self.block_bytes
         )
 
     def _asked_s(self, made: TraceWork) -> float:
         return made.last_due_ns / NS_PER_S
 
     def _sent(self, made: TraceWork) -> str:
-        """Return what is sent, how fast and to which range."""
+        """Say what is sent, how fast, and to which range."""
         here = format_capacity(self.range_bytes)
         where = {
             Placing.KEEP: f"at its own offsets, below {here}",
@@ -340,15 +343,17 @@ class Replay(PlainStage):
             f"{here}",
         }[self.placing]
         speed = "" if self.speed == 1 else f", {self.speed:g} times as fast"
-        rounded = f"; {made.rounded:,} made whole blocks" if made.rounded else ""
+        rounded = f"; {made.rounded:,} enlarged to whole blocks" if made.rounded else ""
         one_in = made.logs_one_in
-        logged = f"; one in {one_in} clients is logged, others each time" if one_in > 1 else ""
+        logged = (
+            f"; one in {one_in} clients is logged, in each replay another" if one_in > 1 else ""
+        )
         sent = f"{made.requests:,} requests, {format_capacity(made.bytes)}"
         return f"{sent}, {where}{speed}{rounded}{logged}"
 
 
 def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
-    """Return signs that the trace is only a part of the load."""
+    """Return findings if the trace lacks a part of the load."""
     if summary is not None and summary.lost:
         yield TraceLacksEvents(summary.lost, 100 * summary.lost_share).finding()
     if summary is not None and summary.only_cpu is not None:
@@ -356,7 +361,7 @@ def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
 
 
 def trace_line(summary: TraceSummary) -> str:
-    """Return a trace in one line."""
+    """Summarize a trace in one line."""
     data = max(1, summary.reads + summary.writes)
     parts = [f"{summary.requests:,} requests", f"{100 * summary.reads / data:.0f} % reads"]
     if summary.timed and summary.mean_iops:
@@ -370,16 +375,8 @@ def trace_line(summary: TraceSummary) -> str:
 
 @lru_cache(maxsize=4)
 def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, TraceWork]:
-    del changed  # a changed trace is read again
-    how = Sending(
-        stage.clients,
-        stage.speed,
-        stage.placing,
-        stage.traced_bytes,
-        stage.range_bytes,
-        stage.block_bytes,
-    )
-    return summarized_work(stage.trace(), how)
+    del changed  # in the key of the cache, so that a changed trace is read again
+    return summarized_work(stage.trace(), stage.sending(stage.traced_bytes))
 
 
 def _dropped(made: TraceWork) -> list[tuple[str, int]]:
@@ -399,16 +396,8 @@ def _client(path: Path, made: TraceWork) -> Client:
     )
 
 
-def _keep(path: Path, waits: Waits) -> None:
-    """Store waits of reads and writes: without `clat` fio logs no latency of a flush."""
-    buffer = io.BytesIO()
-    stacked = arrays_of(read=waits.reads, write=waits.writes)
-    np.savez_compressed(buffer, allow_pickle=False, **stacked)
-    write_atomic(path, buffer.getvalue())
-
-
 def _estimates(context: Context, counting: Sequence[ReplayRun]) -> tuple[Estimate, ...]:
-    """Return estimates of each direction from the blocks of all replays: slow requests cluster."""
+    """Return the percentiles of reads and writes over all replays, from blocks of time."""
     found: list[Estimate] = []
     for direction in ("read", "write"):
         parts: list[Histogram] = []

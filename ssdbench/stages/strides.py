@@ -1,15 +1,14 @@
-"""Send strided writes that show a drive's block, and keep what was logged of them.
+"""Make the jobs that write at fixed strides, and store the latencies of their requests.
 
-A write buffer answers single writes before anything is programmed. What it hides shows
+A write buffer answers before it writes to flash, and so hides the pauses of flash. Two ways show
+them nevertheless:
 
-- in reads between the writes, which wait for the flash that the buffer is emptied into (as SSDcheck
-  does it, MICRO 2018);
-- at saturation, when writes come faster than the buffer can be emptied. With a fixed number of
-  writes in flight, one write's latency grows over that of the write before it by as much as the
-  drive paused between the two, so the growth is judged instead of the latency.
+- Reads between the writes wait for the flash that the buffer writes to (SSDcheck, MICRO 2018).
+- At saturation, writes come faster than the buffer can write to flash. With a fixed number of
+  writes in flight, a pause of the drive makes a write slower than the write before it by the length
+  of the pause, so this growth of the latency is judged.
 """
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,22 +18,22 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from ssdbench.engine.series import save_arrays
 from ssdbench.engine.stage import derived_seed
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, LoggedIo
-from ssdbench.host.files import write_atomic
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stats.inside.strides import Floats, Ints, Pass, Region, Series, gathered, scores
 from ssdbench.units import KIB, MIB
 
 FILL_BYTES = 128 * KIB
-DEEP = 32  # writes under way at saturation: what SATA can carry
-EDGE = 2 * DEEP  # writes: the first may be answered while the queue still fills
-BUFFER_BYTES = 256 * MIB  # written before saturated strides, so that a buffer is full by then
+DEEP = 32  # writes in flight at saturation: the queue depth of SATA
+EDGE = 2 * DEEP  # first and last writes that are not judged, as the queue fills or empties
+BUFFER_BYTES = 256 * MIB  # written before saturated strides, to fill the buffer
 
 
 class StrideWay(StrEnum):
-    """Say how strides are written."""
+    """Name the ways of sending strided requests."""
 
     WRITES = "writes one at a time"
     ONLY_READS = "reads"
@@ -43,7 +42,7 @@ class StrideWay(StrEnum):
 
     @property
     def judged(self) -> str:
-        """Say what the judged numbers are."""
+        """Name the quantity that is judged."""
         return {
             StrideWay.READS_BETWEEN: "latency of reads after each write",
             StrideWay.SATURATED: "growth of latency from write to write",
@@ -52,15 +51,15 @@ class StrideWay(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Hold what a pass logged, in the order of its offsets."""
+    """Hold the requests of one pass in the order of their offsets."""
 
     offset_bytes: Ints
     judged_ns: Floats
-    latency_ns: Floats  # of the I/Os at those offsets
+    latency_ns: Floats  # of the requests at these offsets
 
 
 def stride_job(name: str, way: StrideWay, one: Pass, *, block_bytes: int, seed: int) -> Job:
-    """Return one pass as a job of the generator."""
+    """Return the job that sends one pass in one way."""
     mixed = way is StrideWay.READS_BETWEEN
     return Job(
         name=name,
@@ -79,7 +78,7 @@ def stride_job(name: str, way: StrideWay, one: Pass, *, block_bytes: int, seed: 
 
 
 def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -> list[Job]:
-    """Return sequential writes to the beginning of each region, up to `most_bytes`."""
+    """Return jobs that fill each region from its start, up to `most_bytes` bytes."""
     return [
         Job(
             name=f"{name}-{region.index}",
@@ -101,7 +100,7 @@ def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -
 
 
 def bytes_written(way: StrideWay, passes: int, regions: Sequence[Region]) -> int:
-    """Return the bytes of one way whose passes write `passes` bytes."""
+    """Return the bytes that one way writes in all, if its passes write `passes` bytes."""
     if way is StrideWay.ONLY_READS:
         return 0
     full = sum(min(BUFFER_BYTES, region.length_bytes) for region in regions)
@@ -109,14 +108,14 @@ def bytes_written(way: StrideWay, passes: int, regions: Sequence[Region]) -> int
 
 
 def heard(way: StrideWay, log: LoggedIo) -> Heard:
-    """Return the log of a pass as numbers to judge."""
+    """Return the logged requests of a pass with the quantity that is judged."""
     offset = np.asarray(log.offset_bytes, dtype=np.int64)
     latency = np.asarray(log.latency_ns, dtype=np.float64)
     match way:
         case StrideWay.READS_BETWEEN:
             return _reads_between(offset, latency, np.asarray(log.is_write, dtype=np.bool_))
         case StrideWay.SATURATED:
-            order = np.argsort(offset, kind="stable")  # completions may change their order
+            order = np.argsort(offset, kind="stable")  # the log is in the order of completion
             return Heard(offset[order], _growth(latency[order]), latency[order])
         case _:
             return Heard(offset, latency, latency)
@@ -125,7 +124,7 @@ def heard(way: StrideWay, log: LoggedIo) -> Heard:
 def _reads_between(
     offset: Ints, latency: Floats, written: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 ) -> Heard:
-    """Return every write with the longest read before the next one; zero without one."""
+    """Return each write with the longest read before the next write; 0 if there is no read."""
     position = np.flatnonzero(written)
     if not len(position):
         return Heard(offset[:0], latency[:0], latency[:0])
@@ -138,25 +137,24 @@ def _reads_between(
 
 
 def _growth(latency: Floats) -> Floats:
-    """Return by how much each latency exceeds the one before.
+    """Return by how much each latency exceeds the latency before it.
 
-    Zero while the queue fills or empties.
-
-    Passes begin and end at about the same places of both regions, which would look like a block.
+    The result is 0 while the queue fills or empties: passes begin and end at the same places of
+    both regions, so changes there would look like a block.
     """
     growth = np.diff(latency, prepend=latency[:1])
     growth[:EDGE] = growth[-EDGE:] = 0.0
     return growth
 
 
-SHOWN_BLOCKS = 12  # in a figure of one stride
-SHOWN_WRITES = 600
+SHOWN_BLOCKS = 12  # blocks in the figure of one stride
+SHOWN_WRITES = 600  # at most
 USUAL_BLOCK_BYTES = MIB
 
 
 @dataclass(slots=True)
 class Trace:
-    """Hold passes in the order in which they were written."""
+    """Collect the requests of all passes, in the order of the passes."""
 
     passes: list[Pass] = field(default_factory=list)
     offsets: list[npt.NDArray[np.int64]] = field(default_factory=list)
@@ -164,7 +162,7 @@ class Trace:
     latencies: list[npt.NDArray[np.float64]] = field(default_factory=list)
 
     def add(self, one: Pass, said: Heard) -> None:
-        """Add a pass, or as much of it as was done."""
+        """Add a pass, which may be incomplete."""
         if not len(said.offset_bytes):
             return
         self.passes.append(one)
@@ -174,21 +172,17 @@ class Trace:
 
     @property
     def median_latency_ns(self) -> float:
-        """Return the median latency of all I/Os; zero without any."""
+        """Return the median latency of all requests; 0 if there are no requests."""
         return float(np.median(np.concatenate(self.latencies))) if self.latencies else 0.0
 
     def save(self, path: Path, planned: Sequence[Pass]) -> None:
-        """Store all I/Os of the planned passes, done or not."""
+        """Store the requests of all planned passes, of which some may have none."""
         done = {id(one): n for n, one in enumerate(self.passes)}
         lengths = [len(self.offsets[done[id(p)]]) if id(p) in done else 0 for p in planned]
-        buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer, allow_pickle=False, lengths=np.array(lengths, np.int64), **self.arrays()
-        )
-        write_atomic(path, buffer.getvalue())
+        save_arrays(path, {"lengths": np.array(lengths, np.int64), **self.arrays()})
 
     def load(self, path: Path, planned: Sequence[Pass]) -> None:
-        """Add what `save` stored. Raises UsageError when it is damaged or missing."""
+        """Add the passes that `save` stored. Raises UsageError for a damaged or missing file."""
         try:
             with np.load(path, allow_pickle=False) as stored:
                 ends = np.cumsum(stored["lengths"])[:-1]
@@ -205,7 +199,7 @@ class Trace:
         return sum(len(offsets) for offsets in self.offsets)
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return all I/Os: region, stride, offset and latency, and which of them begin a pass."""
+        """Return the columns of all requests; `first` marks the first request of each pass."""
         sizes = [len(offsets) for offsets in self.offsets]
         first = np.zeros(sum(sizes), dtype=np.bool_)
         if sizes:
@@ -222,7 +216,7 @@ class Trace:
         }
 
     def series(self) -> list[Series]:
-        """Return the I/Os as the detector needs them."""
+        """Return the requests by region and stride, as the judge takes them."""
         a = self.arrays()
         return gathered(
             a["region"].astype(np.int64),
@@ -233,7 +227,7 @@ class Trace:
         )
 
     def excerpts(self, block_bytes: int | None) -> Iterator[tuple[int, str]]:
-        """Return the first blocks of each stride's first pass as CSV, with the peaks marked."""
+        """Yield each stride with CSV of the start of its first pass, where peaks are marked."""
         seen: set[int] = set()
         for one, offset, latency in zip(self.passes, self.offsets, self.judged, strict=True):
             if one.stride_bytes in seen:
@@ -247,7 +241,7 @@ class Trace:
             yield one.stride_bytes, "\n".join(["offset_bytes,latency_ns,peak", *lines, ""])
 
     def throughput(self, block_bytes: int) -> str:
-        """Return stride, MB/s and median latency as CSV."""
+        """Return CSV with the MB/s and the median latency of each stride."""
         lines = ["stride_bytes,mb_per_s,median_latency_ns,writes"]
         for stride in sorted({one.stride_bytes for one in self.passes}):
             mine = [

@@ -163,7 +163,7 @@ def test_a_start_holds_no_more_requests_than_a_log_that_is_read_at_once(tmp_path
     assert isinstance(stage, Load)
     done: list[RateStep] = []
 
-    while (asked := next_load(stage, 100_000.0, 30.0, done)) is not None:
+    while (asked := next_load(stage, 100_000.0, done)) is not None:
         assert asked.window_s * asked.rate_iops <= 10_000_000
         step = stepped(asked.rate_iops, asked.rate_iops, kept=True)
         told = {"search": asked.search, "step": asked.step, "window_s": asked.window_s}
@@ -191,7 +191,7 @@ def test_a_slow_load_is_tried_until_enough_requests_lie_beyond_the_percentile(
     def lasts_s(sought: Load) -> float:
         done: list[RateStep] = []
         tail = 1 - QUANTILES[sought.percentile]
-        while (asked := next_load(sought, 20.0, 30.0, done)) is not None:
+        while (asked := next_load(sought, 20.0, done)) is not None:
             place = {"search": asked.search, "step": asked.step, "window_s": asked.window_s}
             beyond = {"beyond": 20.0 * asked.window_s * tail}
             step = stepped(asked.rate_iops, asked.rate_iops, kept=True)
