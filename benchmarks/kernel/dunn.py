@@ -65,7 +65,6 @@ def on_over_off(load: str, wanted: Sequence[float]) -> tuple[Claim, ...]:
     )
 
 
-# Work per second on new drives: what was done is the same in every turn, or counted.
 NEW_LOADS = """
 Q=/sys/block/ssd0/queue; I=$Q/iosched
 own postmark sync
