@@ -1,12 +1,10 @@
 """Define the base of all models, and report mistakes in a profile with their place."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticCustomError
-
-from ssdbench.units import format_size
 
 
 class Model(BaseModel):
@@ -21,7 +19,6 @@ class ProfileModel(Model):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-SIZES = ("block", "strides")
 Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and what is wrong there
 
 
@@ -30,13 +27,3 @@ def refuse(mistakes: Sequence[Mistake]) -> None:
     if mistakes:
         context: dict[str, Any] = {"mistakes": list(mistakes)}
         raise PydanticCustomError("mistakes", "{mistakes}", context)
-
-
-def repeated(name: str, values: Sequence[object]) -> Iterator[Mistake]:
-    seen: set[object] = set()
-    for index, value in enumerate(values):
-        if value not in seen:
-            seen.add(value)
-        else:
-            text = format_size(value) if isinstance(value, int) and name in SIZES else value
-            yield (name, index), f"{text} is given twice"

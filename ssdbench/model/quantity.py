@@ -4,8 +4,9 @@ Each type has the same pattern in the JSON Schema, so that editors and the loade
 """
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     BeforeValidator,
@@ -19,6 +20,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from ssdbench.model.base import Mistake, refuse
 from ssdbench.units import NS_PER_S, format_size, parse_duration_ns, parse_percent, parse_size
 
 _SIZE_SCHEMA: JsonSchemaValue = {
@@ -108,13 +110,27 @@ def _duration_text(duration_s: float) -> str:
     return f"{duration_s:g}s"
 
 
+def repeated(values: Sequence[object], words: Callable[[Any], str] = str) -> Iterator[Mistake]:
+    """List the values that were given before, with their index; `words` formats a value."""
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield (index,), f"{words(value)} is given twice"
+
+
 class OneOrMany:
-    """A tuple that may be written without brackets if it has one element."""
+    """A list of different values. Without brackets, one value is a list, too."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(_listed, handler(source))
+        words = format_size if get_args(source)[0] == SizeBytes else str
+
+        def different(values: tuple[object, ...]) -> tuple[object, ...]:
+            refuse([*repeated(values, words)])
+            return values
+
+        several = core_schema.no_info_after_validator_function(different, handler(source))
+        return core_schema.no_info_before_validator_function(_listed, several)
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -127,6 +143,8 @@ def _listed(value: object) -> object:
     return value if isinstance(value, list | tuple) else [value]
 
 
+T = TypeVar("T")
+Many = Annotated[tuple[T, ...], OneOrMany()]
 SizeBytes = Annotated[int, BeforeValidator(_positive_size), WithJsonSchema(_SIZE_SCHEMA)]
 Seconds = Annotated[
     float,

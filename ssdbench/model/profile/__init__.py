@@ -20,7 +20,7 @@ from ssdbench.model.quantity import (
     Count,
     CpuNumber,
     Jobs,
-    OneOrMany,
+    Many,
     Percent,
     Positive,
     QueueDepth,
@@ -146,9 +146,9 @@ class Host(ProfileModel):
     """CPU turbo: on, off or keep."""
     idle: Idle = Idle.KEEP
     """shallow: no deep CPU idle states during the run."""
-    fio_cpus: Annotated[tuple[CpuNumber, ...], OneOrMany()] = ()
+    fio_cpus: Many[CpuNumber] = ()
     """CPUs that fio may use; all unless set."""
-    own_cpus: Annotated[tuple[CpuNumber, ...], OneOrMany()] = ()
+    own_cpus: Many[CpuNumber] = ()
     """CPUs that ssdbench itself may use; all unless set."""
     fio_nodes: NodeNames = KEEP
     """NUMA nodes whose CPUs fio may use, such as 0 or 0,1; drive for the drive's own; or keep."""

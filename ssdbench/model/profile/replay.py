@@ -65,6 +65,7 @@ class Replay(ProfileModel):
     """Requests of a trace, sent at the times of the trace whether the drive keeps up or not."""
 
     kind: ClassVar[StageKind] = StageKind.REPLAY
+    reads: ClassVar[bool] = True
 
     file: Annotated[str, Field(min_length=1, max_length=4096)]
     """The trace, seen from the directory of the profile."""
@@ -104,11 +105,6 @@ class Replay(ProfileModel):
         if self.traced_bytes is not None and self.placing is not Placing.SCALE:
             refuse([(("traced_size",), "only with `placing: scale`")])
         return self
-
-    @property
-    def reads(self) -> bool:
-        """Tell whether it may read."""
-        return True
 
     @property
     def called(self) -> str:

@@ -1,15 +1,15 @@
-"""Defines `pts`: standard tests in the style of SNIA's PTS."""
+"""Define `pts`: standard tests in the style of SNIA's PTS."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ssdbench.model.base import ProfileModel, refuse, repeated
+from ssdbench.model.base import ProfileModel
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
     Count,
-    OneOrMany,
+    Many,
     Positive,
 )
 
@@ -28,17 +28,17 @@ class PtsTest(StrEnum):
 
     @property
     def full_name(self) -> str:
-        """Return its name in reports."""
+        """Return the name of the test in reports."""
         return _FULL_NAMES.get(self, self.value)
 
     @property
     def in_rounds(self) -> bool:
-        """Tell whether it is made of rounds, and not a history of phases."""
+        """Tell whether the test consists of rounds, not of phases over time."""
         return self not in (PtsTest.SATURATION, PtsTest.IDLE, PtsTest.CROSSED)
 
     @property
     def over_demand(self) -> bool:
-        """Tell whether its cells are threads by outstanding requests."""
+        """Tell whether the cells of the test are numbers of threads by queue depths."""
         return self in (PtsTest.COMPOSITE, PtsTest.DEMAND)
 
 
@@ -53,14 +53,14 @@ _FULL_NAMES = {
 
 
 class PtsForm(StrEnum):
-    """Which form of the specification: they differ in active range, queue and threads."""
+    """The form of the specification. Forms differ in active range, queue depth and threads."""
 
     ENTERPRISE = "enterprise"
     CLIENT = "client"
 
 
 class Saturation(StrEnum):
-    """Workloads of the write saturation test; all but the first are optional in the standard."""
+    """Workloads of the write saturation test. All but the first are optional in the standard."""
 
     WRITES_4K = "writes-4k"
     MIXED_8K = "mixed-8k"
@@ -70,35 +70,22 @@ class Saturation(StrEnum):
 
 
 class Pts(ProfileModel):
-    """Standard tests in the style of SNIA's PTS; each purges and fills the drive for itself."""
+    """Run standard tests in the style of SNIA's PTS. Each test purges and fills the drive."""
 
     kind: ClassVar[StageKind] = StageKind.PTS
+    reads: ClassVar[bool] = False
 
-    tests: Annotated[tuple[PtsTest, ...], OneOrMany()] = Field(
-        default=(PtsTest.IOPS,), min_length=1
-    )
+    tests: Many[PtsTest] = Field(default=(PtsTest.IOPS,), min_length=1)
     """Which tests, in order."""
     form: PtsForm = PtsForm.ENTERPRISE
     """Enterprise or client form."""
     max_rounds: Count = 25
     """Give up after this many rounds, and report it."""
-    saturation: Annotated[tuple[Saturation, ...], OneOrMany()] = Field(
-        default=(Saturation.WRITES_4K,), min_length=1
-    )
-    """Workloads of the saturation test, a test from its own purge for each: 4 KiB writes; and,
-    optional, 8 KiB 65/35, sequential 128 KiB 90/10 and 0.5 KiB 50/50 (reads/writes), and the
-    composite mix."""
+    saturation: Many[Saturation] = Field(default=(Saturation.WRITES_4K,), min_length=1)
+    """Workloads of the saturation test; each is a test of its own that begins with a purge. The
+    standard requires 4 KiB writes. Optional are 8 KiB 65/35, sequential 128 KiB 90/10 and 0.5 KiB
+    50/50 (reads/writes), and the composite mix."""
     operator: str = Field(default="", examples=["A. Tester"])
-    """Who runs the tests, for the report's header."""
+    """Name of the person who runs the tests, for the header of the report."""
     scale: Positive = 1.0
-    """Scales all durations; anything but 1 is for demonstrations only."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        refuse([*repeated("tests", self.tests), *repeated("saturation", self.saturation)])
-        return self
-
-    @property
-    def reads(self) -> bool:
-        """Tell whether it reads what others wrote: no, each test brings its own fill."""
-        return False
+    """Factor of all durations. Values other than 1 are for demonstrations only."""

@@ -247,6 +247,7 @@ class FioJobs(Extendable):
     """A fio job file; what lies between two stonewalls is one point."""
 
     kind: ClassVar[PointsKind] = StageKind.FIO
+    reads: ClassVar[bool] = True
 
     file: Annotated[str, Field(min_length=1, max_length=4096)] | JobFile | None = Field(
         default=None, examples=["jobs/mysql.fio"]
@@ -261,11 +262,6 @@ class FioJobs(Extendable):
         if (self.file is None) == (self.job is None):
             refuse([((), "give either `file`, the name of a job file, or `job`, its text")])
         return self
-
-    @property
-    def reads(self) -> bool:
-        """Tell whether it may read; the drive is filled before it in any case."""
-        return True
 
     @property
     def called(self) -> str:

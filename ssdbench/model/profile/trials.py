@@ -11,7 +11,7 @@ from ssdbench.model.quantity import (
     Count,
     CpuNumber,
     Jobs,
-    OneOrMany,
+    Many,
     QueueDepth,
     ReadPercent,
     Repeats,
@@ -38,16 +38,12 @@ class HostTrial(ProfileModel):
     """The same short workloads under one host setting after another; medians are compared."""
 
     kind: ClassVar[StageKind]
+    reads: ClassVar[bool] = True
 
     repeats: Repeats = 3
     """Passes over all variants and workloads."""
     window_s: Seconds = Field(default=5.0, alias="window")
     """Time of each start, in whole seconds."""
-
-    @property
-    def reads(self) -> bool:
-        """Tell whether it reads."""
-        return True
 
 
 class Schedulers(HostTrial):
@@ -55,9 +51,7 @@ class Schedulers(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.SCHEDULERS
 
-    schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
-        default=(), examples=[["none", "mq-deadline"]]
-    )
+    schedulers: Many[str] = Field(default=(), examples=[["none", "mq-deadline"]])
     """Schedulers to compare; all that the drive offers unless set."""
 
 
@@ -72,7 +66,7 @@ class Depth(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.DEPTH
 
-    depths: Annotated[tuple[QueueDepth, ...], OneOrMany()] = (1, 4, 16, 64)
+    depths: Many[QueueDepth] = (1, 4, 16, 64)
     """Requests in flight to compare."""
 
 
@@ -81,7 +75,7 @@ class Interrupts(HostTrial):
 
     kind: ClassVar[StageKind] = StageKind.INTERRUPTS
 
-    submitters: Annotated[tuple[CpuNumber, ...], OneOrMany()] = ()
+    submitters: Many[CpuNumber] = ()
     """CPUs that fio may use; the first one unless set."""
 
 
@@ -98,9 +92,7 @@ class LatencyPath(HostTrial):
 
     repeats: Repeats = 1
     """Passes over all schedulers and workloads."""
-    schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
-        default=(), examples=[["none", "kyber"]]
-    )
+    schedulers: Many[str] = Field(default=(), examples=[["none", "kyber"]])
     """Schedulers to look into; the one in force unless set."""
     btt: bool = False
     """Use blktrace and btt too; they need debugfs, which kernel lockdown forbids."""
@@ -119,13 +111,11 @@ class FileSystems(HostTrial):
 
     repeats: Repeats = 1
     """Passes over all numbers of threads."""
-    types: Annotated[tuple[FileSystemName, ...], OneOrMany()] = ()
+    types: Many[FileSystemName] = ()
     """File systems to compare; unless set, all that this host can make."""
-    threads: Annotated[tuple[Jobs, ...], OneOrMany()] = (1, 4, 16)
+    threads: Many[Jobs] = (1, 4, 16)
     """Threads that read or write at the same time."""
-    parts_percent: Annotated[tuple[Share, ...], OneOrMany()] = Field(
-        default=(100.0,), alias="parts"
-    )
+    parts_percent: Many[Share] = Field(default=(100.0,), alias="parts")
     """Shares of the drive that its partition covers, each measured on its own."""
     file_percent: Share = Field(default=50.0, alias="file")
     """Share of the free space that is measured on."""
@@ -151,13 +141,11 @@ class Applications(HostTrial):
 
     window_s: Seconds = Field(default=30.0, alias="window")
     """Time of each start, in whole seconds; Postmark ends when its work is done."""
-    programs: Annotated[tuple[ProgramName, ...], OneOrMany()] = ()
+    programs: Many[ProgramName] = ()
     """Programs to run; unless set, all that are installed."""
     type: FileSystemName = FileSystemName.EXT4
     """The file system that they run on."""
-    schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
-        default=(), examples=[["none", "mq-deadline"]]
-    )
+    schedulers: Many[str] = Field(default=(), examples=[["none", "mq-deadline"]])
     """Schedulers to compare; the one in force unless set."""
     threads: Jobs = 8
     """Clients of dbench, threads of sysbench and OLTP."""
@@ -176,11 +164,9 @@ class Surface(HostTrial):
 
     repeats: Repeats = 1
     """Passes over all sizes."""
-    files_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
-        default=(16 * MIB, 128 * MIB, 1024 * MIB), alias="files"
-    )
+    files_bytes: Many[SizeBytes] = Field(default=(16 * MIB, 128 * MIB, 1024 * MIB), alias="files")
     """Sizes of the part that is worked on; those larger than the drive are left out."""
-    records_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
+    records_bytes: Many[SizeBytes] = Field(
         default=(4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB), alias="records"
     )
     """Sizes of one request."""
@@ -201,15 +187,11 @@ class FileWriters(HostTrial):
     """The file system that the files lie on."""
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
     """Size of one write."""
-    processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(default=(1, 2, 4, 8), min_length=1)
+    processes: Many[Jobs] = Field(default=(1, 2, 4, 8), min_length=1)
     """Writers at the same time."""
-    delays_s: Annotated[tuple[Seconds, ...], OneOrMany()] = Field(
-        default=(0.001, 0.1), alias="delays"
-    )
+    delays_s: Many[Seconds] = Field(default=(0.001, 0.1), alias="delays")
     """Lengths of a pause."""
-    delayed_percent: Annotated[tuple[Share, ...], OneOrMany()] = Field(
-        default=(10.0, 50.0), alias="delayed"
-    )
+    delayed_percent: Many[Share] = Field(default=(10.0, 50.0), alias="delayed")
     """Share of writes after which a writer pauses; every n-th, not at random."""
     file_bytes: SizeBytes = Field(default=128 * MIB, alias="file")
     """Size of each file, where there is room."""
@@ -228,11 +210,9 @@ class FileMix(HostTrial):
     """The file system that the file lies on."""
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
     """Size of one request."""
-    threads: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(default=(1, 8, 64), min_length=1)
+    threads: Many[Jobs] = Field(default=(1, 8, 64), min_length=1)
     """Threads at the same time."""
-    read_percents: Annotated[tuple[ReadPercent, ...], OneOrMany()] = Field(
-        default=(0, 50, 100), min_length=1, alias="read"
-    )
+    read_percents: Many[ReadPercent] = Field(default=(0, 50, 100), min_length=1, alias="read")
     """Shares of reads."""
     file_bytes: SizeBytes = Field(default=1024 * MIB, alias="file")
     """Size of the file, where there is room."""

@@ -158,6 +158,14 @@ def test_a_number_with_a_leading_zero_is_decimal_as_in_yaml_1_2() -> None:
             id="same-block-twice",
         ),
         pytest.param(
+            "measure:\n- depth: {depths: [1, 4, 1]}\n- surface: {records: [4KiB, 4KiB]}\n",
+            [
+                "p.yaml:2:26: measure[0].depth.depths[2]: 1 is given twice",
+                "p.yaml:3:29: measure[1].surface.records[1]: 4 KiB is given twice",
+            ],
+            id="same-value-twice-in-another-list",
+        ),
+        pytest.param(
             "measure:\n  - sweep:\n    span:",
             [
                 "p.yaml:3:5: measure[0].span: "
