@@ -1,9 +1,9 @@
-"""Defines what a user asks for: the schema of `profiles/*.yaml`.
+"""Define what a user asks for: the schema of `profiles/*.yaml`.
 
-Every setting has a default, and every default is the pessimist's: a full drive, incompressible
-data, small random writes, no TRIM, and a host that is left as it is. Consent to destroy a drive is
-never part of a profile. `ssdbench.model.loading` reads one from text; a new kind of stage is
-added in `ssdbench.model.profile.spec`.
+Every setting has a default, and every default is pessimistic: a full drive, incompressible data,
+small random writes, no TRIM, and an unchanged host. Consent to destroy data is never part of a
+profile. `ssdbench.model.loading` reads a profile from text; a new kind of stage is added in
+`ssdbench.model.profile.spec`.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ KEEP = "keep"
 
 
 class Purge(StrEnum):
-    """How the drive is brought back to its fresh state before anything else."""
+    """How the drive is brought back to its fresh state before the run."""
 
     NONE = "none"
     DISCARD = "discard"
@@ -48,7 +48,7 @@ class Purge(StrEnum):
 
 
 class RuleName(StrEnum):
-    """Steady-state rules; which of them may validate a result, `ssdbench.stats` knows."""
+    """Steady-state rules. `ssdbench.stats` knows which of them may validate a result."""
 
     PSS = "pss"
     PSS_PARANOID = "pss-paranoid"
@@ -60,7 +60,7 @@ class RuleName(StrEnum):
 
 
 class IrqAffinity(StrEnum):
-    """Where the interrupts of the drive are handled, relative to the CPUs that submit."""
+    """Which CPUs handle the interrupts of the drive, relative to the CPUs that submit."""
 
     KEEP = "keep"
     LOCAL = "local"
@@ -70,7 +70,7 @@ class IrqAffinity(StrEnum):
 
 
 class Switch(StrEnum):
-    """On, off, or as it is."""
+    """On, off, or unchanged."""
 
     KEEP = "keep"
     ON = "on"
@@ -85,21 +85,21 @@ class Idle(StrEnum):
 
 
 class Applies(StrEnum):
-    """What sends the requests of a run."""
+    """The program that sends the requests of a run."""
 
     FIO = "fio"
     SLAM = "slam"
 
 
 class Preset(StrEnum):
-    """A named set of host settings; what a profile sets itself overrides it."""
+    """A named set of host settings. Settings in the profile override it."""
 
     KEEP = "keep"
     ISOLATE = "isolate"
 
 
 def _text(value: object) -> object:
-    """Take a queue setting as text: YAML reads numbers as numbers."""
+    """Return a queue setting as text, because YAML reads numbers as numbers."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -118,7 +118,7 @@ _MODULE = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"  # no path, and nothing that reads
 ModuleName = Annotated[str, Field(pattern=_MODULE)]
 MemoryPolicy = Annotated[str, Field(pattern=_POLICY)]
 FeatureValue = Annotated[str, BeforeValidator(_text), Field(pattern=_FEATURE)]
-SPELLED = {  # what the patterns mean, for who did not meet one
+SPELLED = {  # the patterns in words, for messages
     _NODE_NAMES: "keep, drive, or nodes such as 0 or 0-1,3",
     _POLICY: "keep, local, prefer:NODE, bind:NODES or interleave:NODES, with drive for the drive's "
     "own node",
@@ -134,8 +134,8 @@ class Host(ProfileModel):
     """Settings of the host during the run; `keep` changes nothing."""
 
     preset: Preset = Preset.KEEP
-    """isolate: fixed CPU frequency without turbo, no deep idle states, interrupts beside the
-    submitters, fio and ssdbench on CPUs of their own."""
+    """isolate: fixed CPU frequency without turbo, no deep idle states, interrupts on CPUs near
+    those that submit, and separate CPUs for fio and ssdbench."""
     scheduler: str = Field(default=KEEP, min_length=1)
     """I/O scheduler of the drive, or keep."""
     irq_affinity: IrqAffinity = IrqAffinity.KEEP
@@ -147,44 +147,45 @@ class Host(ProfileModel):
     idle: Idle = Idle.KEEP
     """shallow: no deep CPU idle states during the run."""
     fio_cpus: Many[CpuNumber] = ()
-    """CPUs that fio may use; all unless set."""
+    """CPUs that fio may use; all by default."""
     own_cpus: Many[CpuNumber] = ()
-    """CPUs that ssdbench itself may use; all unless set."""
+    """CPUs that ssdbench itself may use; all by default."""
     fio_nodes: NodeNames = KEEP
-    """NUMA nodes whose CPUs fio may use, such as 0 or 0,1; drive for the drive's own; or keep."""
+    """NUMA nodes whose CPUs fio may use, such as 0 or 0,1; drive for the node of the drive; or
+    keep."""
     fio_memory: MemoryPolicy = KEEP
-    """Where fio takes its memory: local, bind:NODES, interleave:NODES, prefer:NODE (drive for the
-    drive's own node), or keep."""
+    """Where fio gets its memory: local, bind:NODES, interleave:NODES, prefer:NODE (drive for the
+    node of the drive), or keep."""
     own_nodes: NodeNames = KEEP
     """NUMA nodes whose CPUs ssdbench itself may use, or keep."""
     own_memory: MemoryPolicy = KEEP
-    """Where ssdbench takes its memory, as fio_memory; or keep."""
+    """Where ssdbench gets its memory; values as for fio_memory."""
     nr_requests: QueueCount = KEEP
-    """Requests that a scheduler sees."""
+    """Number of requests that a scheduler can see, or keep."""
     nomerges: QueueLevel = KEEP
-    """0 merges requests, 1 only cheap ones, 2 none; or keep."""
+    """0: merge requests; 1: only simple merges; 2: no merges; or keep."""
     rq_affinity: QueueLevel = KEEP
-    """0 completes anywhere, 1 near, 2 on the submitting CPU; or keep."""
+    """CPU that completes a request. 0: any; 1: near the submitting CPU; 2: the same; or keep."""
     wbt_lat_usec: QueueCount = KEEP
-    """Target of writeback throttling, 0 for none; or keep."""
+    """Target latency of writeback throttling in us, 0 for no throttling; or keep."""
     read_ahead_kb: QueueCount = KEEP
     """Read-ahead in KiB, or keep."""
     add_random: QueueSwitch = KEEP
-    """1 credits disk entropy on every request, 0 does not; or keep."""
+    """1: every request adds to the kernel's entropy; 0: it does not; or keep."""
     io_poll: QueueSwitch = KEEP
-    """1 requires polled completions, 0 requires interrupts; or keep."""
+    """1: completions must be polled; 0: they must come by interrupt; or keep."""
     write_cache: Switch = Switch.KEEP
     """The drive's own write cache: on, off or keep."""
     power_state: FeatureValue = KEEP
     """Power state of an NVMe drive by number, 0 for the highest power; or keep."""
     irq_coalescing: FeatureValue = KEEP
-    """Value of NVMe feature 08h: interrupts wait for (value & 255) + 1 completions or (value >> 8)
-    x 100 us, 0 for none; or keep."""
+    """Value of NVMe feature 08h: an interrupt waits for (value & 255) + 1 completions or for
+    (value >> 8) x 100 us. 0: no waiting; or keep."""
     kernel_modules: tuple[ModuleName, ...] = Field(default=(), examples=[["ssdb_bpref"]])
-    """Kernel modules to load for the run: bundled or the kernel's own."""
+    """Kernel modules to load for the run: those of ssdbench or of the kernel."""
 
     def changes(self) -> dict[str, str]:
-        """Return the settings that are not left as they are, by name."""
+        """Return the settings that the run changes, by name."""
         wanted = {
             "preset": self.preset.value,
             "irq_affinity": self.irq_affinity.value,
@@ -206,7 +207,7 @@ class Host(ProfileModel):
         return {name: value for name, value in wanted.items() if value != KEEP}
 
     def queue(self) -> dict[str, str]:
-        """Return the settings of the drive's queue by name, `keep` included."""
+        """Return all settings of the drive's queue by name, including `keep`."""
         return {
             "scheduler": self.scheduler,
             "nr_requests": self.nr_requests,
@@ -220,29 +221,29 @@ class Host(ProfileModel):
 
 
 class Fill(ProfileModel):
-    """One step of preconditioning: the drive written from end to end, once or more often."""
+    """One step of preconditioning: write the whole drive once or several times."""
 
     pattern: AccessOrder = AccessOrder.SEQUENTIAL
     """Order in which the blocks are written."""
     block_bytes: SizeBytes = Field(default=128 * KIB, alias="block")
     """Size of one write."""
     fill: Count = 2
-    """How often the drive is written in full, in drive fills."""
+    """How many times the whole drive is written."""
     content: Content | None = None
-    """Data of this fill; without it, the content of the profile."""
+    """Data of this fill; without it, `content` of the profile."""
     iodepth: QueueDepth = 32
     """Writes in flight."""
 
 
 class SteadyWorkload(ProfileModel):
-    """The writes under which the drive must become steady before anything is measured."""
+    """The writes with which the drive must become steady before anything is measured."""
 
     pattern: AccessOrder = AccessOrder.RANDOM
     """Order of the writes."""
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
     """Size of one request."""
     read_percent: Annotated[int, Field(strict=True, ge=0, le=99)] = Field(default=0, alias="read")
-    """Share of reads in percent; without writes a drive does not age."""
+    """Share of reads in percent. 100 is not possible: only writes bring a drive to steady state."""
     iodepth: QueueDepth = 32
     """Requests in flight per job."""
     numjobs: Jobs = 1
@@ -250,21 +251,21 @@ class SteadyWorkload(ProfileModel):
 
 
 class Steady(ProfileModel):
-    """When the drive counts as steady, and how long it is given."""
+    """When the drive counts as steady, and how long it may take."""
 
     rule: RuleName = RuleName.PSS
     """Steady-state rule. Only pss and pss-paranoid can validate a result."""
     workload: SteadyWorkload = SteadyWorkload()
-    """What is written until the rule holds; without it the heaviest writer of the plan: random
-    writes of the block nearest to 4 KiB, at the deepest queue, at least 32."""
+    """What is written until the rule holds. Without it, the heaviest writes of the profile: random
+    writes with the block size nearest to 4 KiB, at the deepest queue, at least 32."""
     max_fills: Positive = 6.0
     """Give up after this many drive fills, and report it."""
     max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")
-    """Give up after this time, and report it; no limit unless it is set."""
+    """Give up after this time, and report it. Without it there is no limit."""
 
 
 class CapacityPlan(ProfileModel):
-    """The demand that drives are planned for; all of it is optional."""
+    """The demand for which drives are planned. Every key is optional."""
 
     demand_iops: Positive | None = Field(default=None, examples=[40_000])
     """Rate that the drives must carry together, in IOPS."""
@@ -275,34 +276,35 @@ class CapacityPlan(ProfileModel):
     outstanding: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
         default=None, examples=[8]
     )
-    """Requests that the application keeps outstanding on each drive: the plan stands on the deepest
-    queue measured that it fills. Without it and without p99 it stands on the lowest bound of all
-    depths."""
+    """Requests that the application keeps in flight on each drive. The plan uses the deepest
+    measured queue that these requests fill. Without this key and p99 it uses the lowest bound of
+    all depths."""
     utilisation_percent: Share = Field(default=70.0, alias="utilisation")
     """Share of a drive's pessimistic rate that a plan may use."""
     failure_reserve: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 1
-    """Drives that may fail without the demand being missed."""
+    """Number of drives that may fail while the others still carry the demand."""
     rebuild_iops: Positive | None = Field(default=None, examples=[5_000])
-    """Load that rebuilding a failed drive adds, in IOPS; the drives left must carry it besides the
-    demand."""
+    """Additional load while a failed drive is rebuilt, in IOPS; the remaining drives must carry it
+    together with the demand."""
     capacity_tb: Positive | None = Field(default=None, examples=[100], alias="capacity")
-    """Data that the drives must hold together, in TB (10^12 bytes), also with the reserve gone."""
+    """Data that the drives must hold together, in TB (10^12 bytes), even if all drives of the
+    reserve have failed."""
     rebuild_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="rebuild_time")
-    """How long a failed drive is missing until it is replaced and rebuilt."""
+    """Time until a failed drive is replaced and rebuilt."""
     failure_rate_percent: Share | None = Field(default=None, examples=["1%"], alias="failure_rate")
     """Share of drives that fail within a year (AFR)."""
     power_w: Positive | None = Field(default=None, examples=[12])
-    """Power that one drive takes at work, in W."""
+    """Power that one drive needs under load, in W."""
     price: Positive | None = Field(default=None, examples=[450])
     """Price of one drive."""
     endurance_tb: Positive | None = Field(default=None, examples=[7_000])
     """Rated endurance of one drive in TB written (10^12 bytes)."""
     warranty_years: Positive = 5.0
-    """Years over which the rated endurance is warranted."""
+    """Years of warranty for the rated endurance."""
     waf_rating: Positive | None = Field(default=None, examples=[2.5])
-    """Write amplification of the workload behind the rating."""
+    """Write amplification of the workload that the rating uses."""
     waf: Positive | None = Field(default=None, examples=[3.2])
-    """Write amplification of the planned workload, where known."""
+    """Write amplification of the planned workload, if known."""
     block_bytes: SizeBytes | None = Field(default=None, alias="block")
     """The plan uses the points of this block size; without it, all points."""
     read_percent: ReadPercent | None = Field(default=None, examples=[70], alias="read")
@@ -310,31 +312,31 @@ class CapacityPlan(ProfileModel):
 
 
 class Limits(ProfileModel):
-    """Where a run ends early, with a partial report; the command line may set them too."""
+    """Limits that end a run early, with a partial report. The command line has them, too."""
 
     max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")
     """Longest time, on the target's clock."""
     max_writes_bytes: SizeBytes | None = Field(default=None, examples=["20TiB"], alias="max_writes")
-    """Most bytes written to the target."""
+    """Largest number of bytes to write to the target."""
 
 
 class Profile(ProfileModel):
     """A run as a user asks for it."""
 
     title: str = Field(default="", examples=["PM9A3, firmware GDC5602Q, as bought"])
-    """One line for the report's head."""
+    """One line for the head of the report."""
     target: str | None = Field(default=None, min_length=1, examples=["sim:p4500-4t"])
     """Device, file or sim:MODEL; --target on the command line overrides it."""
     generator: Applies = Applies.FIO
-    """What sends the requests: fio, or slam, the kernel module ssdb_slam, on a block device of a
-    host that has it loaded."""
+    """The program that sends the requests: fio, or slam. slam is the kernel module ssdb_slam; the
+    host must have it loaded, and the target must be a block device."""
     host: Host = Host()
     """Settings of the host during the run."""
     purge: Purge = Purge.NONE
     """How the drive is purged before the run."""
     lba_format: AskedLbaFormat = None
     """The LBA format that `purge: format` gives an NVMe drive, such as 4KiB, or {data: 512,
-    metadata: 8, protection: 1}; kept as it is unless it is set."""
+    metadata: 8, protection: 1}. Without it the format stays as it is."""
     precondition: tuple[Fill, ...] = Field(
         default=(
             Fill(),
@@ -342,16 +344,16 @@ class Profile(ProfileModel):
         ),
         max_length=100,
     )
-    """Fills before anything is judged or measured, in order."""
+    """Fills before the warm-up, in order."""
     fill_level_percent: Share = Field(default=100.0, alias="fill_level")
-    """Share of the drive that is used at all; the rest is never written. Below 100% the drive has
-    extra spare area, and the report says so."""
+    """Share of the drive that the run uses; the rest is never written. Below 100% the drive has
+    additional spare area, and the report says so."""
     content: Content = Content.RANDOM
-    """Data that are written: incompressible, or zeros."""
+    """Written data: random (incompressible), or zeros."""
     steady: Steady = Steady()
     """Warm-up until the drive is steady."""
     repeats: Repeats = 10
-    """Repeats per point, each in its own shuffled pass."""
+    """Repeats per point; each pass measures all points once, in random order."""
     window_s: Seconds = Field(default=60.0, alias="window")
     """Time measured and counted per repeat."""
     settle: Settle = Settle()
@@ -363,36 +365,35 @@ class Profile(ProfileModel):
     )
     """What is measured, in order."""
     limits: Limits = Limits()
-    """Where a run ends early."""
+    """Limits that end a run early."""
     plan: CapacityPlan = CapacityPlan()
     """The demand to plan drives for."""
     accept: tuple[Target, ...] = Field(default=(), max_length=200)
-    """What the drive must hold: each target passes, fails, or cannot be told."""
+    """Targets for the drive. The outcome of each is pass, fail or cannot tell."""
 
     @property
     def needs_fill(self) -> bool:
-        """Tell whether some stage needs the drive filled before it."""
+        """Tell whether any stage needs a filled drive."""
         return self._loaded or any(KINDS[m.stage.kind].needs_fill for m in self.measure)
 
     @property
     def needs_warm_up(self) -> bool:
-        """Tell whether some stage needs the drive in steady state before it."""
+        """Tell whether any stage needs the drive in steady state."""
         return self._loaded or any(KINDS[m.stage.kind].needs_warm_up for m in self.measure)
 
     @property
     def _loaded(self) -> bool:
-        """Tell whether a target names a load, which is measured for it."""
+        """Tell whether a target of `accept` names a load, which is then measured."""
         return any(target.at is not None for target in self.accept)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         mistakes = [*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()]
-        refuse([*mistakes, *self._unformatted()])
-        return self
-
-    def _unformatted(self) -> Iterator[Mistake]:
         if self.lba_format is not None and self.purge is not Purge.FORMAT:
-            yield ("lba_format",), "only `purge: format` changes the LBA format; add it"
+            why = "only `purge: format` changes the LBA format; add it"
+            mistakes.append((("lba_format",), why))
+        refuse(mistakes)
+        return self
 
     def _oversized_fills(self) -> Iterator[Mistake]:
         for index, step in enumerate(self.precondition):
@@ -401,12 +402,12 @@ class Profile(ProfileModel):
                 yield ("precondition", index, "block"), f"a write of {size} is above 64 MiB"
 
     def _idle_fills(self) -> Iterator[Mistake]:
-        """List fills that no stage needs: standard tests purge and fill for themselves."""
+        """Refuse fills that no stage needs: standard tests purge and fill the drive themselves."""
         if not self.needs_fill and self.precondition and "precondition" in self.model_fields_set:
             yield ("precondition",), "standard tests fill the drive themselves; leave it out"
 
     def _unwritten_reads(self) -> Iterator[Mistake]:
-        """Reads touch only what this run wrote, so something must write all of it."""
+        """Refuse reads without a fill: reads use only data that this run wrote."""
         if self.precondition:
             return
         for index, measure in enumerate(self.measure):

@@ -1,4 +1,4 @@
-"""Defines what a drive must hold to be accepted (`accept:`), and what a run found of that."""
+"""Define what a drive must reach to be accepted (`accept:`), and the outcome for a run."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
@@ -32,13 +32,13 @@ WHOLE_PERCENT = 100
 
 
 def direction_of(name: str) -> tuple[str, str]:
-    """Split a limit's name into direction and percentile: ("read", "p99") of `read p99`."""
+    """Split the name of a limit into direction and percentile: ("read", "p99") of `read p99`."""
     direction, _, percentile = name.rpartition(" ")
     return direction, percentile
 
 
 class Which(ProfileModel):
-    """The measured workloads that a target is about: all that have what is named."""
+    """The measured workloads that a target is about: all that agree with every given key."""
 
     block_bytes: SizeBytes | None = Field(default=None, alias="block")
     """Size of one request."""
@@ -53,28 +53,28 @@ class Which(ProfileModel):
     span_percent: Share | None = Field(default=None, alias="span")
     """Share of the drive, for points of a span; without it the whole drive."""
     test: PtsTest | None = None
-    """A standard test; its numbers can fail a target and never pass."""
+    """A standard test. Its numbers can fail a target, but never pass one."""
     cell: Text | None = None
-    """With `test`: the cell as the report names it: 0/100 4 KiB."""
+    """With `test`: the cell by its name in the report: 0/100 4 KiB."""
 
     job: Text | None = None
-    """A job file or a mix, by the name that the report gives it."""
+    """A job file or a mix, by its name in the report."""
     stream: Text | None = None
-    """With `job`: one of its streams or groups; for `latency` alone."""
+    """With `job`: one of its streams or groups; only for `latency`."""
     direction: Literal["read", "write", "flush", "trim"] | None = None
-    """With `job` or `replay`: reads, writes, flushes or trims alone, for `latency`. Without it the
-    slowest of reads, writes and flushes; trims are no part of it. A replay has those of reads and
+    """With `job` or `replay`, and only for `latency`: the direction that is limited. Without it the
+    slowest of reads, writes and flushes counts; trims do not. A replay has only reads and
     writes."""
     replay: Text | None = None
-    """A replayed trace, by its name; for `latency` alone."""
+    """A replayed trace, by its name; only for `latency`."""
 
     def names(self, title: str) -> bool:
-        """Tell whether `job` is this job file or mix, or one whose phase this is (`db.fio 2`)."""
+        """Tell whether `job` is this job file or mix, or the file with this phase (`db.fio 2`)."""
         name, _, phase = title.rpartition(" ")
         return title == self.job or (name == self.job and phase.isdigit())
 
     def label(self) -> str:
-        """Say what was asked for, as the profile says it."""
+        """Return the given keys as the profile has them."""
         size = None if self.block_bytes is None else format_size(self.block_bytes)
         named = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         parts = {**named, **({"block": size} if size else {})}
@@ -82,7 +82,7 @@ class Which(ProfileModel):
 
 
 class Datasheet(ProfileModel):
-    """What the maker says of the same workload, and under which conditions."""
+    """The maker's figures for the same workload, and their conditions."""
 
     iops: Positive | None = None
     """Rate, in IOPS."""
@@ -91,24 +91,24 @@ class Datasheet(ProfileModel):
     latency: Latency = {}
     """Percentiles, such as {p99: 200us}."""
     write_amplification: Positive | None = None
-    """Of the drive."""
+    """Write amplification of the drive."""
     share_percent: Share = Field(default=100.0, alias="share")
-    """Share of its rates that must be reached where you name no rate of your own."""
+    """Share of the datasheet's rates that the drive must reach if you give no rate of your own."""
     iodepth: QueueDepth | None = None
-    """Its requests in flight per job."""
+    """The datasheet's requests in flight per job."""
     numjobs: Jobs | None = None
-    """Its jobs."""
+    """The datasheet's number of jobs."""
     state: Literal["fresh", "steady"] | None = None
-    """The state of its drive, where it says so."""
+    """The state of the datasheet's drive, if it is given."""
     span: Text = ""
-    """Which part of the drive, in its own words."""
+    """The part of the drive, in the words of the datasheet."""
     conditions: Text = ""
-    """Further conditions, in its own words."""
+    """Further conditions, in the words of the datasheet."""
     source: Text = ""
-    """Where it stands: document, page, year."""
+    """Source of the figures: document, page, year."""
 
     def told(self) -> str:
-        """Return its conditions in one line."""
+        """Return the conditions in one line."""
         queue = "" if self.iodepth is None else f"QD {self.iodepth}"
         queue += "" if self.numjobs is None else f" x {self.numjobs}"
         state = f"{self.state} drive" if self.state else ""
@@ -117,30 +117,31 @@ class Datasheet(ProfileModel):
 
 
 class Target(ProfileModel):
-    """One workload and what the drive must hold under it; every number is judged by its worst."""
+    """A workload and its limits. Every number is judged by its worst value."""
 
     name: Text = ""
-    """What the report calls it."""
+    """Name of the target in the report."""
     of: Which = Which()
-    """The workloads that it is about."""
+    """The workloads that the target is about."""
     at: OfferedLoad | None = None
-    """The load at which `latency` is limited: it is measured at exactly this load. Without it the
-    latency is that of the points, which are closed loops."""
+    """The load at which `latency` is limited; it is measured at exactly this load. Without it the
+    latencies of the points count, which are closed loops."""
     iops: Positive | None = None
-    """Lowest rate, held by the bound."""
+    """Lowest allowed rate; the bound must reach it."""
     throughput_bytes_per_s: SizeBytes | None = Field(default=None, alias="throughput")
-    """Lowest bytes a second, held by the bound."""
+    """Lowest allowed bytes per second; the bound must reach it."""
     worst_minute_iops: Positive | None = Field(default=None, alias="worst_minute")
-    """Lowest rate of any minute."""
+    """Lowest allowed rate of any minute."""
     worst_second_iops: Positive | None = Field(default=None, alias="worst_second")
-    """Lowest rate of any second."""
+    """Lowest allowed rate of any second."""
     latency: Latency = {}
-    """Highest percentiles, such as {p99: 2ms, read p99.9: 5ms}: of reads or writes alone where that
-    is said, else of the slowest direction."""
+    """Highest allowed percentiles, such as {p99: 2ms, read p99.9: 5ms}. Without read or write, the
+    limit is for the slowest direction."""
     write_amplification: Positive | None = None
-    """Largest over the whole run, by the drive's own logs."""
+    """Highest allowed value over the whole run, by the drive's own logs."""
     datasheet: Datasheet | None = None
-    """The maker's figures: shown beside yours, and targets where you name none."""
+    """The maker's figures. They are shown beside the results, and are limits where you give
+    none."""
 
     @model_validator(mode="after")
     def _judgeable(self) -> Self:
@@ -159,18 +160,18 @@ class Target(ProfileModel):
             (sheet.iops, sheet.throughput_bytes_per_s, sheet.latency, sheet.write_amplification)
         )
         if not (any(rates.values()) or self.latency or self.write_amplification or figures):
-            yield (), "a target needs a limit: iops, throughput, latency, worst_second …"
+            yield (), "a target needs a limit, such as iops, throughput or latency"
         if self.at is not None:
             if not self.latency:
-                yield ("at",), "a load needs the `latency` that it limits"
+                yield ("at",), "with `at`, give the `latency` to limit at this load"
             for key in (key for key, value in rates.items() if value):
-                yield (key,), "with `at` the load is given; limit its latency only"
+                yield (key,), "with `at` the rate is given; limit only its latency"
             if self.of.test is not None:
                 yield ("of", "test"), "a standard test sets its own load: leave out `at`"
             if self.of.job is not None:
                 yield ("of", "job"), "a job or a mix sets its own load: leave out `at`"
             if self.at.drive_writes_per_day and self.of.read_percent == WHOLE_PERCENT:
-                yield ("at", "drive_writes_per_day"), "a workload of reads alone writes nothing"
+                yield ("at", "drive_writes_per_day"), "a workload that only reads writes nothing"
         yield from self._misnamed(limits_rates=any(rates.values()))
 
     def _misnamed(self, *, limits_rates: bool) -> Iterator[Mistake]:
@@ -182,35 +183,35 @@ class Target(ProfileModel):
             if side and of.read_percent == (WHOLE_PERCENT if side == "write" else 0):
                 yield ("latency", name), f"such a workload has no {side}s"
         if of.replay is not None and (limits_rates or self.at is not None):
-            yield ("of", "replay"), "a trace sets its own load: limit its `latency` alone"
+            yield ("of", "replay"), "a trace sets its own load: limit only its `latency`"
         if of.stream is not None and (of.job is None or limits_rates):
-            yield ("of", "stream"), "a stream is one of a `job`; limit its `latency` alone"
+            yield ("of", "stream"), "a stream belongs to a `job`; limit only its `latency`"
         if of.direction is not None and limits_rates:
-            yield ("of", "direction"), "a rate is that of all its I/O: limit its `latency` alone"
+            yield ("of", "direction"), "a rate includes all directions: limit only `latency`"
         if of.direction is not None and of.job is None and of.replay is None:
-            yield ("of", "direction"), "a direction is one of a `job` or a `replay`"
+            yield ("of", "direction"), "a direction belongs to a `job` or a `replay`: add one"
         if of.replay is not None and of.direction in ("flush", "trim"):
             yield ("of", "direction"), f"a replay has no latency of a {of.direction}"
         if of.cell is not None and of.test is None:
-            yield ("of", "cell"), "a cell belongs to a standard test; name it with `test`"
+            yield ("of", "cell"), "a cell belongs to a standard test: add `test`"
 
 
 class Accepted(Model):
-    """What became of one number of one target."""
+    """The outcome of one number of one target."""
 
-    target: str  # its name, else its workload
+    target: str  # name of the target, else its workload
     metric: str  # iops | throughput_bytes_per_s | worst_second_iops | lat_p99.9_ns | …
     unit: str  # 1/s | B/s | ns | 1
     direction: Literal["at least", "at most"]
     wanted: float
-    load: str = ""  # under which it was wanted: "2 drive writes per day, 1,234 IOPS"
+    load: str = ""  # the offered load: "2 drive writes per day, 1,234 IOPS"
     stage: str = ""
-    workload: str = ""  # that decided it: the worst of those that were asked for
-    seen: float | None = None  # ours, on the pessimistic side; None where there is none
-    middle: float | None = None  # the same without the pessimism: a mean, a percentile
+    workload: str = ""  # the workload with the worst result
+    seen: float | None = None  # the pessimistic measured value; None if there is none
+    middle: float | None = None  # the value without pessimism: a mean, a percentile
     outcome: Outcome
     why: str  # one sentence
     datasheet: float | None = None
     datasheet_conditions: str = ""
     datasheet_source: str = ""
-    worse_because: tuple[str, ...] = ()  # why ours is worse than the datasheet's, as far as known
+    worse_because: tuple[str, ...] = ()  # known reasons why it is worse than the datasheet's

@@ -1,4 +1,4 @@
-"""Defines `replay`: a trace of block I/O that is sent again."""
+"""Define `replay`: send the requests of a block I/O trace again."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
@@ -13,7 +13,7 @@ ColumnName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class TraceForm(StrEnum):
-    """How a trace is written."""
+    """The format of a trace."""
 
     AUTO = "auto"
     IOLOG = "iolog"  # of fio, versions 2 and 3
@@ -25,35 +25,35 @@ class TraceForm(StrEnum):
 class Placing(StrEnum):
     """Where on the drive the requests of a trace go."""
 
-    KEEP = "keep"  # where they were; a trace beyond the drive is refused
+    KEEP = "keep"  # at the same offsets; a trace that exceeds the drive is refused
     SCALE = "scale"  # extents of 2 MiB, spread or folded over the drive
-    WRAP = "wrap"  # modulo the drive
+    WRAP = "wrap"  # offsets modulo the size of the drive
 
 
 class Columns(ProfileModel):
     """Names and units of the columns of a CSV file."""
 
     time: ColumnName = "time"
-    """When a request arrived."""
+    """Column of the arrival time of a request."""
     offset: ColumnName = "offset"
-    """Where it begins."""
+    """Column of the offset at which a request begins."""
     size: ColumnName = "size"
-    """How much it moves."""
+    """Column of the size of a request."""
     op: ColumnName = "op"
-    """r, read, w, write, trim, discard or flush."""
+    """Column of the operation: r, read, w, write, trim, discard or flush."""
     time_unit: Literal["s", "ms", "us", "ns"] = "s"
-    """Of `time`."""
+    """Unit of `time`."""
     offset_unit: Literal["bytes", "sectors"] = "bytes"
-    """Of `offset`; a sector is 512 bytes."""
+    """Unit of `offset`; a sector is 512 bytes."""
     size_unit: Literal["bytes", "sectors"] = "bytes"
-    """Of `size`."""
+    """Unit of `size`."""
 
     @model_validator(mode="after")
     def _apart(self) -> Self:
         names = {"time": self.time, "offset": self.offset, "size": self.size, "op": self.op}
         refuse(
             [
-                ((key,), f"'{name}' is a column for another key, too; each needs its own")
+                ((key,), f"another key has the column '{name}', too; each needs its own column")
                 for key, name in names.items()
                 if key in self.model_fields_set and [*names.values()].count(name) > 1
             ]
@@ -62,51 +62,51 @@ class Columns(ProfileModel):
 
 
 class Replay(ProfileModel):
-    """Requests of a trace, sent at the times of the trace whether the drive keeps up or not."""
+    """Send the requests of a trace at the times of the trace, whether the drive keeps up or not."""
 
     kind: ClassVar[StageKind] = StageKind.REPLAY
     reads: ClassVar[bool] = True
 
     file: Annotated[str, Field(min_length=1, max_length=4096)]
-    """The trace, seen from the directory of the profile."""
+    """The trace; the path is relative to the directory of the profile."""
     name: Annotated[str, Field(max_length=100)] = ""
-    """What reports and `accept` call it; the file's name unless set."""
+    """Name in reports and in `accept`; by default the name of the file."""
     form: TraceForm = TraceForm.AUTO
-    """How it is written; told from its begin unless set."""
+    """Format of the trace; auto recognises it by its first bytes."""
     columns: Columns = Columns()
-    """Of a CSV file."""
+    """Columns of a CSV file."""
     files: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
-    """Of an iolog of several files: those whose requests count, in the order in which they are laid
-    on the drive, one behind another."""
+    """For an iolog of several files: the files whose requests count. They are placed on the drive
+    in this order, one after another."""
     speed: Positive = 1.0
     """2 sends twice as fast as the trace, 0.5 half as fast."""
     placing: Placing = Placing.KEEP
-    """keep: the offsets of the trace; scale: extents of 2 MiB spread or folded over the drive;
-    wrap: modulo the drive."""
+    """keep: the offsets of the trace; scale: extents of 2 MiB, spread or folded over the drive;
+    wrap: offsets modulo the size of the drive."""
     traced_bytes: SizeBytes | None = Field(default=None, alias="traced_size")
-    """With `placing: scale`, the size of the traced drive; without it, where the last request of
-    the trace ends."""
+    """With `placing: scale`: the size of the traced drive. Without it, the end of the last request
+    of the trace."""
     clients: Jobs = 64
-    """Threads that send, each with one request in flight: so many are in flight at most. A trace
-    without arrival times is sent by as many in turn; set 1 for its order."""
+    """Threads that send requests, each with one in flight. A trace without arrival times is sent by
+    these threads in turn; set 1 to keep its order."""
     passes: Annotated[int, Field(strict=True, ge=0, le=1000)] = 1
-    """Replays before the first that counts."""
+    """Replays before the first one that counts."""
     repeats: Repeats = 5
-    """Replays that count. Fewer than 5 do not validate."""
+    """Replays that count. With fewer than 5 the result is not VALIDATED."""
     processes: bool = False
     """Keep the names of processes that a blkparse trace holds."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if twice := [name for name in self.files if self.files.count(name) > 1]:
-            refuse([(("files",), f"'{twice[0]}' stands there twice")])
+            refuse([(("files",), f"'{twice[0]}' is given twice")])
         if self.files and self.form not in (TraceForm.AUTO, TraceForm.IOLOG):
-            refuse([(("files",), f"only of an iolog, and `form` is {self.form}")])
+            refuse([(("files",), f"only an iolog has `files`, and `form` is {self.form}")])
         if self.traced_bytes is not None and self.placing is not Placing.SCALE:
             refuse([(("traced_size",), "only with `placing: scale`")])
         return self
 
     @property
     def called(self) -> str:
-        """Return its name in reports."""
+        """Return the name in reports."""
         return self.name or self.file.rsplit("/", 1)[-1]

@@ -1,7 +1,7 @@
-"""Gathers what a profile may ask for under `measure`; each family of stages has its module.
+"""Gather what a profile may ask for under `measure`. Each family of stages has its own module.
 
-A new kind of stage is a model in one of them and one field of `Measure`; the loader, the JSON
-Schema and the editor's completion follow.
+A new kind of stage is a model in one of these modules and a field of `Measure`; the loader, the
+JSON Schema and the completion of editors follow from that.
 """
 
 from math import prod
@@ -72,11 +72,11 @@ MeasuredStage = (
 )
 
 
-MOST_POINTS = 10_000  # of one stage: months, at the least window of a second
+MOST_POINTS = 10_000  # of one stage: more would take months
 
 
 def _empty(body: object) -> object:
-    """Take `- sweep:` with nothing below it as the defaults."""
+    """Accept `- sweep:` with nothing below it as the defaults."""
     return {} if body is None else body
 
 
@@ -93,15 +93,15 @@ class Measure(ProfileModel):
     span: Annotated[SpanSweep | None, _Body] = None
     """One workload over growing parts of the drive."""
     blocksize: Annotated[BlockSize | None, _Body] = None
-    """Block size and internal buffer from strided writes."""
+    """Block size and write buffer, from strided writes."""
     rate: Annotated[RateSweep | None, _Body] = None
     """Highest offered rate that keeps a limit of latency."""
     load: Annotated[Load | None, _Body] = None
     """Latencies at one offered load."""
     replay: Annotated[Replay | None, _Body] = None
-    """A trace, sent again at its own times."""
+    """A trace, sent again at the times of the trace."""
     processes: Annotated[Processes | None, _Body] = None
-    """Several writers at once, and writers that pause."""
+    """Several writers at the same time, and writers that pause."""
     fio: Annotated[FioJobs | None, JobBody] = None
     """Your own fio job file, or its text."""
     mix: Annotated[Mix | None, _Body] = None
@@ -120,7 +120,7 @@ class Measure(ProfileModel):
     depth: Annotated[Depth | None, _Body] = None
     """Queue depths, merging and occupancy of the queue."""
     interrupts: Annotated[Interrupts | None, _Body] = None
-    """Interrupts local, beside, remote and spread; coalescing."""
+    """Interrupts on the submitting CPU, near it, far from it and spread; coalescing."""
     latency_path: Annotated[LatencyPath | None, _Body] = None
     """Time of a request in queue, scheduler, driver and device."""
     cpu_cost: Annotated[CpuCost | None, _Body] = None
@@ -130,7 +130,7 @@ class Measure(ProfileModel):
     filesystems: Annotated[FileSystems | None, _Body] = None
     """File systems by threads, fresh and aged."""
     file_writers: Annotated[FileWriters | None, _Body] = None
-    """Several writers in files of their own, with and without pauses."""
+    """Several writers with one file each, with and without pauses."""
     file_mix: Annotated[FileMix | None, _Body] = None
     """Threads that read and write one file at random."""
     applications: Annotated[Applications | None, _Body] = None
@@ -154,8 +154,8 @@ class Measure(ProfileModel):
     def _countable(self) -> Self:
         lists = [value for _, value in self.stage if isinstance(value, tuple)]
         if (points := prod(len(values) for values in lists)) > MOST_POINTS:
-            told = f"its lists make {points:,} combinations; {MOST_POINTS:,} are the most"
-            refuse([((self.key,), told)])
+            why = f"the lists have {points:,} combinations; at most {MOST_POINTS:,} are allowed"
+            refuse([((self.key,), why)])
         return self
 
     @property
@@ -165,6 +165,6 @@ class Measure(ProfileModel):
 
     @property
     def stage(self) -> MeasuredStage:
-        """Return the stage under the key."""
+        """Return the stage below the key."""
         found: MeasuredStage = getattr(self, self.key)
         return found

@@ -1,4 +1,4 @@
-"""Defines `mix` and `fio`: several streams at the same time, and the user's own fio job files."""
+"""Define `mix` and `fio`: several streams at the same time, and job files of the user."""
 
 import re
 from collections.abc import Iterator
@@ -29,16 +29,16 @@ WHOLE_PERCENT = 100
 
 
 class Locality(StrEnum):
-    """Which blocks a stream asks for."""
+    """Which blocks a stream accesses."""
 
-    RANDOM = "random"  # all alike
+    RANDOM = "random"  # all blocks equally often
     SEQUENTIAL = "sequential"
-    ZIPF = "zipf"  # the n-th most popular block 1/n^theta as often as the first
-    HOT = "hot"  # a small part gets most requests
+    ZIPF = "zipf"  # the n-th most popular block 1/n^theta times as often as the first
+    HOT = "hot"  # most requests go to a small part
 
 
 class Priority(StrEnum):
-    """The class of I/O priority, as ioprio_set(2) has it."""
+    """The class of I/O priority, by the names of ioprio_set(2)."""
 
     REALTIME = "realtime"
     BEST_EFFORT = "best_effort"
@@ -46,33 +46,33 @@ class Priority(StrEnum):
 
 
 class MixStream(ProfileModel):
-    """One stream: what it asks for, how much at once, and how often."""
+    """One stream: which blocks it accesses, how many requests at once, and how often."""
 
     name: str = Field(min_length=1, max_length=40)
-    """Its name: letters, digits, . _ and -."""
+    """Name of the stream: letters, digits, . _ and -."""
     read_percent: ReadPercent = Field(default=0, alias="read")
     """Share of reads, in percent."""
     trim_percent: ReadPercent = Field(default=0, alias="trim")
-    """Share of trims in all its requests, in percent. 100: it only trims; less needs a rate, of
+    """Share of trims in all requests, in percent. 100: the stream only trims. Less needs a rate, of
     which the trims get their share."""
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
     """Size of one request."""
     blocks: dict[str, Annotated[int, Field(strict=True, ge=1, le=100)]] = Field(
         default={}, examples=[{"4KiB": 60, "64KiB": 40}]
     )
-    """Several sizes with their shares in percent, such as {4KiB: 60, 64KiB: 40}, in place of
+    """Several sizes with their shares in percent, such as {4KiB: 60, 64KiB: 40}, instead of
     `block`."""
     pattern: Locality = Locality.RANDOM
-    """Which blocks it asks for."""
+    """Which blocks the stream accesses."""
     theta: Annotated[float, Field(gt=0, le=10)] = 1.2
-    """With `pattern: zipf`: how unequal the blocks are; not 1."""
+    """With `pattern: zipf`: how unequally blocks are accessed; not 1."""
     hot_percent: Share = Field(default=20.0, alias="hot")
-    """With `pattern: hot`: share of the place that is hot."""
+    """With `pattern: hot`: share of the range that is hot."""
     hits_percent: Share = Field(default=80.0, alias="hits")
-    """With `pattern: hot`: share of requests it gets."""
+    """With `pattern: hot`: share of the requests that go to the hot part."""
     iodepth: QueueDepth | None = Field(default=None, examples=[16])
-    """Requests in flight per job; a stream with a rate has up to 32 unless told, and one as long as
-    it is on time."""
+    """Requests in flight per job. A stream with a rate has up to 32 by default, but only one while
+    it keeps the rate."""
     numjobs: Jobs = 1
     """Jobs that share the rate."""
     rate_iops: Positive | None = Field(default=None, examples=[500])
@@ -80,20 +80,20 @@ class MixStream(ProfileModel):
     rate_mb_per_s: Positive | None = Field(default=None, examples=[20])
     """Offered rate, in MB/s (10^6 bytes), reads and writes together."""
     drive_writes_per_day: Positive | None = Field(default=None, examples=[1])
-    """Offered rate of writes, in capacities of the drive per day; reads come with them in their
-    share."""
+    """Offered rate of writes, in capacities of the drive per day; reads come in addition, as
+    `read` says."""
     think_s: Seconds | None = Field(default=None, examples=["1ms"], alias="think")
     """Pause of each job after a request."""
     flush_every: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
         default=None, examples=[1]
     )
-    """A flush of the drive's cache after so many writes."""
+    """Number of writes after which the cache of the drive is flushed."""
     priority: Priority | None = Field(default=None, examples=["realtime"])
-    """Class of priority; a simulated drive has none."""
+    """Class of I/O priority; simulated drives have none."""
     offset: Span | None = Field(default=None, examples=["25%"])
-    """Where its place begins, as a share or a size; else at 0."""
+    """Start of the range that the stream uses, as a share or a size; by default 0."""
     span: Span = WHOLE
-    """How much from there it uses, at most."""
+    """Largest length of this range, as a share or a size."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -109,35 +109,34 @@ class MixStream(ProfileModel):
 
     @property
     def rated(self) -> bool:
-        """Tell whether a rate is offered."""
+        """Tell whether the stream has an offered rate."""
         return any((self.rate_iops, self.rate_mb_per_s, self.drive_writes_per_day))
 
     def _mistakes(self) -> Iterator[Mistake]:
         if not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
-            yield ("name",), f"{self.name!r} has other signs than letters, digits, . _ and -"
+            yield ("name",), f"{self.name!r} has characters other than letters, digits, . _ and -"
         elif self.name == "global":
-            yield ("name",), "'global' is fio's word for what holds for all jobs; take another"
+            yield ("name",), "'global' has a special meaning in fio; choose another name"
         rates = ("rate_iops", "rate_mb_per_s", "drive_writes_per_day")
         given = [name for name in rates if getattr(self, name) is not None]
         if not given and self.iodepth is None:
             yield (), f"stream '{self.name}' needs `iodepth`, or a rate: {', '.join(rates)}"
         if len(given) > 1:
-            yield (given[1],), f"a second rate beside {given[0]}; give one"
-        if self.drive_writes_per_day and self.read_percent == WHOLE_PERCENT:
-            yield ("drive_writes_per_day",), "a stream that only reads has no drive writes"
-        if self.flush_every and self.read_percent == WHOLE_PERCENT:
-            yield ("flush_every",), "a stream that only reads has nothing to flush"
+            yield (given[1],), f"this is a second rate besides {given[0]}; give only one"
+        for key in ("drive_writes_per_day", "flush_every"):
+            if getattr(self, key) and self.read_percent == WHOLE_PERCENT:
+                yield (key,), "a stream that only reads writes nothing"
         yield from self._misplaced_pattern()
         yield from self._misplaced_trims()
         yield from self._misspelt_sizes()
 
     def _misplaced_pattern(self) -> Iterator[Mistake]:
         if self.theta == 1:
-            yield ("theta",), "fio cannot draw a theta of exactly 1; take 0.99 or 1.01"
+            yield ("theta",), "fio does not support a theta of exactly 1; use 0.99 or 1.01"
         if self.pattern is Locality.HOT:
             for key, share in (("hot", self.hot_percent), ("hits", self.hits_percent)):
                 if share not in range(1, WHOLE_PERCENT):
-                    yield (key,), "a whole percentage from 1 to 99 is possible: fio takes no other"
+                    yield (key,), "must be a whole percentage from 1 to 99, as fio requires"
         for key, pattern in (("theta", Locality.ZIPF), ("hot_percent", Locality.HOT),
                              ("hits_percent", Locality.HOT)):  # fmt: skip
             if key in self.model_fields_set and self.pattern is not pattern:
@@ -147,13 +146,13 @@ class MixStream(ProfileModel):
         if 0 < self.trim_percent < WHOLE_PERCENT and not self.rated:
             yield (
                 ("trim",),
-                "a share of trims needs a rate, as fio mixes no trims into other requests; or give "
-                "the trims a stream of their own, with `trim: 100`",
+                "a share of trims needs a rate, because fio cannot mix trims into other requests; "
+                "or use a separate stream with `trim: 100`",
             )
         if self.trim_percent == WHOLE_PERCENT:
             for key in ("read_percent", "drive_writes_per_day", "flush_every"):
                 if getattr(self, key):
-                    yield (key.removesuffix("_percent"),), "a stream that only trims moves nothing"
+                    yield (key.removesuffix("_percent"),), "a stream that only trims has no data"
 
     def _misspelt_sizes(self) -> Iterator[Mistake]:
         sizes: set[int] = set()
@@ -165,33 +164,33 @@ class MixStream(ProfileModel):
             if not known:
                 yield ("blocks", size), f"'{size}' is not a size"
             elif parse_size(size) in sizes:
-                yield ("blocks", size), f"'{size}' is given twice; add up its shares"
+                yield ("blocks", size), f"'{size}' is given twice; add its shares"
             else:
                 sizes.add(parse_size(size))
         if self.blocks and sum(self.blocks.values()) != WHOLE_PERCENT:
             yield ("blocks",), f"the shares add up to {sum(self.blocks.values())} %, not 100 %"
         if self.blocks and "block_bytes" in self.model_fields_set:
-            yield ("block",), "give `block` or `blocks`"
+            yield ("block",), "give either `block` or `blocks`"
 
 
 class Mix(Extendable):
-    """Streams that run at the same time, judged as one point and each on its own."""
+    """Run streams at the same time; they are judged together as one point, and separately."""
 
     kind: ClassVar[PointsKind] = StageKind.MIX
 
     name: str = Field(default="mix", min_length=1, max_length=40)
-    """For the report."""
+    """Name in the report."""
     streams: tuple[MixStream, ...] = Field(min_length=1, max_length=MOST_STREAMS)
     """What runs at the same time."""
 
     @model_validator(mode="after")
     def _named(self) -> Self:
         if "/" in self.name or not self.name.isprintable():
-            refuse([(("name",), f"{self.name!r} holds a / or a sign that is not printed")])
+            refuse([(("name",), f"{self.name!r} has a / or a character that cannot be printed")])
         names = [stream.name for stream in self.streams]
         refuse(
             [
-                (("streams", index, "name"), f"'{name}' is the name of another stream, too")
+                (("streams", index, "name"), f"another stream has the name '{name}', too")
                 for index, name in enumerate(names)
                 if name in names[:index]
             ]
@@ -200,18 +199,18 @@ class Mix(Extendable):
 
     @property
     def called(self) -> str:
-        """Return its name in reports."""
+        """Return the name in reports."""
         return self.name
 
     @property
     def paced(self) -> bool:
-        """Tell whether reads or writes have a rate or pauses: then no bound is planned on."""
+        """Tell whether reads or writes have a rate or pauses; then there is no bound for plans."""
         moving = (stream for stream in self.streams if stream.trim_percent < WHOLE_PERCENT)
         return any(stream.rated or stream.think_s for stream in moving)
 
     @property
     def reads(self) -> bool:
-        """Tell whether some stream reads."""
+        """Tell whether any stream reads."""
         return any(stream.read_percent for stream in self.streams)
 
 
@@ -219,21 +218,21 @@ MOST_NAME = 40  # characters of a job's name
 
 
 def title(path: str) -> str:
-    """Say what reports and `accept` call a job file."""
+    """Return the name of a job file in reports and in `accept`."""
     return plain(path.rsplit("/", 1)[-1], MOST_NAME)
 
 
 class JobFile(ProfileModel):
-    """A job file that was read: its name, and its text."""
+    """The name and the text of a job file."""
 
     name: str = Field(min_length=1, max_length=4096)
-    """Its name, for messages."""
+    """Name of the file, for messages."""
     text: str = Field(min_length=1)
-    """What stands in it."""
+    """Text of the file."""
 
 
 def job_text(body: object) -> object:
-    """Take `- fio: jobs/db.fio`, or lines below `- fio: |`, for `file` and `job`."""
+    """Accept `- fio: jobs/db.fio` as `file`, and lines below `- fio: |` as `job`."""
     if body is None:
         return {}
     if isinstance(body, dict) and body.keys() == {"name", "text"}:  # as a stored profile has it
@@ -244,7 +243,7 @@ def job_text(body: object) -> object:
 
 
 class FioJobs(Extendable):
-    """A fio job file; what lies between two stonewalls is one point."""
+    """Run a fio job file. The jobs between two stonewalls are one point."""
 
     kind: ClassVar[PointsKind] = StageKind.FIO
     reads: ClassVar[bool] = True
@@ -252,10 +251,10 @@ class FioJobs(Extendable):
     file: Annotated[str, Field(min_length=1, max_length=4096)] | JobFile | None = Field(
         default=None, examples=["jobs/mysql.fio"]
     )
-    """The job file, in the directory of the profile or below it. A stored profile has its name and
-    its text here."""
+    """The job file, in the directory of the profile or below it. A stored profile has the name and
+    the text of the file here."""
     job: Annotated[str, Field(min_length=1)] | None = None
-    """The text of a job file, in place of `file`."""
+    """The text of a job file, instead of `file`."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -265,12 +264,12 @@ class FioJobs(Extendable):
 
     @property
     def called(self) -> str:
-        """Return its name in reports."""
+        """Return the name in reports."""
         return title(self.file if isinstance(self.file, str) else self.source.name)
 
     @property
     def source(self) -> JobFile:
-        """Return the name and the text. Raises ValueError for a file that was not read."""
+        """Return name and text of the job file. Raises ValueError for a file that was not read."""
         if isinstance(self.file, JobFile):
             return self.file
         if self.job is None:

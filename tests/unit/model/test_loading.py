@@ -311,7 +311,8 @@ def test_a_stage_of_more_points_than_can_be_measured_is_refused() -> None:
     many = list(range(1, 150))
 
     assert mistakes(f"measure: [{{sweep: {{iodepth: {many}, numjobs: {many}}}}}]") == [
-        "p.yaml:1:19: measure[0].sweep: its lists make 22,201 combinations; 10,000 are the most"
+        "p.yaml:1:19: measure[0].sweep: the lists have 22,201 combinations; "
+        "at most 10,000 are allowed"
     ]
 
 
