@@ -193,21 +193,3 @@ def _pages(pipe: Path) -> list[bytes]:
     finally:
         os.close(descriptor)
     return pages
-
-
-def create() -> None:
-    """Make our instance. Raises HostLacks when it cannot be had."""
-    try:
-        Path(INSTANCE).mkdir()
-    except OSError as error:
-        raise HostLacks(f"{INSTANCE} cannot be made: {error.strerror}") from error
-
-
-def remove() -> None:
-    """Remove our instance with all that it records. Raises HostLacks when it is in use."""
-    try:
-        Path(INSTANCE).rmdir()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise HostLacks(f"{INSTANCE} cannot be removed: {error.strerror}") from error

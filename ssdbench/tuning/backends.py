@@ -1,4 +1,4 @@
-"""Read and write settings of the kernel, services and modules; drives and mounts have modules."""
+"""Read and write settings of the kernel, of services, of modules and of block devices."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -10,50 +10,51 @@ from ssdbench.host import command
 from ssdbench.host.counters import counted_disks
 from ssdbench.host.sysfs import Sysfs, chosen, queues_of
 from ssdbench.tuning.confined import require_ours
-from ssdbench.tuning.mounting import DirectoryBackend, MountBackend, PartitionBackend, TracerBackend
+from ssdbench.tuning.mounting import DirectoryBackend, MountBackend, PartitionBackend
 from ssdbench.tuning.setting import Backend, NoSetting, located
 
 THERE, ABSENT = "there", "absent"
 
 
 class ServiceBackend:
-    """A system service: "active" or "inactive"."""
+    """Read and set whether a systemd service runs: "active" or "inactive"."""
 
     def read(self, attribute: str, drive: str) -> str:
-        """Whether it runs."""
-        del drive
+        """Return "active" when the service runs, else "inactive"."""
         if command.which("systemctl") is None:
             raise HostLacks(
-                f"cannot tell whether {attribute} is active: systemctl is not installed"
+                f"cannot tell whether {attribute} is active: systemctl is not installed",
+                hint="Set `irq_affinity: keep` in the profile on a host without systemd.",
             )
         asked = command.run(["systemctl", "is-active", attribute], ok=(0, 3, 4))
         return "active" if asked.stdout.strip() == "active" else "inactive"
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Start or stop it."""
+        """Start or stop the service. Raises HostLacks when it does not change its state."""
         try:
             command.run(["systemctl", "start" if value == "active" else "stop", attribute])
         except CommandFailed as failed:
             raise HostLacks(f"{attribute} cannot be made {value}: {failed.message}") from failed
         if self.read(attribute, drive) != value:
-            raise HostLacks(f"{attribute} does not stay {value}")
+            raise HostLacks(
+                f"the service {attribute} was made {value}, but is not {value} now",
+                hint=f"`systemctl status {attribute}` shows why.",
+            )
 
 
 class ModuleBackend:
-    """A kernel module by name, or by the path of its file: "there" or "absent"."""
+    """Read and set whether a kernel module, by name or by .ko file, is "there" or "absent"."""
 
     def __init__(self, sysfs: Sysfs) -> None:
         self._sysfs = sysfs
 
     def read(self, attribute: str, drive: str) -> str:
-        """Whether it is loaded; one that is built in always is."""
-        del drive
+        """Return whether the module is loaded; a module built into the kernel always is."""
         loaded = self._sysfs.exists(f"/sys/module/{_module_name(attribute)}")
         return THERE if loaded else ABSENT
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Load or unload it."""
-        del drive
+        """Load or unload the module."""
         if value == ABSENT:
             _do(["rmmod", _module_name(attribute)], f"the module {attribute} cannot be unloaded")
         else:
@@ -73,17 +74,18 @@ def _do(argv: Sequence[str], failing: str) -> None:
         raise HostLacks(f"{failing}: {failed.message}") from failed
 
 
-OF_THE_HEAD = "queue/read_ahead_kb"  # what the page cache sees is the head, not its paths
+OF_THE_HEAD = "queue/read_ahead_kb"  # the page cache reads ahead on the head, not on its paths
 OF_COUNTERS = frozenset({"queue/iostats", "queue/iostats_passthrough"})
 
 _log = logging.getLogger(__name__)
 
 
 class SettingBackend(Protocol):
-    """Reads and writes the settings of one kind, see `Backend`.
+    """Read and write the settings of one kind (see `Backend`).
 
-    `read` raises HostLacks when there is no such setting; `write` also when it is refused or does
-    not read back.
+    `drive` is the identity of the drive that a setting belongs to, empty for the host. Both raise
+    HostLacks when there is no such setting, `write` also when the value is refused or does not read
+    back.
     """
 
     def read(self, attribute: str, drive: str) -> str: ...
@@ -92,19 +94,19 @@ class SettingBackend(Protocol):
 
 
 class Logged:
-    """A backend confined to what ssdbench sets; `--debug` shows its writes, and what they did."""
+    """Refuse settings that ssdbench never makes, and log every write for `--debug`."""
 
     def __init__(self, kind: Backend, backend: SettingBackend) -> None:
         self._kind = kind
         self._backend = backend
 
     def read(self, attribute: str, drive: str) -> str:
-        """The value in force."""
+        """Return the value in force."""
         require_ours(self._kind, attribute)
         return self._backend.read(attribute, drive)
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write and read back."""
+        """Write the value and require that it reads back."""
         what = f"{self._kind} {drive + ' ' if drive else ''}{attribute} = {value!r}"
         try:
             require_ours(self._kind, attribute, value)
@@ -116,22 +118,20 @@ class Logged:
 
 
 class SysfsBackend:
-    """Attributes by their full path."""
+    """Read and write sysfs attributes by their full path."""
 
     def __init__(self, sysfs: Sysfs) -> None:
         self._sysfs = sysfs
 
     def read(self, attribute: str, drive: str) -> str:
-        """The value in force."""
-        del drive
+        """Return the value in force."""
         value = self._sysfs.find(attribute)
         if value is None:
-            raise NoSetting(f"there is no setting {attribute} here")
+            raise NoSetting(f"this host has no setting {attribute}")
         return chosen(value)
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write and read back; an unknown choice is answered with those that exist."""
-        del drive
+        """Write the value and require that it reads back; an error names the possible choices."""
         try:
             self._sysfs.write(attribute, value)
         except HostLacks as refused:
@@ -143,9 +143,9 @@ class SysfsBackend:
 
 
 class BlockBackend:
-    """Attributes of a drive, which is found by its identity wherever it is now.
+    """Read and write attributes of a drive below /sys/block; its identity finds the drive.
 
-    An NVMe multipath head has no queue of requests: what concerns that is set on all of its paths.
+    An NVMe multipath head has no request queue, so its queue settings are made on all its paths.
     """
 
     def __init__(self, sysfs: Sysfs, locate: Callable[[str], str | None]) -> None:
@@ -164,7 +164,7 @@ class BlockBackend:
         return [f"/sys/block/{name}/{attribute}" for name in names]
 
     def read(self, attribute: str, drive: str) -> str:
-        """The value in force. Raises HostLacks when the paths of one drive have different ones."""
+        """Return the value in force. Raises HostLacks when the drive's paths differ."""
         paths = self._paths(attribute, drive)
         values = [self._attributes.read(path, "") for path in paths]
         if len(set(values)) > 1:
@@ -176,7 +176,7 @@ class BlockBackend:
         return values[0]
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write and read back, on every path."""
+        """Write the value on every path and require that it reads back."""
         for path in self._paths(attribute, drive):
             self._attributes.write(path, value, "")
 
@@ -184,7 +184,7 @@ class BlockBackend:
 def backends_of(
     sysfs: Sysfs, locate: Callable[[str], str | None], extra: Mapping[Backend, SettingBackend]
 ) -> dict[Backend, SettingBackend]:
-    """The backends of this host, each logged; `locate` finds a drive's name below /sys/block."""
+    """Return the backends of this host; `locate` finds a drive's name below /sys/block."""
     found: dict[Backend, SettingBackend] = {
         Backend.SYSFS: SysfsBackend(sysfs),
         Backend.IRQ: SysfsBackend(sysfs),
@@ -192,8 +192,8 @@ def backends_of(
         Backend.SERVICE: ServiceBackend(),
         Backend.MODULE: ModuleBackend(sysfs),
         Backend.MOUNT: MountBackend(sysfs),
-        Backend.TRACER: TracerBackend(sysfs),
-        Backend.DIRECTORY: DirectoryBackend(),
+        Backend.TRACER: DirectoryBackend(sysfs),
+        Backend.DIRECTORY: DirectoryBackend(sysfs),
         Backend.PARTITION: PartitionBackend(sysfs, locate),
         **extra,
     }

@@ -1,6 +1,7 @@
-"""Limit what may be set to patterns, by kind of setting, for journals and runs alike.
+"""List which settings ssdbench may make, as patterns of names and values.
 
-A settings journal is a file: whoever could write one must not set what no run ever sets.
+A settings journal is a file, and a forged one must not make `restore` set anything that no run
+sets.
 """
 
 import re
@@ -46,7 +47,7 @@ OURS: Mapping[Backend, tuple[str, str]] = {
     Backend.ATA_PASSWORD: (r"ATA password", r"(?:ssdbench)?"),
 }
 
-# What is made for a run only: to put it back is to take it away, never to make it.
+# What exists for a run only. Restoring removes it, so its old value must be this one.
 TAKEN_AWAY: Mapping[Backend, str] = {
     Backend.MODULE: "absent",
     Backend.MOUNT: "",
@@ -58,15 +59,17 @@ TAKEN_AWAY: Mapping[Backend, str] = {
 
 
 def require_ours(kind: Backend, attribute: str, value: str | None = None) -> None:
-    """Raise HostLacks unless ssdbench sets such an attribute, and to such a value."""
+    """Raise HostLacks unless ssdbench makes this setting, and with such a value."""
     attributes, values = OURS[kind]
     ours = re.fullmatch(attributes, attribute) and ".." not in attribute.split("/")
     if not ours or (value is not None and not re.fullmatch(values, value)):
         told = attribute if value is None or not ours else f"{attribute} = {value!r}"
-        raise HostLacks(f"{told} is nothing that ssdbench sets: not touched")
+        raise HostLacks(f"ssdbench never sets {told}, so it was not touched")
 
 
 def require_undoing(kind: Backend, attribute: str, was: str) -> None:
-    """Raise HostLacks for a record whose restoration would make something instead of undoing it."""
+    """Raise HostLacks for a record that would create something instead of removing it."""
     if was != TAKEN_AWAY.get(kind, was):
-        raise HostLacks(f"{attribute} was {was!r}, says the journal, and no run leaves that so")
+        raise HostLacks(
+            f"the journal says that {attribute} was {was!r} before, which cannot be: not restored"
+        )

@@ -1,4 +1,4 @@
-"""Read and write settings inside a drive; the drive is found by its identity."""
+"""Read and write settings inside a drive, which is found by its identity."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,17 +12,21 @@ from ssdbench.tuning.setting import located
 Locate = Callable[[str], str | None]
 
 
-class NvmeFeatureBackend:
-    """Features of an NVMe drive by number, such as `0x06`; never saved in the drive itself."""
+class _Located:
+    """Find the device node of a drive by its identity."""
 
-    def __init__(self, locate: Callable[[str], str | None]) -> None:
+    def __init__(self, locate: Locate) -> None:
         self._locate = locate
 
     def _node(self, drive: str) -> Path:
         return Path(node_of(located(self._locate, drive)))
 
+
+class NvmeFeatureBackend(_Located):
+    """Read and set features of an NVMe drive by number, such as `0x06`, until its next reset."""
+
     def read(self, attribute: str, drive: str) -> str:
-        """The current value, as a number."""
+        """Return the current value as a number."""
         try:
             with nvme.opened(self._node(drive)) as device:
                 return str(device.feature(int(attribute, 16)).result)
@@ -30,7 +34,7 @@ class NvmeFeatureBackend:
             raise HostLacks(f"feature {attribute} cannot be read: {error.message}") from error
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Set and read back."""
+        """Set the value and require that it reads back."""
         try:
             with nvme.opened(self._node(drive)) as device:
                 device.set_feature(int(attribute, 16), int(value))
@@ -42,10 +46,10 @@ class NvmeFeatureBackend:
 
 
 class WriteCacheBackend:
-    """The write cache of a SCSI or ATA disk, as the kernel's `cache_type` names it.
+    """Read and set the write cache of a SCSI or ATA disk, as the kernel's `cache_type`.
 
-    The kernel sends it to the drive as a mode page (drivers/scsi/sd.c, cache_type_store), and asks
-    the drive to keep it.
+    The kernel sends it as a mode page and asks the drive to save it (drivers/scsi/sd.c,
+    cache_type_store).
     """
 
     def __init__(self, sysfs: Sysfs, locate: Locate) -> None:
@@ -57,32 +61,26 @@ class WriteCacheBackend:
         directory = f"/sys/block/{located(self._locate, drive)}/device/scsi_disk"
         disks = self._sysfs.names(directory)
         if not disks:
-            raise HostLacks(f"the drive {drive} has no {attribute} that can be switched")
+            raise HostLacks(
+                f"the write cache of {drive} cannot be switched",
+                hint="Set `write_cache: keep` in the profile.",
+            )
         return f"{directory}/{disks[0]}/{attribute}"
 
     def read(self, attribute: str, drive: str) -> str:
-        """`write back` or `write through`, or what else the kernel says."""
+        """Return `write back`, `write through` or another state that the kernel names."""
         return self._attributes.read(self._path(attribute, drive), "")
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write and read back."""
+        """Write the value and require that it reads back."""
         self._attributes.write(self._path(attribute, drive), value, "")
 
 
-class AtaPasswordBackend:
-    """The password that an ATA erase needs; "" while none is set.
-
-    It is set by the purge, never from here: putting back "" unlocks the drive and takes it off.
-    """
-
-    def __init__(self, locate: Locate) -> None:
-        self._locate = locate
-
-    def _node(self, drive: str) -> Path:
-        return Path(node_of(located(self._locate, drive)))
+class AtaPasswordBackend(_Located):
+    """Read and remove the password that a purge sets for an ATA erase; "" while none is set."""
 
     def read(self, attribute: str, drive: str) -> str:
-        """Whether one is set."""
+        """Return our password when the drive says that one is set, else ""."""
         try:
             with scsi.opened(self._node(drive)) as disk:
                 word = scsi.ata_security_word(disk)
@@ -93,7 +91,7 @@ class AtaPasswordBackend:
         return scsi.ATA_PASSWORD if word & scsi.ATA_SECURITY_ENABLED else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Unlock and take it off. Raises HostLacks when the drive refuses."""
+        """Unlock the drive and remove the password. Raises HostLacks when the drive refuses."""
         if value:
             raise HostLacks(f"only a purge sets an {attribute}")
         try:

@@ -1,7 +1,7 @@
-"""Plan where the drive's interrupts are handled, relative to the CPUs that submit (pure).
+"""Plan which CPUs handle the drive's interrupts, relative to the CPUs that submit I/O (pure).
 
-Figure 3 of Seppanen et al. (2010) is about this: the same reads, retired on the
-submitting CPU, on one that shares a cache with it, or on a remote one.
+Figure 3 of Seppanen et al. (2010) compares reads that complete on the submitting CPU, on a CPU that
+shares a cache with it, and on a remote CPU.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,7 +31,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class IrqPlan:
-    """Settings, and the CPUs that fio must be pinned to instead where interrupts cannot move."""
+    """Hold interrupt settings, and the CPUs for fio where the interrupts cannot be moved."""
 
     settings: tuple[Setting, ...] = ()
     submitters: tuple[int, ...] = ()  # empty: as they were
@@ -39,41 +39,42 @@ class IrqPlan:
 
 
 def irq_plan(wish: IrqAffinity, submitters: Sequence[int], host: Topology) -> IrqPlan:
-    """Where the interrupts go. Raises HostLacks for what this host's CPUs do not allow."""
+    """Plan where interrupts are handled.
+
+    Raises HostLacks where this host's CPUs do not allow it.
+    """
     if wish is IrqAffinity.KEEP:
         return IrqPlan()
     if not host.interrupts:
         return IrqPlan(notes=(f"irq_affinity {wish}: the drive has no interrupts of its own",))
-    movable = [irq for irq in host.interrupts if not irq.managed]
     managed = [irq for irq in host.interrupts if irq.managed]
     if managed:
         return _pinned(wish, submitters, managed, host)
-    cpus = handling(wish, submitters, host)
-    return IrqPlan(settings=tuple(_moved(movable, cpus, wish)))
-
-
-def handling(wish: IrqAffinity, submitters: Sequence[int], host: Topology) -> tuple[int, ...]:
-    """The CPUs that should handle interrupts. Raises HostLacks when there are none such."""
     busy = set(submitters or host.cpus)
-    near = {cpu for own in busy for cpu in host.shares_cache.get(own, frozenset({own}))}
-    match wish:
-        case IrqAffinity.NEIGHBOUR:
-            cpus: Collection[int] = near - busy
-        case IrqAffinity.REMOTE:
-            cpus = set(host.cpus) - near
-        case IrqAffinity.SPREAD:
-            cpus = host.cpus
-        case _:
-            cpus = busy
-    chosen = tuple(cpu for cpu in host.cpus if cpu in cpus)
-    if not chosen:
+    wished = _placed(wish, busy, host)
+    cpus = [cpu for cpu in host.cpus if cpu in wished]
+    if not cpus:
         where = "shares a cache with" if wish is IrqAffinity.NEIGHBOUR else "is remote from"
         raise HostLacks(
             f"irq_affinity {wish} is not possible: no other CPU {where} the submitters on "
             f"{cpu_text(busy)}",
             hint="Pin fio to fewer CPUs with `fio_cpus`, or set `irq_affinity: keep`.",
         )
-    return chosen
+    return IrqPlan(settings=tuple(_moved(host.interrupts, cpus, wish)))
+
+
+def _placed(wish: IrqAffinity, base: Collection[int], host: Topology) -> set[int]:
+    """Return the CPUs at the wished distance from the CPUs `base`."""
+    near = {cpu for own in base for cpu in host.shares_cache.get(own, frozenset({own}))}
+    match wish:
+        case IrqAffinity.NEIGHBOUR:
+            return near - set(base)
+        case IrqAffinity.REMOTE:
+            return set(host.cpus) - near
+        case IrqAffinity.SPREAD:
+            return set(host.cpus)
+        case _:
+            return set(base)
 
 
 def _moved(
@@ -88,7 +89,7 @@ def _moved(
 def _pinned(
     wish: IrqAffinity, submitters: Sequence[int], managed: Sequence[Interrupt], host: Topology
 ) -> IrqPlan:
-    """Managed interrupts stay; the submitters move to where the wish holds, if it can."""
+    """Leave managed interrupts where they are, and pin the submitters where the wish comes true."""
     names = ", ".join(irq.name for irq in managed)
     note = MANAGED.format(names=names)
     if host.hardware_queues >= len(host.cpus):
@@ -96,17 +97,10 @@ def _pinned(
             return IrqPlan(notes=(note, ALREADY_LOCAL))
         return IrqPlan(notes=(note, QUEUE_PER_CPU.format(wish=wish)))
     handlers = sorted({cpu for irq in managed for cpu in irq.effective})
-    allowed = set(submitters or host.cpus)
-    near = {c for own in handlers for c in host.shares_cache.get(own, frozenset({own}))}
-    cpus = {
-        IrqAffinity.LOCAL: set(handlers),
-        IrqAffinity.NEIGHBOUR: near - set(handlers),
-        IrqAffinity.REMOTE: set(host.cpus) - near,
-        IrqAffinity.SPREAD: set(host.cpus),
-    }[wish] & allowed
+    cpus = _placed(wish, handlers, host) & set(submitters or host.cpus)
     if not cpus:
         return IrqPlan(
-            notes=(note, f"{wish} is not possible: no CPU for the submitters is so placed to "
+            notes=(note, f"{wish} is not possible: fio may use no CPU that is {wish} to CPU "
                    f"{cpu_text(handlers)}, where the interrupts are handled"),
         )  # fmt: skip
     return IrqPlan(submitters=tuple(sorted(cpus)), notes=(note,))

@@ -1,13 +1,13 @@
 """Change settings so that they can be restored, even after a kill or a power cut.
 
-Each change is on disk, with the value that was there first, before it is made. Leaving the journal
-restores in reverse; `tuning.restore` does so for journals whose process is gone. Nothing here
-knows what a good value is, and no clock orders anything: the wall clock may step.
+Each change is on disk, with the old value, before it is made. Leaving the journal restores in
+reverse order; `tuning.restore` does so for dead processes. Numbers order the changes, as the wall
+clock may step.
 """
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -23,8 +23,8 @@ from ssdbench.tuning.confined import require_undoing
 from ssdbench.tuning.setting import RESETS, Backend, DriveAbsent, NoSetting, Setting, restore_order
 
 CHANGING, RESTORED, FORGOTTEN = "changing", "restored", "forgotten"  # kinds of records
-NUMBERS = "number.lock"  # held while a change gets its number
-PASSES = 4  # of putting back: one setting may reset another
+NUMBERS = "number.lock"  # locked while a change gets its number
+PASSES = 4  # how often all settings are restored: one may reset another
 AGAIN = "The journal keeps the old values: run `ssdbench restore` again, or set them by hand."
 
 
@@ -33,13 +33,13 @@ Key = tuple[Backend, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change as the journal holds it."""
+    """Hold one change as the journal stores it."""
 
-    n: int  # its place among the changes of all journals of this host
+    n: int  # orders the changes of all journals of this host
     backend: Backend
     attribute: str
     drive: str
-    was: str  # before the first change of it in its journal
+    was: str  # the value before this journal first changed the setting
     wanted: str
     reason: str
     boot_id: str
@@ -47,26 +47,21 @@ class Change:
 
     @property
     def key(self) -> Key:
-        """What is changed, whoever changes it."""
+        """Return which setting is changed."""
         return (self.backend, self.attribute, self.drive)
-
-    @property
-    def fields(self) -> dict[str, object]:
-        """The change as it is stored."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a setting, or what a whole journal holds, was not put back."""
+    """Hold why a setting, or all that a journal names, was not restored."""
 
     said: str
-    absent: str = ""  # the drive that is not here
-    way_out: str = ""  # what to do, where trying again changes nothing
+    absent: str = ""  # the identity of a drive that is not on this host
+    way_out: str = ""  # what to do when trying again does not help
 
 
 class NotRestored(HostLacks):
-    """Some settings could not be put back; each with the value that it had."""
+    """Report the settings that could not be restored, each with its old value."""
 
     def __init__(self, failures: Sequence[Failure]) -> None:
         hints = sorted({failure.way_out for failure in failures} - {""})
@@ -81,12 +76,12 @@ class NotRestored(HostLacks):
 
     @property
     def of_absent_drives(self) -> bool:
-        """Whether all that is left is of drives that are not here: nothing can be done now."""
+        """Return whether every failure is about a drive that is not on this host."""
         return all(failure.absent for failure in self.failures)
 
 
 class SettingsJournal:
-    """Settings of one run; use as a context manager."""
+    """Change the settings of one run inside `with`, and restore them at its end."""
 
     def __init__(
         self, path: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
@@ -120,8 +115,8 @@ class SettingsJournal:
             self._file.close()
             self._lock.__exit__()
         lacking = NotRestored(failures)
-        # An error that ends the run goes first when the drive is gone: it says just that, and
-        # the journal keeps what was there until the drive is back.
+        # When the drive is gone, the error that ended the run says so and is raised instead. The
+        # journal keeps the old values until the drive is back.
         if failures and isinstance(error, SsdbenchError) and lacking.of_absent_drives:
             error.hint = " ".join(filter(None, (error.hint, lacking.hint)))
         elif failures and (error is None or not lacking.of_absent_drives):
@@ -129,15 +124,15 @@ class SettingsJournal:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What has been changed so far."""
+        """Return the changes made so far."""
         return tuple(self._changes)
 
     def apply(self, settings: Sequence[Setting]) -> list[Change]:
-        """Change settings in order; what has the wanted value already is left alone.
+        """Change settings in order, except those that already have the wanted value.
 
-        Raises HostLacks for a setting that this host or drive does not have or keeps otherwise;
-        what was changed before it is restored when the journal is left. A setting that a later one
-        reset is made again; all hold when this returns.
+        A setting that a later one reset is made again. Raises HostLacks for a setting that this
+        host or drive does not have or keeps otherwise; leaving the journal restores what was
+        changed before the error.
         """
         made = [change for setting in settings if (change := self._make(setting))]
         for setting in settings:
@@ -154,24 +149,23 @@ class SettingsJournal:
         return made
 
     def _make(self, setting: Setting) -> Change | None:
-        """Record and make one change; None when nothing is to be changed."""
+        """Record and make one change; return None when the value is already the wanted one."""
         was = self._backends[setting.backend].read(setting.attribute, setting.drive)
         if setting.holds(was):
             return None
         for also in _implied(setting, self._backends):
-            self._record(also, self._backends[also.backend].read(also.attribute, also.drive))
-        change = self._record(setting, was)
+            self.remember(also, self._backends[also.backend].read(also.attribute, also.drive))
+        change = self.remember(setting, was)
         self._backends[setting.backend].write(setting.attribute, setting.value, setting.drive)
         return change
 
     def remember(self, setting: Setting, was: str) -> Change:
-        """Record a change that the caller is about to make by other means (an ATA password)."""
-        return self._record(setting, was)
-
-    def _record(self, setting: Setting, was: str) -> Change:
+        """Record a change on disk before it is made, here or by the caller (an ATA password)."""
         with waiting(self._path.parent / NUMBERS):
+            journals = self._path.parent.glob("*.jsonl")
+            last = max((c.n for path in journals for c in read(path).changes), default=0)
             change = Change(
-                n=_last_number(self._path.parent) + 1,
+                n=last + 1,
                 backend=setting.backend,
                 attribute=setting.attribute,
                 drive=setting.drive,
@@ -184,30 +178,25 @@ class SettingsJournal:
             first = next((known for known in self._changes if known.key == change.key), change)
             change = replace(change, was=first.was)
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
-            self._file.append(records.line({"kind": CHANGING, "at": at, **change.fields}))
+            self._file.append(records.line({"kind": CHANGING, "at": at, **asdict(change)}))
         self._changes.append(change)
         return change
 
 
 class InUse(HostLacks):
-    """The run that writes a journal is alive."""
+    """Report that the run that writes a journal is alive."""
 
 
 def lock(path: Path) -> Lock:
-    """The lock of a journal; entering raises InUse while its run lives."""
+    """Return the lock of a journal; entering it raises InUse while the journal's run lives."""
     return Lock(
         path.with_suffix(".lock"),
         lambda holder: InUse(f"the settings journal is in use by {holder}"),
     )
 
 
-def _last_number(directory: Path) -> int:
-    """Of all changes that are still to be restored: what orders them across runs and boots."""
-    return max((c.n for path in directory.glob("*.jsonl") for c in read(path).changes), default=0)
-
-
 def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> Iterator[Setting]:
-    """What a change resets behind our back, as settings that keep their value."""
+    """Yield the settings that the kernel resets when this one is changed, with their values now."""
     if setting.backend is not Backend.BLOCK:
         return
     for attribute in RESETS.get(setting.attribute, ()):
@@ -222,13 +211,12 @@ def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> It
 def put_back(
     left: Sequence[tuple[Change, Appender]], backends: Mapping[Backend, SettingBackend]
 ) -> tuple[list[Change], list[Failure]]:
-    """Put back the first value of each setting, latest change first, what resets others before.
+    """Restore the first value of each setting; return the restored changes and the failures.
 
-    Each change comes with its journal. All settings are read again until every one is what it was:
-    putting back another one may have reset it. Only then they are recorded as restored, in the
-    journal of the first value last, and without those that a failed one would reset again. So a
-    kill at any time leaves the first values to the next `restore`. Returns what was put back, and
-    why other settings were not.
+    The latest change comes first, but a setting that resets others comes before those. All are read
+    again until each has its old value. Only then are they recorded in their journals, the one with
+    the first value last, and without settings that a failed one would reset. So after a kill
+    `restore` finds the first values.
     """
     first: dict[Key, Change] = {}
     for change, _ in sorted(left, key=lambda one: one[0].n):
@@ -254,17 +242,21 @@ def put_back(
         try:
             file.append(records.line({"kind": RESTORED, "n": n}))
         except HostLacks as error:
-            unnoted = [Failure(f"they are as before, but that could not be noted: {error.message}")]
+            unnoted = [
+                Failure(
+                    f"the old values are back, but the journal cannot record that: {error.message}"
+                )
+            ]
     done = [change for change in order if change.key not in open_ones]
     return done, [*failures.values(), *unnoted]
 
 
 def removed(path: Path) -> list[Failure]:
-    """Remove a journal of which nothing is left to be restored; why that failed, if it did."""
+    """Remove a journal with nothing left to restore; return why that failed, or nothing."""
     try:
         path.unlink()
     except OSError as error:
-        return [Failure(f"{path} holds nothing more, but cannot be removed: {error.strerror}")]
+        return [Failure(f"{path} is settled, but cannot be removed: {error.strerror}")]
     return []
 
 
@@ -274,7 +266,7 @@ def _reset_by(key: Key) -> list[Key]:
 
 
 def _put_back_one(change: Change, backends: Mapping[Backend, SettingBackend]) -> Failure | bool:
-    """Make one setting what it was, unless it is; returns whether it had to, or why that failed."""
+    """Restore one setting; return whether its value had to be changed, or why that failed."""
     try:
         require_undoing(change.backend, change.attribute, change.was)
         if backends[change.backend].read(change.attribute, change.drive) == change.was:
@@ -282,7 +274,9 @@ def _put_back_one(change: Change, backends: Mapping[Backend, SettingBackend]) ->
         backends[change.backend].write(change.attribute, change.was, change.drive)
     except (SsdbenchError, OSError, KeyError) as error:
         if change.backend is Backend.IRQ and isinstance(error, NoSetting):
-            return False  # the vector went with its device, and what comes back gets a new one
+            return (
+                False  # the interrupt went with its device; a new one starts with its own setting
+            )
         absent = error.drive if isinstance(error, DriveAbsent) else ""
         return Failure(f"{_place(change)} was {change.was!r}: {error}", absent)
     return True
@@ -294,30 +288,27 @@ def _place(change: Change) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What a journal holds."""
+    """Hold what is left to do in a journal."""
 
-    changes: tuple[Change, ...] = ()  # not restored or forgotten yet
-    damaged: tuple[int, ...] = ()  # numbers of the lines that cannot be believed
+    changes: tuple[Change, ...] = ()  # neither restored nor forgotten
+    damaged: tuple[int, ...] = ()  # numbers of the lines that cannot be read
 
 
 def read(path: Path) -> Pending:
-    """What a journal holds; nothing when it is gone, because its run has just ended.
-
-    Raises HostLacks for what is no regular file.
-    """
+    """Read a journal; a missing file holds nothing, as its run has ended. Raises HostLacks."""
     try:
         return parse(read_regular(path))
     except FileNotFoundError:
         return Pending()
     except OSError as error:
-        raise HostLacks(f"it cannot be read: {error.strerror}") from error
+        raise HostLacks(f"{path} cannot be read: {error.strerror}") from error
 
 
 def parse(data: bytes) -> Pending:
-    """What the text of a journal holds. A torn last line was never acknowledged.
+    """Parse the text of a journal; a torn last line is dropped.
 
-    A change that was restored or forgotten settles all that were recorded of the same setting
-    before: the value that comes back is that of the first.
+    A restored or forgotten change also settles all earlier changes of its setting, because the
+    first value comes back.
     """
     held = records.read(data)
     changes: list[Change] = []
@@ -337,27 +328,27 @@ def parse(data: bytes) -> Pending:
 
 
 def damage(path: Path) -> list[Failure]:
-    """What there is to say of a journal with damaged lines, which must stay; else nothing."""
+    """Return a failure that names the damaged lines of a journal, or nothing without damage."""
     damaged = read(path).damaged
     if not damaged:
         return []
     lines = ", ".join(str(number) for number in damaged)
     return [
         Failure(
-            f"{path}: damaged in line {lines}: what was changed there is unknown, not restored",
-            way_out=f"Check the settings that {path} may have named, then remove it.",
+            f"{path}: line {lines} is damaged, so the settings in it are unknown and not restored",
+            way_out=f"Check the settings that {path} may have changed by hand, then remove it.",
         )
     ]
 
 
 def _record_of(fields: Mapping[str, object]) -> Change | int:
-    """A change, or the number of one that is settled. Raises ValueError for neither."""
+    """Return a change, or the number of a settled one. Raises ValueError for any other record."""
     n = fields.get("n")
     if not isinstance(n, int) or fields.get("kind") not in (CHANGING, RESTORED, FORGOTTEN):
         raise ValueError(fields)
     if fields["kind"] != CHANGING:
         return n
-    texts = {"backend": fields.get("medium"), **fields}  # the name of it in older journals
+    texts = {"backend": fields.get("medium"), **fields}  # older journals call it "medium"
     values = {name: texts.get(name) for name in Change.__slots__ if name != "n"}
     if not all(isinstance(value, str) for value in values.values()):
         raise ValueError(fields)

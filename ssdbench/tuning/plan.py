@@ -1,7 +1,7 @@
-"""Plan all settings of a run from a profile's wishes and what this host offers (pure).
+"""Plan all settings of a run from the profile's wishes and what this host offers (pure).
 
-Nothing is changed here: `plan` prints the result, and the run applies it through its journal. In
-`numa`, `drive` is the node that the drive is attached to, so that a profile fits several hosts.
+In a NUMA wish, `drive` is the node that the drive is attached to, so that one profile fits several
+hosts.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -18,10 +18,7 @@ LOCAL = "local"
 
 
 def cpus_of(name: str, wish: str, host: Topology) -> tuple[int, ...]:
-    """CPUs of the nodes that a setting names; none for `keep`.
-
-    Raises HostLacks for a node that this host does not have, and where it has one only.
-    """
+    """Return the CPUs of the NUMA nodes of a setting. Raises HostLacks for an impossible node."""
     if wish == KEEP:
         return ()
     nodes = _nodes(name, wish, host, sorted(set(host.node_of.values())))
@@ -29,10 +26,10 @@ def cpus_of(name: str, wish: str, host: Topology) -> tuple[int, ...]:
 
 
 def nodes_holding(wish: str, cpus: Collection[int], host: Topology) -> str:
-    """The nodes as fio takes them, where `cpus` are exactly theirs; else nothing.
+    """Return the NUMA nodes for fio where `cpus` are all of their CPUs, else nothing.
 
-    fio's `numa_cpu_nodes` allows all CPUs of a node, whatever it was pinned to (measured: fio 3.33
-    under `taskset -c 1` runs on 0 and 1 with it), so it may not be used for fewer.
+    fio's `numa_cpu_nodes` allows every CPU of a node, whatever fio was pinned to (measured: fio
+    3.33 under `taskset -c 1` runs on CPUs 0 and 1 with it).
     """
     if wish == KEEP:
         return ""
@@ -42,10 +39,7 @@ def nodes_holding(wish: str, cpus: Collection[int], host: Topology) -> str:
 
 
 def memory_policy(name: str, wish: str, host: Topology) -> str:
-    """The policy as fio and the kernel write it, such as `bind:0-1`; nothing for `keep`.
-
-    Raises HostLacks for a node without memory, and where there is one only.
-    """
+    """Return the memory policy as fio writes it (`bind:0-1`). Raises HostLacks if impossible."""
     if wish in (KEEP, LOCAL):
         return "" if wish == KEEP else LOCAL
     mode, _, where = wish.partition(":")
@@ -77,7 +71,7 @@ _TURBO = "turbo lasts only while the CPU is cool"
 
 
 def governor_settings(governor: str, host: Topology) -> list[Setting]:
-    """One setting per frequency policy. Raises HostLacks for a governor that is not offered."""
+    """Return one setting per frequency policy. Raises HostLacks for an unknown governor."""
     if governor == KEEP:
         return []
     if not host.policies:
@@ -87,7 +81,8 @@ def governor_settings(governor: str, host: Topology) -> list[Setting]:
         )
     if host.governors and governor not in host.governors:
         raise HostLacks(
-            f"there is no governor {governor} here", hint=f"It offers {', '.join(host.governors)}."
+            f"this host has no CPU frequency governor {governor}",
+            hint=f"It offers {', '.join(host.governors)}.",
         )
     return [
         Setting(Backend.SYSFS, f"{policy}/scaling_governor", governor, _GOVERNOR)
@@ -96,11 +91,13 @@ def governor_settings(governor: str, host: Topology) -> list[Setting]:
 
 
 def turbo_settings(turbo: Switch, host: Topology) -> list[Setting]:
-    """Turbo on or off. Raises HostLacks where it cannot be switched."""
+    """Return the setting for turbo on or off. Raises HostLacks where it cannot be switched."""
     if turbo is Switch.KEEP:
         return []
     if not host.turbo:
-        raise HostLacks("turbo cannot be switched on this host", hint="Set `turbo: keep`.")
+        raise HostLacks(
+            "this host does not let turbo be switched on or off", hint="Set `turbo: keep`."
+        )
     on = turbo is Switch.ON
     value = str(int(not on if host.turbo == NO_TURBO else on))
     return [Setting(Backend.SYSFS, host.turbo, value, _TURBO)]
@@ -108,80 +105,72 @@ def turbo_settings(turbo: Switch, host: Topology) -> list[Setting]:
 
 NO_SCHEDULER = "none"
 _HOLD_REASON = "waking from a deep idle state takes longer than many I/Os"
-_FIO_MEMORY_REASON = "a buffer on another node costs each transfer a hop"
-_OWN_MEMORY_REASON = "its pages must not displace those of the submitters"
+_FIO_MEMORY_REASON = "a buffer on another NUMA node makes each transfer slower"
+_OWN_MEMORY_REASON = "its pages must not displace the pages of the submitters"
 _BALANCE_REASON = "irqbalance would move interrupts during the run"
 
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """What a run changes on its host, with reasons, and what it wanted and cannot have."""
+    """Hold what a run changes on its host, with reasons, and the wishes that it cannot fulfil."""
 
     settings: tuple[Setting, ...] = ()  # through the settings journal, in this order
     fio_cpus: tuple[int, ...] = ()  # empty: all
     own_cpus: tuple[int, ...] = ()
-    fio_nodes: str = ""  # NUMA nodes as fio takes them; empty where its CPUs say it already
+    fio_nodes: str = ""  # NUMA nodes as fio takes them; empty where its CPUs are not whole nodes
     fio_memory: str = ""  # memory policy as fio and the kernel write it; empty: as it is
     own_memory: str = ""
     hold_idle: bool = False  # /dev/cpu_dma_latency held open at 0
     notes: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()  # wishes that mean nothing to this target: "scheduler none"
+    left: tuple[str, ...] = ()  # wishes without a meaning for this target: "scheduler none"
     preset: str = ""  # the report names it
 
     @property
     def fio_options(self) -> dict[str, str]:
-        """NUMA settings for every job file of the run."""
+        """Return the NUMA options for every job file of the run."""
         options = {"numa_cpu_nodes": self.fio_nodes, "numa_mem_policy": self.fio_memory}
         return {name: value for name, value in options.items() if value}
 
     def lines(self) -> list[str]:
-        """One line per change, for people: what, to which value, and why."""
-        found = [f"{setting}: {setting.reason}" for setting in self.settings]
-        if self.hold_idle:
-            found.append(f"/dev/cpu_dma_latency held at 0: {_HOLD_REASON}")
-        if self.fio_cpus:
-            found.append(f"fio on CPUs {cpu_text(self.fio_cpus)}: submitters stay where they are")
-        if self.own_cpus:
-            found.append(f"ssdbench on CPUs {cpu_text(self.own_cpus)}: away from the submitters")
+        """Return one line per change for people: the setting, its value and the reason."""
+        held = [(row["setting"], row["value"], row["reason"]) for row in self.held()]
         if self.fio_memory:
-            found.append(f"memory of fio {self.fio_memory}: {_FIO_MEMORY_REASON}")
-        if self.own_memory:
-            found.append(f"memory of ssdbench {self.own_memory}: {_OWN_MEMORY_REASON}")
-        return found
+            held.append(("memory of fio", self.fio_memory, _FIO_MEMORY_REASON))
+        return [
+            *(f"{setting}: {setting.reason}" for setting in self.settings),
+            *(f"{name} = {value}: {reason}" for name, value, reason in held),
+        ]
 
     def held(self) -> tuple[dict[str, str], ...]:
-        """What lasts only as long as we do and so is not journalled, for the report."""
-        rows = []
-        if self.hold_idle:
-            rows.append(("/dev/cpu_dma_latency", "0", _HOLD_REASON))
-        if self.fio_cpus:
-            rows.append(("CPUs of fio", cpu_text(self.fio_cpus), "submitters stay in place"))
-        if self.own_cpus:
-            rows.append(("CPUs of ssdbench", cpu_text(self.own_cpus), "away from the submitters"))
-        if self.own_memory:
-            rows.append(("memory of ssdbench", self.own_memory, _OWN_MEMORY_REASON))
-        if self.preset:
-            rows.append(("preset", self.preset, "asked for by the profile"))
+        """Return what ends with our process and so is not journalled, for the report."""
+        rows = (
+            ("/dev/cpu_dma_latency", "0" if self.hold_idle else "", _HOLD_REASON),
+            ("CPUs of fio", cpu_text(self.fio_cpus), "submitters stay where they are"),
+            ("CPUs of ssdbench", cpu_text(self.own_cpus), "away from the submitters"),
+            ("memory of ssdbench", self.own_memory, _OWN_MEMORY_REASON),
+            ("preset", self.preset, "the profile asks for it"),
+        )
         return tuple(
             {"setting": name, "value": value, "was": "", "drive": "", "reason": reason}
             for name, value, reason in rows
+            if value
         )
 
 
 def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
-    """The plan for one drive, named by its identity.
+    """Plan the settings for one drive, named by its identity.
 
-    Raises HostLacks, with what there is, for a wish that this host or drive cannot fulfil. What
-    only a preset asks for and this host lacks becomes a note instead.
+    Raises HostLacks, with what is possible, for a wish that cannot be fulfilled; if only the preset
+    has the wish, a note says so instead.
     """
     notes: list[str] = []
     asked = _with_preset(wishes, host, notes)
     fio_cpus, own_cpus = _placed("fio", asked, host), _placed("own", asked, host)
     fio_memory = memory_policy("fio_memory", asked.fio_memory, host)
     own_memory = memory_policy("own_memory", asked.own_memory, host)
-    if own_memory and not fio_memory:  # fio would inherit ours
+    if own_memory and not fio_memory:  # else fio would inherit our memory policy
         fio_memory = LOCAL
-    if own_cpus and not fio_cpus:  # fio would inherit our few
+    if own_cpus and not fio_cpus:  # else fio would inherit our CPUs
         fio_cpus = tuple(cpu for cpu in host.cpus if cpu not in own_cpus) or host.cpus
     try:
         irq = irq_plan(asked.irq_affinity, fio_cpus, host)
@@ -198,7 +187,10 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
         *irq.settings,
     ]
     if asked.idle is Idle.SHALLOW and not host.idle:
-        raise HostLacks("idle states cannot be limited here: there is no /dev/cpu_dma_latency")
+        raise HostLacks(
+            "this host cannot limit idle states: it has no /dev/cpu_dma_latency",
+            hint="Set `idle: keep`.",
+        )
     submitters = irq.submitters or fio_cpus
     return HostPlan(
         settings=tuple(settings),
@@ -214,7 +206,7 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
 
 
 def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
-    """Settings of the drive's queue. Raises HostLacks for what it does not offer."""
+    """Return the settings of the drive's queue. Raises HostLacks for what it does not offer."""
     asked = queue_settings(wishes.queue(), drive)
     settings = []
     offered = {name: attribute for name, (attribute, _) in QUEUE_SETTINGS.items()}
@@ -222,7 +214,7 @@ def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
         name = next(n for n, attribute in offered.items() if attribute == setting.attribute)
         if name == "scheduler":
             if setting.value == NO_SCHEDULER and not host.schedulers:
-                continue  # a file, or a device made of others: there is none already
+                continue  # a file, or a device made of others: it never has a scheduler
             require_scheduler(setting.value, host.schedulers)
         elif setting.attribute.removeprefix("queue/") not in host.queue:
             raise HostLacks(
@@ -236,13 +228,12 @@ def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
 
 
 def _require_polling(wanted: bool, host: Topology) -> None:
-    """Raise HostLacks where polling is not as wanted: since Linux 5.16 nothing switches it.
+    """Raise HostLacks unless the drive polls as wished: since Linux 5.16 nothing switches it.
 
-    A write to `io_poll` is ignored, or refused without poll queues (block/blk-sysfs.c,
-    queue_poll_store).
+    The kernel ignores or refuses a write to `io_poll` (block/blk-sysfs.c, queue_poll_store).
     """
     if wanted != host.polls:
-        state = "has queues that are polled" if host.polls else "has no queues to be polled"
+        state = "has polled queues" if host.polls else "has no polled queues"
         raise HostLacks(
             f"io_poll cannot be {int(wanted)}: this drive {state}",
             hint="Its driver makes them at boot (nvme.poll_queues=N, virtio_blk.poll_queues=N); "
@@ -251,14 +242,14 @@ def _require_polling(wanted: bool, host: Topology) -> None:
 
 
 def require_scheduler(name: str, offered: Sequence[str]) -> None:
-    """Raise HostLacks, with those that exist, for a scheduler that is not offered."""
+    """Raise HostLacks, with the schedulers that exist, for one that is not offered."""
     if name not in offered:
-        choices = ", ".join(offered) or "none at all"
-        raise HostLacks(f"there is no scheduler {name} for this drive", hint=f"It offers {choices}")
+        choices = ", ".join(offered) or "no scheduler"
+        raise HostLacks(f"this drive has no scheduler {name}", hint=f"It offers {choices}.")
 
 
 def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
-    """The wishes, with those of `isolate` where nothing was set and this host can do it."""
+    """Add the wishes of `isolate` where the profile says nothing and this host can do it."""
     if wishes.preset is Preset.KEEP:
         return wishes
     preset: dict[str, object] = {}
@@ -274,7 +265,7 @@ def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
 
 
 def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
-    """What `isolate` asks for: setting, value, whether it can be had, and why not."""
+    """Yield what `isolate` asks for: setting, value, whether it is possible, and why not."""
     fixed = "performance" in host.governors
     yield "governor", "performance", fixed, "this host does not offer the governor performance"
     yield "turbo", Switch.OFF, bool(host.turbo), "turbo cannot be switched here"
@@ -287,7 +278,10 @@ def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
 
 
 def _placed(who: str, wishes: Host, host: Topology) -> tuple[int, ...]:
-    """CPUs of `fio` or our `own`, by number and node. Raises HostLacks where both exclude all."""
+    """Return the CPUs of "fio" or our "own" CPUs.
+
+    Raises HostLacks where no CPU fits both wishes.
+    """
     listed = _cpus(f"{who}_cpus", wishes, host)
     of_nodes = cpus_of(f"{who}_nodes", getattr(wishes, f"{who}_nodes"), host)
     if not listed or not of_nodes:
@@ -312,7 +306,7 @@ def _cpus(name: str, wishes: Host, host: Topology) -> tuple[int, ...]:
 
 
 def _balance(wishes: Host, host: Topology, *, moves: bool) -> Iterator[Setting]:
-    """irqbalance stops whenever interrupts are placed, and with `isolate`."""
+    """Yield the stop of irqbalance, when interrupts are placed or the preset is `isolate`."""
     if host.irqbalance and (moves or wishes.preset is Preset.ISOLATE):
         yield Setting(Backend.SERVICE, "irqbalance", "inactive", _BALANCE_REASON)
 
@@ -325,10 +319,7 @@ _COALESCE = "coalesced interrupts delay completions"
 
 
 def drive_settings(wishes: Host, bus: str, drive: str) -> list[Setting]:
-    """Settings inside a drive on "nvme", "ata", "scsi" or "virtio".
-
-    Raises HostLacks for what a drive on such a bus does not have.
-    """
+    """Return settings inside a drive on "nvme", "ata", "scsi" or "virtio". Raises HostLacks."""
     return [*_write_cache(wishes.write_cache, bus, drive), *_features(wishes, bus, drive)]
 
 

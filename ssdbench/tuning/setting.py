@@ -1,7 +1,4 @@
-"""Describe a change to the host or drive as a value: what, to which value, and why (pure).
-
-Also the settings of a block queue, and the errors of a setting that is not found.
-"""
+"""Describe one change to the host or drive: which setting, which value, and why (pure)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,33 +8,33 @@ from ssdbench.errors import HostLacks
 
 
 class Backend(StrEnum):
-    """What reads and writes a setting, and so how long the change lasts."""
+    """Name what reads and writes a setting; it decides how long a change lasts."""
 
     SYSFS = "sysfs"  # a kernel attribute: lasts until reboot
     BLOCK = "block"  # an attribute below the drive's /sys/block directory: found by identity
     IRQ = "irq"  # /proc/irq/N/smp_affinity_list: lasts until reboot
     NVME_FEATURE = "nvme-feature"  # may outlive a reboot
     WRITE_CACHE = "write-cache"  # ATA or SCSI caching page: may outlive a reboot
-    SERVICE = "service"  # a system service that is stopped meanwhile
-    MODULE = "module"  # a kernel module that is loaded meanwhile
-    MOUNT = "mount"  # a file system that is mounted meanwhile, by its mount point
-    PARTITION = "partition"  # one that the kernel is told of meanwhile; nothing is written
+    SERVICE = "service"  # a system service that is stopped during the run
+    MODULE = "module"  # a kernel module that is loaded for the run
+    MOUNT = "mount"  # a file system that is mounted for the run, by its mount point
+    PARTITION = "partition"  # known to the kernel during the run; nothing is written to the drive
     TRACER = "tracer"  # a tracefs instance
-    DIRECTORY = "directory"  # one that is made meanwhile, for a mount or a server's socket
+    DIRECTORY = "directory"  # made for the run: a mount point, or a place for a server's socket
     ATA_PASSWORD = "ata-password"  # set for a secure erase; outlives a reboot and locks the drive
 
     @property
     def outlives_reboot(self) -> bool:
-        """Whether the change is still there after the host was restarted."""
+        """Return whether the change is still in force after a reboot of the host."""
         return self in (Backend.NVME_FEATURE, Backend.WRITE_CACHE, Backend.ATA_PASSWORD)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One attribute, the value wanted, and why a benchmark wants it.
+    """Hold one attribute, the wanted value, and why a benchmark wants it.
 
-    `drive` is the identity of the drive that it belongs to (TargetInfo.id), empty for the host:
-    a drive may have moved to another slot before its settings are put back.
+    `drive` is the identity of its drive (TargetInfo.id), empty for the host: the drive may be in
+    another slot when it is restored.
     """
 
     backend: Backend
@@ -47,7 +44,7 @@ class Setting:
     drive: str = ""
 
     def holds(self, now: str) -> bool:
-        """Whether what is read is what is wanted; the options of a mount are not read back."""
+        """Return whether the value read is the wanted one, apart from a mount's options."""
         if self.backend is Backend.MOUNT:
             return now.split(" ")[:2] == self.value.split(" ")[:2]
         return now == self.value
@@ -56,10 +53,9 @@ class Setting:
         return f"{self.drive + ' ' if self.drive else ''}{self.attribute} = {self.value}"
 
 
-# Writing an attribute resets these behind our back (measured: a scheduler takes nr_requests from 64
-# to 256; on Linux 6.18 a write of add_random or iostats makes the kernel apply all limits of the
-# queue again, which takes read_ahead_kb from 4 to its default). They are recorded before such a
-# change, and restored after it.
+# Writing an attribute on the left makes the kernel reset those on the right. Measured: a scheduler
+# changes nr_requests from 64 to 256; on Linux 6.18 add_random and iostats set read_ahead_kb to its
+# default. So they are recorded before such a change and restored after it.
 RESETS: Mapping[str, tuple[str, ...]] = {
     "queue/scheduler": ("queue/nr_requests", "queue/wbt_lat_usec", "queue/async_depth"),
     "queue/add_random": ("queue/read_ahead_kb",),
@@ -69,12 +65,12 @@ RESETS: Mapping[str, tuple[str, ...]] = {
 
 
 def restore_order(attribute: str) -> int:
-    """What must be restored before what: whatever resets others before those."""
+    """Return a rank: settings that reset others are restored before those."""
     order = [name for name in RESETS if attribute.endswith(name)]
     return list(RESETS).index(order[0]) if order else len(RESETS)
 
 
-# In the order in which they must be written: some reset others (see setting.RESETS).
+# In the order in which they must be written, because some reset others (see RESETS).
 QUEUE_SETTINGS: Mapping[str, tuple[str, str]] = {
     "scheduler": ("queue/scheduler", "the scheduler decides order and merging of requests"),
     "nr_requests": ("queue/nr_requests", "a scheduler sees at most this many requests"),
@@ -90,7 +86,7 @@ KEEP = "keep"
 
 
 def queue_settings(wishes: Mapping[str, str | int], drive: str) -> list[Setting]:
-    """Settings of one drive's queue; `keep` and what is not wished for stay as they are."""
+    """Return the settings of one drive's queue that are wished for, except `keep`."""
     return [
         Setting(Backend.BLOCK, attribute, str(wishes[name]), reason, drive)
         for name, (attribute, reason) in QUEUE_SETTINGS.items()
@@ -99,7 +95,7 @@ def queue_settings(wishes: Mapping[str, str | int], drive: str) -> list[Setting]
 
 
 class DriveAbsent(HostLacks):
-    """The drive that a setting belongs to is not here, or two claim to be it."""
+    """Report that the drive of a setting is not on this host, or that two drives claim to be it."""
 
     def __init__(self, drive: str) -> None:
         super().__init__(
@@ -110,11 +106,14 @@ class DriveAbsent(HostLacks):
 
 
 class NoSetting(HostLacks):
-    """There is no such attribute here."""
+    """Report that this host has no such attribute."""
 
 
 def located(locate: Callable[[str], str | None], drive: str) -> str:
-    """The kernel name of a drive, wherever it is now. Raises DriveAbsent when it is not here."""
+    """Return the kernel name of a drive, wherever it is now.
+
+    Raises DriveAbsent when it is not here.
+    """
     name = locate(drive)
     if name is None:
         raise DriveAbsent(drive)

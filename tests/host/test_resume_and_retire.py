@@ -446,7 +446,7 @@ def test_a_journal_of_another_host_is_left_alone_and_named(ssdbench: Shell) -> N
     done = ssdbench("restore")
 
     assert done.returncode == 4
-    assert f"{path}: it was written on another host (elsewhere); not touched" in done.stderr
+    assert f"{path} was written on another host (elsewhere), so it was not touched" in done.stderr
     assert f"Take {path} to that host" in done.stderr
     assert path.read_bytes() == before
 
@@ -486,7 +486,7 @@ def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_aske
         assert "there is nothing to restore" in ssdbench("restore").stdout
         kept = json.loads((ssdbench.settings / "forgotten.log").read_text())
         assert (kept["drive"], kept["was"]) == (id_, was)
-        assert "no killed run left" in ssdbench("restore", "--forget", id_).stderr
+        assert "no dead run left" in ssdbench("restore", "--forget", id_).stderr
     finally:  # the kernel keeps a loop device's queue for its next user
         (queue / "read_ahead_kb").write_text(was)
 

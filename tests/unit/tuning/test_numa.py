@@ -36,7 +36,7 @@ def test_the_drives_node_is_found_and_fio_is_put_there_with_its_memory(two: Topo
 
     assert plan.fio_cpus == (2, 3)
     assert plan.fio_options == {"numa_cpu_nodes": "1", "numa_mem_policy": "bind:1"}
-    assert "memory of fio bind:1: " in "\n".join(plan.lines())
+    assert "memory of fio = bind:1: " in "\n".join(plan.lines())
 
 
 def test_ssdbench_on_the_other_node_leaves_fio_its_own_and_local_memory(two: Topology) -> None:

@@ -106,10 +106,10 @@ def test_an_unknown_scheduler_is_answered_with_those_that_exist() -> None:
 @pytest.mark.parametrize(
     ("wishes", "sentence"),
     [
-        (Host(governor="ondemand"), "no governor ondemand"),
+        (Host(governor="ondemand"), "no CPU frequency governor ondemand"),
         (Host(wbt_lat_usec="0"), "no setting wbt_lat_usec"),
         (Host(fio_cpus=(7,)), "no CPU 7"),
-        (Host(io_poll="1"), "io_poll cannot be 1: this drive has no queues to be polled"),
+        (Host(io_poll="1"), "io_poll cannot be 1: this drive has no polled queues"),
     ],
 )
 def test_what_is_not_offered_is_a_sentence(wishes: Host, sentence: str) -> None:
@@ -128,7 +128,7 @@ def test_polling_that_is_there_already_is_no_setting() -> None:
 def test_a_host_without_frequency_scaling_says_so() -> None:
     with pytest.raises(HostLacks, match="does not scale"):
         host_plan(Host(governor="performance"), host(scales=False), "d")
-    with pytest.raises(HostLacks, match="turbo cannot be switched"):
+    with pytest.raises(HostLacks, match="does not let turbo be switched"):
         host_plan(Host(turbo=Switch.OFF), host(scales=False), "d")
 
 
@@ -171,9 +171,9 @@ def test_every_change_is_a_line_with_its_reason() -> None:
     assert lines[0] == (
         "d queue/scheduler = none: the scheduler decides order and merging of requests"
     )
-    assert lines[1].startswith("/dev/cpu_dma_latency held at 0: ")
-    assert lines[2].startswith("fio on CPUs 1-3: ")
-    assert lines[3].startswith("ssdbench on CPUs 0: ")
+    assert lines[1].startswith("/dev/cpu_dma_latency = 0: ")
+    assert lines[2].startswith("CPUs of fio = 1-3: ")
+    assert lines[3].startswith("CPUs of ssdbench = 0: ")
 
 
 @pytest.mark.parametrize(("text", "cpus"), [("0", (0,)), ("0-2,5", (0, 1, 2, 5)), ("", ())])

@@ -323,7 +323,7 @@ def test_what_is_forgotten_is_kept_and_the_rest_is_restored(tmp_path: Path) -> N
 def test_a_drive_that_no_run_changed_cannot_be_forgotten(tmp_path: Path) -> None:
     killed_on_both(tmp_path, Drives())
 
-    with pytest.raises(UsageError, match="no killed run left a setting of another") as caught:
+    with pytest.raises(UsageError, match="no dead run left a setting of another") as caught:
         forget(tmp_path, "another", host_id="h1")
 
     assert DRIVE in (caught.value.hint or "")
@@ -453,7 +453,7 @@ def test_a_journal_that_cannot_be_written_any_more_hides_no_setting_that_came_ba
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     with (
-        pytest.raises(NotRestored, match="they are as before") as raised,
+        pytest.raises(NotRestored, match="the old values are back") as raised,
         journal(tmp_path, queue) as changes,
     ):
         changes.apply([setting("queue/scheduler", "none"), setting("x", "2")])
