@@ -11,10 +11,9 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.fio.dryruns import read_back, require_numa
 from ssdbench.host import kmod
 from ssdbench.host.counters import counted_disks
-from ssdbench.host.cpus import LatencyHold, Pinned
 from ssdbench.host.facts import drive_facts, host_facts
 from ssdbench.host.files import settings_directory
-from ssdbench.host.numa import Policy
+from ssdbench.host.placement import memory_policy, pinned, shallow_idle
 from ssdbench.host.scsi import ATA_PASSWORD
 from ssdbench.host.sensors import Heat, drive_heat
 from ssdbench.host.sysfs import Sysfs, node_of
@@ -115,9 +114,9 @@ def applied(
     sysfs = Sysfs()
     with ExitStack() as held:
         if plan.hold_idle:
-            held.enter_context(LatencyHold(0))
-        held.enter_context(Pinned(plan.own_cpus))
-        held.enter_context(Policy.of(plan.own_memory))
+            held.enter_context(shallow_idle())
+        held.enter_context(pinned(plan.own_cpus))
+        held.enter_context(memory_policy(plan.own_memory))
         fio = fio_placed(plan)
         if not plan.settings:
             yield (*plan.held(), *fio)

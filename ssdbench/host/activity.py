@@ -11,38 +11,38 @@ from ssdbench.host.processes import side_by_side_leader
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import CPU
 
-TICKS_PER_S = 100  # USER_HZ, which is 100 on every architecture that Linux reports it for
+TICKS_PER_S = 100  # USER_HZ, which Linux reports as 100 on every architecture
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Counters since boot and states at one moment; None where this host does not tell."""
+    """Hold counters since boot and states of one moment; None where a host has no such value."""
 
     at_s: float  # monotonic
     cpus: int
-    stolen_s: float  # that the hypervisor gave to others
-    others_s: Mapping[str, float]  # CPU seconds of programs that are not ours, by name
+    stolen_s: float  # CPU time that the hypervisor gave to other guests
+    others_s: Mapping[str, float]  # CPU seconds of other programs, by name
     context_switches: int
     interrupts: int
-    running: int  # tasks that run or wait for a CPU, ourselves included
+    running: int  # tasks that run or wait for a CPU, ours included
     frequency_khz: int | None = None  # mean over the CPUs
     temperature_c: float | None = None  # of the hottest zone
     throttle_events: int | None = None
     interrupts_per_cpu: tuple[int, ...] = ()
-    busy_s: float = 0.0  # CPU time of everybody, the kernel and its interrupts included
-    energy_j: float | None = None  # that the CPU packages took
+    busy_s: float = 0.0  # CPU time of all programs, the kernel and its interrupts
+    energy_j: float | None = None  # used by the CPU packages
 
 
 def suspended_s() -> float:
-    """Seconds since boot in which the host was suspended: of the two clocks only one goes on then.
+    """Return how many seconds since boot the host was suspended.
 
-    CLOCK_BOOTTIME counts them and CLOCK_MONOTONIC does not (clock_gettime(2)).
+    CLOCK_BOOTTIME counts that time and CLOCK_MONOTONIC does not (clock_gettime(2)).
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def activity(sysfs: Sysfs | None = None) -> Activity:
-    """The counters now; some ten microseconds for every process on the host."""
+    """Read the counters now; this takes about ten microseconds per process on the host."""
     sysfs = sysfs or Sysfs()
     lines = (sysfs.find("/proc/stat") or "").splitlines()
     stat = {line.split()[0]: line.split()[1:] for line in lines if line.split()}
@@ -68,7 +68,7 @@ def activity(sysfs: Sysfs | None = None) -> Activity:
 
 @dataclass(frozen=True, slots=True)
 class ProcessTime:
-    """CPU time of one process and of its children that have ended."""
+    """Hold the CPU time of one process and of its children that have ended."""
 
     pid: int
     parent: int
@@ -76,13 +76,13 @@ class ProcessTime:
     cpu_s: float
 
 
-KERNEL_THREADS = 2  # the parent of all kernel threads: they work for whoever does I/O
+KERNEL_THREADS = 2  # the parent of all kernel threads, which also work for our I/O
 
 
 def others(processes: Iterable[ProcessTime], own: int) -> dict[str, float]:
-    """CPU seconds by program name, without `own`, what it started, and kernel threads.
+    """Return CPU seconds by program name, without `own`, its descendants and kernel threads.
 
-    Times of ended children count with their parents, so that the sum never falls.
+    The time of ended children counts with their parents, so that the sum never falls.
     """
     known = {process.pid: process for process in processes}
     found: dict[str, float] = {}
@@ -132,9 +132,9 @@ def _hottest(sysfs: Sysfs) -> float | None:
 
 
 def _energy(sysfs: Sysfs) -> float | None:
-    """Joules of all CPU packages by their own meters (RAPL), which wrap around now and then.
+    """Return the joules of all CPU packages from their meters (RAPL), which wrap around.
 
-    Documentation/power/powercap/powercap.rst; readable by root alone since Linux 5.10.
+    Documentation/power/powercap/powercap.rst; only root can read them since Linux 5.10.
     """
     base = "/sys/class/powercap"
     packages = [n for n in sysfs.names(base) if re.fullmatch(r"intel-rapl:\d+", n)]
@@ -144,7 +144,7 @@ def _energy(sysfs: Sysfs) -> float | None:
 
 
 def _per_cpu(text: str) -> tuple[int, ...]:
-    """Sums of the columns of /proc/interrupts."""
+    """Return the sums of the columns of /proc/interrupts."""
     lines = text.splitlines()
     if not lines:
         return ()

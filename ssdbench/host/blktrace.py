@@ -1,7 +1,7 @@
 """Run blktrace and btt beside our own tracepoints, as a second, independent measurement.
 
-blktrace takes its data from debugfs, which a locked-down kernel keeps closed even to root (Linux
-5.4, `LOCKDOWN_DEBUGFS`); tracefs stays open there.
+blktrace reads debugfs, which a locked-down kernel closes even to root (Linux 5.4,
+`LOCKDOWN_DEBUGFS`); tracefs stays open.
 """
 
 import re
@@ -26,7 +26,7 @@ _ROW = re.compile(r"^(\w2\w)\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+\d+\s*$", re.M)
 
 
 def missing() -> str:
-    """Which program is not installed, in a sentence; empty when all are."""
+    """Return a sentence naming a program that is not installed; empty when all are."""
     for program in PROGRAMS:
         if command.which(program) is None:
             return f"{program} is not installed (package blktrace)"
@@ -34,23 +34,23 @@ def missing() -> str:
 
 
 def mounted(sysfs: Sysfs) -> bool:
-    """Whether debugfs is where blktrace looks for it."""
+    """Return whether debugfs is mounted where blktrace looks for it."""
     return sysfs.exists(f"{DEBUGFS}/block")
 
 
 def closed(kernel_name: str, sysfs: Sysfs) -> str:
-    """Why its files cannot be opened, in a sentence; empty when they can. debugfs is mounted."""
+    """Return a sentence on why mounted debugfs cannot be opened; empty when it can."""
     try:
         sysfs.known(f"{DEBUGFS}/block/{kernel_name}/state")
     except PermissionError:
-        return "this kernel keeps debugfs closed (lockdown), so blktrace cannot be used"
+        return "kernel lockdown keeps debugfs closed, so blktrace cannot be used"
     except OSError as error:
         return f"debugfs cannot be read: {error.strerror}"
     return ""
 
 
 def means_ns(said: str) -> dict[str, float]:
-    """btt's mean time of each part of a request over all devices, in nanoseconds, by its names."""
+    """Return btt's mean time of each part of a request over all devices, in ns, by btt's names."""
     by_step: dict[str, float] = {}
     for name, mean_s in _ROW.findall(said.partition("All Devices")[2]):
         if name in _PARTS:
@@ -59,7 +59,7 @@ def means_ns(said: str) -> dict[str, float]:
 
 
 class BlkTrace:
-    """One window of a device's node, from its making to `means`."""
+    """Trace a device's node from the making of this object to `means`."""
 
     def __init__(self, node: str) -> None:
         self._place = Path(tempfile.mkdtemp(prefix="ssdbench-blktrace-"))
@@ -69,14 +69,14 @@ class BlkTrace:
             stderr=self._place / "stderr",
             cwd=self._place,
         )
-        # What ends before its files are there has traced nothing.
+        # If blktrace ends before it makes its files, it has traced nothing.
         deadline = time.monotonic() + _BEGINS_S
         while not any(self._place.glob("trace.blktrace.*")) and time.monotonic() < deadline:
             if self._process.wait(0.02) is not None:
                 break
 
     def means(self) -> dict[str, float]:
-        """End it, and have its trace summed up. Raises CommandFailed when it saw nothing."""
+        """Stop tracing and return the means. Raises CommandFailed when no request was seen."""
         try:
             self._process.send(signal.SIGINT)
             status = self._process.wait(_ENDS_S)
@@ -88,7 +88,7 @@ class BlkTrace:
             found = means_ns(command.run(["btt", "-i", merged], timeout_s=_PARSED_S).stdout)
             if not found:
                 said = (self._place / "stderr").read_text(errors="replace")
-                raise CommandFailed(self._process.argv, status, said or "it saw no request")
+                raise CommandFailed(self._process.argv, status, said or "it traced no request")
             return found
         finally:
             if self._process.poll() is None:

@@ -8,6 +8,7 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.model.target import USED_UP
 from ssdbench.units import format_size
 
-# <linux/fs.h>; the same numbers on every architecture that Debian builds fio for.
+# <linux/fs.h>; these numbers are the same on every architecture that Debian builds fio for.
 BLKROGET = 0x125E
 BLKDISCARD = 0x1277
 BLKSSZGET = 0x1268
@@ -25,13 +26,13 @@ BLKBSZSET = 0x40081271
 BLKGETSIZE64 = 0x80081272
 BLKGETNRZONES = 0x80041285
 SAMPLE_BYTES = 4096
-UDEV_PATIENCE_S = 10.0  # udev locks a device for as long as it probes it
+UDEV_PATIENCE_S = 10.0  # udev keeps the lock while it probes a device
 UDEV_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What an open block device says of itself."""
+    """Hold the sizes that an open block device reports."""
 
     size_bytes: int
     logical_block_bytes: int
@@ -40,16 +41,16 @@ class Geometry:
 
 
 def claim(node: Path) -> int:
-    """Open a block device for reading and writing so that nobody else may claim or mount it.
+    """Open a block device exclusively, so that nobody else can claim or mount it.
 
-    Returns a descriptor that the caller closes. Raises BlockingIOError when it is claimed
-    already, DeviceLost when it is no block device any more, HostLacks without the right to.
+    Returns a descriptor for reading and writing that the caller closes. Raises BlockingIOError when
+    it is already claimed, DeviceLost when it is not a block device, HostLacks without permission.
     """
     try:
         descriptor = os.open(node, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise BlockingIOError(error.errno, f"{node} is claimed already") from error
+            raise BlockingIOError(error.errno, f"{node} is already claimed") from error
         raise not_openable(node, error) from error
     if not stat.S_ISBLK(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -58,11 +59,11 @@ def claim(node: Path) -> int:
 
 
 def locked_against_udev(node: Path, *, patience_s: float = UDEV_PATIENCE_S) -> int:
-    """Take the lock that udev respects: while it is held, udev leaves the device alone.
+    """Take the lock that keeps udev away from the device (systemd.io/BLOCK_DEVICE_LOCKING).
 
-    Returns a descriptor that the caller closes; the device is opened for reading, so that closing
-    it wakes nobody. Raises BlockingIOError when another keeps the lock for longer than udev does,
-    DeviceLost, HostLacks. See https://systemd.io/BLOCK_DEVICE_LOCKING.
+    Returns a descriptor that the caller closes; as it is read-only, closing it wakes no udev rule.
+    Raises BlockingIOError when another process keeps the lock for longer than udev does,
+    DeviceLost, HostLacks.
     """
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -81,22 +82,21 @@ def locked_against_udev(node: Path, *, patience_s: float = UDEV_PATIENCE_S) -> i
             return descriptor
 
 
-def geometry(node: Path) -> Geometry:
-    """Size and block sizes of a block device. Raises DeviceLost or HostLacks."""
+@contextmanager
+def opened(node: Path, access: int = os.O_RDONLY) -> Iterator[int]:
+    """Yield a descriptor of a device node, for reading by default. Raises DeviceLost, HostLacks."""
     try:
-        descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(node, access | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise not_openable(node, error) from error
     try:
-        return geometry_of(descriptor)
-    except OSError as error:
-        raise DeviceLost(f"{node} does not report its size: {error.strerror}") from error
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
 def geometry_of(descriptor: int) -> Geometry:
-    """The same of an open device. Raises OSError."""
+    """Return size and block sizes of an open block device. Raises OSError."""
     return Geometry(
         size_bytes=size_of(descriptor),
         logical_block_bytes=_number(descriptor, BLKSSZGET, "i"),
@@ -106,31 +106,28 @@ def geometry_of(descriptor: int) -> Geometry:
 
 
 def set_block_size(descriptor: int, block_bytes: int) -> None:
-    """Make buffered I/O of a claimed device work in other blocks, as after a format.
+    """Set the block size for buffered I/O of a claimed device, as after a format.
 
-    The kernel takes them from the drive only when nobody has it open. Raises OSError.
+    The kernel updates it by itself only when the device is not open. Raises OSError.
     """
     fcntl.ioctl(descriptor, BLKBSZSET, struct.pack("N", block_bytes))
 
 
 def zones_of(descriptor: int) -> int:
-    """How many zones a device has that takes writes in zones only; 0 for any other."""
+    """Return how many zones a zoned device has; 0 for any other device."""
     try:
         return _number(descriptor, BLKGETNRZONES, "=I")
-    except OSError:  # ENOTTY: before Linux 4.20, or no such question to what it is
+    except OSError:  # ENOTTY: before Linux 4.20, or not a device with this ioctl
         return 0
 
 
 def size_of(descriptor: int) -> int:
-    """Bytes of an open block device. Raises OSError when it has gone."""
+    """Return the bytes of an open block device. Raises OSError when it is gone."""
     return _number(descriptor, BLKGETSIZE64, "Q")
 
 
 def still(node: Path, descriptor: int, *, size_bytes: int) -> None:
-    """Require that a node still leads to the claimed device, and that it kept its size.
-
-    Raises DeviceLost with what changed.
-    """
+    """Raise DeviceLost unless a node leads to the claimed device and its size is unchanged."""
     try:
         there, held = node.stat(), os.fstat(descriptor)
         size = size_of(descriptor)
@@ -146,12 +143,12 @@ def still(node: Path, descriptor: int, *, size_bytes: int) -> None:
 
 
 def discard(descriptor: int, *, offset_bytes: int, length_bytes: int) -> None:
-    """Tell the device that a range holds nothing any more. Raises OSError where it cannot."""
+    """Discard a range of bytes. Raises OSError where the device cannot."""
     fcntl.ioctl(descriptor, BLKDISCARD, struct.pack("QQ", offset_bytes, length_bytes))
 
 
 def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, int]:
-    """How many of evenly spread 4 KiB samples read as zeros, and how many could be read at all."""
+    """Read evenly spread 4 KiB samples; return how many were all zeros, and how many were read."""
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     zeros = read = 0
     for number in range(samples):
@@ -166,7 +163,7 @@ def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, i
 
 
 def sampled(node: Path, places: Iterable[int]) -> dict[int, bytes | None]:
-    """What lies at some byte addresses of a device, 4 KiB each; None where it cannot be read.
+    """Return the 4 KiB at each byte address of a device; None where it cannot be read.
 
     Raises OSError when the device cannot be opened.
     """
@@ -187,12 +184,12 @@ def _at(descriptor: int, place: int) -> bytes | None:
 
 
 def device_number(descriptor: int) -> str:
-    """`259:0` of an open block device."""
+    """Return the number of an open block device, such as `259:0`."""
     return major_minor(os.fstat(descriptor).st_rdev)
 
 
 def major_minor(device_number: int) -> str:
-    """`259:0` of a device number such as st_rdev."""
+    """Return a device number such as st_rdev in the form `259:0`."""
     return f"{os.major(device_number)}:{os.minor(device_number)}"
 
 
@@ -202,7 +199,7 @@ def _number(descriptor: int, request: int, form: str) -> int:
 
 
 def not_openable(node: Path, error: OSError) -> DeviceLost | HostLacks:
-    """What it means that a device cannot be opened."""
+    """Return the error for a device that cannot be opened."""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return HostLacks(f"{node} cannot be opened: {error.strerror}", hint="run ssdbench as root")
     return DeviceLost(f"{node} cannot be opened: {error.strerror}")
@@ -224,27 +221,21 @@ _ACTIVE = ("open", "opened by the host", "closed")
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """One zone, as the kernel reports it; sizes in bytes."""
+    """Hold one zone as the kernel reports it, in bytes."""
 
     start_bytes: int
     length_bytes: int
-    capacity_bytes: int  # of it, what can be written
+    capacity_bytes: int  # the part of it that can be written
     conventional: bool  # takes writes anywhere
     condition: str
 
 
 def report_zones(node: Path) -> list[Zone]:
-    """All zones of a device. Raises OSError where it has none, DeviceLost or HostLacks."""
-    try:
-        descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise not_openable(node, error) from error
+    """Return all zones of a device. Raises OSError when it has none, DeviceLost or HostLacks."""
     zones: list[Zone] = []
-    try:
+    with opened(node) as descriptor:
         while some := _reported(descriptor, zones[-1] if zones else None):
             zones += some
-    finally:
-        os.close(descriptor)
     return zones
 
 
@@ -257,7 +248,7 @@ def _reported(descriptor: int, last: Zone | None) -> list[Zone]:
 
 
 def decode_zones(answer: bytes) -> Iterator[Zone]:
-    """The zones in what BLKREPORTZONE answers; pure."""
+    """Decode the zones in an answer of BLKREPORTZONE; pure."""
     _, count, flags = _HEAD.unpack_from(answer)
     for number in range(count):
         start, length, _, kind, condition, _, _, _, capacity = _ZONE.unpack_from(
@@ -275,7 +266,7 @@ def decode_zones(answer: bytes) -> Iterator[Zone]:
 
 
 def equal_zone_sizes(zones: list[Zone]) -> tuple[int, int]:
-    """What each zone holds and its length, where all are alike and written in order; else 0, 0."""
+    """Return capacity and length of each zone when all are alike and writable, else 0, 0."""
     shapes = {(zone.capacity_bytes, zone.length_bytes) for zone in zones}
     in_order = all(
         not zone.conventional and zone.condition not in ("read-only", "offline") for zone in zones
@@ -284,7 +275,7 @@ def equal_zone_sizes(zones: list[Zone]) -> tuple[int, int]:
 
 
 def describe_zones(zones: list[Zone], max_open: int, max_active: int) -> str:
-    """One line for people; a limit of 0 is none."""
+    """Describe the zones of a device in one line; a limit of 0 means no limit."""
     if not zones:
         return "none reported"
     sequential = [zone for zone in zones if not zone.conventional]
@@ -293,7 +284,7 @@ def describe_zones(zones: list[Zone], max_open: int, max_active: int) -> str:
         parts.append(f"{len(zones) - len(sequential)} of them conventional")
     least = min((zone.capacity_bytes for zone in sequential), default=zones[0].length_bytes)
     if least < zones[0].length_bytes:
-        parts.append(f"of a sequential one {format_size(least)} can be written")
+        parts.append(f"{format_size(least)} of a sequential zone can be written")
     parts += [f"at most {max_open} open"] if max_open else ["any number may be open"]
     parts += [f"at most {max_active} open or closed"] if max_active else []
     counted = Counter(zone.condition for zone in sequential)

@@ -1,7 +1,7 @@
-"""Starts programs; nothing else in ssdbench does.
+"""Start programs; nothing else in ssdbench does.
 
-Every program runs with messages in English (LC_ALL=C), because callers parse them, in a session of
-its own, so that one signal reaches all of it, and without a terminal to ask at.
+Every program runs in a session of its own, so that one signal reaches all its processes, with
+English messages (LC_ALL=C) for our parsers, and without a terminal.
 """
 
 import logging
@@ -27,38 +27,38 @@ from ssdbench.host.files import unwritable
 from ssdbench.host.names import behind_env
 from ssdbench.units import format_size
 
-# The child asks the kernel to be killed when we die, and only then looks whether we still live:
-# the other order would leave a moment in which our death goes unnoticed.
+# The child first asks the kernel to kill it when we die, and then checks that we still live. In the
+# other order it would miss our death between the two steps.
 _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 
-MOST_ANSWER_BYTES = 256 << 20  # of a program of this host: an unpacked kernel is the largest
+MOST_ANSWER_BYTES = 256 << 20  # what a program may print: the largest is an unpacked kernel
 _PIECE_BYTES = 1 << 16
-TIDYING_S = 2.0  # of programs that are asked to end
+TIDYING_S = 2.0  # that programs have to end before they are killed
 UNKILLABLE_S = 10.0
 _FOR_ROOT = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _inherited: ContextVar[tuple[int, ...]] = ContextVar("inherited", default=())
-_awaited: set[int] = set()  # process groups that `run` waits for, in any thread
+_awaited: set[int] = set()  # process groups that `run` waits for, in all threads
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What a program said before it ended."""
+    """Hold what a program printed, and its exit status."""
 
     stdout: str
     stderr: str
     status: int
-    raw: bytes = b""  # stdout as it came, for binary log pages
+    raw: bytes = b""  # stdout undecoded, for binary log pages
 
 
 def which(program: str) -> str | None:
-    """The path of a program, or None when it is not installed."""
+    """Return the path of a program, or None when it is not installed."""
     return shutil.which(program, path=_search_path())
 
 
 @contextmanager
 def inherited(descriptor: int) -> Iterator[None]:
-    """Programs that `run` starts within the block have this file open, too, and its lock."""
+    """Let programs that `run` starts within the block inherit this open file and its lock."""
     token = _inherited.set((*_inherited.get(), descriptor))
     try:
         yield
@@ -73,14 +73,14 @@ def run(
     hint: str = "",
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
-    input: bytes | None = None,  # subprocess calls it so
+    input: bytes | None = None,  # the name that subprocess uses
     most_bytes: int = MOST_ANSWER_BYTES,
 ) -> Completed:
-    """Run a program to its end.
+    """Run a program to its end and return what it printed.
 
-    `env` is added to ours. Raises CommandFailed for a status outside `ok` or when `timeout_s`
-    passes (the program is then killed), AnsweredTooMuch when it says more than `most_bytes` (it is
-    killed, too), HostLacks when it is not installed.
+    `env` is added to our environment. Raises CommandFailed for a status outside `ok`, or when the
+    program is killed after `timeout_s`; AnsweredTooMuch when it is killed after `most_bytes` of
+    output; HostLacks when it is not installed.
     """
     try:
         with subprocess.Popen(
@@ -119,16 +119,15 @@ def run(
 
 
 class _TooMuch(Exception):
-    """A program said more than it may."""
+    """Report that a program printed more than the limit."""
 
 
 def _said_by(
     process: "subprocess.Popen[bytes]", given: bytes | None, timeout_s: float | None, most: int
 ) -> tuple[bytes, bytes]:
-    """What a program says on stdout and stderr until its end, and both are closed.
+    """Return stdout and stderr of a program that has ended. Raises TimeoutExpired, _TooMuch.
 
-    As `communicate`, which has no limit: a program without an end would take all memory. Raises
-    TimeoutExpired, _TooMuch.
+    Unlike `communicate` it has a limit: a program that prints without end would fill the memory.
     """
     until_s = None if timeout_s is None else time.monotonic() + timeout_s
     said: dict[int, list[bytes]] = {}
@@ -171,7 +170,7 @@ def _left_s(
 
 
 def _handed(descriptor: int, rest: memoryview) -> memoryview:
-    """What is still to be written; nothing where nobody reads any more."""
+    """Write a piece of the input; return the rest, empty once the program has stopped reading."""
     try:
         return rest[os.write(descriptor, rest[:_PIECE_BYTES]) :]
     except BlockingIOError:
@@ -182,9 +181,10 @@ def _handed(descriptor: int, rest: memoryview) -> memoryview:
 
 @contextmanager
 def ending_together(over: Event, at_work: Collection[str]) -> Iterator[None]:
-    """Where a block is interrupted, other threads end with it, and all that they wait for in `run`.
+    """When a block is interrupted, end the threads `at_work` and the programs they wait for.
 
-    `over` tells them so before they begin anything; `at_work` holds a name of each until it ends.
+    `over` tells the threads to begin nothing new; each removes its name from `at_work` when it
+    ends.
     """
     try:
         yield
@@ -195,7 +195,7 @@ def ending_together(over: Event, at_work: Collection[str]) -> Iterator[None]:
         while at_work:
             if time.monotonic() > began_s + TIDYING_S:
                 number, groups = signal.SIGKILL, set(_awaited)
-            else:  # once: a script may have something to remove
+            else:  # only once: a script may need the time to clean up
                 number, groups = signal.SIGTERM, _awaited - asked
             for group in groups:
                 _signal_group(group, number)  # `run` raises CommandFailed there
@@ -205,7 +205,7 @@ def ending_together(over: Event, at_work: Collection[str]) -> Iterator[None]:
 
 
 class Process:
-    """A program at work, together with everything in its process group."""
+    """Control a running program together with everything in its process group."""
 
     def __init__(
         self, popen: "subprocess.Popen[bytes]", argv: Sequence[str], story: "_Story"
@@ -216,16 +216,17 @@ class Process:
         self.argv = tuple(argv)
 
     def poll(self) -> int | None:
-        """The exit status (negative: signal), or None while it runs."""
+        """Return the exit status (negative: the signal that ended it), or None while it runs."""
         status = self._popen.poll()
         if status is not None:
             self._story.ended(status)
         return status
 
     def ended(self, within_s: float) -> bool:
-        """Whether it ends within a time, without polling; what /proc says of it stays readable.
+        """Wait up to `within_s`; return whether the program has ended.
 
-        Only `poll` and `wait` take its status and let the kernel forget it.
+        Unlike `poll` and `wait` it leaves the status with the kernel, so that /proc still shows the
+        program.
         """
         if self._popen.returncode is not None:
             return True
@@ -236,7 +237,7 @@ class Process:
             os.close(descriptor)
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """Wait for the end, without polling; None when `timeout_s` passed first."""
+        """Wait for the end and return the status; None when `timeout_s` passed first."""
         if timeout_s is not None and not self.ended(timeout_s):
             return None
         status = self._popen.wait()
@@ -244,22 +245,22 @@ class Process:
         return status
 
     def send(self, signal_number: int) -> None:
-        """Signal the whole group; nothing happens when it has ended."""
+        """Send a signal to the whole group; do nothing when it has ended."""
         if self.poll() is None:
             _log.debug("signal %d to process group %d", signal_number, self.pid)
             _signal_group(self.pid, signal_number)
 
     def terminate(self, grace_s: float = 5.0) -> int:
-        """SIGTERM, wait at most `grace_s`, then SIGKILL the whole group; returns the status."""
+        """Send SIGTERM, after `grace_s` SIGKILL, to the whole group; return the status."""
         self.send(signal.SIGTERM)
         status = self.wait(grace_s)
         return self.kill() if status is None else status
 
     def kill(self) -> int:
-        """SIGKILL the whole group and wait; returns the status.
+        """Send SIGKILL to the whole group, wait, and return the status.
 
-        A program stuck in a request of a dead drive cannot be killed; it is left to the kernel
-        after UNKILLABLE_S.
+        A program stuck in a request of a dead drive cannot be killed; after UNKILLABLE_S it is left
+        to the kernel.
         """
         self.send(signal.SIGKILL)
         status = self.wait(UNKILLABLE_S)
@@ -276,20 +277,20 @@ def spawn(
     cwd: Path | None = None,
     cpus: Collection[int] | None = None,
 ) -> Process:
-    """Start a program that dies when the calling thread does, even by SIGKILL.
+    """Start a program that the kernel kills when the calling thread ends, even by SIGKILL.
 
-    What it says goes to new or emptied files, or nowhere.
-    `env` is added to ours, for the program alone; `pass_fds` stay open in it; `cpus` are the
-    processors that it may use. Raises HostLacks when it is not installed.
+    Output goes to new or emptied files, or nowhere. `env` is added to our environment for this
+    program only; `pass_fds` stay open in it; `cpus` are the only CPUs that it may use. Raises
+    HostLacks when it is not installed.
     """
     for needed in (argv[0], "setpriv"):
         if which(needed) is None:
             raise HostLacks(f"{needed} is not installed", hint=_how_to_install(needed))
     if cwd is not None and not cwd.is_dir():
-        raise HostLacks(f"{cwd} is not a directory to run {argv[0]} in")
+        raise HostLacks(f"cannot run {argv[0]} in {cwd}: it is not a directory")
     pin = ["taskset", "-c", ",".join(str(cpu) for cpu in sorted(cpus))] if cpus else []
-    # The variables are set by env(1), so that a preloaded library meets the program alone.
-    # setpriv, sh, taskset and env each replace themselves: the process id stays.
+    # env(1) sets the variables, so that a preloaded library is loaded into the program only.
+    # setpriv, sh, taskset and env each replace themselves, so the process id stays.
     chain = [
         "setpriv", "--pdeathsig", "KILL",
         *pin,
@@ -328,11 +329,10 @@ def _said(path: Path | None) -> Iterator[int]:
 
 
 def foreground(argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> int:
-    """Run a program in our place at the terminal; returns its status (negative: signal).
+    """Run a program at the terminal in our place; return its status (negative: signal).
 
-    It has our stdin, stdout and stderr. Ctrl-C reaches it as it reaches us, SIGTERM and SIGHUP are
-    passed on; in each case we wait for its end. `env` is added to ours. For the main thread only.
-    Raises HostLacks when it is not installed.
+    It shares our stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. `env` is added to
+    our environment. For the main thread only. Raises HostLacks when it is not installed.
     """
     try:
         process = subprocess.Popen(list(argv), env=_environment(env))
@@ -357,10 +357,7 @@ def foreground(argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> 
 
 
 def become(argv: Sequence[str]) -> NoReturn:
-    """Turn this process into a program, so that signals reach it and nobody must pass them on.
-
-    Raises HostLacks when it cannot be started.
-    """
+    """Replace this process by a program. Raises HostLacks when it cannot be started."""
     _log.debug("process %d becomes: %s", os.getpid(), shlex.join(argv))
     try:
         os.execv(argv[0], list(argv))
@@ -369,7 +366,7 @@ def become(argv: Sequence[str]) -> NoReturn:
 
 
 class _Story:
-    """What `--debug` tells of one program: that it started, and how and when it ended."""
+    """Log for `--debug` when a program started, and how and when it ended."""
 
     def __init__(
         self,
@@ -388,7 +385,7 @@ class _Story:
         _log.debug("started %d: %s%s", pid, shlex.join([*words, *argv]), where)
 
     def ended(self, status: int) -> None:
-        """Tell its end, once; a negative status is the signal that ended it."""
+        """Log the end, once; a negative status is the signal that ended the program."""
         if self._told:
             return
         self._told = True
@@ -402,7 +399,7 @@ def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _search_path() -> str:
-    """PATH, and the directories that an ordinary user's lacks on Debian: wipefs lies there."""
+    """Return PATH with the system directories that Debian keeps from ordinary users (wipefs)."""
     given = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(dict.fromkeys([*given, *_FOR_ROOT]))
 

@@ -15,7 +15,7 @@ SECTOR_BYTES = 512  # the unit of the kernel's counters, whatever the device's b
 
 @dataclass(frozen=True, slots=True)
 class DiskStat:
-    """Completed I/O of a block device since it appeared (Documentation/block/stat.rst)."""
+    """Hold a block device's completed I/O since it appeared (Documentation/block/stat.rst)."""
 
     read_ios: int
     read_bytes: int
@@ -23,12 +23,12 @@ class DiskStat:
     write_bytes: int
     in_flight: int
     discard_bytes: int = 0  # counted since Linux 4.18
-    merges: int = 0  # requests that became part of another before they were issued
-    queue_ms: int = 0  # time of all I/Os together: over time that passed, the mean in flight
+    merges: int = 0  # requests merged into another one before they were issued
+    queue_ms: int = 0  # sum over all I/Os; divided by the time passed: mean I/Os in flight
 
     @classmethod
     def parse(cls, text: str) -> "DiskStat":
-        """From one line of /sys/dev/block/M:m/stat. Raises ValueError when it is none."""
+        """Parse one line of /sys/dev/block/M:m/stat. Raises ValueError for any other text."""
         fields = [int(field) for field in text.split()]
         if len(fields) < 11:
             raise ValueError(f"a block device's statistics have 11 fields or more, got {text!r}")
@@ -49,14 +49,14 @@ class DiskStat:
 
 @dataclass(frozen=True, slots=True)
 class ProcessIo:
-    """Bytes that a process and its threads submitted to storage (proc(5), /proc/PID/io)."""
+    """Hold the bytes that a process submitted to storage, with its threads (/proc/PID/io)."""
 
     read_bytes: int
     write_bytes: int
 
     @classmethod
     def parse(cls, text: str) -> "ProcessIo":
-        """From the text of /proc/PID/io. Raises ValueError when a field is missing."""
+        """Parse the text of /proc/PID/io. Raises ValueError when a field is missing."""
         fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
         try:
             return cls(int(fields["read_bytes"]), int(fields["write_bytes"]))
@@ -65,39 +65,33 @@ class ProcessIo:
 
 
 class CounterFile:
-    """A file of the kernel kept open and read anew from its start each time."""
+    """Keep a kernel file open and read it again from its start each time."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY)
 
     def read(self) -> str:
-        """The text as it is now. Raises OSError when what it counts has gone."""
+        """Return the present text. Raises OSError when the device or process is gone."""
         return os.pread(self._descriptor, 4096, 0).decode()
 
     def close(self) -> None:
-        """Close the file; reading it fails from now on."""
+        """Close the file; later reads fail."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
 
 class DiskCounters:
-    """The statistics of a whole disk: its own, or those of all its paths together."""
+    """Read the counters of a whole disk: its own, or the sum over all its paths."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = [CounterFile(file) for file in files]
         self._seen = [DiskStat(0, 0, 0, 0, 0)] * len(files)
 
     def read(self) -> DiskStat:
-        """The sums now; what a path did that has gone stays in them.
+        """Return the sums now; what a path did before it disappeared stays included.
 
-        Raises OSError when the disk has gone, ValueError for what is no statistics.
+        Raises OSError when the disk is gone, ValueError for a damaged file.
         """
         gone = []
         for number, file in enumerate(self._files):
@@ -110,7 +104,7 @@ class DiskCounters:
         return reduce(add, self._seen)
 
     def close(self) -> None:
-        """Close the files; reading fails from now on."""
+        """Close the files; later reads fail."""
         for file in self._files:
             file.close()
 
@@ -122,7 +116,7 @@ class DiskCounters:
 
 
 def disk_counters(major_minor: str, root: Path = Path("/")) -> DiskCounters:
-    """The statistics of a block device. Raises OSError when it is gone."""
+    """Return the counters of a block device. Raises OSError when it is gone."""
     device = root / f"sys/dev/block/{major_minor}"
     kernel = device.resolve().name
     counted = counted_disks(kernel, Sysfs(root))
@@ -132,10 +126,10 @@ def disk_counters(major_minor: str, root: Path = Path("/")) -> DiskCounters:
 
 
 def counted_disks(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Names below /sys/block of the disks whose counters tell what one does: mostly its own.
+    """Return the names below /sys/block of the disks whose counters show a disk's I/O.
 
-    Linux 6.1 counts nothing of an NVMe multipath head, only of its paths. A kernel that counts
-    a head exports what does it; there a head without a count had its `iostats` off, or is new.
+    Linux 6.1 counts nothing on an NVMe multipath head, only on its paths. Newer kernels count on
+    the head; there a head with a count of 0 is new or had `iostats` off.
     """
     queues = queues_of(kernel, sysfs)
     if queues == [kernel] or _ios(kernel, sysfs) or _counts_heads(sysfs.root):
@@ -158,14 +152,14 @@ def _ios(name: str, sysfs: Sysfs) -> int:
 
 
 def process_counters(pid: int, root: Path = Path("/")) -> CounterFile:
-    """The I/O counters of a process, for ProcessIo.parse. Raises OSError when it is gone."""
+    """Return the I/O counters of a process, for ProcessIo.parse. Raises OSError."""
     return CounterFile(root / f"proc/{pid}/io")
 
 
 def catches(pid: int, signal_number: int, root: Path = Path("/")) -> bool:
-    """Whether a process has a handler for a signal now (proc(5), SigCgt of /proc/PID/status).
+    """Return whether a process handles a signal now (SigCgt of /proc/PID/status, proc(5)).
 
-    One that has not is ended by it, or never meets it. False when the process is gone.
+    False when the process is gone. A process without a handler dies of the signal or ignores it.
     """
     try:
         text = (root / f"proc/{pid}/status").read_text()

@@ -1,7 +1,7 @@
-"""Run a PostgreSQL server for as long as a measurement needs one.
+"""Run a PostgreSQL server for as long as a measurement needs it.
 
-It runs as an unprivileged user, which it insists on, listens on a socket in a directory of its own
-only, and dies with us. Its data lie where the caller says; that user must be able to get there.
+It runs as an unprivileged user, which it requires, listens only on a socket in its own directory,
+and dies with us. The caller chooses where its data lie; that user must be able to get there.
 """
 
 import os
@@ -18,7 +18,7 @@ from ssdbench.host import command
 from ssdbench.units import MIB
 
 PACKAGE = "postgresql"
-ROLE, DATABASE = "sbtest", "postgres"  # a role of sysbench's name; a database that is always there
+ROLE, DATABASE = "sbtest", "postgres"  # sysbench's role; a database that always exists
 _PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/libexec/postgresql*")
 _PROGRAMS = ("postgres", "initdb", "psql", "pg_isready")
 _USERS = ("postgres", "nobody")
@@ -28,7 +28,7 @@ _LEAST_LOG_BYTES = 64 * MIB  # of the write-ahead log: four segments
 
 
 def programs() -> Path | None:
-    """Where the server's programs are, of the newest version; None when it is not installed."""
+    """Return the directory of the newest installed PostgreSQL server, or None."""
     on_path = command.which("postgres")
     likely = [place for name in _PLACES for place in Path("/").glob(name.lstrip("/"))]
     there = [
@@ -43,12 +43,12 @@ def programs() -> Path | None:
 def serving(
     work: Path, logs: Path, sockets: Path, *, data_bytes: int, cpus: Collection[int] = ()
 ) -> Iterator[None]:
-    """A new, empty database cluster below `work`, served until the end of the block.
+    """Serve a new, empty database cluster below `work` until the end of the block.
 
-    Its socket is made in `sockets`, whose path must be short: a socket's has 107 bytes.
-    `data_bytes` bounds its write-ahead log to a quarter of what is stored. All other settings are
-    PostgreSQL's defaults. Raises HostLacks when it is not
-    installed, CommandFailed with its last words when it does not start or stop.
+    Its socket is made in `sockets`, which must be short: a socket's path has at most 107 bytes. The
+    write-ahead log is limited to a quarter of `data_bytes`; other settings are PostgreSQL's
+    defaults. Raises HostLacks when it is not installed, CommandFailed with its last words when it
+    does not start or stop.
     """
     place = programs()
     if place is None:
@@ -76,7 +76,7 @@ def serving(
 
 
 def checkpoint(sockets: Path) -> None:
-    """Have the server write all that it holds, so that it is not written during what follows."""
+    """Make the server write all its data now, so that it does not do so during the measurement."""
     place = programs()
     if place is not None:
         where = ["-h", str(sockets), "-U", ROLE, "-d", DATABASE]
@@ -95,7 +95,7 @@ def _settings(sockets: Path, data_bytes: int) -> list[str]:
 
 
 def _as(user: pwd.struct_passwd) -> list[str]:
-    """What turns a command into that user's; a change of user forgets whom a process dies with."""
+    """Return the command prefix that runs a program as this user; it still dies with us."""
     return [
         "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups",
         "--pdeathsig", "KILL", "--",
@@ -108,7 +108,10 @@ def _user() -> pwd.struct_passwd:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise HostLacks(f"a database server needs a user named {' or '.join(_USERS)}")
+    raise HostLacks(
+        f"a database server needs a user named {' or '.join(_USERS)}, and this host has neither",
+        hint="Add one, for example with `useradd --system postgres`.",
+    )
 
 
 def _await_ready(process: command.Process, place: Path, sockets: Path, err: Path) -> None:
@@ -122,7 +125,7 @@ def _await_ready(process: command.Process, place: Path, sockets: Path, err: Path
 
 
 def _stop(process: command.Process, err: Path) -> None:
-    """Ask for a fast shutdown, which writes everything; the server's children are not asked."""
+    """Ask the server, but not its children, for a fast shutdown, which writes everything."""
     process.send(signal.SIGINT)
     if process.wait(_STOPPED_S) != 0:
         raise _failed(process, err)

@@ -1,7 +1,7 @@
-"""List what the kernel serves to others: NVMe and SCSI targets, USB gadgets.
+"""List what the kernel serves to other hosts: NVMe and SCSI targets, USB gadgets.
 
-It opens a device or file for that as no process, often without a claim, and holds it open when the
-node that named it is long gone.
+For this the kernel itself opens a device or file, often without a claim, and keeps it open even
+when its node is gone.
 """
 
 import re
@@ -16,37 +16,37 @@ CONFIG = "/sys/kernel/config"
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Something that the kernel serves to others."""
+    """Hold a device or file that the kernel serves."""
 
-    what: str  # serves it
-    path: str  # of the device or file, as it was when it was opened
+    what: str  # the kind of server
+    path: str  # of the device or file when it was opened
     end: str  # the command that ends it
-    number: str = ""  # `8:0`, where the kernel tells it
-    size_bytes: int = 0  # that it serves, likewise; what lies behind may be larger
+    number: str = ""  # `8:0`, where the kernel shows it
+    size_bytes: int = 0  # the size served, where shown; the device may be larger
 
     @property
     def said(self) -> str:
-        """The reason when it is the target."""
+        """Return the reason not to use the target that is served."""
         return f"the kernel serves {self.path} to others ({self.what})"
 
     @property
     def stale(self) -> str:
-        """The reason when its node is gone, and nothing shows that it is not the target."""
+        """Return the reason when the served path is gone, and it may have been this target."""
         return (
-            f"{self.said}; there is no such path any more, so it may be this one under an old "
-            f"name (`{self.end}` removes a stale export)"
+            f"{self.said}; this path is gone, so it may be the same drive under an old name "
+            f"(`{self.end}` removes a stale export)"
         )
 
 
 def exported(sysfs: Sysfs) -> Iterator[Export]:
-    """Everything that the kernel serves. Raises OSError when that cannot be known."""
+    """Yield everything that the kernel serves. Raises OSError when it cannot be read."""
     yield from _nvme(sysfs)
     yield from _scsi(sysfs)
     yield from _usb(sysfs)
 
 
 def _nvme(sysfs: Sysfs) -> Iterator[Export]:
-    """Namespaces of a device or file, and whole controllers in passthru mode."""
+    """Yield the namespaces of NVMe targets, and whole controllers in passthru mode."""
     namespaces = _below(sysfs, "nvmet", "subsystems", "*", "namespaces", "*")
     controllers = _below(sysfs, "nvmet", "subsystems", "*", "passthru")
     served = [(n, "NVMe target") for n in namespaces]
@@ -58,7 +58,7 @@ def _nvme(sysfs: Sysfs) -> Iterator[Export]:
 
 
 def _scsi(sysfs: Sysfs) -> Iterator[Export]:
-    """Of LIO: iblock tells the device number, fileio the size."""
+    """Yield LIO targets; iblock shows the device number, fileio the size."""
     for store in _below(sysfs, "target", "core", "*", "*"):
         if not sysfs.exists(f"{store}/info"):
             continue
@@ -84,7 +84,7 @@ def _usb(sysfs: Sysfs) -> Iterator[Export]:
 
 
 def _below(sysfs: Sysfs, *levels: str) -> list[str]:
-    """Directories of configfs by a path whose `*` stand for any name."""
+    """Return the configfs directories of a path in which `*` stands for any name."""
     paths = [CONFIG]
     for level in levels:
         paths = [

@@ -1,13 +1,11 @@
-"""Decide whether two block devices have a byte in common, by the ranges that they map below them.
+"""Decide whether two block devices share a byte, by the ranges that they map on devices below.
 
-Device mapper, md, loop devices, partitions, bcache and whatever else names its devices in sysfs are
-followed down to drives and files. Where a range is not known it is all of the device below; where
-the space below is handed out on demand (a thin pool, a snapshot, a cache), all of its users share
-it. So two devices that are told apart here are apart.
+Device mapper, md, loop devices, partitions and bcache are followed down to drives and files. An
+unknown range counts as the whole device below. Users of a thin pool, a snapshot or a cache share
+all of it, as its space is allocated on demand. So devices that are found separate really are.
 
-Tables of device mapper come from the kernel by <linux/dm-ioctl.h>, so neither `dmsetup` nor names
-in /dev matter. They are parsed as drivers/md prints them (STATUSTYPE_TABLE in `dm-linear.c` and so
-on).
+Device mapper tables come from the kernel (<linux/dm-ioctl.h>), without `dmsetup` and names in /dev.
+Their format is that of drivers/md (STATUSTYPE_TABLE in `dm-linear.c` and so on).
 """
 
 import fcntl
@@ -29,8 +27,8 @@ _SPEC = struct.Struct("=2Q i I 16s")  # struct dm_target_spec
 _STATUS_TABLE, _BUFFER_FULL, _INACTIVE = 1 << 4, 1 << 8, 1 << 12
 _FIRST_BYTES, _MOST_BYTES = 1 << 16, 1 << 26
 
-# Each byte of such a mapping has bytes below that are no other mapping's. Of a thin pool, a
-# snapshot, a cache and whatever is not known that cannot be said.
+# In these mappings no two bytes share a byte below. Thin pools, snapshots, caches and unknown kinds
+# may share.
 PRIVATE = frozenset(
     {"linear", "striped", "crypt", "delay", "flakey", "dust", "unstriped", "multipath", "mirror"}
     | {"raid", "integrity", "verity", "error", "zero"}
@@ -39,7 +37,7 @@ PRIVATE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One line of a table: `0 2048 linear 8:0 4096`."""
+    """Hold one line of a device mapper table: `0 2048 linear 8:0 4096`."""
 
     begin: int  # sectors of 512 bytes
     length: int
@@ -49,21 +47,20 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Where a part of a device lies below it, in bytes."""
+    """Hold where a part of a device lies on the device below it, in bytes."""
 
     begin: int
-    end: int  # behind its last byte
-    lower: str  # number of the device below, such as `8:0`, or what else lies there
+    end: int  # the byte after its last
+    lower: str  # number of the device below, such as `8:0`, or the name of a device or file
     at: int
-    span: int  # bytes from `at` on that it may reach
+    span: int  # how many bytes from `at` on it may reach
     exact: bool = True  # byte for byte: `begin + n` is `at + n`
 
 
 def tables(number: str, *, sysfs: Sysfs) -> list[Target]:
-    """The lines of a mapping's table, and of one that is loaded to take its place.
+    """Return the lines of a mapping's table, and of the table loaded to replace it, without keys.
 
-    Keys are left out. Raises OSError when they cannot be known, FileNotFoundError where this host
-    has no device mapper.
+    Raises OSError when the kernel does not tell, FileNotFoundError on a host without device mapper.
     """
     descriptor = os.open(sysfs.path(CONTROL), os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -87,7 +84,7 @@ def _table(descriptor: int, device: int, flag: int) -> Iterator[Target]:
             break
         size *= 4
         if size > _MOST_BYTES:
-            raise OSError("its table is too long to be read")
+            raise OSError("its device mapper table is longer than 64 MiB")
     at = start
     for _ in range(count):
         begin, length, _, following, kind = _SPEC.unpack_from(answer, at)
@@ -97,7 +94,7 @@ def _table(descriptor: int, device: int, flag: int) -> Iterator[Target]:
 
 
 def target(begin: int, length: int, kind: str, text: str) -> Target:
-    """One line of a table, in words; the key of an encrypted mapping is left out."""
+    """Parse one line of a table; the key of an encrypted mapping is left out."""
     words = text.split()
     if kind == "crypt" and len(words) > 1:
         words[1] = "-"
@@ -105,9 +102,9 @@ def target(begin: int, length: int, kind: str, text: str) -> Target:
 
 
 def segments(table: Sequence[Target]) -> list[Segment] | None:
-    """What a table maps, by device numbers; None when one of its lines is not understood.
+    """Return what a table maps, by device number; None when one line is not understood.
 
-    Devices that a line uses besides, such as a log, are left out.
+    Devices that a line uses in another way, such as a log, are left out.
     """
     try:
         return [segment for line in table for segment in _of(line)]
@@ -116,7 +113,7 @@ def segments(table: Sequence[Target]) -> list[Segment] | None:
 
 
 def is_private(table: Sequence[Target]) -> bool:
-    """Whether what one byte of a mapping is kept in is no other byte's."""
+    """Return whether no two bytes of a mapping are stored in the same byte below."""
     return all(line.kind in PRIVATE for line in table)
 
 
@@ -147,12 +144,12 @@ def _pair(at: int) -> Callable[[int, Sequence[str]], _Found]:
 
 
 def _nothing(length: int, words: Sequence[str]) -> _Found:
-    """`zero` has no device; newer kernels let `error` name one, to which it passes nothing."""
+    """Yield nothing: `zero` has no device, and `error` sends nothing to the device it may name."""
     return iter(())
 
 
 def _delay(length: int, words: Sequence[str]) -> _Found:
-    for at in range(0, len(words), 3):  # device, offset, milliseconds: of reads, writes, flushes
+    for at in range(0, len(words), 3):  # device, offset, ms for reads; then writes, flushes
         yield words[at], words[at + 1], length
 
 
@@ -191,21 +188,21 @@ _READERS: dict[str, Callable[[int, Sequence[str]], _Found]] = {
 _EXACT = frozenset({"linear", "crypt", "flakey", "dust", "delay", "mirror"})
 
 
-Range = tuple[int, int]  # first byte, and the one behind the last
-# Of a device: the ranges that are reached in it, by the private devices above it on the way.
+Range = tuple[int, int]  # first byte, and the byte after the last
+# By device: the ranges reached on it, by the private devices on the way down to it.
 Reach = dict[str, dict[frozenset[str], list[Range]]]
 EVERYTHING = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Where a device lies: `private` when no byte below is another's byte of the same device."""
+    """Hold where a device lies; `private` when no two of its bytes share a byte below."""
 
     segments: tuple[Segment, ...] = ()
     private: bool = True
 
     def below(self, begin: int, end: int) -> Iterator[tuple[str, Range]]:
-        """What a range of the device reaches in those below it."""
+        """Yield the ranges on lower devices that a range of this device reaches."""
         for segment in self.segments:
             first, last = max(begin, segment.begin), min(end, segment.end)
             if first >= last:
@@ -217,10 +214,10 @@ class Mapping:
 
 
 class Extents:
-    """The mappings of a host, as they are when each is first asked for.
+    """Hold the mappings of a host, each as it was when first read.
 
-    `twins` names further paths to the drive of a path. Raises OSError when a question to the
-    kernel has no answer.
+    `twins` returns the other paths to the same drive. Raises OSError when the kernel does not
+    answer.
     """
 
     def __init__(
@@ -232,18 +229,18 @@ class Extents:
         self._reaches: dict[str, Reach] = {}
 
     def share(self, one: str, other: str) -> bool:
-        """Whether a write to one device may change what another one holds."""
+        """Return whether a write to one device may change data on the other."""
         its = self.reach(other)
         for thing, ways in self.reach(one).items():
             for above_it, theirs in its.get(thing, {}).items():
                 for above, ranges in ways.items():
-                    # Both came through a device that keeps its bytes apart: compared there.
+                    # If both pass through one private device, their ranges there decide.
                     if not above & above_it and _overlap(ranges, theirs):
                         return True
         return False
 
     def reach(self, name: str) -> Reach:
-        """All that a device is made of, itself included."""
+        """Return all devices that a device is made of, itself included, and the ranges used."""
         if name not in self._reaches:
             found: Reach = {}
             self._follow(name, frozenset(), [(0, EVERYTHING)], found)
@@ -251,13 +248,13 @@ class Extents:
         return self._reaches[name]
 
     def mapping(self, name: str) -> Mapping:
-        """Where a device lies."""
+        """Return where a device lies."""
         if name not in self._mappings:
             self._mappings[name] = self._mapped(name)
         return self._mappings[name]
 
     def table(self, name: str, called: Callable[[str], str]) -> str:
-        """A mapping in words that last: `called` gives a lasting name to a device below."""
+        """Return a mapping as text; `called` gives each lower device a lasting name."""
         rows = (
             f"{s.begin} {s.end} {called(s.lower)} {s.at} {s.span}"
             for s in self.mapping(name).segments
@@ -334,9 +331,10 @@ class Extents:
         )
 
     def _md(self, name: str, slaves: Sequence[str]) -> Mapping:
-        """Volumes in a container of a RAID controller's format share its drives by ranges.
+        """Return the mapping of an md array.
 
-        The container itself, `external:imsm`, holds nothing; a volume's is `external:/md127/0`.
+        Volumes in a RAID controller's container share its drives by ranges. The container itself
+        (`external:imsm`) holds no data; a volume's format is `external:/md127/0`.
         """
         directory = f"/sys/class/block/{name}/md"
         format_ = self._sysfs.find(f"{directory}/metadata_version") or ""
@@ -381,7 +379,7 @@ def _merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _overlap(one: Sequence[Range], other: Sequence[Range]) -> bool:
-    """Whether two lists of ranges, each in order and apart, have a byte in common."""
+    """Return whether two sorted lists of separate ranges have a byte in common."""
     for begin, end in one:
         before = bisect_right(other, (end - 1, EVERYTHING)) - 1
         if before >= 0 and other[before][1] > begin:

@@ -22,7 +22,7 @@ _FILES = {
 
 
 def host_facts(sysfs: Sysfs | None = None) -> dict[str, str]:
-    """Facts by name; what this host does not tell is left out."""
+    """Return facts by name; facts that this host does not report are left out."""
     sysfs = sysfs or Sysfs()
     system = os.uname()
     facts = {
@@ -47,13 +47,13 @@ def host_facts(sysfs: Sysfs | None = None) -> dict[str, str]:
 
 
 def free_bytes(directory: Path) -> int:
-    """Room on the file system of a directory. Raises OSError."""
+    """Return the free bytes of a directory's file system. Raises OSError."""
     system = os.statvfs(directory)
     return system.f_bavail * system.f_frsize
 
 
-# Boot parameters whose values may be told to anybody; of the others only the name is kept,
-# because command lines carry passwords, tokens, addresses and host names.
+# Boot parameters whose values may be published. Of others only the name is kept, because a command
+# line may hold passwords, tokens, addresses and host names.
 _TOLD = re.compile(
     r"(mitigations|nvme[_.]\S*|intel_\S*|amd_\S*|cpuidle\S*|processor\.\S*|isolcpus|nohz\S*|rcu_\S*"
     r"|irqaffinity|idle|clocksource|tsc|elevator|scsi_mod\.\S*|pcie_aspm\S*|iommu\S*|preempt"
@@ -109,9 +109,9 @@ def _activity(sysfs: Sysfs) -> dict[str, str]:
 
 
 def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
-    """How a drive is attached: PCIe link and errors, power management, queue, host memory buffer.
+    """Return how a drive is attached: PCIe link and errors, power, queue, host memory buffer.
 
-    What the drive or its driver does not tell is left out.
+    Facts that the drive or its driver does not report are left out.
     """
     if not kernel_name:
         return {}

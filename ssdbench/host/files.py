@@ -1,4 +1,4 @@
-"""Write files that survive a crash: whole or not at all, or appended and on disk."""
+"""Write files that survive a crash: replaced as a whole, or appended and synced to disk."""
 
 import errno
 import os
@@ -19,16 +19,16 @@ _RESUME = "`ssdbench resume` continues a run."
 _PLANTED = "Find out who put it there, and remove it."
 _NOT_YOURS = "Choose a directory that you can write to, or run the same command with sudo."
 _ELSEWHERE = "Choose another place."
-_OF_THE_KERNEL = ("/proc", "/sys")  # file systems that show the kernel and keep nothing
-WAYS_OUT = {  # of a file that cannot be written, by the error
+_OF_THE_KERNEL = ("/proc", "/sys")  # where no files can be made
+WAYS_OUT = {  # what to do about a file that cannot be written, by errno
     errno.ELOOP: _PLANTED,
     errno.ENXIO: _PLANTED,
     errno.EMLINK: _PLANTED,
     errno.EACCES: _NOT_YOURS,
     errno.EPERM: _NOT_YOURS,
-    errno.EROFS: "Its file system is read-only, perhaps after an error (`dmesg` tells): make it "
+    errno.EROFS: "Its file system is read-only, perhaps after an error (see `dmesg`): make it "
     f"writable, or choose another place; {_RESUME}",
-    errno.EIO: f"The disk below it fails (`dmesg` tells): choose another place; {_RESUME}",
+    errno.EIO: f"The disk below it fails (see `dmesg`): choose another place; {_RESUME}",
     errno.ENOSPC: f"Free some space or choose another place; {_RESUME}",
     errno.EDQUOT: f"Free some space or choose another place; {_RESUME}",
     errno.ENOENT: f"If it was renamed, rename it back; {_RESUME}",
@@ -37,7 +37,7 @@ _BLOCK_BYTES = 1 << 16
 
 
 def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
-    """Replace a file by `data`; after a crash it holds the old bytes or the new, never a part.
+    """Replace a file; after a crash it holds either the old bytes or the new.
 
     Raises HostLacks when the disk is full or the directory cannot be written.
     """
@@ -59,7 +59,7 @@ def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory survive a power cut."""
+    """Sync a directory, so that the names in it survive a power cut."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -68,10 +68,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Create a directory and its parents, if missing, and sync the parent.
-
-    Raises HostLacks when it cannot be created.
-    """
+    """Create a directory with its parents and sync the parent. Raises HostLacks."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         sync_directory(path.parent)
@@ -80,25 +77,24 @@ def make_directory(path: Path) -> None:
 
 
 def kept_at(variable: str, default: str) -> Path:
-    """The directory that a variable of the environment names; an empty one names none.
+    """Return the directory that an environment variable names, else the default.
 
-    The same place for make and apt, which run elsewhere. Raises UsageError for a name in which they
-    see something else: a second name, a list, a variable.
+    Raises UsageError for a character that make or apt would not take as part of one name.
     """
     path = Path(os.environ.get(variable) or default).absolute()
     if unfit := re.search(r"[^\w./+@-]", str(path)):
         raise UsageError(
-            f"{variable} is {path}: make and apt cannot work in a directory with "
-            f"{unfit.group()!r} in its name"
+            f"{variable} is {path}, but make and apt cannot work in a directory with "
+            f"{unfit.group()!r} in its name",
+            hint=f"Set {variable} to another directory.",
         )
     return path
 
 
 def require_utf8(path: Path, what: str) -> None:
-    """Raise UsageError for a name, with its directories, that is not in UTF-8.
+    """Raise UsageError when a path is not valid UTF-8; `what` begins the sentence.
 
-    It would fit into no JSON file that tells it, and not every program could open it. `what` begins
-    the sentence.
+    JSON cannot store such a path, and not every program can open it.
     """
     name = str(path.absolute())
     try:
@@ -110,9 +106,9 @@ def require_utf8(path: Path, what: str) -> None:
 
 
 def require_private(path: Path) -> None:
-    """Raise HostLacks when another user could have made or changed what lies at `path`.
+    """Raise HostLacks when another user could have made or changed what is at `path`.
 
-    What is not there yet is nobody's. Root is trusted by all; a link is never followed.
+    A missing path is fine. Root is trusted; a link is never followed.
     """
     try:
         found = path.lstat()
@@ -121,39 +117,41 @@ def require_private(path: Path) -> None:
     except OSError as error:
         raise unwritable(path, error) from error
     if stat.S_ISLNK(found.st_mode):
-        raise HostLacks(f"{path} is a symbolic link; not used", hint="remove it, or ask its owner")
+        raise HostLacks(
+            f"{path} is a symbolic link, so it was not used", hint="remove it, or ask its owner"
+        )
     if found.st_uid not in (0, os.geteuid()):
         raise HostLacks(
-            f"{path} belongs to another user (uid {found.st_uid}); not used",
+            f"{path} belongs to another user (uid {found.st_uid}), so it was not used",
             hint="check what it holds, then remove it, or ask its owner",
         )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise HostLacks(
-            f"other users can write {path}; not used",
+            f"other users can write {path}, so it was not used",
             hint=f"check what it holds, then: {shlex.join(['chmod', 'go-w', str(path)])}",
         )
 
 
 def require_own_files(directory: Path) -> None:
-    """Raise UsageError for a link, a pipe or a device below a directory that is written to again.
+    """Raise UsageError for a link, pipe or device in a directory that is written to again.
 
-    A run makes none. Whoever put one there would choose what is written.
+    A run makes none, and through one somebody else would choose where we write.
     """
     for base, directories, names in os.walk(directory):
         for path in (Path(base, name) for name in (*directories, *names)):
             if not (stat.S_ISREG(mode := path.lstat().st_mode) or stat.S_ISDIR(mode)):
-                what = "a symbolic link" if stat.S_ISLNK(mode) else "no regular file"
+                what = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
                 raise UsageError(
-                    f"{path} is {what}, which no run makes: nothing is written there",
-                    hint="Put a copy of what belongs there in its place, then resume the run.",
+                    f"{path} is {what}, which no run makes, so nothing was written",
+                    hint="Put a regular file with its content in its place, then resume the run.",
                 )
 
 
 def make_private_directory(path: Path) -> None:
-    """Create a directory that only this user can write, whatever the umask allows.
+    """Create a directory, and missing parents, that only this user can write.
 
-    So are the parents that are made. A stricter umask is kept. Raises HostLacks when it cannot be
-    created, or when others can write the one that is there.
+    A stricter umask is kept. Raises HostLacks when it cannot be created, or when others can write
+    the existing one.
     """
     missing = [place for place in (path, *path.parents) if not place.exists()]
     try:
@@ -166,7 +164,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def remove_if_empty(*directories: Path) -> None:
-    """Remove directories, the inner one first, unless they hold something or are gone."""
+    """Remove directories, the inner one first, up to the first that is not empty or missing."""
     for directory in directories:
         try:
             directory.rmdir()
@@ -177,7 +175,7 @@ def remove_if_empty(*directories: Path) -> None:
 def require_room(directory: Path) -> None:
     """Raise HostLacks when the file system of a directory is full.
 
-    Programs that we start lose what they log on a full disk without a word.
+    On a full disk, programs that we start silently lose their logs.
     """
     system = os.statvfs(directory)
     if system.f_bavail * system.f_frsize < LEAST_ROOM_BYTES:
@@ -185,10 +183,10 @@ def require_room(directory: Path) -> None:
 
 
 def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
-    """Give an open file all its blocks, so that a full disk is met now and not in the middle.
+    """Allocate all blocks of an open file; its content stays.
 
-    A write to a mapped file on a full disk ends the program with SIGBUS. What the file holds
-    stays. Raises HostLacks, and leaves the file as it was, when the disk has no room.
+    Later writes then cannot fill the disk, which would end a program with SIGBUS when the file is
+    mapped. Raises HostLacks, with the file unchanged, when there is not enough room.
     """
     file_now, system = os.fstat(descriptor), os.fstatvfs(descriptor)
     free = system.f_bavail * system.f_frsize
@@ -204,7 +202,7 @@ def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
 
 
 def require_room_for(path: Path, size_bytes: int) -> None:
-    """Raise HostLacks when the file system of a path that is there has less room than this."""
+    """Raise HostLacks when the file system of an existing path has less room than this."""
     system = os.statvfs(path)
     free = system.f_bavail * system.f_frsize
     if free < size_bytes:
@@ -215,17 +213,17 @@ def _no_room(path: Path, size_bytes: int, free: int) -> HostLacks:
     here = path.absolute()
     mount = next((place for place in (here, *here.parents) if place.is_mount()), here)
     return HostLacks(
-        f"{path} needs {format_size(size_bytes)}, and its disk, {mount}, has {format_size(free)} "
-        "free",
+        f"{path} needs {format_size(size_bytes)}, but its file system on {mount} has only "
+        f"{format_size(free)} free",
         hint=f"free some space on {mount}, or choose a place on another disk",
     )
 
 
 class Appender:
-    """A file of lines that grows; each line is on disk when `append` returns.
+    """Append lines to a file; each is on disk when `append` returns.
 
-    A last line without its newline was never acknowledged: opening the file drops it. One whose
-    newline is damaged is kept as it is (`ssdbench.model.records`).
+    Opening removes a last line without its newline, which was never acknowledged, but keeps one
+    whose newline is damaged (`ssdbench.model.records`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -240,18 +238,18 @@ class Appender:
         self._drop_torn_line()
 
     def append(self, line: str) -> None:
-        """Add one line (without its newline). Raises HostLacks; the file is then as before."""
+        """Add one line, given without its newline. Raises HostLacks, with the file unchanged."""
         size = os.fstat(self._descriptor).st_size
         try:
             _write_all(self._descriptor, line.encode() + b"\n")
             os.fsync(self._descriptor)
         except OSError as error:
-            with suppress(OSError):  # of a file system that became read-only
+            with suppress(OSError):  # the file system may have become read-only
                 os.ftruncate(self._descriptor, size)
             raise unwritable(self._path, error) from error
 
     def close(self) -> None:
-        """Close the file; further appends fail."""
+        """Close the file; later appends fail."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -277,23 +275,23 @@ class Appender:
 
 
 def unwritable(path: Path, error: OSError) -> HostLacks:
-    """The sentence for a file that could not be written, and what to do for that reason."""
+    """Return the error for a file that could not be written, with what to do about it."""
     gone = _gone_above(path) if error.errno == errno.ENOENT else None
-    why = f"{gone} is not there" if gone is not None else error.strerror
+    why = f"{gone} does not exist" if gone is not None else error.strerror
     hint = WAYS_OUT.get(error.errno or 0, _ELSEWHERE)
     if kernels := _of_the_kernel(path):
-        why, hint = f"nobody can make files in {kernels}", _ELSEWHERE
+        why, hint = f"{kernels} shows the kernel and keeps no files", _ELSEWHERE
     return HostLacks(f"{path} cannot be written: {why}", hint=hint)
 
 
 def _of_the_kernel(path: Path) -> str:
-    """The file system of the kernel that a path leads into; empty for any other."""
+    """Return "/proc" or "/sys" for a path that leads into it, else an empty text."""
     leads_to = Path(os.path.realpath(path))
     return next((place for place in _OF_THE_KERNEL if leads_to.is_relative_to(place)), "")
 
 
 def _gone_above(path: Path) -> Path | None:
-    """The outermost directory above a path that is not there; None when all are."""
+    """Return the outermost missing directory above a path, or None."""
     missing = [place for place in path.absolute().parents if not place.is_dir()]
     return missing[-1] if missing else None
 
@@ -305,9 +303,9 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def settings_directory() -> Path:
-    """Where journals of changed settings and records of runs and drives are kept.
+    """Return the directory for settings journals and for records of runs and drives.
 
-    Outside of any run directory, and for root where only root can write.
+    It is outside every run directory; for root it is one that only root can write.
     """
     if chosen := os.environ.get("SSDBENCH_SETTINGS"):
         return Path(chosen)

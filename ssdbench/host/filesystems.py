@@ -1,12 +1,12 @@
 """Make and mount file systems without a discard, and find the layers of overlays.
 
-A `mkfs` with its default options discards the whole device, which would undo the fill that every
-measurement stands on; some file systems discard again while they are mounted.
+By default `mkfs` discards the whole device, which would undo the fill before a measurement; some
+file systems discard again when mounted.
 
-In an overlay a file has one inode number where the layers are joined and another one in its layer,
-so a user of the other path is not found by the number. The layers are in the mount options
-(Documentation/filesystems/overlayfs.rst). Layers that cannot be reached from here, as those of the
-container that we run in, and other file systems that show files of another one (FUSE), are ignored.
+A file in an overlay has one inode number in the overlay and another in its layer, so users of the
+other path must be looked for in the layers. The mount options name these
+(Documentation/filesystems/overlayfs.rst). Layers that we cannot reach, such as those of our own
+container, and other file systems that show files of another one (FUSE) are ignored.
 """
 
 import os
@@ -23,27 +23,30 @@ from ssdbench.host.procfs import Mount, Procfs, unescaped
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.units import MIB
 
-PATIENCE_S = 60.0  # another mount namespace, or a kernel that is busy, may hold on to it
+PATIENCE_S = 60.0  # another mount namespace, or a busy kernel, may keep it for a while
 _HELD = re.compile(r"in use|busy|is mounted|contains a mounted", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """How one kind is made and mounted; all other options are its defaults."""
+    """Hold how one kind of file system is made and mounted; other options keep their defaults."""
 
     name: str
     package: str
-    options: tuple[str, ...]  # of mkfs: quiet, even over an old one, without discard
-    mount: str = ""  # options, against discards that are its default
+    options: tuple[str, ...]  # of mkfs: quiet, over an old file system, without discard
+    mount: str = ""  # options of mount, to switch off discards
     least_bytes: int = 8 * MIB
 
     @property
     def program(self) -> str:
-        """What makes it."""
+        """Return the program that makes it."""
         return f"mkfs.{self.name}"
 
     def make(self, node: str) -> None:
-        """Make it on a node; who still holds that from before is waited for. Raises HostLacks."""
+        """Make it on a node, after waiting for programs that still use the node.
+
+        Raises HostLacks.
+        """
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -58,7 +61,7 @@ class FileSystem:
             return
 
     def lacking(self, sysfs: Sysfs) -> str:
-        """Why it cannot be had here, in a sentence; empty when it can."""
+        """Return a sentence that says why this host cannot use it; empty when it can."""
         if not _in_kernel(self.name, sysfs):
             return f"this kernel has no {self.name}"
         if command.which(self.program) is None:
@@ -66,9 +69,8 @@ class FileSystem:
         return ""
 
 
-# ext2 to ext4 would otherwise write their tables after mkfs, in the background of the measurement,
-# and have blocks of 1 KiB on what is smaller than 512 MiB, as no drive of a server is
-# (mke2fs.conf: `small`).
+# Without these options ext2 to ext4 write their tables after mkfs, during the measurement, and use
+# blocks of 1 KiB below 512 MiB, as on no server drive (mke2fs.conf: `small`).
 _EXT = ("-q", "-F", "-b", "4096", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0")
 
 FILE_SYSTEMS: Mapping[str, FileSystem] = {
@@ -90,9 +92,9 @@ FILE_SYSTEMS: Mapping[str, FileSystem] = {
 
 
 def _in_kernel(name: str, sysfs: Sysfs) -> bool:
-    """Built in or loaded, or a module that mounting loads: under its name, or as `fs-NAME`.
+    """Return whether it is built in, loaded, or a module that mounting loads (`fs-NAME`).
 
-    On a generic kernel ext2 and ext3 are the module ext4, which says so by these aliases.
+    On a generic kernel ext2 and ext3 are aliases of the module ext4.
     """
     if re.search(rf"^\s+{name}$", sysfs.find("/proc/filesystems") or "", re.M):
         return True
@@ -110,9 +112,9 @@ Inode = tuple[int, int]  # (st_dev, st_ino)
 
 
 def in_layer(path: Path, procfs: Procfs) -> str:
-    """Where the overlay is mounted that has a file in one of its layers; empty when none has.
+    """Return where an overlay is mounted that has a file in one of its layers; else empty.
 
-    What is written there changes what that overlay shows.
+    Writing to the file changes what that overlay shows.
     """
     overlays = [mount for mount in procfs.all_mounts() if mount.file_system == OVERLAY]
     above = {inode for parent in path.parents if (inode := _inode(parent))} if overlays else set()
@@ -123,14 +125,14 @@ def in_layer(path: Path, procfs: Procfs) -> str:
 
 
 def upper_file(path: Path, procfs: Procfs) -> Inode | None:
-    """The number, in its upper layer, of a file that is reached through an overlay.
+    """Return the inode, in the upper layer, of a file that is reached through an overlay.
 
-    None for any other file, and for one that is in no upper layer yet.
+    None for any other file, and for a file that is not yet in an upper layer.
     """
     around = [m for m in procfs.mounts() if path.is_relative_to(m.mount_point)]
     if not around:
         return None
-    # The longest mount point has the file, and of several on one directory the last.
+    # The file is on the longest mount point; of several mounts there, on the last.
     mount = max(reversed(around), key=lambda m: len(Path(m.mount_point).parts))
     if mount.file_system != OVERLAY:
         return None
@@ -140,7 +142,7 @@ def upper_file(path: Path, procfs: Procfs) -> Inode | None:
 
 
 def _layers(mount: Mount) -> Iterator[tuple[str, str]]:
-    """(option, directory) of each layer whose path is whole."""
+    """Yield (option, directory) for each layer with an absolute path."""
     for option in mount.options.split(","):
         name, _, value = option.partition("=")
         if name not in LAYERS:
@@ -148,7 +150,7 @@ def _layers(mount: Mount) -> Iterator[tuple[str, str]]:
         value = unescaped(value)
         parts = re.split(r"(?<!\\):+", value) if name == "lowerdir" else [value]
         for part in parts:
-            # As it was given to mount(2), with backslashes, or to fsconfig(2), without: either.
+            # mount(2) is given backslashes and fsconfig(2) is not, so both spellings are tried.
             for way in {part, re.sub(r"\\(.)", r"\1", part)}:
                 if way.startswith("/"):
                     yield name, way

@@ -20,13 +20,13 @@ _SUPPORTED = 1  # IO_URING_OP_SUPPORTED
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _ENDED = re.compile(r"^CqTail:\s*(\d+)$", re.MULTILINE)
-_TRIES = 100  # a ring that is being filled does not tell of itself
+_TRIES = 100  # a ring that is being filled shows no counter
 _TRY_AGAIN_S = 100e-6
 _COUNTS_TO = 1 << 32
 
 
 def unusable(root: Path = ROOT) -> str:
-    """Why this process cannot use io_uring, as the kernel says; empty if it can."""
+    """Return why this process cannot use io_uring, in the kernel's words; empty if it can."""
     ring = _libc.syscall(_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
     if ring >= 0:
         os.close(ring)
@@ -44,7 +44,7 @@ def unusable(root: Path = ROOT) -> str:
 
 
 def takes_commands() -> bool:
-    """Whether io_uring carries a driver's own commands (IORING_OP_URING_CMD)."""
+    """Return whether io_uring passes on a driver's own commands (IORING_OP_URING_CMD)."""
     ring = _libc.syscall(_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
     if ring < 0:
         return False
@@ -61,11 +61,11 @@ def takes_commands() -> bool:
 
 
 class Rings:
-    """How many requests have ended in all rings of a process, by the kernel's own count.
+    """Count the requests that have ended in all rings of a process, from the kernel's counters.
 
-    A ring tells how far its completion queue has come (/proc/PID/fdinfo, since Linux 5.16), unless
-    it is being filled at that moment, which is asked again. Rings that have been closed stay in
-    the sum with what was last seen of them.
+    The kernel shows the tail of each completion queue (/proc/PID/fdinfo, since Linux 5.16), but not
+    while the ring is being filled; then it is read again. Closed rings stay in the sum with their
+    last count.
     """
 
     def __init__(self, pid: int, root: Path = ROOT) -> None:
@@ -75,14 +75,14 @@ class Rings:
         self._ended = 0
 
     def ended(self) -> int:
-        """The sum now; after the end of the process the last one."""
+        """Return the sum now; after the end of the process, the last sum."""
         for name in self._names():
             now = self._tail(name)
             if now is None:
                 continue
             before = self._last.get(name, 0)
             if now < before and before - now < _COUNTS_TO // 2:
-                before = 0  # another ring, of a thread that came later
+                before = 0  # a new ring, of a later thread
             self._ended += (now - before) % _COUNTS_TO
             self._last[name] = now
         return self._ended

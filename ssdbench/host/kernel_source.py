@@ -1,6 +1,6 @@
 """Check that a scheduler built against a kernel's source fits the kernel of some headers.
 
-The layout of the kernel's structures is read from its BTF (Documentation/bpf/btf.rst of Linux).
+The layout of the kernel's structures comes from its BTF (Documentation/bpf/btf.rst of Linux).
 """
 
 import platform
@@ -18,26 +18,26 @@ _TYPE = struct.Struct("<III")
 _MEMBER = struct.Struct("<III")
 _STRUCT = 4
 _ENUM, _FUNC_PROTO, _ENUM64 = 6, 13, 19
-# Bytes behind a type: one size for the kinds that always have it, one for each of `vlen` others.
+# Bytes that follow a type: fixed for some kinds, or for each of its `vlen` entries.
 _FIXED = {1: 4, 3: 12, 14: 4, 17: 4}
 _EACH = {_STRUCT: 12, 5: 12, _ENUM: 8, _FUNC_PROTO: 8, 15: 12, _ENUM64: 12}
 
 
 @dataclass(frozen=True, slots=True)
 class StructureLayout:
-    """One structure: its size, and the places of its named members that are no bit fields."""
+    """Hold the size of one structure, and the offsets of its named members except bit fields."""
 
     bytes: int
     members: dict[str, int]  # offsets in bytes
 
 
 def structure_layouts(btf: bytes, names: Collection[str]) -> dict[str, StructureLayout]:
-    """The structures of these names. Raises ValueError for what is no BTF."""
+    """Return the structures with these names. Raises ValueError for data that is not BTF."""
     if len(btf) < _HEAD.size:
-        raise ValueError("no BTF: it is too short")
+        raise ValueError("this is not BTF: it is too short")
     magic, _, _, head, type_at, type_bytes, text_at, text_bytes = _HEAD.unpack_from(btf)
     if magic != MAGIC:
-        raise ValueError("no BTF: it has another magic number")
+        raise ValueError("this is not BTF: it has another magic number")
     text = btf[head + text_at : head + text_at + text_bytes]
     places = {text.find(b"\0" + name.encode() + b"\0") + 1: name for name in names}
     wanted = {place: name for place, name in places.items() if place}  # 0: without a name
@@ -55,7 +55,7 @@ def structure_layouts(btf: bytes, names: Collection[str]) -> dict[str, Structure
 
 
 def _members(btf: bytes, at: int, count: int, text: bytes, *, packed: bool) -> dict[str, int]:
-    """With `packed` an offset carries the width of a bit field in its highest byte."""
+    """Return the members' offsets; with `packed` the highest byte is a bit field's width."""
     places: dict[str, int] = {}
     for number in range(count):
         name_at, _, offset = _MEMBER.unpack_from(btf, at + number * _MEMBER.size)
@@ -75,11 +75,11 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")  # the BTF of the kernel that runs
 
 
 def compared(into: Path, headers: Path, block_source: Path) -> str:
-    """Why a scheduler built against this source must not be loaded into the headers' kernel.
+    """Return why a scheduler built from this source must not be loaded into the headers' kernel.
 
-    A source of another patch level may have other structures, and so may that of a vendor's kernel
-    of the same one. They are compared with those of the kernel, in the build, where its headers or
-    the running kernel itself tell of them (BTF); elsewhere the same version is taken for the same.
+    Another patch level, or a vendor's kernel of the same level, may have other structures. Where
+    BTF shows the kernel's structures, the build compares them; elsewhere the same version counts as
+    the same.
     """
     ours, theirs = version_of(block_source), header_version(headers)
     btf = _btf_of(headers, into)
@@ -89,50 +89,48 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
             return ""
         return (
             f"{block_source} is the source of Linux {ours or '(unknown)'}, the headers are of "
-            f"{theirs or '(unknown)'}, and no BTF tells whether their structures are the same; "
-            "take the source of the same version"
+            f"{theirs or '(unknown)'}, and without BTF their structures cannot be compared; use "
+            "the source of the same version"
         )
     (into / LAYOUT).write_text(layout_check(found))
     return ""
 
 
 def by_number_alone(built: Path) -> bool:
-    """Whether no structures were compared for the schedulers that were built in a directory."""
+    """Return whether the schedulers in a build directory were built without that comparison."""
     return not (built / LAYOUT).exists()
 
 
 def version_of(source: Path) -> str | None:
-    """The version that a kernel's source says of itself ("6.1.176"), or None."""
-    try:
-        text = (source / "Makefile").read_text(errors="replace")
-    except OSError:
-        return None
+    """Return the version in a kernel's source ("6.1.176"), or None."""
+    text = _text(source / "Makefile")
     fields = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL) = *(\d+)$", text, flags=re.MULTILINE))
     return ".".join(fields.values()) if len(fields) == 3 else None
 
 
 def header_version(headers: Path) -> str | None:
-    """The version that headers are of, or None; a distribution's release does not tell it."""
-    try:
-        text = (headers / "include/generated/uapi/linux/version.h").read_text(errors="replace")
-    except OSError:
-        return None
+    """Return the version that headers belong to, or None; a distribution's release lacks it."""
+    text = _text(headers / "include/generated/uapi/linux/version.h")
     fields = re.findall(r"LINUX_VERSION_(?:MAJOR|PATCHLEVEL|SUBLEVEL) (\d+)", text)
     return ".".join(fields) if len(fields) == 3 else None
 
 
 def release_of(headers: Path) -> str | None:
-    """The release of the kernel that headers are of, as `uname -r` says it there, or None."""
-    try:
-        text = (headers / "include/generated/utsrelease.h").read_text(errors="replace")
-    except OSError:
-        return None
-    found = re.search(r'UTS_RELEASE "(.+)"', text)
+    """Return the kernel release that headers belong to, as `uname -r` prints it, or None."""
+    found = re.search(r'UTS_RELEASE "(.+)"', _text(headers / "include/generated/utsrelease.h"))
     return found.group(1) if found else None
 
 
+def _text(path: Path) -> str:
+    """Return the text of a file, empty when it cannot be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
 def layout_check(kernel: Mapping[str, StructureLayout]) -> str:
-    """C that compiles only where the block layer's private structures lie as the kernel's do."""
+    """Return C code that compiles only where the private structures match the kernel's."""
     lines = ["// SPDX-License-Identifier: GPL-2.0-only", '#include "bpref.h"', ""]
     for name, layout in kernel.items():
         differs = f'"this source has another struct {name} than the kernel"'
@@ -145,7 +143,7 @@ def layout_check(kernel: Mapping[str, StructureLayout]) -> str:
 
 
 def _btf_of(headers: Path, into: Path) -> bytes | None:
-    """The BTF of the kernel that headers are of: it runs, or they have its `vmlinux`."""
+    """Return the BTF of the headers' kernel: of the running kernel, or from their `vmlinux`."""
     if release_of(headers) == platform.release() and RUNNING.exists():
         return RUNNING.read_bytes()
     vmlinux, section = headers / "vmlinux", into / "btf"

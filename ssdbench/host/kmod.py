@@ -22,9 +22,9 @@ from ssdbench.host.sysfs import Sysfs
 MODULES = ("ssdb_flash", "ssdb_tmerge", "ssdb_bpref", "ssdb_slam")
 DEFAULT_DIRECTORY = "/var/lib/ssdbench/kmod"
 DKMS = "dkms.conf"
-NEEDS = ("configfs",)  # modules of the distribution that ours need
+NEEDS = ("configfs",)  # modules of the kernel that ours need
 NEEDS_OF_OURS = {"ssdb_tmerge": ("ssdb_flash",)}
-SCHEDULERS = "ssdb_bpref"  # left out of a build without the kernel's source
+SCHEDULERS = "ssdb_bpref"  # can be built only with the kernel's source
 TESTED_ON = "6.1, 6.12 and 7.x"
 _NOT_ROOT = "Run as root."
 _IN_ROOT = """set -e
@@ -35,21 +35,21 @@ mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 exec chroot "$root" "$@"
 """
-# What goes wrong in a build; make says after it, at each level, that there was an error.
+# What names the fault in a build's output; make then repeats "Error" for each directory.
 _WRONG = re.compile(r"error|\*\*\*|not found|No such file", re.IGNORECASE)
 _OF_MAKE = re.compile(r"\*\*\* \[.*\] Error \d+$")
 _log = logging.getLogger(__name__)
 
 
 def directory() -> Path:
-    """Where modules are built, one directory for each kernel release. Raises UsageError."""
+    """Return where modules are built, with one directory per kernel release. Raises UsageError."""
     return kept_at("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY)
 
 
 def directory_of(release: str) -> Path:
-    """Where the modules for one kernel are built. Raises UsageError for what is no release.
+    """Return where the modules for one kernel are built. Raises UsageError for a bad release.
 
-    A build takes the place of this directory, so it is never one outside ours.
+    A build replaces this directory, so the release must not lead outside ours.
     """
     if not release or release in (".", "..") or "/" in release:
         raise UsageError(
@@ -60,22 +60,22 @@ def directory_of(release: str) -> Path:
 
 
 def built_directory() -> Path:
-    """Where the modules for the kernel that runs are."""
+    """Return where the modules for the running kernel are."""
     return directory() / platform.release()
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleState:
-    """One of our modules on this host."""
+    """Hold the state of one of our modules on this host."""
 
     name: str
     built: Path | None
     loaded: bool
-    users: int | None  # None where the kernel counts none, as it unloads nothing
+    users: int | None  # None on a kernel that cannot unload modules
 
 
 def source_directory() -> Path:
-    """The module sources: in the clone, or as the wheel carries them. Raises HostLacks."""
+    """Return the module sources, in the clone or in the wheel. Raises HostLacks."""
     for candidate in (Path(__file__).parents[2] / "kmod", Path(__file__).parents[1] / "kmod"):
         if (candidate / "Kbuild").is_file():
             return candidate
@@ -86,7 +86,7 @@ def source_directory() -> Path:
 
 
 def sources(source: Path) -> list[Path]:
-    """What a build needs: no tests, and nothing that an earlier build left there."""
+    """List the files that a build needs, without tests and the products of earlier builds."""
     return [
         path
         for path in sorted(source.rglob("*"))
@@ -97,7 +97,7 @@ def sources(source: Path) -> list[Path]:
 
 
 def source_digest(source: Path) -> str:
-    """A digest of everything that the modules are built from."""
+    """Return a digest of all sources of the modules."""
     digest = hashlib.sha256()
     for path in sources(source):
         digest.update(str(path.relative_to(source)).encode())
@@ -107,7 +107,7 @@ def source_digest(source: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build made, and why it did not make the rest: a sentence for each such module."""
+    """Hold the modules that a build made, and for each other module a sentence why not."""
 
     files: tuple[Path, ...]
     lacking: dict[str, str]
@@ -124,14 +124,14 @@ def build(
     places: Sequence[Path] = (),
     options: Sequence[str] = (),
 ) -> Built:
-    """Copy the sources and build every module that can be built in them.
+    """Copy the sources and build every module that can be built.
 
-    Without `block_source` (the kernel's own block/ directory, for the elevator's private headers)
-    the schedulers are left out. With `root` the compiler and its libraries are that directory's,
-    and `headers` lie in it, which costs root's rights; `places` are what it has of this machine
-    beside the sources and `into`. `release` is whose package to name where there are no headers,
-    `options` are further words for make. Raises HostLacks with the compiler's first complaint when
-    there is no module at all. What was built before stays until there is.
+    Without `block_source` (the kernel's own block/ directory) the schedulers are left out, as they
+    need its private headers. `root` is a directory whose compiler and libraries are used; it holds
+    `headers` and, at their own paths, also `places`. This needs root's rights. `release` names the
+    package to suggest when headers are missing, `options` go to make. Raises HostLacks with the
+    compiler's first complaint when no module can be built; the last build is replaced only by a new
+    one.
     """
     _check_sources(headers, block_source, release)
     with ExitStack() as stack:
@@ -156,7 +156,7 @@ def build(
         arguments = [f"KDIR={seen_at}", f"KSRC={block_source or ''}", *options]
         seen = [str(path) for path in (work, *places)]
         first = _make(work, wanted, arguments, seen, root)
-        if first:  # one by one, to keep what can be built
+        if first:  # build them one by one, to keep those that can be built
             _log.info("not all modules can be built; trying each")
             for name in wanted:
                 if said := _make(work, with_needs([name]), arguments, seen, root):
@@ -172,12 +172,12 @@ def build(
 
 @contextmanager
 def _taking_the_place_of(into: Path) -> Iterator[Path]:
-    """A directory to make, which is moved to its place when it is whole, and else removed.
+    """Yield a directory to fill; it replaces `into` when the block ends without an error.
 
-    What was there goes when the other has come, and comes back where that is interrupted.
+    The old directory is removed last, and comes back when the replacement is interrupted.
     """
     work, before = (into.with_name(f".{into.name}.{which}") for which in ("new", "before"))
-    shutil.rmtree(work, ignore_errors=True)  # of one that was killed
+    shutil.rmtree(work, ignore_errors=True)  # left by a build that was killed
     try:
         yield work
         if into.exists():
@@ -192,7 +192,7 @@ def _taking_the_place_of(into: Path) -> Iterator[Path]:
 
 
 def _check_sources(headers: Path, block_source: Path | None, release: str) -> None:
-    # Whatever else has a Makefile would be run: that of our own sources calls itself without end.
+    # Any other Makefile would be run; the one of our own sources calls itself without end.
     if not (headers / "Makefile").exists() or release_of(headers) is None:
         raise HostLacks(f"there are no kernel headers at {headers}", hint=_headers_hint(release))
     if block_source is not None and not (block_source / "block" / "elevator.h").exists():
@@ -210,7 +210,7 @@ def _make(
     places: Sequence[str],
     root: Path | None,
 ) -> str:
-    """Build some modules; the compiler's first complaint, or nothing."""
+    """Build some modules; return the compiler's first complaint, or an empty text."""
     directories = " ".join(name.removeprefix("ssdb_") for name in names)
     argv = ["make", "-s", f"-j{os.cpu_count()}", "-C", str(into), f"SSDB={directories}"]
     argv += [*arguments, "modules"]
@@ -229,7 +229,7 @@ def _make(
 
 
 def _headers_hint(release: str) -> str:
-    """How to get them: by a package only where there is one for the kernel that is asked for."""
+    """Return how to get the headers; name a package only where it offers this kernel's."""
     for package, tool, options in (
         (f"linux-headers-{release}", "apt-get install", ("apt-cache", "show")),
         (f"kernel-devel-{release}", "dnf install", ("dnf", "-q", "list", "--available")),
@@ -239,21 +239,21 @@ def _headers_hint(release: str) -> str:
         if command.run([*options, package], ok=range(256)).status == 0:
             return f"Install them: `{tool} {package}`."
         return (
-            f"No package on offer here has the headers of {release}: it is no kernel of the "
-            "distribution, or its lists are old. Give the directory that it was built in with "
-            "--headers, or use `ssdbench lab run -- COMMAND`, which has the modules in a guest."
+            f"No package here has the headers of {release}: it is not a kernel of this "
+            "distribution, or the package lists are old. Name the directory that the kernel was "
+            "built in with --headers, or use `ssdbench lab run -- COMMAND`: its guest has modules."
         )
     return (
-        "--headers takes the directory that the kernel was built in, or that a package of its "
-        "headers has in /usr/src."
+        "Name the directory that the kernel was built in, or the directory of its headers in "
+        "/usr/src, with --headers."
     )
 
 
 def dkms_trees(source: Path, into: Path, version: str) -> dict[str, Path]:
-    """Sources as dkms wants them: a new directory `ssdbench-MODULE-VERSION` for each module.
+    """Make a source directory `ssdbench-MODULE-VERSION` per module for DKMS, in build order.
 
-    By the name of its DKMS package, in the order in which they must be built. Raises UsageError
-    when one is there already, HostLacks when it cannot be written.
+    The keys are the names of the DKMS packages. Raises UsageError when a directory exists,
+    HostLacks when it cannot be written.
     """
     names = {name: f"ssdbench-{name.removeprefix('ssdb_')}" for name in MODULES}
     trees = {package: into / f"{package}-{version}" for package in names.values()}
@@ -278,7 +278,7 @@ def dkms_trees(source: Path, into: Path, version: str) -> dict[str, Path]:
 
 
 def copy_sources(source: Path, into: Path) -> None:
-    """Copy what a build needs. Raises OSError."""
+    """Copy the files that a build needs. Raises OSError."""
     for path in sources(source):
         copy = into / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -286,7 +286,7 @@ def copy_sources(source: Path, into: Path) -> None:
 
 
 def obstacles(sysfs: Sysfs) -> list[str]:
-    """Why this host would not load an unsigned module from outside its tree; all of them."""
+    """List every reason why this host would refuse an unsigned module."""
     reasons = []
     if not sysfs.exists("/proc/modules"):
         reasons.append("this kernel was built without loadable modules")
@@ -295,16 +295,16 @@ def obstacles(sysfs: Sysfs) -> list[str]:
     lockdown = sysfs.find("/sys/kernel/security/lockdown") or ""
     if "[integrity]" in lockdown or "[confidentiality]" in lockdown:
         reasons.append(
-            "the kernel is locked down, as with Secure Boot: sign the modules with a key that "
-            "was enrolled by `mokutil --import`, or let DKMS do it"
+            "the kernel is locked down, as with Secure Boot: sign the modules with a key that you "
+            "enrolled with `mokutil --import`, or let DKMS sign them"
         )
     if sysfs.find("/sys/module/module/parameters/sig_enforce") == "Y":
-        reasons.append("the kernel takes signed modules only (module.sig_enforce)")
+        reasons.append("the kernel loads only signed modules (module.sig_enforce)")
     return reasons
 
 
 def states(sysfs: Sysfs, built: Path) -> list[ModuleState]:
-    """Each module: built, loaded, in use."""
+    """Return for each module whether it is built, loaded and in use."""
     lines = (line.split() for line in (sysfs.find("/proc/modules") or "").splitlines())
     loaded = {name: int(users) if users.isdigit() else None for name, _, users, *_ in lines}
     files = {path.stem: path for path in sorted(built.rglob("*.ko"))} if built.is_dir() else {}
@@ -314,13 +314,13 @@ def states(sysfs: Sysfs, built: Path) -> list[ModuleState]:
 
 
 def built_for(module: Path) -> str | None:
-    """The kernel release that a module file names as its own, or None."""
+    """Return the kernel release that a module file was built for, or None."""
     match = re.search(rb"vermagic=([^ \0]+)", module.read_bytes())
     return match.group(1).decode(errors="replace") if match else None
 
 
 def require_of_kernel(name: str, root: Path) -> None:
-    """Raise HostLacks unless a module comes with the kernel that runs."""
+    """Raise HostLacks unless the running kernel comes with this module."""
     directory = root / "lib" / "modules" / platform.release()
     wanted = name.replace("-", "_")
     for index in ("modules.dep", "modules.builtin"):
@@ -332,7 +332,7 @@ def require_of_kernel(name: str, root: Path) -> None:
         if wanted in {Path(p).name.partition(".")[0].replace("-", "_") for p in paths}:
             return
     raise HostLacks(
-        f"there is no kernel module {name} here",
+        f"the running kernel has no module {name}",
         hint=f"Name a bundled one ({', '.join(MODULES)}), or one of {directory}/modules.dep.",
     )
 
@@ -349,48 +349,48 @@ def load(state: ModuleState) -> None:
         release, runs = built_for(state.built), platform.release()
         if release not in (None, runs):
             raise HostLacks(
-                f"{state.name} was built for Linux {release}, and {runs} runs",
+                f"{state.name} was built for Linux {release}, but Linux {runs} is running",
                 hint="Run `ssdbench kmod build`.",
             ) from failed
         raise HostLacks(
             f"{state.name} cannot be loaded: {telling(failed.stderr)}",
             hint=_NOT_ROOT
             if os.geteuid()
-            else "`dmesg | tail` shows the kernel's own words; a module must be built for the "
-            "kernel that runs (`ssdbench kmod build`).",
+            else "`dmesg | tail` shows the kernel's reason. A module must be built for the running "
+            "kernel (`ssdbench kmod build`).",
         ) from failed
 
 
 def unbuilt(name: str = "") -> HostLacks:
-    """The error for a module, or all, not there for the kernel that runs; for others it may be."""
+    """Return the error for a module, or for all modules, not built for the running kernel."""
     built = directory().glob("[!.]*/**/*.ko")
     others = sorted({path.relative_to(directory()).parts[0] for path in built})
     but = f"; there are modules for {', '.join(others)}" if others else ""
-    what = f"{name} has not" if name else "no module has"
+    what = f"{name} is not" if name else "no module is"
     option = " --block-source DIR" if name == SCHEDULERS else ""
     return HostLacks(
-        f"{what} been built for Linux {platform.release()}{but}",
+        f"{what} built for Linux {platform.release()}{but}",
         hint=f"Run `ssdbench kmod build{option}`.",
     )
 
 
 def note(name: str, built: Path) -> str:
-    """What whoever loads a module that was built in a directory should know; or nothing."""
+    """Return a warning for whoever loads a module from this directory, or an empty text."""
     if name == SCHEDULERS and by_number_alone(built):
         return (
-            "its source fits the kernel by the version's number alone, for no BTF tells of the "
-            "kernel's structures; if its vendor changed them, the schedulers corrupt memory"
+            "only the version number shows that its source fits this kernel, which has no BTF; if "
+            "its vendor changed the kernel's structures, the schedulers corrupt memory"
         )
     return ""
 
 
 def with_needs(names: Collection[str]) -> list[str]:
-    """Modules, each after those of ours that it needs."""
+    """Return modules, each after those of ours that it needs."""
     return list(dict.fromkeys(n for name in names for n in (*NEEDS_OF_OURS.get(name, ()), name)))
 
 
 def users(sysfs: Sysfs, name: str) -> list[str]:
-    """What keeps a module loaded, and how to end it; one line each."""
+    """List the commands that end each use of a module."""
     if name == SCHEDULERS:
         chosen = {
             kernel: sysfs.find(f"/sys/block/{kernel}/queue/scheduler") or ""
@@ -410,7 +410,7 @@ def users(sysfs: Sysfs, name: str) -> list[str]:
 
 
 def require_unused(states: Sequence[ModuleState], sysfs: Sysfs) -> None:
-    """Raise HostLacks where one is used by more than the others, before any is unloaded."""
+    """Raise HostLacks, before any module is unloaded, when something else uses one of them."""
     for state in states:
         others = sum(state.name in NEEDS_OF_OURS.get(other.name, ()) for other in states)
         if (state.users or 0) > others:

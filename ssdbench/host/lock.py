@@ -1,4 +1,4 @@
-"""Lock the host and each target for one run; the locks end with their process."""
+"""Lock the host and each target for one run; a lock ends with its process."""
 
 import fcntl
 import os
@@ -17,11 +17,11 @@ from ssdbench.host.processes import side_by_side_leader
 
 
 class Lock:
-    """A lock file held from `with` to its end; a killed process gives it up as well.
+    """Hold a lock file inside `with`; a killed process loses the lock too.
 
-    The file is removed at the end. Whoever had opened it by then gets a lock that nobody else looks
-    for, so it counts only if the path still leads to the file that was locked.
-    Entering raises what `taken` makes of the holder ("process 4711") when another has it.
+    The file is removed at the end. A process that opened it before then locks a removed file, so a
+    lock counts only while its path leads to the locked file. When another process ("process 4711")
+    has the lock, entering raises `taken(holder)`.
     """
 
     def __init__(self, path: Path, taken: Callable[[str], SsdbenchError]) -> None:
@@ -49,7 +49,7 @@ class Lock:
         self._descriptor = -1
 
     def holder(self) -> int | None:
-        """Process id that the lock file names, if any."""
+        """Return the process id in the lock file, if any."""
         try:
             text = self._path.read_text().strip()
         except OSError:
@@ -59,10 +59,10 @@ class Lock:
 
 @contextmanager
 def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold a lock file for a block of code, waiting for whoever has it; `busy` tells of that.
+    """Wait for a lock file and hold it for a block; `busy` is called when we must wait.
 
-    It ends with its process and the programs that `command.run` started in the block: those of a
-    killed process go on for a while, and would disturb whoever came next.
+    Programs that `command.run` starts in the block inherit the lock: those of a killed process
+    still run for a while and would disturb the next holder.
     """
     descriptor = _opened(path)
     try:
@@ -74,12 +74,12 @@ def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[Non
         with command.inherited(descriptor):
             yield
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for a program that is still there
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # also when a program that inherited it still runs
         os.close(descriptor)
 
 
 def until_free(path: Path) -> None:
-    """Wait for whoever holds a lock file, without polling; a file that is not there is free.
+    """Wait until nobody holds a lock file, without polling; a missing file is free.
 
     Raises OSError, HostLacks when the file is not ours.
     """
@@ -95,15 +95,15 @@ def until_free(path: Path) -> None:
 
 
 def _opened(path: Path) -> int:
-    """Open a lock file, made where it is missing. Raises OSError, HostLacks when it is not ours."""
+    """Open a lock file, created if missing. Raises OSError, HostLacks when it is not ours."""
     require_private(path)
     return open_own(path, os.O_RDWR, 0o600)
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock of a path; None when the file was removed meanwhile.
+    """Return a descriptor with the lock; None when the file was removed meanwhile.
 
-    Raises BlockingIOError when another has it, OSError, HostLacks.
+    Raises BlockingIOError when another process has it, OSError, HostLacks.
     """
     descriptor = _opened(path)
     try:
@@ -125,29 +125,29 @@ def _leads_to(path: Path, descriptor: int) -> bool:
 
 
 def _remove(path: Path, descriptor: int) -> None:
-    """Remove a lock file, whose lock the descriptor holds."""
+    """Remove a lock file; the descriptor holds its lock."""
     if _leads_to(path, descriptor):
-        with suppress(OSError):  # one that stays is no harm
+        with suppress(OSError):  # a file that stays does no harm
             path.unlink()
 
 
 def _remove_stale(directory: Path) -> None:
-    """Remove the locks of targets whose processes were killed, and those of older versions.
+    """Remove target locks of killed processes and of older versions.
 
-    Whoever takes one holds the lock of the host, so that none is just being made.
+    The caller holds the lock of the host, so no other process is creating one.
     """
     for path in directory.glob("target-*.lock"):
         try:
             descriptor = _locked(path)
         except (OSError, HostLacks):
-            continue  # it is held, or it is not ours
+            continue  # in use, or not ours
         if descriptor is not None:
             _remove(path, descriptor)
             os.close(descriptor)
 
 
 def host_lock(directory: Path | None = None) -> Lock:
-    """The lock of this host: two runs at once would disturb each other."""
+    """Return the lock of this host: two runs at once would disturb each other."""
     return Lock(
         (directory or lock_directory()) / "host.lock",
         lambda holder: HostLacks(
@@ -158,13 +158,13 @@ def host_lock(directory: Path | None = None) -> Lock:
 
 
 def led(directory: Path | None = None) -> bool:
-    """Whether the process that leads this one holds the lock of this host for it."""
+    """Return whether our parent process holds the lock of this host for us."""
     above = side_by_side_leader()
     return above is not None and host_lock(directory).holder() == above
 
 
 def target_lock(target_id: str, directory: Path | None = None) -> Lock:
-    """The lock of one target, by its identity; of other targets no stale lock stays."""
+    """Return the lock of one target, by its identity; stale locks of others are removed."""
     directory = directory or lock_directory()
     _remove_stale(directory)
     name = sha256(target_id.encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -179,9 +179,9 @@ def target_lock(target_id: str, directory: Path | None = None) -> Lock:
 
 
 def lock_directory() -> Path:
-    """A directory for locks that only this user can write: /run, the session's, or below /tmp.
+    """Return a directory for locks that only this user can write: in /run, else below /tmp.
 
-    Raises HostLacks when the directory belongs to someone else.
+    Raises HostLacks when the directory belongs to another user.
     """
     session = os.environ.get("XDG_RUNTIME_DIR")
     if os.geteuid() == 0:
@@ -189,7 +189,7 @@ def lock_directory() -> Path:
     elif session:
         directory = Path(session) / "ssdbench"
     else:
-        directory = Path(f"/tmp/ssdbench-{os.geteuid()}")  # its owner is checked
+        directory = Path(f"/tmp/ssdbench-{os.geteuid()}")  # its owner is checked below
     try:
         directory.mkdir(mode=0o755, exist_ok=True)
         status = directory.lstat()

@@ -1,7 +1,7 @@
 """Find the loop devices over a file or device, and what a loop device lies on.
 
-By numbers, as the kernel has them: a path may be deleted, lead elsewhere in another mount
-namespace, or be one of many nodes of a device.
+Device and inode numbers identify them, because a path may be deleted, lead elsewhere in another
+mount namespace, or be one of many nodes of a device.
 """
 
 import errno
@@ -23,24 +23,20 @@ Thing = str | tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """What lies behind a loop device, and which part of it."""
+    """Hold which file or device a loop device lies on, and where it begins there."""
 
     inode: tuple[int, int]  # (st_dev, st_ino) of the file or of the device's node
     device: str = ""  # `8:1` of a block device, empty for a file
     offset_bytes: int = 0
-    limit_bytes: int = 0  # 0: to its end
 
     @property
     def thing(self) -> Thing:
-        """What it is, whichever part: a device by any of its nodes, or a file."""
+        """Return the file or device as a whole: a device by its number, whatever its node."""
         return self.device or self.inode
 
 
 def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
-    """What lies behind a loop device, by its kernel name; None for one that is not attached.
-
-    Raises OSError when that cannot be known.
-    """
+    """Return what a loop device lies on; None when it is not attached. Raises OSError."""
     return sysfs.once(("behind", name), lambda: _behind(name, sysfs))
 
 
@@ -51,7 +47,7 @@ def _behind(name: str, sysfs: Sysfs) -> Backing | None:
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        said = f"{node}, a loop device in use: {error.strerror}"
+        said = f"the loop device {node} is in use but cannot be opened: {error.strerror}"
         raise OSError(error.errno, said) from error
     try:
         answer = fcntl.ioctl(descriptor, GET_STATUS, bytes(_STATUS.size))
@@ -64,15 +60,15 @@ def _behind(name: str, sysfs: Sysfs) -> Backing | None:
         os.close(descriptor)
     if asked != number:
         raise OSError(errno.ENODEV, f"{node} is not the node of {name}")
-    device, inode, behind_it, offset, limit, *_ = _STATUS.unpack(answer)
-    return Backing((device, inode), major_minor(behind_it) if behind_it else "", offset, limit)
+    device, inode, behind_it, offset, *_ = _STATUS.unpack(answer)
+    return Backing((device, inode), major_minor(behind_it) if behind_it else "", offset)
 
 
 def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
-    """Kernel names of the loop devices over a device or file, wherever they were attached.
+    """Return the kernel names of all loop devices over a device or file. Raises OSError.
 
-    `path` is its name for users other than root, who may not ask the devices. Raises OSError when
-    a device in use cannot be asked.
+    Only root may ask loop devices; for other users `path` is compared with the path of the backing
+    file.
     """
     attached, unasked = sysfs.once("loops", lambda: _attached(sysfs))
     leading = (name for name, file in unasked.items() if path and _leads_to(path, file))
@@ -80,7 +76,7 @@ def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
 
 
 def _attached(sysfs: Sysfs) -> tuple[dict[Thing, list[str]], dict[str, str]]:
-    """The loop devices by what lies behind them, and the files of those that may not be asked."""
+    """Return loop devices by what they lie on, and the files of those that we may not ask."""
     attached: dict[Thing, list[str]] = {}
     unasked: dict[str, str] = {}
     for name in sysfs.listed("/sys/block"):
@@ -101,5 +97,5 @@ def _attached(sysfs: Sysfs) -> tuple[dict[Thing, list[str]], dict[str, str]]:
 def _leads_to(one: str, other: str) -> bool:
     try:
         return one == other or Path(one).samefile(other)
-    except OSError:  # one of them is gone, or not seen from here
+    except OSError:  # one of them is gone or not visible here
         return False

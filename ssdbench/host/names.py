@@ -1,12 +1,12 @@
-"""Escape a name for each program that gets it, or refuse it; pure.
+"""Escape a name for the program that gets it, or refuse the name; pure.
 
-A name is a path, an address or a serial number: somebody else may have chosen its letters, and each
-program gives some of them a meaning of its own. No name passes through a shell, so that only what
-the program itself reads counts here.
+A name is a path, an address or a serial number. Another person may have chosen its letters, and
+each program gives some letters a special meaning. No name passes through a shell, so only the
+program's own rules count.
 
-Not in the table: dmsetup, which ssdbench never starts; the file nodes that wipefs, lsblk, mkfs and
-the like get as one argument each, which are absolute paths; make and apt, for which
-`host.files.kept_at` refuses names; ssh's remote command, which `shlex.join` writes for its shell.
+Not listed: dmsetup, which ssdbench never starts; absolute paths of nodes given as single arguments
+to wipefs, lsblk, mkfs and others; make and apt, for which `host.files.kept_at` refuses names; ssh's
+remote command, which `shlex.join` writes for its shell.
 """
 
 import re
@@ -18,29 +18,29 @@ from ssdbench.errors import UsageError
 
 
 class Reader(StrEnum):
-    """A program, or the part of it, that reads a name."""
+    """Name a program, or the part of a program, that reads a name."""
 
     QEMU = "QEMU"  # the value of an option such as -blockdev, -chardev, -device or -qmp
     VIRTIOFSD = "virtiofsd"  # the value of an option behind -o
     FIO = "fio"  # a value in a job file
     FIO_FILE = "fio's list of files"  # filename and read_iolog
     MOUNT = "mount"  # what is mounted, and where
-    SSH = "ssh"  # whom it is to reach
+    SSH = "ssh"  # the host to reach
     DASK = "dask"  # the address of a scheduler
     SYSTEMD = "systemd-run"  # a word of the command of a unit
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What a program makes of letters: those to escape, and those for which there is no way."""
+    """Hold which letters a program needs escaped, and which it cannot be given."""
 
     escaped: Mapping[str, str] = field(default_factory=dict)
     refused: str = r"(?!)"  # a pattern; this one matches nothing
     source: str = ""
 
 
-# fio cuts a line of a job file at ; and # (parse.c, strip_blank_end), and puts the environment and
-# numbers of the host in place of $ (options.c, fio_option_dup_subs, and bc_calc, which even has a
+# fio cuts a line of a job file at ; and # (parse.c, strip_blank_end), and replaces $ by environment
+# variables and numbers of the host (options.c, fio_option_dup_subs, and bc_calc, which even lets a
 # shell run `echo '…' | bc` with the value). Seen with fio 3.33.
 _NO_VALUE_OF_FIO = r"[\0\r\n;#]|\$(?:\{|pagesize|mb_memory|ncpus)|^\s|\s$"
 
@@ -67,17 +67,20 @@ SPELLINGS: Mapping[Reader, Spelling] = {
 
 
 def written(reader: Reader, name: str) -> str:
-    """A name as a program reads it back. Raises UsageError for one that it cannot be given."""
+    """Return a name as the program reads it.
+
+    Raises UsageError for a name that it cannot be given.
+    """
     spelling = SPELLINGS[reader]
     if found := re.search(spelling.refused, name):
         where = f", for the {found.group()!r} in it" if found.group() else ""
         raise UsageError(
             f"{reader} cannot be given the name {name!r}{where}",
-            hint="Use a name without it, for example by a link or another directory.",
+            hint="Use a name without it, for example through a link or in another directory.",
         )
     return "".join(spelling.escaped.get(letter, letter) for letter in name)
 
 
 def behind_env(argv: Sequence[str]) -> list[str]:
-    """A command line as `env NAME=VALUE …` starts it, which takes `a=b/program` for a variable."""
+    """Return a command for `env NAME=VALUE …`, which would read `a=b/program` as a variable."""
     return ["sh", "-c", 'exec "$0" "$@"', *argv] if "=" in argv[0] else list(argv)

@@ -1,6 +1,6 @@
 """Send NVMe commands through the kernel's pass-through: bytes in, bytes out.
 
-Nothing here knows what a page means; `ssdbench.target` decodes them.
+`ssdbench.target` decodes the pages.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks
-from ssdbench.host.blockdev import major_minor
+from ssdbench.host import blockdev
 from ssdbench.host.sysfs import Sysfs
 
 # <linux/nvme_ioctl.h>
@@ -55,14 +55,12 @@ class _Passthrough(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command; `reads_bytes` come back, `data` goes out."""
+    """Hold one command: `reads_bytes` come back, `data` is sent."""
 
     opcode: int
     nsid: int = 0
     cdw10: int = 0
     cdw11: int = 0
-    cdw12: int = 0
-    cdw13: int = 0
     reads_bytes: int = 0
     data: bytes = b""
     timeout_ms: int = DEFAULT_TIMEOUT_MS
@@ -70,14 +68,14 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the drive said: its data, and dword 0 of the completion."""
+    """Hold the drive's answer: its data, and dword 0 of the completion."""
 
     data: bytes
     result: int
 
 
 class NvmeRefused(DeviceError):
-    """The drive completed a command with an error status."""
+    """Report that the drive completed a command with an error status."""
 
     def __init__(self, opcode: int, status: int) -> None:
         kind, code = status >> 8 & 7, status & 0xFF
@@ -88,13 +86,13 @@ class NvmeRefused(DeviceError):
 
 
 class Nvme:
-    """An open controller or namespace node."""
+    """Send commands to an open controller or namespace node."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def nsid(self) -> int:
-        """Number of the namespace behind the node. Raises DeviceError."""
+        """Return the number of the namespace behind the node. Raises DeviceError."""
         try:
             return fcntl.ioctl(self._descriptor, NVME_IOCTL_ID)
         except OSError as error:
@@ -103,19 +101,19 @@ class Nvme:
             ) from error
 
     def admin(self, command: Command) -> Reply:
-        """An admin command. Raises NvmeRefused, DeviceError."""
+        """Send an admin command. Raises NvmeRefused, DeviceError."""
         return self._send(NVME_IOCTL_ADMIN_CMD, command)
 
     def io(self, command: Command) -> Reply:
-        """A command of the I/O set. Raises NvmeRefused, DeviceError."""
+        """Send a command of the I/O command set. Raises NvmeRefused, DeviceError."""
         return self._send(NVME_IOCTL_IO_CMD, command)
 
     def identify(self, structure: int, *, nsid: int = 0) -> bytes:
-        """4096 bytes of an identify structure (CNS)."""
+        """Return the 4096 bytes of an identify structure (CNS)."""
         return self.admin(Command(IDENTIFY, nsid, cdw10=structure, reads_bytes=4096)).data
 
     def log_page(self, page: int, size_bytes: int, *, nsid: int = 0xFFFFFFFF) -> bytes:
-        """The first bytes of a log page, asynchronous events retained."""
+        """Return the first bytes of a log page, without clearing asynchronous events."""
         dwords = size_bytes // 4 - 1
         retain = 1 << 15
         cdw10 = page | retain | (dwords & 0xFFFF) << 16
@@ -127,13 +125,13 @@ class Nvme:
     def feature(
         self, feature: int, *, nsid: int = 0, dword_11: int = 0, reads_bytes: int = 0
     ) -> Reply:
-        """The current value of a feature."""
+        """Return the current value of a feature."""
         return self.admin(
             Command(GET_FEATURES, nsid, cdw10=feature, cdw11=dword_11, reads_bytes=reads_bytes)
         )
 
     def set_feature(self, feature: int, value: int, *, nsid: int = 0) -> None:
-        """Set a feature until the next reset; never saved in the drive."""
+        """Set a feature until the next reset; it is never saved in the drive."""
         self.admin(Command(SET_FEATURES, nsid, cdw10=feature, cdw11=value))
 
     def _send(self, request: int, command: Command) -> Reply:
@@ -146,9 +144,7 @@ class Nvme:
             data_len=size,
             timeout_ms=command.timeout_ms,
         )
-        words = (command.cdw10, command.cdw11, command.cdw12, command.cdw13)
-        for number, word in enumerate(words):
-            sent.cdw[number] = word
+        sent.cdw[0], sent.cdw[1] = command.cdw10, command.cdw11
         try:
             status = fcntl.ioctl(self._descriptor, request, sent)
         except OSError as error:
@@ -161,23 +157,15 @@ class Nvme:
 
 @contextmanager
 def opened(node: Path) -> Iterator[Nvme]:
-    """A node, opened for reading only. Raises HostLacks, DeviceError."""
-    try:
-        descriptor = os.open(node, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except PermissionError as error:
-        raise HostLacks(f"{node} cannot be opened: {error.strerror}", hint="run as root") from error
-    except OSError as error:
-        raise DeviceError(f"{node} cannot be opened: {error.strerror}") from error
-    try:
+    """Open a node for reading only. Raises HostLacks, DeviceError."""
+    with blockdev.opened(node) as descriptor:
         yield Nvme(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def generic_node(kernel_name: str, sysfs: Sysfs | None = None) -> Path | None:
-    """The generic node of a namespace, /dev/ng0n1 of nvme0n1; None where there is none.
+    """Return the generic node of a namespace (/dev/ng0n1 of nvme0n1), or None.
 
-    The kernel may have made none (before Linux 5.13), or a container may not have been given it.
+    Kernels before Linux 5.13 have none, and a container may not have been given it.
     """
     sysfs = sysfs or Sysfs()
     if not re.fullmatch(r"nvme\d+n\d+", kernel_name):
@@ -194,14 +182,18 @@ def generic_node(kernel_name: str, sysfs: Sysfs | None = None) -> Path | None:
 
 @contextmanager
 def generic(node: Path, claim_fd: int) -> Iterator[int]:
-    """The generic node of the namespace whose block node is claimed, open for both directions.
+    """Open the generic node of the namespace whose block node is claimed, for reading and writing.
 
-    Raises HostLacks where there is none, DeviceLost where it is another namespace's, DeviceError.
+    Raises HostLacks when it is missing, DeviceLost when it belongs to another namespace,
+    DeviceError.
     """
     name = Path(os.path.realpath(node)).name
     path = generic_node(name)
     if path is None:
-        raise HostLacks(f"{node} has no generic node: there is no /dev/ng… for it")
+        raise HostLacks(
+            f"{node} has no generic node (/dev/ng…), which NVMe passthrough needs",
+            hint="Use Linux 5.13 or newer, or give the container this node.",
+        )
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
@@ -209,9 +201,9 @@ def generic(node: Path, claim_fd: int) -> Iterator[int]:
     try:
         status = os.fstat(descriptor)
         number = Sysfs().find(f"{_GENERIC}/{path.name}/dev")
-        ours = stat.S_ISCHR(status.st_mode) and major_minor(status.st_rdev) == number
+        ours = stat.S_ISCHR(status.st_mode) and blockdev.major_minor(status.st_rdev) == number
         if not ours or Nvme(descriptor).nsid() != Nvme(claim_fd).nsid():
-            raise DeviceLost(f"{path} is not the namespace that is claimed as {node}")
+            raise DeviceLost(f"{path} belongs to another namespace than the claimed {node}")
         yield descriptor
     finally:
         os.close(descriptor)

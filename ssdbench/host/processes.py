@@ -1,9 +1,8 @@
-"""Identify processes: a process id alone is reused, with its start time it is not.
+"""Identify processes by id and start time, because an id alone is reused.
 
-Also for our own processes: what signals may not interrupt, how much memory they may take, and which
-one leads when several drives are measured side by side. The leader holds the host's lock for all
-of them and is named in their environment; the name counts only for its own children, which die
-with it.
+Also for our own process: blocks that signals must not interrupt, a memory limit, and the leader.
+When several drives are measured at once, one process leads: it holds the host's lock for its
+children and names itself in their environment. Only its own children believe that name.
 """
 
 import os
@@ -24,21 +23,21 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One process, for all time: its number, when it started, and in which boot."""
+    """Identify one process for all time: its number, its start time and the boot."""
 
     pid: int
     started_ticks: int
     boot_id: str
 
     def alive(self, *, root: Path = Path("/")) -> bool:
-        """Whether this very process still runs; a zombie does not."""
+        """Return whether this very process still runs; a zombie does not."""
         return self == find(self.pid, root=root)
 
     def works_on(self, directory: Path, *, root: Path = Path("/")) -> bool:
-        """Whether it is a command of ssdbench that has files of a directory open.
+        """Return whether it is an ssdbench command with open files of a run directory.
 
-        Who may write a run directory may name any process in it. Raises PermissionError when it
-        is another user's.
+        Whoever may write a run directory could name any process in it, so a name alone is not
+        believed. Raises PermissionError for another user's process.
         """
         own = root / "proc" / str(self.pid)
         try:
@@ -52,7 +51,7 @@ class ProcessId:
         return ours and bool(files & held)
 
     def send(self, signal_number: signal.Signals) -> bool:
-        """Signal the process; False when it is not there any more. Raises PermissionError."""
+        """Signal the process; return False when it is gone. Raises PermissionError."""
         if not self.alive():
             return False
         try:
@@ -63,7 +62,7 @@ class ProcessId:
 
 
 def _file(descriptor: Path) -> tuple[int, int] | None:
-    """What a descriptor leads to; None when it was closed since it was listed."""
+    """Return the file that a descriptor leads to; None when it has been closed."""
     try:
         found = descriptor.stat()
     except OSError:
@@ -72,13 +71,13 @@ def _file(descriptor: Path) -> tuple[int, int] | None:
 
 
 def find(pid: int, *, root: Path = Path("/")) -> ProcessId | None:
-    """The process of that number as it is now, or None when there is none."""
+    """Return the process of that number as it is now, or None."""
     try:
         stat = (root / "proc" / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
         boot_id = (root / BOOT_ID.lstrip("/")).read_text(encoding="ascii").strip()
     except OSError:
         return None
-    # The name stands in brackets and may hold anything, brackets and blanks included.
+    # The name is in brackets and may hold anything, also brackets and blanks.
     fields = stat.rpartition(")")[2].split()
     if len(fields) < _START_FIELD - 2 or fields[0] in ("Z", "X"):
         return None
@@ -86,7 +85,7 @@ def find(pid: int, *, root: Path = Path("/")) -> ProcessId | None:
 
 
 def ours() -> ProcessId:
-    """This process. Raises OSError where /proc is not mounted."""
+    """Return this process. Raises OSError where /proc is not mounted."""
     process = find(os.getpid())
     if process is None:
         raise FileNotFoundError("/proc does not show this process")
@@ -95,10 +94,9 @@ def ours() -> ProcessId:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and SIGHUP wait for the end of a block; then they are as if sent there.
+    """Delay Ctrl-C, SIGTERM and SIGHUP until the end of a block that must not be left half done.
 
-    For what must not be left half done, such as putting settings back. Python runs handlers in the
-    main thread only, so that no other thread needs it.
+    Python runs signal handlers in the main thread only, so other threads need no shield.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -128,7 +126,7 @@ LEAST_ROOM_BYTES = 1 << 28
 
 
 def _data_bytes() -> int:
-    """Private memory that this process can write, as RLIMIT_DATA counts it (proc(5), VmData)."""
+    """Return our private writable memory, as RLIMIT_DATA counts it (proc(5), VmData)."""
     for line in (
         Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
     ):
@@ -139,12 +137,11 @@ def _data_bytes() -> int:
 
 @contextmanager
 def memory_at_most(most_bytes: int) -> Iterator[None]:
-    """Let whoever asks for more memory in a block get none, C libraries too: Python's MemoryError.
+    """Make requests for more memory in a block fail, also in C libraries (MemoryError).
 
-    What is counted is private memory that can be written, of the whole process and as it was asked
-    for (setrlimit(2): RLIMIT_DATA); the pages of programs and libraries come on top of it. A
-    process that holds about as much already gets `LEAST_ROOM_BYTES` more: without any, not even a
-    thread begins.
+    The limit counts private writable memory of the whole process (setrlimit(2): RLIMIT_DATA),
+    without the pages of programs and libraries. A process close to the limit still gets
+    `LEAST_ROOM_BYTES`, because otherwise not even a thread could start.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     most_bytes = max(most_bytes, _data_bytes() + LEAST_ROOM_BYTES)
@@ -160,11 +157,11 @@ LEADER_VARIABLE = "SSDBENCH_BESIDE"
 
 
 def side_by_side_leader(environment: Mapping[str, str] = os.environ) -> int | None:
-    """The process that measures drives side by side, where this one does one of them for it."""
+    """Return the parent process when it leads us in measuring several drives, else None."""
     parent = os.getppid()
     return parent if environment.get(LEADER_VARIABLE) == str(parent) else None
 
 
 def child_env() -> dict[str, str]:
-    """What a child needs to know that we lead it."""
+    """Return the environment that tells a child that we lead it."""
     return {LEADER_VARIABLE: str(os.getpid())}

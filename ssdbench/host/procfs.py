@@ -6,14 +6,14 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "loongarch64": 272}  # system calls
 _KCMP_FILES = 2
-_MEDIA = (stat.S_IFBLK, stat.S_IFREG)  # whose users are looked for
+_MEDIA = (stat.S_IFBLK, stat.S_IFREG)  # kinds of files whose users are listed
 _INITIAL = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h
-# Whatever is given as the source of these is a word, even where it is the name of a drive.
+# The source of these is only a word, even if it reads like the name of a drive.
 WITHOUT_SOURCE = frozenset({"tmpfs", "ramfs", "overlay", "proc", "sysfs"})
 _libc = ctypes.CDLL(None, use_errno=True)
 Key = tuple[int, int]
@@ -21,20 +21,20 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One line of mountinfo."""
+    """Hold one line of mountinfo."""
 
     major_minor: str  # anonymous (0:N) for btrfs, zfs, overlay
     mount_point: str
     file_system: str
     source: str  # device node, dataset or label
-    seen_by: int = 0  # a process in whose mount namespace it is, when it is not in ours
-    root: str = field(default="/", compare=False)  # the directory of the file system that is shown
-    options: str = field(default="", compare=False)  # of the file system, escaped as they were
+    seen_by: int = 0  # a process in its mount namespace; 0 for ours
+    root: str = field(default="/", compare=False)  # the directory of the file system that it shows
+    options: str = field(default="", compare=False)  # of the file system, still escaped
 
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """A process that has a device or file open."""
+    """Hold a process that has a device or file open."""
 
     pid: int
     command: str
@@ -45,21 +45,20 @@ class Opener:
 
 
 class Procfs:
-    """The tables of the kernel below `root`/proc."""
+    """Read the kernel's tables below `root`/proc."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._proc = root / "proc"
 
     def mounts(self) -> list[Mount]:
-        """Everything mounted in our mount namespace."""
+        """Return all mounts in our mount namespace."""
         return self._mounts_of("self")
 
     def all_mounts(self) -> list[Mount]:
-        """Everything mounted here, and in other mount namespaces what is not mounted here.
+        """Return all mounts here, and in other mount namespaces those of devices not mounted here.
 
-        A container, or a service with a namespace of its own, may have mounted what nobody else
-        sees. Namespaces whose processes may not be looked at are left out; the kernel's claim on
-        what is mounted there is seen all the same.
+        A container or a service may have mounted a device that no other process sees. Namespaces
+        that we may not read are left out; the kernel's claim on their devices is still noticed.
         """
         found = self.mounts()
         here = {mount.major_minor for mount in found}
@@ -77,9 +76,9 @@ class Procfs:
         return found
 
     def source(self, mount: Mount) -> os.stat_result | None:
-        """What the source of a mount is, where it was mounted; None for what is no path.
+        """Return the stat of a mount's source, where it was mounted; None when it is not a path.
 
-        It may be a file: Linux mounts EROFS from one without a loop device since 6.12.
+        The source may be a file: since Linux 6.12 EROFS needs no loop device.
         """
         if not mount.source.startswith("/") or mount.file_system in WITHOUT_SOURCE:
             return None
@@ -89,7 +88,7 @@ class Procfs:
             return None
 
     def seen(self, mount: Mount, path: str) -> Path:
-        """A whole path as the mount namespace has it that a mount is in."""
+        """Return a path as the mount namespace of a mount sees it."""
         root = self._proc / str(mount.seen_by) / "root" if mount.seen_by else Path("/")
         return root / path.lstrip("/")
 
@@ -98,7 +97,7 @@ class Procfs:
         return [mount for line in text.splitlines() if (mount := parse_mount(line))]
 
     def swap_areas(self) -> list[str]:
-        """Devices and files that the kernel swaps to."""
+        """Return the devices and files that the kernel swaps to."""
         try:
             lines = (self._proc / "swaps").read_text(errors="surrogateescape").splitlines()[1:]
         except FileNotFoundError:  # a kernel without swap
@@ -106,14 +105,14 @@ class Procfs:
         return [unescaped(line.split()[0]) for line in lines if line.strip()]
 
     def sees_all(self) -> bool:
-        """Whether all processes of the host are below /proc; not so in a container of its own."""
+        """Return whether /proc shows all processes of the host; false in most containers."""
         try:
             return str((self._proc / "self/ns/pid").readlink()) == _INITIAL
         except OSError:  # a kernel without such namespaces
             return True
 
     def openers(self, wanted: "Wanted") -> list[Opener]:
-        """Processes other than ours that have one of the wanted devices or files open or mapped."""
+        """Return other processes that have one of the wanted devices or files open or mapped."""
         found = []
         for process in self._proc.iterdir():
             pid = int(process.name) if process.name.isdigit() else None
@@ -127,40 +126,20 @@ class Procfs:
 
 
 class OneLookProcfs(Procfs):
-    """The tables as they were when each was first read: for lists of many devices."""
+    """Read each table once and keep it, for lists of many devices."""
 
-    @cached_property
-    def _mounted(self) -> list[Mount]:
-        return super().mounts()
-
-    @cached_property
-    def _mounted_anywhere(self) -> list[Mount]:
-        return super().all_mounts()
-
-    @cached_property
-    def _swapped(self) -> list[str]:
-        return super().swap_areas()
-
-    def mounts(self) -> list[Mount]:
-        """As they were at first."""
-        return self._mounted
-
-    def all_mounts(self) -> list[Mount]:
-        """As they were at first."""
-        return self._mounted_anywhere
-
-    def swap_areas(self) -> list[str]:
-        """As they were at first."""
-        return self._swapped
+    mounts = cache(Procfs.mounts)
+    all_mounts = cache(Procfs.all_mounts)
+    swap_areas = cache(Procfs.swap_areas)
 
     def openers(self, wanted: "Wanted") -> list[Opener]:
-        """As they were at first."""
+        """Return the openers as they were at the first call."""
         found = {pid: one for key in wanted.keys for pid, one in self._used.get(key, {}).items()}
         return [found[pid] for pid in sorted(found)]
 
     @cached_property
     def _used(self) -> dict[Key, dict[int, Opener]]:
-        """Who has what open or mapped: every file of every process."""
+        """Return who has which file open or mapped, for every file of every process."""
         used: dict[Key, dict[int, Opener]] = {}
         for process in self._proc.iterdir():
             if not process.name.isdigit() or int(process.name) == os.getpid():
@@ -174,7 +153,7 @@ class OneLookProcfs(Procfs):
 
 
 def _key(status: os.stat_result) -> Key:
-    """What an open file is: a device by its number, anything else by its inode."""
+    """Return what identifies an open file: the number of a device, the inode of a file."""
     kind = stat.S_IFMT(status.st_mode)
     if kind in (stat.S_IFBLK, stat.S_IFCHR):
         return kind, status.st_rdev
@@ -183,7 +162,7 @@ def _key(status: os.stat_result) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which open files to look for: devices by number, regular files by inode."""
+    """Hold which open files to look for: devices by number, regular files by inode."""
 
     devices: frozenset[int] = frozenset()  # block devices
     inodes: frozenset[tuple[int, int]] = frozenset()  # (st_dev, st_ino)
@@ -191,13 +170,13 @@ class Wanted:
 
     @property
     def keys(self) -> frozenset[Key]:
-        """All of them, each as an open file shows it."""
+        """Return the keys of all wanted devices and files."""
         devices = ((stat.S_IFBLK, number) for number in self.devices)
         characters = ((stat.S_IFCHR, number) for number in self.characters)
         return frozenset((*devices, *characters, *self.inodes))
 
     def matches(self, status: os.stat_result) -> bool:
-        """Whether an open file is one of them."""
+        """Return whether an open file is a wanted one."""
         if stat.S_ISBLK(status.st_mode):
             return status.st_rdev in self.devices
         if stat.S_ISCHR(status.st_mode):
@@ -206,7 +185,7 @@ class Wanted:
 
 
 def parse_mount(line: str) -> Mount | None:
-    """A line of mountinfo (proc(5)), or None for one without its separator."""
+    """Parse a line of mountinfo (proc(5)); return None without its separator."""
     fields = line.split(" ")
     if "-" not in fields[6:]:
         return None
@@ -224,12 +203,12 @@ def parse_mount(line: str) -> Mount | None:
 
 
 def unescaped(text: str) -> str:
-    """A path of mountinfo or swaps, where the kernel writes a space as \\040."""
+    r"""Return a path of mountinfo or swaps, where the kernel writes a space as \040."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)
 
 
 def _namespace(process: Path) -> str:
-    """The mount namespace of a process, empty when it ended or is not ours to look at."""
+    """Return the mount namespace of a process; empty when it ended or may not be read."""
     try:
         return str((process / "ns/mnt").readlink())
     except OSError:
@@ -242,9 +221,9 @@ def _used_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result
 
 
 def _mapped_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
-    """Files that are mapped into memory, whose descriptors may be closed long since.
+    """Yield files mapped into memory; their descriptors may be closed.
 
-    Of those that are not wanted some may be left out; without `wanted` none is.
+    With `wanted`, some other files may be left out; without it, all are yielded.
     """
     try:
         maps = (process / "maps").read_bytes()
@@ -287,7 +266,7 @@ def _descriptors(task: str, wanted: Wanted | None) -> Iterator[os.stat_result]:
 
 
 def _is_place_only(fdinfo: str) -> bool:
-    """Whether a descriptor only marks a place (O_PATH): nothing is read or written by it."""
+    """Return whether a descriptor only names a place (O_PATH), without reading or writing."""
     try:
         text = Path(fdinfo).read_text()
     except OSError:
@@ -297,7 +276,7 @@ def _is_place_only(fdinfo: str) -> bool:
 
 
 def _listed(directory: str) -> list[str]:
-    """Names; none when the process ended, or is not ours to look at."""
+    """Return the names in a directory; none when the process ended or may not be read."""
     try:
         return os.listdir(directory)  # noqa: PTH208 - as above
     except OSError:
@@ -305,10 +284,10 @@ def _listed(directory: str) -> list[str]:
 
 
 def _share_descriptors(process: Path, thread: str) -> bool:
-    """Whether a thread has the file table of its process, as nearly all have (kcmp(2)).
+    """Return whether a thread shares its process's file table, as almost all do (kcmp(2)).
 
-    Only then need its descriptors not be looked at: a process may have thousands of threads. A
-    kernel that does not tell costs time, nothing else.
+    Then its descriptors need no look: a process may have thousands of threads. False when the
+    kernel does not tell, which only costs time.
     """
     number = _KCMP.get(os.uname().machine)
     if number is None or process.parent != Path("/proc"):

@@ -1,11 +1,11 @@
-"""Open regular files as targets: their content, their room, and the mark that it is ours.
+"""Open regular files as targets, and mark which content of a file is ours.
 
-The mark names the run while a run works. When the file is given back, the mark stores inode, size,
-time of the last change and a hash of samples, so a file that was copied over, formatted, mounted or
-exchanged since does not count as ours.
+During a run the mark names the run. At its end the mark stores inode, size, time of change and a
+hash of samples. So a file that was copied over, formatted, mounted or replaced since then does not
+count as ours.
 
-Logs that a run keeps are packed here as well: fio's histogram logs are almost all zeros, and take a
-fiftieth.
+Logs that a run keeps are also compressed here: fio's histogram logs are mostly zeros and shrink to
+a fiftieth.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ from ssdbench.host import files
 from ssdbench.host.blockdev import major_minor
 from ssdbench.host.procfs import Procfs
 
-# <linux/fcntl.h> and <linux/stat.h>: what statx is asked for, and where struct statx has it.
+# <linux/fcntl.h> and <linux/stat.h>: arguments of statx, and offsets in its answer.
 _AT_FDCWD = -100
 _STATX_BTIME = 0x800
 _STATX_BYTES = 256
@@ -41,27 +41,27 @@ MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
-    """A file open for reading, without following a link. Raises OSError."""
+    """Yield a descriptor of a regular file for reading; links are not followed. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file any more")
+            raise OSError(errno.EINVAL, "it is not a regular file any more")
         yield descriptor
     finally:
         os.close(descriptor)
 
 
 def held(descriptor: int) -> Path:
-    """A path to what is open, whatever the path that it was opened by leads to now."""
+    """Return a path to an open file, wherever the path that it was opened by leads now."""
     return Path(f"/proc/self/fd/{descriptor}")
 
 
 def born_ns(path: Path, inode: int) -> int | None:
-    """Return when the file of that inode number at `path` was made, in ns since 1970.
+    """Return when the file at `path` with that inode was created, in ns since 1970, or None.
 
-    None where another file is there, and where the file system keeps no such time. An inode number
-    is given again after a file was removed; then this time tells the two files apart. It is asked
-    for by statx(2), which needs no right to open the file; Python has no call for it before 3.15.
+    A file system reuses inode numbers, so the time of birth tells two files apart. None when
+    another file is there, or when the file system does not keep the time. Uses statx(2), which
+    needs no right to open the file; Python has no call for it before 3.15.
     """
     answer = ctypes.create_string_buffer(_STATX_BYTES)
     ask = ctypes.CDLL(None).statx  # glibc 2.28
@@ -76,7 +76,7 @@ def born_ns(path: Path, inode: int) -> int | None:
 
 
 def has_data(descriptor: int) -> bool:
-    """Whether a file holds anything but holes and zeros that were never written."""
+    """Return whether a file holds more than holes and unwritten space."""
     try:
         os.lseek(descriptor, 0, os.SEEK_DATA)
     except OSError as error:
@@ -89,12 +89,15 @@ def has_data(descriptor: int) -> bool:
 def claim(path: Path) -> int:
     """Open a file for reading and writing under an exclusive lock; the caller closes it.
 
-    Raises BlockingIOError when another process holds the lock, HostLacks without the right to.
+    Raises BlockingIOError when another process holds the lock, HostLacks when the file cannot be
+    opened.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
-        raise HostLacks(f"{path} cannot be opened: {error.strerror}") from error
+        raise HostLacks(
+            f"{path} cannot be opened: {error.strerror}", hint="check its permissions"
+        ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -103,22 +106,8 @@ def claim(path: Path) -> int:
     return descriptor
 
 
-def allocate(descriptor: int, size_bytes: int) -> None:
-    """Give a file its blocks, so that no later write runs out of room.
-
-    Raises HostLacks when there is no room for it.
-    """
-    try:
-        os.posix_fallocate(descriptor, 0, size_bytes)
-    except OSError as error:
-        raise HostLacks(
-            f"there is no room for a target of {size_bytes} bytes: {error.strerror}",
-            hint="choose a smaller file or another file system",
-        ) from error
-
-
 def direct_io_works(path: Path) -> bool:
-    """Whether the file system lets the page cache be bypassed."""
+    """Return whether the file system offers direct I/O, which bypasses the page cache."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC))
     except OSError as error:
@@ -129,14 +118,14 @@ def direct_io_works(path: Path) -> bool:
 
 
 def in_memory(path: Path) -> bool:
-    """Whether a file lies in memory, where some kernels offer direct I/O all the same."""
+    """Return whether a file lies in memory; some kernels offer direct I/O there as well."""
     device = major_minor(path.stat().st_dev)
     mounts = [mount for mount in Procfs().mounts() if mount.major_minor == device]
     return any(mount.file_system in MEMORY_FILE_SYSTEMS for mount in mounts)
 
 
 def room(path: Path) -> tuple[int, int, int]:
-    """Bytes of the file system, bytes free for users, and bytes that the file has already."""
+    """Return bytes of the file system, bytes free for users, and bytes that the file uses."""
     system, file = os.statvfs(path), path.stat()
     return (
         system.f_frsize * system.f_blocks,
@@ -146,10 +135,7 @@ def room(path: Path) -> tuple[int, int, int]:
 
 
 def still(path: Path, descriptor: int, *, size_bytes: int) -> None:
-    """Require that a path still leads to the claimed file, and that it kept its size.
-
-    Raises DeviceLost with what changed.
-    """
+    """Raise DeviceLost unless the path leads to the claimed file and its size is unchanged."""
     try:
         status = path.stat()
     except OSError as error:
@@ -165,7 +151,7 @@ def still(path: Path, descriptor: int, *, size_bytes: int) -> None:
 
 
 def held_directory(directory: Path) -> int:
-    """A directory open, without following a link; the caller closes it. Raises DeviceLost."""
+    """Open a directory without following a link; the caller closes it. Raises DeviceLost."""
     try:
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
@@ -173,7 +159,7 @@ def held_directory(directory: Path) -> int:
 
 
 def still_there(directory: Path, descriptor: int) -> None:
-    """Require that a path leads to the directory that is held. Raises DeviceLost."""
+    """Raise DeviceLost unless the path leads to the open directory."""
     try:
         same = os.path.samestat(directory.lstat(), os.fstat(descriptor))
     except OSError as error:
@@ -183,17 +169,17 @@ def still_there(directory: Path, descriptor: int) -> None:
 
 
 MARK = "user.ssdbench"  # extended attribute
-MOST_BYTES = 4096  # of a mark
+MOST_BYTES = 4096  # the longest mark
 SAMPLES = 256
 SAMPLE_BYTES = 4096
-EDGE_BYTES = 1 << 20  # at both ends, where tables and superblocks lie
+EDGE_BYTES = 1 << 20  # hashed at both ends, where partition tables and superblocks lie
 
 
 def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
-    """Mark a file as one that a run works on, before it does. Raises HostLacks.
+    """Mark a file, before the run writes to it, as in use by the run. Raises HostLacks.
 
-    Where what it holds is `ours`, that is kept in mind: a run that was killed before it wrote has
-    changed nothing.
+    `ours`: its present content is ours; the mark keeps its hash, as a run killed before it wrote
+    changes nothing.
     """
     status = os.fstat(descriptor)
     mark: dict[str, object] = {"run": run, "inode": status.st_ino, "size": status.st_size}
@@ -203,7 +189,7 @@ def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
 
 
 def mark_given_back(descriptor: int, path: Path) -> None:
-    """Mark a file with what it holds now, which is ours. Raises HostLacks."""
+    """Mark what a file holds now as ours. Raises HostLacks."""
     try:
         os.fsync(descriptor)
         content = _content(descriptor)
@@ -213,9 +199,9 @@ def mark_given_back(descriptor: int, path: Path) -> None:
 
 
 def mark_objection(descriptor: int, path: Path, run: str) -> str | None:
-    """Why the content of a marked file is not known to be ours; empty when it is.
+    """Return why the content of a marked file may not be ours; empty when it is ours.
 
-    None for a file without a mark. What the run of that name left is its own. Raises OSError.
+    None for a file without a mark. What `run` itself left there is its own. Raises OSError.
     """
     text = _read(descriptor, path)
     if text is None:
@@ -224,13 +210,13 @@ def mark_objection(descriptor: int, path: Path, run: str) -> str | None:
         mark = json.loads(text)
         known = {name: mark[name] for name in ("inode", "size")}
     except (ValueError, TypeError, KeyError):
-        return "an older ssdbench marked it, without saying which content is its own"
+        return "an older ssdbench marked it, but did not record its content"
     status = os.fstat(descriptor)
     if known != {"inode": status.st_ino, "size": status.st_size}:
         return "it is not the file that ssdbench marked as its own"
     if (at_work := mark.get("run")) is not None:
         ours = (run and at_work == run) or mark.get("before") == _content(descriptor)
-        return "" if ours else "a run that wrote to it did not come to its end"
+        return "" if ours else "a run that wrote to it did not end normally"
     if mark != _content(descriptor):
         return "its content is not what ssdbench left in it"
     return ""
@@ -285,7 +271,7 @@ def _read(descriptor: int, path: Path) -> str | None:
 
 
 def _record(path: Path) -> Path:
-    """Beside the file, on a file system that has no extended attributes."""
+    """Return the file beside it that holds the mark where there are no extended attributes."""
     return path.with_name(f".{path.name}.ssdbench")
 
 
@@ -294,9 +280,10 @@ PACKING_LEVEL = 3  # 1 MiB in a few ms; higher levels gain little on rows of zer
 
 
 def pack_logs(paths: Iterable[Path]) -> None:
-    """Replace files by packed ones; one that cannot be packed stays as it is.
+    """Replace files by compressed ones; a file that cannot be compressed stays.
 
-    The same bytes give the same packed file. A crash leaves the file, the packed one, or both.
+    The same bytes always give the same compressed file. A crash leaves the file, the compressed
+    file, or both.
     """
     for path in paths:
         beside = path.with_name(f".{path.name}.tmp")
@@ -315,18 +302,18 @@ def pack_logs(paths: Iterable[Path]) -> None:
 
 
 def open_log(path: Path) -> TextIO:
-    """The text of a file, packed or not."""
+    """Open the text of a file, compressed or not."""
     if path.suffix == PACKED_SUFFIX:
         return gzip.open(path, "rt", encoding="utf-8")
     return path.open(encoding="utf-8")
 
 
 def find_logs(directory: Path, pattern: str) -> list[Path]:
-    """Files whose name fits, packed or not, in the order of their names; each once."""
+    """Return the files that match a pattern, compressed or not, sorted by name, each once."""
     plain = {path.name: path for path in directory.glob(pattern)}
     packed = {
         path.name.removesuffix(PACKED_SUFFIX): path
         for path in directory.glob(pattern + PACKED_SUFFIX)
     }
-    both = packed | plain  # while both are there, the packed one may not be whole
+    both = packed | plain  # if both exist, the packed one may be incomplete
     return [both[name] for name in sorted(both)]

@@ -1,8 +1,8 @@
 """Send SCSI commands, and ATA commands inside them, through SG_IO: bytes in, bytes out.
 
-Nothing here knows what a page means; `ssdbench.target` decodes them. ATA security (ACS-4, 4.18 and
-7.37 to 7.42) is here as well. Its password is always the same and no secret: it exists only because
-an erase needs one, and whoever finds a drive that a crash left locked must be able to unlock it.
+`ssdbench.target` decodes the pages. ATA security (ACS-4, 4.18 and 7.37 to 7.42) is here too. Its
+password is always the same and not a secret: an erase needs one, and whoever finds a drive that a
+crash left locked must be able to unlock it.
 """
 
 import ctypes
@@ -13,18 +13,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdbench.errors import DeviceError, HostLacks
+from ssdbench.errors import DeviceError
+from ssdbench.host import blockdev
 
 SG_IO = 0x2285  # <scsi/sg.h>
 _NO_DATA, _TO_DEVICE, _FROM_DEVICE = -1, -2, -3
 DEFAULT_TIMEOUT_MS = 20_000
 BRIDGE_TIMEOUT_MS = 5_000
-# Bridges from USB to NVMe, each with commands of its own, and the devices that have them, as
-# smartmontools has found out (scsinvme.cpp, and the USB entries of drivedb.h).
+# USB ids of bridges to NVMe. Each maker has commands of its own, which smartmontools found out
+# (scsinvme.cpp, and the USB entries of drivedb.h).
 _ASMEDIA = ("174c:2362", "174c:2364", "174c:2365")
 _REALTEK = ("0bda:9210", "0bda:9211", "0bda:9220", "0bda:9221")
 _JMICRON = ("152d:0562", "152d:0583", "152d:0586", "152d:a583")
-_NVME_PAGES = {0x02: 512, 0x06: 4096}  # bytes of get log page and identify
+_NVME_PAGES = {0x02: 512, 0x06: 4096}  # answer bytes of get log page and identify
 _JMICRON_SIGNATURE = b"NVME"
 
 # ATA PASS-THROUGH (16), SAT-4 12.2.2
@@ -65,7 +66,7 @@ class _Header(ctypes.Structure):
 
 
 class ScsiRefused(DeviceError):
-    """The drive completed a command with an error."""
+    """Report that the drive completed a command with an error."""
 
     def __init__(self, opcode: int, status: int, sense: bytes) -> None:
         super().__init__(
@@ -78,7 +79,7 @@ class ScsiRefused(DeviceError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Data that came back, and the sense bytes, which ATA registers come in."""
+    """Hold the data that came back, and the sense bytes, which carry ATA registers."""
 
     data: bytes
     sense: bytes
@@ -87,7 +88,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class AtaCommand:
-    """The registers of an ATA command; `sectors` of 512 bytes are moved."""
+    """Hold the registers of an ATA command, and the sectors of 512 bytes that it moves."""
 
     command: int
     feature: int = 0
@@ -97,11 +98,11 @@ class AtaCommand:
     reads_sectors: int = 0
     data: bytes = b""
     registers: bool = False  # ask for the registers after the command
-    short: bool = False  # in 12 bytes, without `extended`
+    short: bool = False  # as a block of 12 bytes, which has no `extended`
     timeout_ms: int = DEFAULT_TIMEOUT_MS
 
     def block(self) -> bytes:
-        """The command descriptor block (SAT-4)."""
+        """Return the command descriptor block (SAT-4)."""
         sectors = self.reads_sectors or len(self.data) // 512
         protocol = _PIO_IN if self.reads_sectors else _PIO_OUT if self.data else _NON_DATA
         flags = _IN_BLOCKS | _SECTORS_IN_COUNT if sectors else 0
@@ -127,7 +128,7 @@ class AtaCommand:
 
 
 class Scsi:
-    """An open disk node."""
+    """Send commands to an open disk node."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -141,10 +142,9 @@ class Scsi:
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         registers: bool = False,
     ) -> Reply:
-        """Send a command descriptor block.
+        """Send a command descriptor block. Raises ScsiRefused, DeviceError.
 
-        With `registers` a check condition is no error: that is how ATA registers come back.
-        Raises ScsiRefused, DeviceError.
+        With `registers` a check condition is not an error, because ATA registers come back in it.
         """
         size = max(reads_bytes, len(data))
         buffer = ctypes.create_string_buffer(data, size) if size else None
@@ -184,10 +184,10 @@ class Scsi:
         )
 
     def nvme_behind(self, ids: str, opcode: int, dword_10: int) -> bytes:
-        """The answer of an NVMe drive behind the USB bridge `ids` to identify or get log page.
+        """Return an NVMe drive's answer, behind the USB bridge `ids`, to identify or get log page.
 
-        `dword_10` is the structure or the number of the log. Raises DeviceError where the bridge
-        is not known, ScsiRefused.
+        `dword_10` is the identify structure or the log number. Raises DeviceError for an unknown
+        bridge, ScsiRefused.
         """
         size = _NVME_PAGES[opcode]
         dwords = (size // 4 - 1) << 16 if opcode == 0x02 else 0
@@ -201,10 +201,12 @@ class Scsi:
             return self.command(block, reads_bytes=size, timeout_ms=BRIDGE_TIMEOUT_MS).data
         if ids in _JMICRON:
             return self._jmicron(opcode, dword_10 | dwords, size)
-        raise DeviceError(f"the USB bridge {ids} is not known to pass NVMe commands through")
+        raise DeviceError(
+            f"ssdbench does not know how the USB bridge {ids} passes NVMe commands on"
+        )
 
     def _jmicron(self, opcode: int, dword_10: int, size: int) -> bytes:
-        """A command, its data and its end, each in a block of its own."""
+        """Send the command, read its data and read its end, each with a block of its own."""
         nsid = 0xFFFFFFFF if opcode == 0x02 else 0 if dword_10 == 1 else 1
         signature = int.from_bytes(_JMICRON_SIGNATURE, "little")
         words = {0: signature, 2: opcode, 3: nsid, 12: dword_10}
@@ -225,50 +227,44 @@ class Scsi:
         return data
 
     def vital_page(self, page: int, size_bytes: int = 255) -> bytes:
-        """A vital product data page."""
+        """Return a vital product data page."""
         block = bytes([0x12, 1, page, size_bytes >> 8, size_bytes & 0xFF, 0])
         return self.command(block, reads_bytes=size_bytes).data
 
 
 @contextmanager
 def opened(node: Path, *, writes: bool = False) -> Iterator[Scsi]:
-    """A node; reading needs no more than O_RDONLY. Raises HostLacks, DeviceError."""
-    mode = os.O_RDWR if writes else os.O_RDONLY
-    try:
-        descriptor = os.open(node, mode | os.O_CLOEXEC | os.O_NONBLOCK)
-    except PermissionError as error:
-        raise HostLacks(f"{node} cannot be opened: {error.strerror}", hint="run as root") from error
-    except OSError as error:
-        raise DeviceError(f"{node} cannot be opened: {error.strerror}") from error
-    try:
+    """Open a disk node; commands that only read need no more than O_RDONLY.
+
+    Raises HostLacks, DeviceError.
+    """
+    with blockdev.opened(node, os.O_RDWR if writes else os.O_RDONLY) as descriptor:
         yield Scsi(descriptor)
-    finally:
-        os.close(descriptor)
 
 
-ATA_PASSWORD = "ssdbench"  # see above
+ATA_PASSWORD = "ssdbench"  # not a secret: see the top of this module
 SECURITY_WORD = 128  # of IDENTIFY DEVICE
 ATA_SECURITY_ENABLED, LOCKED, FROZEN = 1 << 1, 1 << 2, 1 << 3
 _SET_PASSWORD, _UNLOCK, _ERASE_PREPARE = 0xF1, 0xF2, 0xF3
 _ERASE_UNIT, _DISABLE_PASSWORD = 0xF4, 0xF6
 _USER, _ENHANCED = 0, 1 << 1  # word 0: which password, which erase
 LEAST_TIMEOUT_MS = 600_000
-UNKNOWN_TIMEOUT_MS = 12 * 3_600_000  # a drive that does not say how long it takes
+UNKNOWN_TIMEOUT_MS = 12 * 3_600_000  # for a drive that estimates no time
 
 
 def ata_security_word(disk: Scsi) -> int:
-    """What the drive says of its security now. Raises DeviceError."""
+    """Return word 128 of IDENTIFY DEVICE, the security state now. Raises DeviceError."""
     page = disk.ata(AtaCommand(0xEC, reads_sectors=1)).data
     return int.from_bytes(page[2 * SECURITY_WORD : 2 * SECURITY_WORD + 2], "little")
 
 
 def set_ata_password(disk: Scsi) -> None:
-    """Set the user password; the master password keeps its power to unlock."""
+    """Set the user password; the master password can still unlock the drive."""
     disk.ata(AtaCommand(_SET_PASSWORD, data=_with_password(_USER)))
 
 
 def ata_erase(disk: Scsi, *, enhanced: bool, minutes: int) -> None:
-    """Erase everything; the drive forgets the password with it. `minutes` is the drive's guess."""
+    """Erase everything, the password included; `minutes` is the time that the drive estimates."""
     timeout_ms = max(LEAST_TIMEOUT_MS, 2 * 60_000 * minutes) if minutes else UNKNOWN_TIMEOUT_MS
     control = _USER | (_ENHANCED if enhanced else 0)
     disk.ata(AtaCommand(_ERASE_PREPARE))
@@ -276,7 +272,7 @@ def ata_erase(disk: Scsi, *, enhanced: bool, minutes: int) -> None:
 
 
 def ata_unlock(disk: Scsi) -> None:
-    """Unlock the drive where it is locked, and take the password off it. Raises DeviceError."""
+    """Unlock the drive when it is locked, and remove the password. Raises DeviceError."""
     if ata_security_word(disk) & LOCKED:
         disk.ata(AtaCommand(_UNLOCK, data=_with_password(_USER)))
     if ata_security_word(disk) & ATA_SECURITY_ENABLED:

@@ -13,7 +13,7 @@ PREFIX = "ssdbench-"
 
 @dataclass(frozen=True, slots=True)
 class Slammed:
-    """What an instance has done since it was started."""
+    """Hold what an instance has done since its start."""
 
     errors: int
     elapsed_ns: int
@@ -22,12 +22,12 @@ class Slammed:
 
 
 def available(sysfs: Sysfs | None = None) -> bool:
-    """Whether the module is loaded."""
+    """Return whether the module is loaded."""
     return (sysfs or Sysfs()).exists(CONFIGFS)
 
 
 def sweep(sysfs: Sysfs | None = None) -> None:
-    """Remove what a run that was killed left; its requests ended with it."""
+    """Remove instances of a run that was killed; their requests ended with it."""
     sysfs = sysfs or Sysfs()
     for name in sysfs.names(CONFIGFS):
         if name.startswith(PREFIX):
@@ -35,7 +35,7 @@ def sweep(sysfs: Sysfs | None = None) -> None:
 
 
 class Instance:
-    """One slammer with one thread in the kernel. Raises HostLacks without the module."""
+    """Control one instance, which has one kernel thread. Raises HostLacks without the module."""
 
     def __init__(self, name: str, sysfs: Sysfs | None = None) -> None:
         self._sysfs = sysfs or Sysfs()
@@ -46,34 +46,34 @@ class Instance:
             raise HostLacks(f"ssdb_slam cannot create an instance: {error.strerror}") from error
 
     def set(self, values: Mapping[str, int | str]) -> None:
-        """Set attributes in order. Raises HostLacks for one that the module refuses."""
+        """Set attributes in order. Raises HostLacks when the module refuses one."""
         for name, value in values.items():
             try:
                 self._write(name, str(value))
             except OSError as error:
                 raise HostLacks(
                     f"ssdb_slam refuses {name} {value}: {error.strerror}",
-                    hint="if the module is of another version: `ssdbench kmod` unload, build, load",
+                    hint="if the module has another version, `ssdbench kmod` can build and load it anew",
                 ) from error
 
     def start(self) -> None:
-        """Send requests from now on. Raises DeviceError when the drive cannot take them."""
+        """Start sending requests. Raises DeviceError when the drive refuses them."""
         try:
             self._write("running", "1")
         except OSError as error:
             raise DeviceError(f"ssdb_slam cannot start: {error.strerror}") from error
 
     def stop(self) -> None:
-        """Send no more, and wait for what is in flight."""
+        """Stop sending, and wait for the requests in flight."""
         self._write("running", "0")
 
     @property
     def running(self) -> bool:
-        """Whether requests are being sent or in flight."""
+        """Return whether requests are being sent or are in flight."""
         return self._sysfs.read(f"{self._path}/running") == "1"
 
     def slammed(self) -> Slammed:
-        """Counters and histograms up to now. Raises DeviceLost when the module has gone."""
+        """Return counters and histograms up to now. Raises DeviceLost when the module is gone."""
         try:
             bins = _bins(self._sysfs.read(f"{self._path}/histogram"))
             return Slammed(
@@ -86,11 +86,11 @@ class Instance:
             raise DeviceLost(f"ssdb_slam is gone: {error.strerror}") from error
 
     def remove(self) -> None:
-        """Stop it, if it runs, and give the drive back."""
+        """Stop the instance and release the drive."""
         self._sysfs.path(self._path).rmdir()
 
     def _write(self, name: str, value: str) -> None:
-        """Without reading back: the kernel prints some values another way."""
+        """Write an attribute without reading it back: the kernel prints some in another form."""
         descriptor = os.open(self._sysfs.path(f"{self._path}/{name}"), os.O_WRONLY)
         try:
             os.write(descriptor, value.encode())

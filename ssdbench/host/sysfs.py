@@ -12,33 +12,30 @@ from typing import Any, TypeVar
 
 from ssdbench.errors import HostLacks
 
-NOTHING = "(null)"  # the kernel's printk for a string that is not there
+NOTHING = "(null)"  # what the kernel prints for a missing string
 R = TypeVar("R")
 
 
 class Sysfs:
-    """Attribute files below `root`; the real host is `Sysfs(Path("/"))`."""
+    """Read and write attribute files below `root`; `Sysfs(Path("/"))` is the real host."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self.root = root
 
     def path(self, attribute: str) -> Path:
-        """Where an attribute lies on this machine."""
+        """Return the path of an attribute on this machine."""
         return self.root / attribute.lstrip("/")
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
-        """The answer to a question about the host: asked each time here, once by `OneLook`."""
+        """Return the answer of `ask`; `OneLook` asks each question only once."""
         return ask()
 
     def read(self, attribute: str) -> str:
-        """The value, without its newline. Raises OSError when it cannot be read."""
+        """Return the value without its newline. Raises OSError when it cannot be read."""
         return self.path(attribute).read_text(errors="replace").rstrip("\n")
 
     def find(self, attribute: str) -> str | None:
-        """The value, or None when there is no such attribute or it cannot be read now.
-
-        A string that the kernel does not have is `(null)` in its words, and none.
-        """
+        """Return the value, or None for an attribute that is missing, unreadable or `(null)`."""
         try:
             value = self.read(attribute)
         except OSError:
@@ -46,23 +43,25 @@ class Sysfs:
         return None if value.strip() == NOTHING else value
 
     def number(self, attribute: str) -> int | None:
-        """The value as an integer, or None when there is none."""
+        """Return the value as an integer, or None when it is not one."""
         value = self.find(attribute)
         return int(value) if value is not None and re.fullmatch(r"\s*-?[0-9]+\s*", value) else None
 
     def names(self, directory: str) -> list[str]:
-        """What a directory holds, sorted; empty when there is no such directory."""
+        """Return the sorted names in a directory; empty when it cannot be read."""
         try:
             return self.listed(directory)
         except OSError:
             return []
 
     def known(self, attribute: str) -> str | None:
-        """The value, or None when there is no such attribute.
+        """Return the value, or None only when the attribute does not exist.
 
-        Raises OSError when there is one that cannot be read: what must fail closed asks here. An
-        attribute that goes while it is read is ENODEV (the kernel's fs/kernfs/file.c), so that is
-        asked again: it has gone then, or been made anew, or its device does fail.
+        Raises OSError otherwise.
+
+        Safety checks use this, as they must fail when they cannot read. Reading an attribute that
+        is being removed fails with ENODEV (fs/kernfs/file.c of Linux), so it is read up to three
+        times.
         """
         for again in (True, True, False):
             try:
@@ -75,21 +74,21 @@ class Sysfs:
         return None
 
     def listed(self, directory: str) -> list[str]:
-        """What a directory holds, sorted; empty when there is none.
-
-        Raises OSError when there is one that cannot be read.
-        """
+        """Return the sorted names in a directory; empty when it does not exist. Raises OSError."""
         try:
             return sorted(entry.name for entry in self.path(directory).iterdir())
         except FileNotFoundError:
             return []
 
     def exists(self, attribute: str) -> bool:
-        """Whether there is such an attribute or directory."""
+        """Return whether the attribute or directory exists."""
         return self.path(attribute).exists()
 
     def ask(self, attribute: str, value: str = "1") -> None:
-        """Write what only asks for something, and has no value to be read. Raises HostLacks."""
+        """Write an attribute that only triggers something and has no value to read.
+
+        Raises HostLacks.
+        """
         try:
             descriptor = os.open(self.path(attribute), os.O_WRONLY)  # never creates a file
             try:
@@ -104,10 +103,9 @@ class Sysfs:
             ) from error
 
     def write(self, attribute: str, value: str) -> None:
-        """Write a value and require that it reads back.
+        """Write a value and require that it reads back. Raises HostLacks.
 
-        The kernel takes some values, and quietly keeps others: rq_affinity=5 reads 2, nomerges=7
-        reads 1. Raises HostLacks with both values when that happens, or when it is refused.
+        The kernel accepts some values but keeps others: rq_affinity=5 reads 2, nomerges=7 reads 1.
         """
         self.ask(attribute, value)
         try:
@@ -115,22 +113,25 @@ class Sysfs:
         except OSError as error:
             raise HostLacks(f"{attribute} cannot be set to {value}: {error.strerror}") from error
         if kept != value.strip():
-            raise HostLacks(f"{attribute} was set to {value}, but the kernel keeps {kept}")
+            raise HostLacks(
+                f"{attribute} was set to {value}, but the kernel keeps {kept}",
+                hint="Choose a value that this kernel and drive support.",
+            )
 
 
 class OneLook(Sysfs):
-    """Attribute files as they were when each was first read: for lists of many devices.
+    """Keep each attribute as it was when first read, for lists of many devices.
 
-    What decides about a write never asks here, as answers grow old.
+    Code that decides about a write never uses this, because the answers grow old.
     """
 
     def __init__(self, root: Path = Path("/")) -> None:
         super().__init__(root)
         self._answers: dict[Hashable, tuple[Any, OSError | None]] = {}
-        self._values: dict[str, str] = {}  # hundreds of devices over one file ask a million times
+        self._values: dict[str, str] = {}  # hundreds of loop devices ask a million times
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
-        """The first answer; an OSError is one, too, and is raised again."""
+        """Return the first answer; if it was an OSError, raise it again."""
         if question not in self._answers:
             try:
                 self._answers[question] = (ask(), None)
@@ -143,7 +144,7 @@ class OneLook(Sysfs):
         return found
 
     def read(self, attribute: str) -> str:
-        """As it was at first."""
+        """Return the value as it was at first."""
         value = self._values.get(attribute)
         if value is None:
             value = self.once(("read", attribute), lambda: super(OneLook, self).read(attribute))
@@ -151,30 +152,29 @@ class OneLook(Sysfs):
         return value
 
     def listed(self, directory: str) -> list[str]:
-        """As it was at first."""
+        """Return the names as they were at first."""
         return self.once(("listed", directory), lambda: super(OneLook, self).listed(directory))
 
     def exists(self, attribute: str) -> bool:
-        """As it was at first."""
+        """Return whether it existed at first."""
         return self.once(("exists", attribute), lambda: super(OneLook, self).exists(attribute))
 
 
 def node_of(kernel: str) -> str:
-    """The node of a block device: what its directory writes as `!` is a `/` (etherd!e1.0)."""
+    """Return the node of a block device; a `!` in its kernel name is a `/` (etherd!e1.0)."""
     return f"/dev/{kernel.replace('!', '/')}"
 
 
 def chosen(value: str) -> str:
-    """The value in force, of a list such as `mq-deadline [none]`; otherwise the value itself."""
+    """Return the value in force in a list such as `mq-deadline [none]`, else the value itself."""
     marked = re.search(r"\[([^]]*)\]", value)
     return marked.group(1) if marked else value.strip()
 
 
 def queues_of(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Names below /sys/block of the disks whose queues serve a whole disk: mostly itself.
+    """Return the names below /sys/block of the disks with this disk's queues: mostly itself.
 
-    An NVMe multipath head nvmeSnN passes each request on to one of its paths nvmeScCnN, and has no
-    queue of requests of its own.
+    An NVMe multipath head nvmeSnN has no request queue; it passes requests to its paths nvmeScCnN.
     """
     subsystem, _, number = kernel.rpartition("n")
     paths = re.compile(rf"{subsystem}c[0-9]+n{number}") if number.isdigit() else None
@@ -182,10 +182,10 @@ def queues_of(kernel: str, sysfs: Sysfs) -> list[str]:
 
 
 def device_of(kernel: str, sysfs: Sysfs) -> str:
-    """The directory of what a whole disk hangs on.
+    """Return the sysfs directory of the device that a whole disk belongs to.
 
-    The device of an NVMe multipath head is its subsystem, which has no place on a bus: there it is
-    the subsystem's first controller.
+    For an NVMe multipath head this is its subsystem's first controller, because a subsystem has no
+    place on a bus.
     """
     device = f"/sys/block/{kernel}/device"
     below = [name for name in sysfs.names(device) if re.fullmatch(r"nvme[0-9]+", name)]

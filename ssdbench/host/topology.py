@@ -1,4 +1,4 @@
-"""Read CPUs, the caches that they share, and the interrupts of a drive."""
+"""Read the CPUs of the host, the caches that they share, and the interrupts of a drive."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,41 +13,41 @@ NO_TURBO = f"{CPU}/intel_pstate/no_turbo"  # 1 = off
 BOOST = f"{CPU}/cpufreq/boost"  # 0 = off
 LATENCY_NODE = "/dev/cpu_dma_latency"
 
-# Vectors that the kernel spreads over the CPUs itself (IRQD_AFFINITY_MANAGED): queues of NVMe,
-# virtio-blk and virtio-scsi. Writing their affinity fails with EPERM or EIO; the flag itself is
-# only in debugfs, so the names that the drivers give them must do.
+# Interrupts that the kernel spreads over the CPUs itself (IRQD_AFFINITY_MANAGED): queues of NVMe,
+# virtio-blk and virtio-scsi. Writing their affinity fails with EPERM or EIO. Only debugfs shows the
+# flag, so they are known by the names that the drivers give them.
 _MANAGED = re.compile(r"nvme\d+q[1-9]\d*$|virtio\d+-(req\.\d+|request)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """One interrupt of the drive or of its controller."""
+    """Hold one interrupt of the drive or of its controller."""
 
     number: int
     name: str
-    cpus: tuple[int, ...]  # where it may be handled
-    effective: tuple[int, ...]  # where it is handled
+    cpus: tuple[int, ...]  # that may handle it
+    effective: tuple[int, ...]  # that do handle it
 
     @property
     def managed(self) -> bool:
-        """Whether the kernel keeps its affinity to itself."""
+        """Return whether the kernel places the interrupt and lets nobody move it."""
         return _MANAGED.search(self.name) is not None
 
     @property
     def attribute(self) -> str:
-        """Where its affinity is written."""
+        """Return the file that sets which CPUs handle it."""
         return f"/proc/irq/{self.number}/smp_affinity_list"
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """CPUs of the host and interrupts of one drive."""
+    """Hold the CPUs of the host and the interrupts of one drive."""
 
     cpus: tuple[int, ...]
     shares_cache: Mapping[int, frozenset[int]] = field(default_factory=dict)  # last level
     node_of: Mapping[int, int] = field(default_factory=dict)
     memory_nodes: tuple[int, ...] = (0,)  # NUMA nodes that have memory
-    governors: tuple[str, ...] = ()  # that every CPU offers; empty without frequency scaling
+    governors: tuple[str, ...] = ()  # offered by every CPU; empty without frequency scaling
     policies: tuple[str, ...] = ()  # directories of frequency policies
     frequencies_khz: tuple[int, ...] = ()  # that every policy can be limited to, ascending
     turbo: str = ""  # attribute that switches turbo, NO_TURBO or BOOST; empty without
@@ -58,11 +58,11 @@ class Topology:
     drive_node: int | None = None  # NUMA node of the drive
     schedulers: tuple[str, ...] = ()
     queue: frozenset[str] = frozenset()  # attributes below the drive's queue/
-    polls: bool = False  # whether the drive has queues that are polled
+    polls: bool = False  # whether the drive has polled queues
 
 
 def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
-    """The host, and the drive of that name below /sys/block, if any."""
+    """Read the host, and the drive of that name below /sys/block, if any."""
     sysfs = sysfs or Sysfs()
     queues = queues_of(kernel_name, sysfs) if kernel_name else []
     cpus = cpu_list(sysfs.find(f"{CPU}/online") or "0")
@@ -93,7 +93,7 @@ def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
 
 
 def cpu_list(text: str) -> tuple[int, ...]:
-    """`0-2,5` as the kernel writes lists of CPUs. Raises ValueError for anything else."""
+    """Parse a list of CPUs such as `0-2,5`. Raises ValueError for any other text."""
     cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -102,7 +102,7 @@ def cpu_list(text: str) -> tuple[int, ...]:
 
 
 def cpu_text(cpus: Iterable[int]) -> str:
-    """The shortest list of CPUs, as the kernel writes it back: `0-2,5`."""
+    """Return the shortest list of CPUs, as the kernel writes it: `0-2,5`."""
     runs: list[tuple[int, int]] = []
     for cpu in sorted(set(cpus)):
         if runs and cpu == runs[-1][1] + 1:
@@ -113,7 +113,7 @@ def cpu_text(cpus: Iterable[int]) -> str:
 
 
 def _sharing(sysfs: Sysfs, cpu: int) -> frozenset[int]:
-    """CPUs that share the last level of cache, itself included."""
+    """Return the CPUs that share the last-level cache with a CPU, itself included."""
     base = f"{CPU}/cpu{cpu}/cache"
     levels = []
     for name in sysfs.names(base):
@@ -142,7 +142,7 @@ def _governors(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _frequencies(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[int, ...]:
-    """The steps of the driver, or its ends where it has no steps; the kernel keeps no others."""
+    """Return the frequencies that all policies offer: the driver's steps, else its two ends."""
     offered = []
     for policy in policies:
         steps = (sysfs.find(f"{policy}/scaling_available_frequencies") or "").split()
@@ -157,7 +157,7 @@ def _runs(sysfs: Sysfs, program: str) -> bool:
 
 
 def _interrupts(sysfs: Sysfs, kernel_name: str) -> tuple[Interrupt, ...]:
-    """Those of the first device above the drive that has any: its controller."""
+    """Return the interrupts of the nearest device above the drive that has any: its controller."""
     device = sysfs.path(device_of(kernel_name, sysfs))
     if not device.exists():
         return ()
@@ -200,7 +200,7 @@ def _drive_node(sysfs: Sysfs, kernel_name: str) -> int | None:
 
 
 def _schedulers(sysfs: Sysfs, queues: Sequence[str]) -> tuple[str, ...]:
-    """What all of some queues offer."""
+    """Return the I/O schedulers that all these queues offer."""
     texts = [sysfs.find(f"/sys/block/{name}/queue/scheduler") or "" for name in queues]
     offered = [text.replace("[", "").replace("]", "").split() for text in texts]
     return tuple(n for n in offered[0] if all(n in o for o in offered)) if offered else ()

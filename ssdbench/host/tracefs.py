@@ -1,9 +1,9 @@
-"""Record the kernel's tracepoints, in an instance of our own beside any other tracer.
+"""Record kernel tracepoints in an instance of our own, beside any other tracer.
 
-tracefs works on a locked-down kernel, where blktrace and everything else in debugfs is refused.
-The trace buffer is read raw, because the text form rounds to microseconds, which is as long as a
-whole layer takes. Pages and entries are as in include/linux/ring_buffer.h: a page has a time and a
-length, an entry has 5 bits of type or length and 27 bits of time since the entry before it.
+tracefs works on a locked-down kernel, which refuses debugfs and so blktrace. The trace buffer is
+read raw, as its text rounds to microseconds, the time of a whole layer. Format:
+include/linux/ring_buffer.h; a page begins with time and length, an entry has 5 bits of type or
+length and 27 bits of time since the last entry.
 """
 
 import os
@@ -27,16 +27,16 @@ _CODES = {(1, 0): "B", (1, 1): "b", (2, 0): "H", (2, 1): "h", (4, 0): "I", (4, 1
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the numbers of one kind of event are."""
+    """Hold where the numbers of one kind of event are."""
 
     name: str
     id: int
-    fields: Mapping[str, tuple[int, str]]  # offset and struct code; texts are left out
+    fields: Mapping[str, tuple[int, str]]  # offset and struct code, of numbers only
 
 
 @dataclass(frozen=True, slots=True)
 class TraceEvent:
-    """One entry of the buffer."""
+    """Hold one entry of the trace buffer."""
 
     at_ns: int
     cpu: int
@@ -45,10 +45,10 @@ class TraceEvent:
 
 
 def layout(text: str) -> Layout:
-    """From an event's `format` file. Raises ValueError when it is none."""
+    """Parse an event's `format` file. Raises ValueError for any other text."""
     name, number = re.search(r"^name: (\S+)", text, re.M), re.search(r"^ID: (\d+)", text, re.M)
     if name is None or number is None:
-        raise ValueError("the format of an event begins with its name and its number")
+        raise ValueError("the format of an event must begin with its name and its ID")
     fields = {}
     for _, field, array, offset, size, signed in _FIELD.findall(text):
         code = _CODES.get((int(size), int(signed)))
@@ -58,7 +58,7 @@ def layout(text: str) -> Layout:
 
 
 def decode(page: bytes, layouts: Mapping[int, Layout], cpu: int) -> Iterator[TraceEvent]:
-    """The entries of one page whose layout is known, oldest first."""
+    """Yield the entries of one page, oldest first, of the kinds in `layouts`."""
     now_ns, commit = struct.unpack_from("<QQ", page)
     end = min(len(page), _HEADER_BYTES + (commit & _LENGTH))
     place = _HEADER_BYTES
@@ -99,22 +99,22 @@ def _numbers(page: bytes, body: int, found: Layout) -> dict[str, int]:
 ROOT = "/sys/kernel/tracing"
 INSTANCE = f"{ROOT}/instances/ssdbench"
 FILE_SYSTEM = "tracefs nodev"  # type and source of the mount
-BUFFER_KB = 16384  # per CPU: some 200,000 entries, the latest are kept
-_PAGE_BYTES = 1 << 16  # of a read: more than any page of the buffer
+BUFFER_KB = 16384  # per CPU: about 200,000 entries; the latest are kept
+_PAGE_BYTES = 1 << 16  # per read: more than any page of the buffer
 
 
 def offered(sysfs: Sysfs) -> bool:
-    """Whether this kernel has tracefs at all."""
+    """Return whether this kernel has tracefs."""
     return "\ttracefs\n" in (sysfs.find("/proc/filesystems") or "") + "\n"
 
 
 def mounted(sysfs: Sysfs) -> bool:
-    """Whether it can be reached."""
+    """Return whether tracefs is mounted."""
     return sysfs.exists(f"{ROOT}/instances")
 
 
 def in_use(kernel_name: str, sysfs: Sysfs) -> str:
-    """Who traces already, so that our times would hold the cost of that; empty for nobody."""
+    """Return who traces already, which would slow our requests; empty for nobody."""
     tracer = chosen(sysfs.find(f"{ROOT}/current_tracer") or "nop")
     if tracer != "nop":
         return f"the tracer {tracer} is running"
@@ -123,17 +123,17 @@ def in_use(kernel_name: str, sysfs: Sysfs) -> str:
     if chosen(sysfs.find(f"/sys/block/{kernel_name}/trace/enable") or "0") != "0":
         return f"blktrace traces {kernel_name}"
     if sysfs.exists(INSTANCE):
-        return f"there is an instance {INSTANCE} of another run"
+        return f"another run has the tracing instance {INSTANCE}"
     return ""
 
 
 class Tracing:
-    """Events of an instance that exists; whoever made it removes it."""
+    """Record events in an existing instance; the caller who made the instance removes it."""
 
     def __init__(self, wanted: Mapping[str, str], sysfs: Sysfs | None = None) -> None:
-        """`wanted`: filters by event, such as `block/block_rq_issue: dev == 7340032`.
+        """Enable `wanted`: a filter by event, such as `block/block_rq_issue: dev == 7340032`.
 
-        Events that this kernel lacks are left out: see `events`.
+        Events that this kernel lacks are left out of `events`.
         """
         self._sysfs = sysfs or Sysfs()
         self._base = self._sysfs.path(INSTANCE)
@@ -149,12 +149,12 @@ class Tracing:
             self._set(f"events/{event}/enable", "1")
 
     def start(self) -> None:
-        """Forget what was recorded, and record."""
+        """Clear the buffers and start recording."""
         self._set("trace", "")
         self._set("tracing_on", "1")
 
     def stop(self) -> list[TraceEvent]:
-        """End recording; everything that the buffers still hold, in order of time."""
+        """Stop recording; return all events that the buffers still hold, in order of time."""
         self._set("tracing_on", "0")
         events: list[TraceEvent] = []
         for place in sorted((self._base / "per_cpu").glob("cpu*")):
@@ -164,7 +164,7 @@ class Tracing:
         return sorted(events, key=lambda event: event.at_ns)
 
     def close(self) -> None:
-        """End recording for good, so that the instance can be removed."""
+        """Switch all events off, so that the instance can be removed."""
         self._set("tracing_on", "0")
         for event in self.events:
             self._set(f"events/{event}/enable", "0")
@@ -182,7 +182,7 @@ class Tracing:
 
 
 def _pages(pipe: Path) -> list[bytes]:
-    """Each read returns one page of the buffer; nothing is waited for."""
+    """Return the pages of a CPU's buffer; each read returns one page, without waiting."""
     descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     pages = []
     try:

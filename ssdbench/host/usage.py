@@ -1,6 +1,6 @@
-"""Find who uses a block device: partitions, holders, mounts, swap, loop devices, processes.
+"""Find what uses a block device: partitions, holders, mounts, swap, loop devices, processes.
 
-No single sign is enough: an exclusive open succeeds on an idle LVM volume or a disk under
+No single sign is enough: an exclusive open succeeds on an idle LVM volume and on a disk under
 another loop device, `holders` is empty for btrfs and swap, and lsblk needs a running udev.
 """
 
@@ -24,9 +24,9 @@ from ssdbench.host.loops import Backing, behind, loops_over
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs, node_of
 
-MULTIPATHD = "multipathd"  # keeps every path of its drives open, to see whether it is alive
+MULTIPATHD = "multipathd"  # keeps every path of a drive open to check that it works
 UNSEEN = (
-    "in a container the processes outside are not seen; start it with those of the host "
+    "a container does not show the processes outside it; start it with the processes of the host "
     "(`--pid=host`, `hostPID: true`)"
 )
 TOGETHER = 100  # devices that one program is asked about
@@ -34,11 +34,11 @@ SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
 
 class BlockUsage:
-    """The use of one whole device and everything that lies on its bytes, as it is now.
+    """Find the present use of a whole device and of everything that has the same bytes.
 
-    `kernel_name` is its name below /sys/block, such as `nvme0n1`; `twins` finds further paths to
-    the drive of a kernel name, whose users are its own. What is built on what is looked at once:
-    each look at a device takes a new one of these.
+    `kernel_name` is its name below /sys/block, such as `nvme0n1`. `twins` returns the other paths
+    to the same drive, whose users count too. The stack of devices is read once, so make a new
+    BlockUsage for each look.
     """
 
     def __init__(
@@ -56,38 +56,38 @@ class BlockUsage:
         self._procfs = procfs
 
     def partitions(self) -> list[str]:
-        """Kernel names of its partitions."""
+        """Return the kernel names of its partitions."""
         return self._parts_of(self._name)
 
     def same_bytes(self) -> list[str]:
-        """Kernel names of what else is the same drive: its twins, and devices behind a loop."""
+        """Return the kernel names of its other paths, and of devices below a loop device."""
         return [*self._twins, *self._behind()]
 
     def holders(self) -> list[str]:
-        """Kernel names of what is built on it or on a partition: dm, md, bcache, loop."""
+        """Return the kernel names of dm, md, bcache and loop devices built on it."""
         return sorted(self._built_on)
 
     def beside(self) -> list[str]:
-        """Kernel names of what else maps bytes or shares space of it, without being built on it."""
+        """Return other devices that share bytes or space with it but are not built on it."""
         return sorted(self._beside - self._marked("partition"))
 
     def users(self) -> list[str]:
-        """What else of the kernel uses it, in words: `holders` knows nothing of these."""
+        """Return sentences on users in the kernel that `holders` does not show."""
         kinds = (self._btrfs, self._bcache, self._zfs, self._exports, self._overlays)
         return [said for users in kinds for said in users()]
 
     def mounts(self) -> list[Mount]:
-        """Mounts from it, its partitions or what is built on them, in any mount namespace."""
+        """Return the mounts of it and what is built on it, in every mount namespace."""
         return self._of(self._procfs.all_mounts())
 
     def swap_areas(self) -> list[str]:
-        """Swap areas on it, its partitions or what is built on them."""
+        """Return the swap areas on it, its partitions or what is built on them."""
         return [area for area in self._procfs.swap_areas() if self._holds(area)]
 
     def openers(self) -> list[Opener]:
-        """Processes other than ours that have it, a partition or the file behind it open.
+        """Return processes other than ours that have it, a partition or its backing file open.
 
-        Raises OSError where those outside of a container might have a drive open.
+        Raises OSError in a container, where processes outside could have a drive open unseen.
         """
         drives = [name for name in self._below[0] if not name.startswith("loop")]
         if drives and not self._procfs.sees_all():
@@ -101,11 +101,11 @@ class BlockUsage:
         return [o for o in openers if o.command != MULTIPATHD] if self.lower() else openers
 
     def holds_system(self) -> bool:
-        """Whether the running system lies on it, through any number of layers."""
+        """Return whether the running system lies on it, through any number of layers."""
         return any(m.mount_point in SYSTEM_PATHS for m in self._of(self._procfs.mounts()))
 
     def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
-        """Those of a list that lie on it; btrfs and overlay have numbers that are no device's."""
+        """Return the mounts that lie on it; btrfs and overlay have device numbers of their own."""
         numbers = self._numbers
         ours = Wanted(devices=self._devices, inodes=self._below[1])
         file_systems = {
@@ -118,19 +118,19 @@ class BlockUsage:
 
     @cached_property
     def _numbers(self) -> set[str]:
-        """Device numbers of all of its stack, down to the drives. Raises OSError."""
+        """Return the device numbers of its whole stack, down to the drives. Raises OSError."""
         return {self._number(name) for name in self._stack | self._below[0]}
 
     @cached_property
     def _devices(self) -> frozenset[int]:
-        """The same as the numbers of stat(2)."""
+        """Return the same numbers as stat(2) has them."""
         return _devices(self._numbers)
 
     def _number(self, name: str) -> str:
         return self._sysfs.read(f"/sys/class/block/{name}/dev").strip()
 
     def _character_numbers(self) -> set[str]:
-        """Other nodes of it and its drives: SCSI generic, bsg, NVMe generic, NVMe controllers."""
+        """Return its other device nodes: SCSI generic, bsg, NVMe generic and controllers."""
         names = (self._name, *self._twins, *self.lower())
         nodes = [node for name in names for node in self._character_nodes(name)]
         numbers = (self._sysfs.known(f"{node}/dev") for node in nodes)
@@ -144,12 +144,12 @@ class BlockUsage:
             )
         if name.startswith("nvme"):
             yield f"/sys/class/nvme-generic/ng{name.removeprefix('nvme')}"
-            # Below a multipath head lie all controllers of its subsystem, else there is one.
+            # A multipath head lists all controllers of its subsystem; another drive has only one.
             below = (n for n in self._sysfs.listed(device) if re.fullmatch(r"nvme[0-9]+", n))
             yield from (device, *(f"{device}/{controller}" for controller in below))
 
     def _btrfs(self) -> Iterator[str]:
-        """Mounted btrfs file systems of several devices show only one of them as their source."""
+        """Yield mounted btrfs file systems that have it as one of several devices."""
         stack = self._stack
         for file_system in self._sysfs.listed("/sys/fs/btrfs"):
             members = self._sysfs.listed(f"/sys/fs/btrfs/{file_system}/devices")
@@ -162,13 +162,13 @@ class BlockUsage:
                 yield f"bcache has {node_of(name)} registered"
 
     def _zfs(self) -> Iterator[str]:
-        """A volume of ZFS (zvol) has no device below it in sysfs."""
+        """Yield ZFS volumes (zvol) in its stack: sysfs shows no device below them."""
         for name in sorted(self._below[0]):
             if re.fullmatch(r"zd[0-9]+", name):
                 yield f"{node_of(name)} is a volume of a ZFS pool, and shares its space with others"
 
     def _exports(self) -> Iterator[str]:
-        """Targets and gadgets of the kernel open a device without claiming it, as no process."""
+        """Yield kernel targets and USB gadgets that serve it; they need no claim and no process."""
         for export in exported(self._sysfs):
             if export.number in self._numbers or self._holds(export.path):
                 yield export.said
@@ -176,17 +176,17 @@ class BlockUsage:
                 yield export.stale
 
     def _overlays(self) -> Iterator[str]:
-        """The file behind it has other users by the path that it has in, or through, an overlay."""
+        """Yield users of its backing file that reach the file through a layer of an overlay."""
         for file in self._files:
             if point := in_layer(file, self._procfs):
                 yield f"the file behind it is in a layer of the overlay on {point}"
         for inode in self._upper_files:
-            for name in self._loops_over(Backing(inode)):
+            for name in loops_over(Backing(inode), sysfs=self._sysfs):
                 yield f"{node_of(name)} uses the file behind it, in a layer of its overlay"
 
     @cached_property
     def _files(self) -> list[Path]:
-        """The paths of the files at the end, as far as they are known here."""
+        """Return the paths of the backing files below it, as far as this host knows them."""
         below = sorted(self._below[0])
         asked = (self._sysfs.find(f"/sys/class/block/{n}/loop/backing_file") for n in below)
         return [Path(path.rstrip("\n")) for path in asked if path]
@@ -197,14 +197,14 @@ class BlockUsage:
         return frozenset(inode for inode in found if inode)
 
     def read_only(self) -> list[str]:
-        """Kernel names, of it, its partitions and what it is made of, that refuse writes."""
+        """Return the kernel names of it, its partitions and devices below it that refuse writes."""
         names = (self._name, *self._own_parts, *self.lower())
         return sorted(
             n for n in names if self._sysfs.read(f"/sys/class/block/{n}/ro").strip() != "0"
         )
 
     def _ruled_out(self, export: Export) -> bool:
-        """Whether an export whose node is gone is known to be of something else."""
+        """Return whether an export without a node certainly belongs to another device."""
         if export.number:
             return True  # and it is not ours
         names = self._stack | self._below[0]
@@ -212,12 +212,12 @@ class BlockUsage:
         known = [size * SECTOR_BYTES for size in sizes if size is not None]
         if len(known) == len(sizes) and export.size_bytes > max(known):
             return True
-        kernel = Path(export.path).name  # its node is gone, and yet it may be known by that name
+        kernel = Path(export.path).name  # a device of this name may exist without the node
         number = self._sysfs.known(f"/sys/class/block/{kernel}/dev")
         return bool(number) and number not in self._numbers
 
     def _holds(self, path: str) -> bool:
-        """Whether a path leads to its stack, its controller or the file behind it."""
+        """Return whether a path leads to its stack, its controller or its backing file."""
         try:
             status = Path(path).stat() if path.startswith("/") else None
         except OSError:
@@ -231,16 +231,15 @@ class BlockUsage:
         return (status.st_dev, status.st_ino) in self._below[1]
 
     def lower(self) -> list[str]:
-        """Kernel names of all that it is made of, down to the drives: dm, md and loop devices.
+        """Return the kernel names of all devices that it is made of, down to the drives.
 
-        What they are made of has other users with parts of their own, such as another volume on
-        the same drive. A partition's whole disk counts, as what writes to that may write to it.
+        Other volumes on the same drive use these too. For a partition this is the whole disk.
         """
         return sorted(self._below[0] - {self._name, *self._twins})
 
     @cached_property
     def _below(self) -> tuple[set[str], frozenset[tuple[int, int]]]:
-        """Itself and the devices that it is made of, and the files at the end."""
+        """Return itself with all devices that it is made of, and the backing files at the end."""
         devices: set[str] = set()
         files: set[tuple[int, int]] = set()
         waiting = [self._name, *self._twins]
@@ -261,10 +260,7 @@ class BlockUsage:
         return devices, frozenset(files)
 
     def _behind(self) -> list[str]:
-        """The block devices below a loop device.
-
-        The kernel does not claim them for it: others may use them as if it were not there.
-        """
+        """Return the block devices below a loop device; the kernel does not claim them for it."""
         devices: list[str] = []
         name = self._name
         while (backing := behind(name, sysfs=self._sysfs)) and backing.device:
@@ -277,7 +273,7 @@ class BlockUsage:
 
     @cached_property
     def _stack(self) -> set[str]:
-        """All whose use is a use of its bytes, but for what it is made of."""
+        """Return all devices whose use also uses its bytes, except those that it is made of."""
         return {self._name, *self.same_bytes(), *self._own_parts, *self._built_on, *self._beside}
 
     @cached_property
@@ -286,16 +282,16 @@ class BlockUsage:
 
     @cached_property
     def _built_on(self) -> set[str]:
-        """What is built on it through any number of layers, but for its partitions."""
+        """Return what is built on it through any number of layers, except its partitions."""
         whole = {self._name, *self._twins}
         return self._upwards(whole) - whole - self._own_parts
 
     @cached_property
     def _beside(self) -> set[str]:
-        """What is built on the devices or files below it, and has a byte in common with it."""
+        """Return devices built on the same drives or files that share a byte with it."""
         below, files = self._below
         others = {twin for name in below for twin in self._twins_of(name)}
-        loops = {n for inode in files for n in self._loops_over(Backing(inode))}
+        loops = {n for inode in files for n in loops_over(Backing(inode), sysfs=self._sysfs)}
         known = {*below, *self._twins, *self._own_parts, *self._built_on}
         extents = self._sysfs.once("extents", lambda: Extents(self._sysfs, twins=self._twins_of))
         return {
@@ -305,7 +301,7 @@ class BlockUsage:
         }
 
     def _upwards(self, names: Iterable[str]) -> set[str]:
-        """Some devices, and everything built on them."""
+        """Return these devices and everything built on them."""
         found: set[str] = set()
         waiting = list(names)
         while waiting:
@@ -325,7 +321,7 @@ class BlockUsage:
         return self._sysfs.once(("parts", name), parts)
 
     def _marked(self, attribute: str) -> frozenset[str]:
-        """The block devices of this host that have an attribute."""
+        """Return the block devices of this host that have an attribute."""
 
         def marked() -> frozenset[str]:
             names = self._sysfs.listed("/sys/class/block")
@@ -338,13 +334,11 @@ class BlockUsage:
     def _above(self, name: str) -> list[str]:
         def above() -> list[str]:
             holders = self._sysfs.listed(f"/sys/class/block/{name}/holders")
-            loops = self._loops_over(Backing((0, 0), device=self._number(name)))
+            thing = Backing((0, 0), device=self._number(name))
+            loops = loops_over(thing, sysfs=self._sysfs)
             return [*self._parts_of(name), *holders, *loops]
 
         return self._sysfs.once(("above", name), above)
-
-    def _loops_over(self, thing: Backing) -> list[str]:
-        return loops_over(thing, sysfs=self._sysfs)
 
 
 def _devices(numbers: Iterable[str]) -> frozenset[int]:
@@ -353,7 +347,7 @@ def _devices(numbers: Iterable[str]) -> frozenset[int]:
 
 
 def claimed(node: Path) -> bool:
-    """Whether the kernel or a process has claimed a device for itself. Raises OSError."""
+    """Return whether the kernel or a process has claimed a device for itself. Raises OSError."""
     try:
         os.close(os.open(node, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NONBLOCK))
     except OSError as error:
@@ -364,18 +358,17 @@ def claimed(node: Path) -> bool:
 
 
 def signatures(node: Path) -> list[str]:
-    """Types of all partition tables, file systems and volumes that a device holds, by wipefs.
+    """Return the types of partition tables, file systems and volumes on a device, from wipefs.
 
-    Raises HostLacks when that cannot be known.
+    Raises HostLacks when wipefs cannot tell.
     """
     return _wipefs([node])[node.name]
 
 
 def signatures_of(nodes: Sequence[Path]) -> dict[Path, list[str] | OSError | SsdbenchError]:
-    """The same of many devices, asked by one program for each `TOGETHER` of them.
+    """Return the same for many devices, with one wipefs for each `TOGETHER` of them.
 
-    Where it fails, the devices are halved until those that it failed at stand alone, with what it
-    said of each.
+    When wipefs fails, the group is halved until the failing device stands alone with its error.
     """
     found: dict[Path, list[str] | OSError | SsdbenchError] = {}
     waiting = [list(nodes[at : at + TOGETHER]) for at in range(0, len(nodes), TOGETHER)]
@@ -400,7 +393,7 @@ def signatures_of(nodes: Sequence[Path]) -> dict[Path, list[str] | OSError | Ssd
 
 
 def _wipefs(nodes: Sequence[Path]) -> dict[str, list[str]]:
-    """What wipefs finds, by the last part of each node's name, as it calls them."""
+    """Return what wipefs finds, by the last part of each node's name."""
     argv = ["wipefs", "--no-act", "--json", *(str(node) for node in nodes)]
     text = command.run(argv, timeout_s=60).stdout
     found: dict[str, set[str]] = {node.name: set() for node in nodes}

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from ssdbench.errors import HostLacks, TargetRefused
-from ssdbench.host import regular
+from ssdbench.host import files, regular
 from ssdbench.host.exports import Export, exported
 from ssdbench.host.filesystems import in_layer, upper_file
 from ssdbench.host.loops import Backing, loops_over
@@ -50,7 +50,8 @@ def prepare(info: TargetInfo, descriptor: int, run: str) -> None:
     Raises HostLacks when the blocks cannot be had.
     """
     ours = regular.mark_objection(descriptor, Path(info.node), run) == ""
-    regular.allocate(descriptor, os.fstat(descriptor).st_size)  # which may move its times
+    # Before the mark, because this may change the times of the file.
+    files.reserve(descriptor, Path(info.node), os.fstat(descriptor).st_size)
     regular.mark_in_use(descriptor, Path(info.node), run, ours=ours)
 
 

@@ -225,7 +225,7 @@ def test_a_disk_without_room_for_the_simulated_drive_is_named_before_anything_is
     )
     for argv in argvs:
         said = run(argv, ok=(4,), timeout_s=120).stderr
-        assert f"and its disk, {small}, has" in said
+        assert f"but its file system on {small} has only" in said
         assert said.count("\n") == 2  # a sentence and a hint
 
     assert [path.name for path in small.iterdir()] == ["p.yaml"]

@@ -13,7 +13,8 @@ from tests.support.devices import LoopDevice
 
 
 def test_a_device_tells_its_size_and_blocks(loop_device: LoopDevice) -> None:
-    found = blockdev.geometry(loop_device.node)
+    with blockdev.opened(loop_device.node) as descriptor:
+        found = blockdev.geometry_of(descriptor)
 
     assert found.size_bytes == loop_device.size_bytes
     assert found.logical_block_bytes == loop_device.block_bytes

@@ -8,7 +8,7 @@ import pytest
 from ssdbench.errors import HostLacks
 from ssdbench.generator.fio.dryruns import read_back, require_numa
 from ssdbench.host.command import spawn
-from ssdbench.host.numa import Policy, policy_of
+from ssdbench.host.placement import memory_policy, policy_of
 
 pytestmark = pytest.mark.host
 
@@ -31,15 +31,15 @@ def test_a_node_that_the_kernel_does_not_have_is_refused_in_fios_words() -> None
 
 
 def test_our_own_policy_lasts_as_long_as_the_block() -> None:
-    with Policy(f"bind:{FIRST_NODE}", (FIRST_NODE,)):
+    with memory_policy(f"bind:{FIRST_NODE}"):
         inside = policy_of()
 
     assert (inside, policy_of()) == (f"bind:{FIRST_NODE}", "default")
 
 
 def test_a_policy_within_another_is_put_back_to_that() -> None:
-    with Policy.of("local"):
-        with Policy.of(f"interleave:{FIRST_NODE}"):
+    with memory_policy("local"):
+        with memory_policy(f"interleave:{FIRST_NODE}"):
             inside = policy_of()
         between = policy_of()
 
@@ -48,7 +48,7 @@ def test_a_policy_within_another_is_put_back_to_that() -> None:
 
 def test_a_program_started_under_a_policy_has_it(tmp_path: Path) -> None:
     out, err = tmp_path / "out", tmp_path / "err"
-    with Policy.of(f"bind:{FIRST_NODE}"):
+    with memory_policy(f"bind:{FIRST_NODE}"):
         started = spawn(["cat", "/proc/self/numa_maps"], stdout=out, stderr=err, cpus=[0])
 
     assert started.wait(120) == 0

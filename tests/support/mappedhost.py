@@ -87,7 +87,7 @@ class MappedHost:
         self.over(name, sectors=mib * MIB_SECTORS)
         device = self.numbers.get(behind, "")
         inode = (0, 0) if device else FILE.inode
-        self.loops[name] = Backing(inode, device, at_mib << 20, mib << 20)
+        self.loops[name] = Backing(inode, device, at_mib << 20)
 
     def usage(self, name: str) -> BlockUsage:
         return BlockUsage(

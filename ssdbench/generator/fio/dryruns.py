@@ -14,7 +14,7 @@ from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.jobfile import jobfile
 from ssdbench.generator.fio.output import CutShort, parse
-from ssdbench.host import command, numa
+from ssdbench.host import command, placement
 from ssdbench.model.workload import Workload
 
 POLICY, NODES = "numa_mem_policy", "numa_cpu_nodes"
@@ -111,12 +111,12 @@ def _job_thread(pid: int) -> dict[str, str] | None:
         return None
     lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     cpus = lines.get("Cpus_allowed_list", "").strip()
-    return {"cpus": cpus, "memory": numa.policy_of(name)}
+    return {"cpus": cpus, "memory": placement.policy_of(name)}
 
 
 def _same(wanted: str, kept: str) -> bool:
     # libnuma asks for local allocation by the default policy, which is the same for a task.
-    return wanted == kept or (wanted == "local" and kept == numa.DEFAULT)
+    return wanted == kept or (wanted == "local" and kept == placement.DEFAULT)
 
 
 def _shown(options: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from ssdbench.foreign import write_whole
 from ssdbench.host import command, database
 from ssdbench.host.counters import DiskCounters, DiskStat, disk_counters
 from ssdbench.host.files import make_directory
-from ssdbench.host.numa import Policy
+from ssdbench.host.placement import memory_policy
 from ssdbench.model.found import Comparison, Median
 from ssdbench.model.kind import StageKind
 from ssdbench.model.target import TargetInfo
@@ -145,7 +145,7 @@ class ApplicationTrial(FileTrial):
         """Run the program; its bytes are those that reached the drive, its rate its own."""
         scale, cpus = self.scale, turn.variant.cpus or self.placed.cpus
         # Everything that is started inherits the policy, also the database's server.
-        memory = Policy.of(self.placed.memory)
+        memory = memory_policy(self.placed.memory)
         with memory, disk_counters(context.target.major_minor) as disk:
             cost = HostCostWatch(disk, context.activity, RAMP_S, scale.window_s)
             with _served(program, work, context.directory(), scale, cpus) as server:

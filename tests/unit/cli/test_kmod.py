@@ -43,7 +43,7 @@ def test_a_build_without_headers_says_how_to_get_them(
     said = capsys.readouterr().err
     assert status == 4
     assert "no kernel headers" in said
-    assert "No package on offer here has the headers of 1.2.3-none" in said
+    assert "No package here has the headers of 1.2.3-none" in said
     assert "apt-get install" not in said
 
 
@@ -225,9 +225,8 @@ def test_schedulers_whose_source_fits_by_its_number_alone_are_told_of(
     document = json.loads(capsys.readouterr().out)
 
     note = (
-        "note: ssdb_bpref: its source fits the kernel by the version's number alone, for no BTF "
-        "tells of the kernel's structures; if its vendor changed them, the schedulers corrupt "
-        "memory"
+        "note: ssdb_bpref: only the version number shows that its source fits this kernel, which "
+        "has no BTF; if its vendor changed the kernel's structures, the schedulers corrupt memory"
     )
     assert status == 0
     assert [line for line in built.splitlines() if line.startswith("note: ")] == (
@@ -255,7 +254,7 @@ def test_a_directory_that_was_given_and_has_no_headers_is_no_lack_of_a_package(
         said = capsys.readouterr().err
         assert status == 4
         assert f"there are no kernel headers at {tmp_path}/{name}\n" in said
-        assert "hint: --headers takes the directory that the kernel was built in, or that a" in said
+        assert "hint: Name the directory that the kernel was built in, or the directory of its" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "other"]
 
 
@@ -348,9 +347,9 @@ def test_where_nothing_is_built_or_loaded_a_sentence_says_so(
     assert (nothing, of_others, unloaded) == (4, 4, 0)
     assert said.out == ""
     assert said.err.splitlines() == [
-        "error: no module has been built for Linux 9.8.7",
+        "error: no module is built for Linux 9.8.7",
         "hint: Run `ssdbench kmod build`.",
-        "error: ssdb_flash has not been built for Linux 9.8.7; there are modules for 1.2.3, 1.2.4",
+        "error: ssdb_flash is not built for Linux 9.8.7; there are modules for 1.2.3, 1.2.4",
         "hint: Run `ssdbench kmod build`.",
         "none of the modules is loaded",
     ]

@@ -282,7 +282,7 @@ def test_a_run_directory_in_a_file_system_of_the_kernel_is_told_why_it_cannot_be
     assert run(["run", "demo", "--output", str(tmp_path / place / "x")]) == 4
 
     said = capfd.readouterr().err
-    assert f"nobody can make files in {root}" in said
+    assert f"{root} shows the kernel and keeps no files" in said
     assert "renamed" not in said
     assert "sudo" not in said
     assert "hint: Choose another place." in said

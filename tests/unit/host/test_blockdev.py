@@ -41,7 +41,7 @@ def test_the_line_counts_zones_by_what_they_are() -> None:
     ]
 
     assert describe_zones(list(decode_zones(reported(zones))), 3, 0) == (
-        "4 of 4 MiB, 1 of them conventional, of a sequential one 3 MiB can be written, "
+        "4 of 4 MiB, 1 of them conventional, 3 MiB of a sequential zone can be written, "
         "at most 3 open, 2 empty, 1 open"
     )
 

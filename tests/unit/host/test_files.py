@@ -88,7 +88,7 @@ def test_room_that_the_disk_does_not_have_is_refused_with_the_disk_and_the_file_
         files.reserve(file.fileno(), path, 1 << 60)
 
     assert f"{path} needs " in raised.value.message
-    assert "and its disk, /" in raised.value.message
+    assert "but its file system on /" in raised.value.message
     assert "free some space" in raised.value.hint
     assert path.read_bytes() == b"kept"
 
@@ -120,7 +120,7 @@ def test_what_to_do_fits_why_a_file_cannot_be_written(
 
 
 def test_a_directory_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(HostLacks, match=f"{tmp_path}/run is not there") as raised:
+    with pytest.raises(HostLacks, match=f"{tmp_path}/run does not exist") as raised:
         files.write_atomic(tmp_path / "run" / "stages" / "x", "")
 
     assert "space" not in raised.value.hint

@@ -85,7 +85,7 @@ def test_fields_of_a_health_page_that_are_none_are_left_out_one_by_one() -> None
 
     assert not {"temperature", "available spare", "power-on hours"} & told.keys()
     assert told["data written"] == "1.024 TB"
-    assert told["percentage used"] == "more than 254 %, or not told (FFh)"
+    assert told["percentage used"] == "more than 254 %, or not reported (FFh)"
     page[1:3] = (273 + 41).to_bytes(2, "little")
     page[3:6] = b"\x62\x0a\x07"
     told = nvme.smart_facts(bytes(page))

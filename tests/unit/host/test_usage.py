@@ -128,7 +128,7 @@ def test_who_has_a_drive_open_cannot_be_told_in_a_container(
 
     namespace.unlink()
     namespace.symlink_to("pid:[4026532305]")
-    with pytest.raises(OSError, match="processes outside are not seen"):
+    with pytest.raises(OSError, match="does not show the processes outside"):
         host.usage.openers()
 
     host.put("/sys/class/block/loop7/dev", "7:7")  # over a file of the container's own
@@ -258,7 +258,7 @@ def test_what_is_served_and_gone_may_be_this_disk_and_the_way_out_is_told(
     (user,) = host.usage.users()
 
     assert GONE in user
-    assert "there is no such path any more" in user
+    assert "this path is gone" in user
     assert way_out in user
 
 

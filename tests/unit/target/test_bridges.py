@@ -197,7 +197,7 @@ def test_a_jmicron_bridge_is_told_the_command_gives_the_data_and_says_how_it_end
 
 
 def test_commands_of_a_maker_reach_no_other_makers_bridge() -> None:
-    with pytest.raises(DeviceError, match="not known to pass NVMe commands"):
+    with pytest.raises(DeviceError, match="does not know how the USB bridge 1234:5678"):
         bus.Scsi(-1).nvme_behind("1234:5678", 0x06, 1)
 
 

@@ -127,7 +127,7 @@ def test_what_a_killed_run_left_is_for_that_run_alone(disk: Path) -> None:
 
     (against,) = guard.standing(info, Consent(run="night 2"))
 
-    assert "did not come to its end" in against.reason
+    assert "did not end normally" in against.reason
     assert guard.standing(info, Consent(run="night 1")) == []
     assert guard.standing(info, Consent(identity=info.id)) == []
     assert [found.reason for found in lacking(info, Consent(run="night 2"))] == [against.reason]
@@ -154,7 +154,7 @@ def test_what_others_may_have_written_to_meanwhile_is_not_ours(
         os.pwrite(claim.fd, os.urandom(SIZE), 0)
         sleeper(disk)
 
-    assert "did not come to its end" in reasons(disk)
+    assert "did not end normally" in reasons(disk)
 
 
 def test_without_extended_attributes_the_mark_lies_beside_the_file(

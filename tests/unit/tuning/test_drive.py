@@ -93,7 +93,7 @@ def test_modules_of_a_profile_are_settings_of_the_run(
     assert [(s.backend, s.attribute, s.value) for s in planned.settings] == [
         (Backend.MODULE, "brd", THERE)
     ]
-    with pytest.raises(HostLacks, match="there is no kernel module evil here"):
+    with pytest.raises(HostLacks, match="the running kernel has no module evil"):
         planned_host(Host(kernel_modules=("evil",)), file, sysfs)
     with pytest.raises(HostLacks, match="ssdb_slam has not been built"):
         planned_host(Host(kernel_modules=("ssdb_slam",)), file, sysfs)

@@ -7,7 +7,7 @@ import pytest
 
 from ssdbench.errors import HostLacks
 from ssdbench.generator.fio.dryruns import placed, supports_option
-from ssdbench.host.numa import policy_of
+from ssdbench.host.placement import policy_of
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Topology, topology
 from ssdbench.model.profile import Host

@@ -121,7 +121,7 @@ def test_polling_that_is_there_already_is_no_setting() -> None:
     polling = replace(host(), polls=True)
 
     assert host_plan(Host(io_poll="1"), polling, "d").settings == ()
-    with pytest.raises(HostLacks, match="io_poll cannot be 0: this drive has queues"):
+    with pytest.raises(HostLacks, match="io_poll cannot be 0: this drive has polled queues"):
         host_plan(Host(io_poll="0"), polling, "d")
 
 

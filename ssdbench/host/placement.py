@@ -1,0 +1,117 @@
+"""Keep this process on some CPUs and memory nodes, and all CPUs out of deep idle states.
+
+Programs that are started within such a block inherit its CPUs and memory policy. The kernel drops
+the idle limit when its file is closed, so a killed process leaves none behind
+(Documentation/power/pm_qos_interface.rst).
+"""
+
+import ctypes
+import os
+import struct
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from ssdbench.errors import HostLacks
+from ssdbench.host.topology import LATENCY_NODE, cpu_list
+
+LIBRARY = "libnuma.so.1"
+DEFAULT = "default"
+_MODES = {DEFAULT: 0, "prefer": 1, "bind": 2, "interleave": 3, "local": 4}  # uapi mempolicy.h
+_MOST_NODES = 1024
+
+
+@contextmanager
+def shallow_idle() -> Iterator[None]:
+    """Keep all CPUs out of idle states that take time to leave. Raises HostLacks."""
+    with ExitStack() as held:
+        try:
+            node = held.enter_context(Path(LATENCY_NODE).open("r+b", buffering=0))
+            node.write(struct.pack("=i", 0))
+        except OSError as error:
+            raise HostLacks(
+                f"idle states cannot be limited: {LATENCY_NODE}: {error.strerror}",
+                hint="Run as root, or set `idle: keep`.",
+            ) from error
+        yield
+
+
+@contextmanager
+def pinned(cpus: Collection[int]) -> Iterator[None]:
+    """Keep this process on some CPUs; none changes nothing. Raises HostLacks."""
+    if not cpus:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError as error:
+        wanted = ", ".join(str(cpu) for cpu in sorted(cpus))
+        raise HostLacks(
+            f"ssdbench cannot use CPU {wanted}: {error.strerror}",
+            hint="Choose from the CPUs that `taskset -p $$` shows.",
+        ) from error
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def memory_policy(policy: str) -> Iterator[None]:
+    """Give this process a memory policy, and the old one back at the end. Raises HostLacks.
+
+    The policy is written as the kernel shows it: `bind:0`, `interleave:0-1`, `prefer:1`, `local`;
+    an empty one changes nothing.
+    """
+    if not policy:
+        yield
+        return
+    before = policy_of() or DEFAULT
+    _set(policy)
+    try:
+        if (kept := policy_of()) != policy:
+            raise HostLacks(
+                f"memory of ssdbench was set to {policy}, but the kernel keeps {kept}",
+                hint="Set `own_memory: keep`.",
+            )
+        yield
+    finally:
+        _set(before)
+
+
+def policy_of(process: str = "self", *, root: Path = Path("/")) -> str:
+    """Return the policy of a process, or of a thread named `PID/task/TID`; empty if not shown.
+
+    The first mapping is of the program's file, without a policy of its own: there the kernel shows
+    the policy of the task.
+    """
+    try:
+        with (root / "proc" / process / "numa_maps").open() as maps:
+            words = maps.readline().split()
+    except OSError:
+        return ""
+    return words[1] if len(words) > 1 else ""
+
+
+def _set(policy: str) -> None:
+    mode, _, nodes = policy.partition(":")
+    try:
+        library = ctypes.CDLL(LIBRARY, use_errno=True)
+    except OSError as error:
+        raise HostLacks(
+            "a memory policy of ssdbench needs libnuma",
+            hint="Install it, for example with `apt-get install libnuma1`.",
+        ) from error
+    width = 8 * ctypes.sizeof(ctypes.c_ulong)
+    mask = (ctypes.c_ulong * (_MOST_NODES // width))()
+    for node in cpu_list(nodes):
+        mask[node // width] |= 1 << node % width
+    # Without nodes the kernel wants no mask.
+    given, most = (mask, _MOST_NODES) if nodes else (None, 0)
+    library.set_mempolicy.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong]
+    if library.set_mempolicy(_MODES[mode], given, most) != 0:
+        why = os.strerror(ctypes.get_errno())
+        raise HostLacks(
+            f"the memory policy {policy} cannot be set: {why}", hint="Set `own_memory: keep`."
+        )
