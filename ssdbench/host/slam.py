@@ -53,7 +53,7 @@ class Instance:
             except OSError as error:
                 raise HostLacks(
                     f"ssdb_slam refuses {name} {value}: {error.strerror}",
-                    hint="if the module has another version, `ssdbench kmod` can build and load it anew",
+                    hint="if the module has another version: `ssdbench kmod build`, then load it again",
                 ) from error
 
     def start(self) -> None:

@@ -140,7 +140,7 @@ def test_a_place_in_which_make_cannot_work_is_refused_before_it_is_made(
     status = run(argv)
 
     assert status == 2
-    assert f"{variable} is {tmp_path}/{name}: make and apt cannot" in capsys.readouterr().err
+    assert f"{variable} is {tmp_path}/{name}, but make and apt cannot" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -254,7 +254,7 @@ def test_a_directory_that_was_given_and_has_no_headers_is_no_lack_of_a_package(
         said = capsys.readouterr().err
         assert status == 4
         assert f"there are no kernel headers at {tmp_path}/{name}\n" in said
-        assert "hint: Name the directory that the kernel was built in, or the directory of its" in said
+        assert "hint: Name the directory that the kernel was built in, or the" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "other"]
 
 

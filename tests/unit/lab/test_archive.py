@@ -129,7 +129,9 @@ def test_a_disk_without_room_for_a_kernel_is_named_before_anything_is_fetched(
 ) -> None:
     monkeypatch.setattr(kernels, "ROOM_BYTES", 1 << 60)
 
-    with pytest.raises(HostLacks, match=r"needs 1048576 TiB, but its file system on /.* has only .* free"):
+    with pytest.raises(
+        HostLacks, match=r"needs 1048576 TiB, but its file system on /.* has only .* free"
+    ):
         kernels.fetch(Archive(tmp_path), "6.12")
 
 
