@@ -1,6 +1,6 @@
 """Draw page-mapped drives, and give probes measurements of them on the core."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ AMONG_FEW = 2  # of gc_policy
 # What a declared criterion calls identifiable: room for a block, and what is within it.
 LEAST_SPARE, MOST_SPARE = 0.06, 0.3
 FIRST_FILL = 128 * KIB
+ORDERS = {Pattern.SEQUENTIAL: Order.SEQUENTIAL, Pattern.STRIDED: Order.STRIDED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +150,8 @@ class CoreBench(Bench):
         cover: bool = False,
     ) -> Floats:
         """Write `total_bytes`; return the bytes of each second."""
-        self._runs += 1
-        said = self.drive.run(
-            Job(
-                order=Order.SEQUENTIAL if pattern is Pattern.SEQUENTIAL else Order.RANDOM,
-                block_bytes=block_bytes,
-                iodepth=iodepth,
-                span_bytes=span_bytes // block_bytes * block_bytes,
-                seed=self._runs,
-                stop_bytes=total_bytes,
-            ),
-            seconds=LONGEST_S,
-        )
+        job = self._core_job(pattern, block_bytes, iodepth, span_bytes, stop_bytes=total_bytes)
+        said = self.drive.run(job, seconds=LONGEST_S)
         return np.asarray(said.seconds["bytes"][:, 1], dtype=np.float64)
 
     def rate(
@@ -175,21 +166,13 @@ class CoreBench(Bench):
         stride_bytes: int | None = None,
     ) -> Direction:
         """Move `total_bytes`; return the totals of the reads, or of the writes without reads."""
-        self._runs += 1
-        order = {Pattern.SEQUENTIAL: Order.SEQUENTIAL, Pattern.STRIDED: Order.STRIDED}
-        total = total_bytes // block_bytes * block_bytes
+        job = self._core_job(
+            pattern, block_bytes, iodepth, span_bytes,
+            stop_bytes=total_bytes // block_bytes * block_bytes,
+        )  # fmt: skip
         before = self.drive.now_ns
         said = self.drive.run(
-            Job(
-                order=order.get(pattern, Order.RANDOM),
-                read_percent=read_percent,
-                block_bytes=block_bytes,
-                iodepth=iodepth,
-                span_bytes=span_bytes // block_bytes * block_bytes,
-                stride_bytes=stride_bytes or 0,
-                seed=self._runs,
-                stop_bytes=total,
-            )
+            replace(job, read_percent=read_percent, stride_bytes=stride_bytes or 0)
         )
         which = 0 if read_percent else 1
         return Direction(
@@ -203,21 +186,24 @@ class CoreBench(Bench):
         self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
     ) -> Floats:
         """Return the latencies in ns of random writes that begin after a rest."""
-        self._runs += 1
-        said = self.drive.run(
-            Job(
-                block_bytes=block_bytes,
-                iodepth=iodepth,
-                span_bytes=span_bytes // block_bytes * block_bytes,
-                idle_s=rest_s,
-                seed=self._runs,
-                stop_ios=ios,
-            ),
-            per_io=ios,
-        )
+        job = self._core_job(Pattern.RANDOM, block_bytes, iodepth, span_bytes)
+        said = self.drive.run(replace(job, idle_s=rest_s, stop_ios=ios), per_io=ios)
         return np.asarray(said.per_io["latency_ns"], dtype=np.float64)
 
     def discard(self, offset_bytes: int, length_bytes: int) -> bool:
         """Discard a range; every simulated drive takes it."""
         self.drive.submit(Op.TRIM, offset_bytes, length_bytes)
         return True
+
+    def _core_job(
+        self, pattern: Pattern, block_bytes: int, iodepth: int, span_bytes: int, stop_bytes: int = 0
+    ) -> Job:
+        self._runs += 1
+        return Job(
+            order=ORDERS.get(pattern, Order.RANDOM),
+            block_bytes=block_bytes,
+            iodepth=iodepth,
+            span_bytes=span_bytes // block_bytes * block_bytes,
+            seed=self._runs,
+            stop_bytes=stop_bytes,
+        )

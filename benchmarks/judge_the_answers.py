@@ -260,16 +260,19 @@ def _kept(path: Path, seed: int) -> Iterator[tuple[int, list[Outcome]]]:
             yield row["number"], [Outcome(**one) for one in row["outcomes"]]
 
 
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
 def table(outcomes: Iterable[Outcome]) -> str:
     """Return a table with a row for each question and kind of drive."""
     count = Counter((one.question, one.kind, one.said) for one in outcomes)
-    rows = dict.fromkeys((question, kind) for question, kind, _ in count)
-    lines = [f"| question | drives | {' | '.join(SAID)} |", "|---|---|" + "---|" * len(SAID)]
-    lines += [
-        f"| {question} | {kind} | " + " | ".join(str(count[question, kind, s]) for s in SAID) + " |"
-        for question, kind in sorted(rows)
-    ]
-    return "\n".join(lines)
+    rows = sorted({(question, kind) for question, kind, _ in count})
+    return markdown(
+        ["question", "drives", *SAID], [[*row, *(count[*row, s] for s in SAID)] for row in rows]
+    )
 
 
 def shortfalls(outcomes: Iterable[Outcome]) -> str:
@@ -278,14 +281,12 @@ def shortfalls(outcomes: Iterable[Outcome]) -> str:
     for one in outcomes:
         if one.question == "rate" and one.score:
             kinds.setdefault(one.kind, []).append(one.score)
-    if not kinds:
-        return ""
-    lines = ["| rates | answers | median shortfall | highest over the truth |", "|---|---|---|---|"]
-    lines += [
-        f"| {kind} | {len(over)} | {100 * (1 - float(np.median(over))):.1f} % | {max(over):.3f} |"
+    rows = [
+        (kind, len(over), f"{100 * (1 - float(np.median(over))):.1f} %", f"{max(over):.3f}")
         for kind, over in sorted(kinds.items())
     ]
-    return "\n".join(lines)
+    head = ("rates", "answers", "median shortfall", "highest over the truth")
+    return markdown(head, rows) if rows else ""
 
 
 def calibration(outcomes: Iterable[Outcome]) -> str:
@@ -294,14 +295,11 @@ def calibration(outcomes: Iterable[Outcome]) -> str:
     for one in outcomes:
         if one.confidence is not None and one.said in (RIGHT, WRONG, OR_LESS):
             bins.setdefault(one.confidence, []).append(one.said != WRONG)
-    if not bins:
-        return "no answer came with a confidence"
-    lines = ["| said | answers | right |", "|---|---|---|"]
-    lines += [
-        f"| {100 * said:.1f} % | {len(right)} | {100 * sum(right) / len(right):.1f} % |"
+    rows = [
+        (f"{100 * said:.1f} %", len(right), f"{100 * sum(right) / len(right):.1f} %")
         for said, right in sorted(bins.items())
     ]
-    return "\n".join(lines)
+    return markdown(("said", "answers", "right"), rows) if rows else ""
 
 
 def frequencies(outcomes: Iterable[Outcome]) -> str:

@@ -25,6 +25,13 @@ from benchmarks.kernel.experiment import (
 from benchmarks.kernel.yu import TMERGE
 
 SLOTS = 128
+# A drive that works on any number of commands at once, each for as long as its time says.
+SIDE_BY_SIDE: Model = {
+    "cmd_serial_ns": 0,
+    "channels": 256,
+    "dies_per_channel": 256,
+    "completion": "timer",
+}
 CPUS = 4
 # Figure 5: with and without the block layer's queue, a quarter of the slots and all of them.
 PATHS: dict[str, dict[str, int | str]] = {
@@ -75,15 +82,11 @@ def _measured(series: str) -> Model:
         series,
     )
     cost_ns = round(float(said.split()[-1]) * 1000)
-    return {
+    return SIDE_BY_SIDE | {
         "software_ns": cost_ns,
         "t_read_ns": cost_ns * SLOTS,
-        "cmd_serial_ns": 0,
         "link_mbps": 1_000_000,
         "map_unit_bytes": 512,
-        "channels": 256,
-        "dies_per_channel": 256,
-        "completion": "timer",
     }
 
 
@@ -242,15 +245,11 @@ system() { local way=; case $1 in xfs) way='-q -f';; *) way='-q -F -E nodiscard 
 def _bus(series: str) -> Model:
     """Return a drive whose bus takes eight times this guest's software, with 50 reads under way."""
     link_ns = int(frozen(TMERGE, series)["software_ns"]) * PAPERS_CPUS
-    return {
+    return SIDE_BY_SIDE | {
         "capacity_bytes": 384 << 20,
         "t_read_ns": round(link_ns * READ_US / BUS_US),
-        "cmd_serial_ns": 0,
         "link_mbps": max(1, round(4096 * 1000 / link_ns)),
-        "channels": 256,
-        "dies_per_channel": 256,
         "depth": 128,
-        "completion": "timer",
         "store": 1,
     }
 
@@ -318,16 +317,12 @@ def _hit(series: str) -> Model:
         series,
     )
     hit_ns = round(float(said.split()[-1]) * 1000)
-    return {
+    return SIDE_BY_SIDE | {
         "hit_ns": hit_ns,
         "capacity_bytes": 256 << 20,
         "t_read_ns": round(hit_ns * (READ_US - HIT_US) / HIT_US),
-        "cmd_serial_ns": 0,
         "link_mbps": 1_000_000,
-        "channels": 256,
-        "dies_per_channel": 256,
         "depth": 128,
-        "completion": "timer",
         "store": 1,
     }
 
