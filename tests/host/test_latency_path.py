@@ -46,7 +46,7 @@ def test_every_request_is_followed_through_its_layers(target: TargetInfo) -> Non
         trace.start()
         run(["dd", f"if={target.node}", "of=/dev/null", "bs=4k", "count=100", "iflag=direct"])
         trace.stop()
-        found = trace.figures()
+        found = trace.figures
 
     assert found["requests"] == 100
     assert found["merges_per_request"] == 0
@@ -65,8 +65,8 @@ def test_where_debugfs_stays_closed_the_tracepoints_are_read_all_the_same(
         run(["dd", f"if={target.node}", "of=/dev/null", "bs=4k", "count=100", "iflag=direct"])
         trace.stop()
 
-    assert trace.figures()["requests"] == 100
-    assert trace.lacking() == ["debugfs is closed; the tracepoints were read without it"]
+    assert trace.figures["requests"] == 100
+    assert trace.lacking == ["debugfs is closed; the tracepoints were read without it"]
 
 
 PROFILE = """

@@ -38,7 +38,7 @@ for place in sorted(Path("/sys/block").iterdir()):
         trace.stop()
     placed = interrupt_variants(host, target.id)
     moved = [v for v in placed.variants if any("/proc/irq/" in s.attribute for s in v.settings)]
-    said[bus] = {"layers": trace.figures(), "moved": len(moved), "notes": placed.notes}
+    said[bus] = {"layers": trace.figures, "moved": len(moved), "notes": placed.notes}
 print(json.dumps(said))
 """
 

@@ -1,1 +1,1 @@
-"""Run experiments on a file system that is made on the drive."""
+"""Make a file system on the drive, and compare variants on its files."""

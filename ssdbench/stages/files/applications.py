@@ -1,8 +1,8 @@
-"""Run application programs on a file system on the drive, and fio's equivalents beside them.
+"""Run application programs on a file system on the drive, and fio jobs that are like them.
 
-Figures 24 to 27 of Dunn (2009): each program under one scheduler after another, in several shuffled
-passes. The programs use the page cache as in real use, so what they count and what reaches the
-drive differ, and both are stored.
+Figures 24 to 27 of Dunn (2009): each program runs under one scheduler after another, in several
+shuffled passes. The programs use the page cache as in real use, so the bytes that they count and
+the bytes that reach the drive differ; both are stored.
 """
 
 import time
@@ -37,21 +37,21 @@ from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 
 EQUIVALENT = ", fio's equivalent"
-LONGEST_S = 3600.0  # of a program that ends when its work is done
+LONGEST_S = 3600.0  # for a program that ends when its work is done
 _PREPARE_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Hold on which CPUs programs run; fio has the run's own options."""
+    """Say on which CPUs and with which memory policy programs run (not fio)."""
 
     cpus: tuple[int, ...] = ()  # empty: all
-    memory: str = ""  # policy
+    memory: str = ""  # NUMA policy
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationTrial(FileTrial):
-    """Compare programs by scheduler on one file system, each beside its fio equivalent."""
+    """Compare schedulers on one file system with programs and their fio equivalents."""
 
     programs: tuple[Program, ...]
     scale: Scale
@@ -70,7 +70,7 @@ class ApplicationTrial(FileTrial):
         placed: Placed = Placed(),
         notes: tuple[str, ...] = (),
     ) -> Self:
-        """Make the trial of some programs."""
+        """Make the trial of programs under variants."""
         return cls(
             name=name,
             kind=StageKind.APPLICATIONS,
@@ -92,11 +92,11 @@ class ApplicationTrial(FileTrial):
         )
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return what every start writes before it is measured."""
+        """Return the bytes that all starts write before they are measured."""
         return self.starts * self.scale.data_bytes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan its starts; a program that ends when its work is done has no certain time."""
+        """Plan all starts; the time of a program that ends with its work is uncertain."""
         whole = super().plan(target, hint)
         jobs = (
             f"{self.repeats} x {p.name} ({p.title}) and fio's equivalent under each of "
@@ -110,7 +110,7 @@ class ApplicationTrial(FileTrial):
         """Run a program or its equivalent in an empty directory."""
         work = where(context) / "work"
         if work.exists():
-            rmtree(work)  # of a start that was cut short
+            rmtree(work)  # left by a start that was cut short
         make_directory(work)
         program = next((p for p in self.programs if p.name == turn.workload.name), None)
         if program is None:
@@ -127,12 +127,12 @@ class ApplicationTrial(FileTrial):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Return the medians of programs and equivalents."""
+        """Return the result with the medians and the names of the programs."""
         found = super().found(compared, notes, cells_csv)
         return found.model_copy(update={"programs": tuple(p.name for p in self.programs)})
 
     def _prepare(self, context: Context, program: Program, work: Path, server: str) -> None:
-        """Prepare the files of a program on the drive before it is measured."""
+        """Write the files that a program needs, before it is measured."""
         if arguments := program.prepare(self.scale):
             argv = _argv(program, arguments, server)
             _ended(context, argv, work, (), _PREPARE_S)
@@ -142,9 +142,9 @@ class ApplicationTrial(FileTrial):
             database.checkpoint(Path(server))
 
     def _by_itself(self, context: Context, turn: Turn, program: Program, work: Path) -> Cell:
-        """Run the program; its bytes are those that reached the drive, its rate its own."""
+        """Run a program; its rate is as it reports it, its bytes are those at the drive."""
         scale, cpus = self.scale, turn.variant.cpus or self.placed.cpus
-        # Everything that is started inherits the policy, also the database's server.
+        # All programs that are started inherit the policy, also the server of the database.
         memory = memory_policy(self.placed.memory)
         with memory, disk_counters(context.target.major_minor) as disk:
             cost = HostCostWatch(disk, context.activity, RAMP_S, scale.window_s)
@@ -183,9 +183,9 @@ class ApplicationTrial(FileTrial):
 def _served(
     program: Program, work: Path, logs: Path, scale: Scale, cpus: Sequence[int]
 ) -> Iterator[str]:
-    """Run the database that a program needs, and stop it afterwards.
+    """Run the database server that a program needs during a `with` block; yield its socket.
 
-    The directory of its socket is journalled: `restore` removes it after a crash.
+    The directory of the socket is in the settings journal, so `restore` removes it after a crash.
     """
     if not program.is_served:
         yield ""
@@ -205,7 +205,7 @@ def _argv(program: Program, arguments: Sequence[str], server: str) -> list[str]:
 
 
 def _moved(before: DiskStat, disk: DiskCounters, place: Path) -> tuple[int, int]:
-    """Return the bytes that the drive read and wrote since, after all writes reached it."""
+    """Flush all writes to the drive, and return the bytes that it read and wrote since `before`."""
     command.run(["sync", "-f", str(place)], timeout_s=_PREPARE_S)
     now = disk.read()
     return now.read_bytes - before.read_bytes, now.write_bytes - before.write_bytes
@@ -219,9 +219,9 @@ def _ended(
     longest_s: float,
     meanwhile: HostCostWatch | None = None,
 ) -> tuple[str, float]:
-    """Run a program and return its output and seconds.
+    """Run a program to its end; return its output and its seconds.
 
-    Raises CommandFailed with its last words, RunMustEnd.
+    Raises CommandFailed with its output, RunMustEnd.
     """
     directory, watch = context.directory(), ProgramWatch(context)
     write_whole(directory / "command", " ".join(argv).encode() + b"\n")

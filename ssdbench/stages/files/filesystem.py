@@ -1,10 +1,8 @@
-"""Measure one file system on the drive: threads that read and write, fresh and aged.
+"""Measure one file system on the drive, with several numbers of threads, fresh and aged.
 
-Figures 13 and 14 of Seppanen et al. (2010), on a drive that was just filled again: a `mkfs` that
-discards, or the free space of the previous file system, would make it look faster. The claim is
-released for this step. The partition begins and ends on whole MiB and is only known to the kernel:
-no table is written. With a partition smaller than the drive, the rest was discarded: spare area
-that the user gives.
+Figures 13 and 14 of Seppanen et al. (2010). The whole drive is filled again before, because free
+space would make it faster. The partition is known only to the kernel; no partition table is
+written. If it is smaller than the drive, the rest was discarded and serves as spare area.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,20 +23,20 @@ from ssdbench.stages.files.trial import NO_HINT, OnFiles
 from ssdbench.stages.host.trial import Step, TrialWorkload, Variant, Work
 from ssdbench.units import KIB, MIB
 
-AGE_FILES = 2000  # of one round of aging, at most
-AGE_SHARE = 0.8  # of the free space, that a round fills
+AGE_FILES = 2000  # most files of one round of aging
+AGE_SHARE = 0.8  # of the free space, which one round fills
 AGED = ", aged"
 FILE: Options = {"filename": "measured"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSystemTrial(OnFiles):
-    """Measure threads by read and write on one file system."""
+    """Measure random reads and writes by number of threads on one file system."""
 
     kind: StageKind = StageKind.FILESYSTEM
     threads: tuple[int, ...]
     file_percent: float = 50.0  # of the free space that the measured file takes
-    aging: int = 1  # rounds between two measurements; 0: measured fresh only
+    aging: int = 1  # rounds of aging before the second measurement; 0: only one measurement
     buffered: bool = False
 
     @classmethod
@@ -55,7 +53,7 @@ class FileSystemTrial(OnFiles):
         window_s: int = 5,
         notes: tuple[str, ...] = (),
     ) -> Self:
-        """Make the trial of one file system; `notes` say what cannot be compared here, and why."""
+        """Make the trial of one file system; `notes` name file systems that cannot be compared."""
         part = place.part_percent
         fresh = place.system.name + ("" if part >= 100 else f" on {part:g} %")
         return cls(
@@ -85,20 +83,20 @@ class FileSystemTrial(OnFiles):
 
     @property
     def steps(self) -> int:
-        """Count the cells, the file, and the rounds of aging."""
+        """Return the number of units: cells, the file, and rounds of aging."""
         return self.starts + 1 + self.aging
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes of its file and of aging."""
+        """Return the bytes of the measured file and of aging."""
         return int(target.size_bytes * self.place.part_percent / 100) * (1 + self.aging)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan with one line for all numbers of threads."""
+        """Plan as usual, but with one line of text for all numbers of threads."""
         starts = f"{self.starts} starts with {', '.join(map(str, self.threads))} threads"
         return replace(super().plan(target, hint), jobs=(self.place.planned, starts))
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
-        """Yield its file, all cells, the rounds of aging, and all cells again."""
+        """Yield the file, all cells, the rounds of aging, and all cells again."""
         yield self.building("lay", "writing its file", self._lay, done)
         size = done[0].file_bytes
         for state in self.variants:
@@ -119,7 +117,7 @@ class FileSystemTrial(OnFiles):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> FileSystemComparison:
-        """Return medians by threads and direction, fresh and aged."""
+        """Return the medians by threads and direction, fresh and aged."""
         return FileSystemComparison(
             medians=tuple(self._by_threads(median) for median in compared),
             file_system=self.place.system.name,
@@ -152,10 +150,9 @@ def _named(count: int, word: str) -> str:
 
 
 def _age(turn: int, context: Context) -> Step | None:
-    """Fill the free space with small files, then delete every other of them.
+    """Fill the free space with small files, then delete every second file.
 
-    The files that stay are scattered, and so is the free space for later files (Heger 2011: a
-    benchmark begins by aging what it measures).
+    Later files then get scattered free space (Heger 2011 asks benchmarks to age a file system).
     """
     room = int(free_bytes(where(context)) * AGE_SHARE)
     mean = max(64 * KIB, room // AGE_FILES)

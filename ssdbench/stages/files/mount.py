@@ -1,20 +1,19 @@
-"""Make and mount a file system on the drive under test for one stage.
+"""Make a file system on the drive, mount it for one stage, and write files on it.
 
-The claim is released meanwhile. The partition begins and ends on whole MiB and is only known to the
-kernel. Partition and mount are journalled, so that `restore` removes them after a crash; a resumed
-run mounts the file system again, if nobody else wrote to the drive.
+The claim of the drive is released meanwhile. The partition begins and ends on whole MiB and is
+known only to the kernel. `restore` removes partition and mount after a crash. A resumed run mounts
+the file system again, if nothing else wrote to the drive.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import gcd
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
+from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.engine.fiorun import run_sections
 from ssdbench.engine.hostsettings import applied
-from ssdbench.engine.journal import StageJournal
 from ssdbench.engine.stage import Context, derived_seed
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.jobfile import Options
@@ -27,29 +26,18 @@ from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB, MIB
 
-# Only root may change it, and a database's user can reach it, unlike a run directory.
+# The user of a database can reach this directory, unlike a run directory; only root can change it.
 REACHABLE = Path("/run/ssdbench")
-SECTOR_BYTES = 512  # unit of partitions, for any block size
+SECTOR_BYTES = 512  # unit in which the kernel counts partitions
 START_BYTES = MIB  # a multiple of every erase block and RAID stripe
 LAY_BLOCK_BYTES = 256 * KIB
-LONGEST_LAY_S = 24 * 3600.0  # the largest drives, file by file
+LONGEST_LAY_S = 24 * 3600.0  # for files on the largest drives
 _REASON = "the file system under test lies there"
-
-
-@runtime_checkable
-class ReleasableSession(Protocol):
-    """Hold a session whose claim can be released for one step."""
-
-    def released(
-        self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
-    ) -> AbstractContextManager[None]:
-        """Release the claim: see `Claim.released`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Name the file system, and the drive and size it gets."""
+    """Describe a file system to make: its kind, the drive, and its share of the drive."""
 
     system: FileSystem
     kernel_name: str
@@ -57,25 +45,25 @@ class Place:
 
     @property
     def made_with(self) -> str:
-        """Return the command that makes it, without the node."""
+        """Return the command that makes the file system, without the device node."""
         return " ".join((self.system.program, *self.system.options))
 
     @property
     def planned(self) -> str:
-        """Say what making it does, for a plan."""
-        return f"{self.made_with} without a discard; the claim is given up meanwhile"
+        """Return the line about the file system in a plan."""
+        return f"{self.made_with} without a discard; the claim is released meanwhile"
 
 
 @contextmanager
 def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
-    """Mount the file system as finished units left it, or a new one.
+    """Mount the file system that finished units left, or a new one, during a `with` block.
 
-    A device without partitions is a note. Raises UsageError for a target that cannot hold one,
-    HostLacks when mkfs or mount fails.
+    A note says so if the device cannot have partitions. Raises UsageError for a target that is not
+    a block device, HostLacks if mkfs or mount fails.
     """
-    if not isinstance(context.session, ReleasableSession):
+    if not isinstance(context.session, ClaimedSession):
         raise UsageError(
-            f"{context.target.name} cannot hold a file system",
+            f"no file system can be made on {context.target.name}",
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
     own = lease(context, stage)
@@ -84,31 +72,32 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
     step = context.session.released(
         f"make and measure {place.system.name}", context.journal, leaves_signatures=True
     )
-    partition = _setting(context, place)
-    with step, _partition(place, partition, f"{own}-partition", context.notes) as is_made:
-        node = node_of(partition_name(place.kernel_name, "1")) if is_made else context.target.node
+    partition = HostPlan(settings=(_partition(context, place),))
+    with step, ExitStack() as held:
+        node = context.target.node
+        try:
+            held.enter_context(applied(partition, f"{own}-partition"))
+            node = node_of(partition_name(place.kernel_name, "1"))
+        except HostLacks as lacking:
+            if place.part_percent < 100:
+                raise
+            context.notes.append(f"{lacking.message}: the file system uses the whole device")
         value = f"{place.system.name} {node} {place.system.mount}".strip()
         mount = Setting(Backend.MOUNT, str(directory), value, _REASON)
-        plan = HostPlan(settings=(made, mount))
-        with ExitStack() as held:
-            intact = context.intact and _holds(held, plan, f"{own}-mount")
-            if not intact:
-                place.system.make(node)
+        plan, intact = HostPlan(settings=(made, mount)), context.intact
+        if intact:
+            try:
                 held.enter_context(applied(plan, f"{own}-mount"))
-            yield replace(context, mounted=directory, intact=intact)
-
-
-def _holds(held: ExitStack, plan: HostPlan, own: str) -> bool:
-    """Mount an existing file system; one that cannot be mounted is lost."""
-    try:
-        held.enter_context(applied(plan, own))
-    except HostLacks:
-        return False
-    return True
+            except HostLacks:  # the file system that was left is damaged
+                intact = False
+        if not intact:
+            place.system.make(node)
+            held.enter_context(applied(plan, f"{own}-mount"))
+        yield replace(context, mounted=directory, intact=intact)
 
 
 def where(context: Context) -> Path:
-    """Return where the file system is mounted."""
+    """Return the directory where the file system is mounted."""
     if context.mounted is None:
         raise RuntimeError("no file system is mounted")
     return context.mounted
@@ -117,19 +106,19 @@ def where(context: Context) -> Path:
 def write_files(
     context: Context, options: Options, *, size_bytes: int | None = None, files: int = 1
 ) -> bool:
-    """Write files once, from start to end, and wait until they are on the drive.
+    """Write files once, from start to end, and flush them to the drive.
 
-    `size_bytes`: of each file, where all have one size. Returns False when the run must end before.
+    `size_bytes`: size of each file, if all have one size. Returns False if the run must end.
     """
     block = LAY_BLOCK_BYTES if size_bytes is None else gcd(size_bytes, LAY_BLOCK_BYTES)
     sized: Options = {} if size_bytes is None else {"size": size_bytes}
+    seed = derived_seed(context.seed, context.store.name, context.unit.name)
     everywhere: Options = {
         "ioengine": "psync",
         "direct": 0,
         "bs": block,
         "refill_buffers": 1,
-        "randseed": derived_seed(context.seed, context.store.name, context.unit.name) % (1 << 31)
-        + 1,
+        "randseed": seed % (1 << 31) + 1,
         **options,
         **sized,
     }
@@ -141,24 +130,7 @@ def write_files(
     return run_sections(context, work) is not None
 
 
-def _setting(context: Context, place: Place) -> Setting:
+def _partition(context: Context, place: Place) -> Setting:
     end = int(context.target.size_bytes * place.part_percent / 100) // MIB * MIB
     value = f"{START_BYTES // SECTOR_BYTES} {(end - START_BYTES) // SECTOR_BYTES}"
     return Setting(Backend.PARTITION, "1", value, _REASON, context.target.here)
-
-
-@contextmanager
-def _partition(place: Place, wanted: Setting, own: str, notes: list[str]) -> Iterator[bool]:
-    held = applied(HostPlan(settings=(wanted,)), own)
-    try:
-        held.__enter__()
-    except HostLacks as lacking:
-        if place.part_percent < 100:
-            raise
-        notes.append(f"{lacking.message}: the file system has the whole device, from byte 0")
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        held.__exit__(None, None, None)

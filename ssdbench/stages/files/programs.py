@@ -1,10 +1,11 @@
-"""Define the application programs of Dunn (2009) and their fio equivalents (pure).
+"""Define the application programs of Dunn (2009) and fio jobs that are like them; pure.
 
-Postmark (Katcher 1997) is a mail server's small files, dbench (Tridgell) a file server's clients,
-sysbench's file test a database's pages, its OLTP a whole database (Kopytov). Each counts in its own
-operations. The mixes of the equivalents are the programs' own: dbench's was counted in its load
-file (client.txt: 76 % reads, a flush for every seven writes), sysbench's and Postmark's are their
-defaults; OLTP's share of reads is that of its statements (14 of 18 select).
+Postmark (Katcher 1997) acts like a mail server with small files, dbench (Tridgell) like the clients
+of a file server, sysbench's file test like the pages of a database, and its OLTP test runs a whole
+database (Kopytov). Each program counts its own kind of operations. The fio jobs have the mix of the
+program: for dbench as counted in its load file (client.txt: 76 % reads, a flush for every seven
+writes), for sysbench and Postmark their defaults, for OLTP the share of its statements (14 of 18
+are select).
 """
 
 import re
@@ -15,56 +16,56 @@ from ssdbench.generator.fio.jobfile import Options
 from ssdbench.host.database import DATABASE, ROLE
 from ssdbench.units import KIB, MIB
 
-COMMANDS = "commands"  # file that a program reads its orders from
-SERVER = "{server}"  # in arguments: the directory of the database's socket
+COMMANDS = "commands"  # file with the commands of a program
+SERVER = "{server}"  # stands in arguments for the directory of the database's socket
 TABLES = 4
 ROW_BYTES = 256  # per row of sysbench in PostgreSQL, with its indexes
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Hold how much a program does."""
+    """Set the size of the programs' work."""
 
     threads: int
     window_s: int
-    files: int  # that Postmark keeps
-    transactions: int  # that Postmark makes
-    data_bytes: int  # that sysbench and the equivalents work on
+    files: int  # of Postmark
+    transactions: int  # of Postmark
+    data_bytes: int  # of sysbench and the fio jobs
     seed: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Hold a program, how it is started, and its fio equivalent."""
+    """Describe a program: how it is started, how its output is read, and its fio jobs."""
 
     name: str
     title: str
     package: str
-    prepare: Callable[[Scale], tuple[str, ...]]  # arguments before the start; none: nothing to do
     arguments: Callable[[Scale], tuple[str, ...]]
-    commands: Callable[[Scale], str]  # given on a file, in the directory of its data
     figures: Callable[[str, Scale, float], Mapping[str, float]]  # from its output and our seconds
-    equivalent: Callable[[Scale], tuple[Options, ...]]  # sections at the same time
-    is_timed: bool = True  # ends after the window by itself
-    executable: str = ""  # where it is not the name
-    is_served: bool = False  # needs a database server, which we start; {server} in arguments
+    equivalent: Callable[[Scale], tuple[Options, ...]]  # fio sections that run at the same time
+    prepare: Callable[[Scale], tuple[str, ...]] = lambda scale: ()  # arguments of a first start
+    commands: Callable[[Scale], str] = lambda scale: ""  # content of its file of commands
+    is_timed: bool = True  # it ends by itself after the window
+    executable: str = ""  # if it is not the name
+    is_served: bool = False  # it needs a database server, which we start
 
     @property
     def program(self) -> str:
-        """Return what is started."""
+        """Return the name of the executable."""
         return self.executable or self.name
 
 
 def number(text: str, pattern: str) -> float:
-    """Parse a number from a program's output. Raises ValueError without it."""
+    """Find a number in a program's output. Raises ValueError if it is missing."""
     match = re.search(pattern, text, re.MULTILINE)
     if match is None:
-        raise ValueError(f"no {pattern!r} in what the program said")
+        raise ValueError(f"the output of the program has no {pattern!r}")
     return float(match[1])
 
 
 def postmark_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Parse its report, which has whole seconds only, so our clock is used."""
+    """Read Postmark's report; rates use our own clock, because it reports whole seconds only."""
     moved = number(text, r"^\s*([\d.]+) \w*bytes read")
     written = number(text, r"^\s*([\d.]+) \w*bytes written")
     size = {"bytes": 1, "kilobytes": KIB, "megabytes": MIB, "gigabytes": KIB * MIB}
@@ -74,8 +75,8 @@ def postmark_figures(text: str, scale: Scale, seconds: float) -> dict[str, float
 
 
 def dbench_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Parse operations from the table of counts, throughput and longest wait from the last line."""
-    del seconds  # it warms up and cleans up besides
+    """Read dbench's report: the table of operations, and its last line."""
+    del seconds  # which also has its warm-up and clean-up
     counts = re.findall(r"^ [A-Za-z]+ +(\d+) +[\d.]+ +[\d.]+$", text, re.MULTILINE)
     return {
         "operations_per_s": sum(map(int, counts)) / scale.window_s,
@@ -85,7 +86,7 @@ def dbench_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
 
 
 def fileio_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Parse reads and writes; its flushes are a separate figure."""
+    """Read sysbench's report of its file test; flushes are not among the operations."""
     del scale, seconds
     read, written = number(text, r"reads/s: +([\d.]+)"), number(text, r"writes/s: +([\d.]+)")
     moved = number(text, r"read, MiB/s: +([\d.]+)") + number(text, r"written, MiB/s: +([\d.]+)")
@@ -98,7 +99,7 @@ def fileio_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
 
 
 def oltp_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Parse transactions; the bytes come from the drive's counters."""
+    """Read sysbench's report of its OLTP test, which has no bytes."""
     del scale, seconds
     return {
         "operations_per_s": number(text, r"transactions: +\d+ +\(([\d.]+) per sec"),
@@ -125,7 +126,7 @@ def _oltp(scale: Scale, threads: int) -> tuple[str, ...]:
 
 def _postmark_commands(scale: Scale) -> str:
     orders = (
-        "set location .",  # where it is started: it has room for 80 characters of a path only
+        "set location .",  # where it is started, because it takes at most 80 characters
         f"set number {scale.files}",
         f"set transactions {scale.transactions}",
         f"set seed {scale.seed % 2**31}",
@@ -149,21 +150,10 @@ def _fileio(scale: Scale) -> tuple[str, ...]:
     )
 
 
-def _none(scale: Scale) -> tuple[str, ...]:
-    del scale
-    return ()
-
-
-def _no_commands(scale: Scale) -> str:
-    del scale
-    return ""
-
-
 POSTMARK = Program(
     name="postmark",
     title="mail server",
     package="postmark",
-    prepare=_none,
     arguments=lambda scale: (COMMANDS,),
     commands=_postmark_commands,
     figures=postmark_figures,
@@ -185,9 +175,7 @@ DBENCH = Program(
     name="dbench",
     title="file server",
     package="dbench",
-    prepare=_none,
     arguments=lambda scale: ("-D", ".", "-t", str(scale.window_s), str(scale.threads)),
-    commands=_no_commands,
     figures=dbench_figures,
     equivalent=lambda scale: (
         {
@@ -207,7 +195,6 @@ SYSBENCH = Program(
     package="sysbench",
     prepare=lambda scale: (*_fileio(scale), "prepare"),
     arguments=lambda scale: (*_fileio(scale), "run"),
-    commands=_no_commands,
     figures=fileio_figures,
     equivalent=lambda scale: (
         {
@@ -228,11 +215,10 @@ OLTP = Program(
     executable="sysbench",
     prepare=lambda scale: (*_oltp(scale, min(TABLES, scale.threads)), "prepare"),
     arguments=lambda scale: (*_oltp(scale, scale.threads), "run"),
-    commands=_no_commands,
     figures=oltp_figures,
-    # Pages of 8 KiB through the page cache, and beside them the log, flushed at each commit. By
-    # O_DSYNC, which is a write and an fdatasync in one: fio 3.33 counts each of its own fdatasyncs
-    # as a short read (its table of counts is too short by one), which is wrong.
+    # Pages of 8 KiB through the page cache, and at the same time the log, flushed at each commit
+    # by O_DSYNC (a write and an fdatasync in one), because fio 3.33 counts each of its own
+    # fdatasyncs as a short read: its table of counts is too short by one.
     equivalent=lambda scale: (
         {
             "rw": "randrw",

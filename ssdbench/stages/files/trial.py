@@ -1,11 +1,9 @@
-"""Compare variants on files of a file system on the drive, instead of on the bare drive.
+"""Compare variants on files of a new file system on the drive, instead of on the drive itself.
 
-Later units measure on what earlier units write there (files, aging). After a crash the file system
-is mounted again; if it is lost it is made again, and they are measured again.
-
-Figures 6 to 13 of Dunn (2009), Iozone's surfaces among them, and the random work of figure 3 of Yu
-et al. (2012) were measured so. The file system is new and its files are written once before
-anything is measured, so that no start creates what another finds.
+The files are written once, by units before the measured ones, so that all cells find the same
+files. After a crash the file system is mounted again; if that fails it is made again, and all units
+are measured again. So were figures 6 to 13 of Dunn (2009) measured, also Iozone's surfaces, and
+the random workload in figure 3 of Yu et al. (2012).
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +22,7 @@ from ssdbench.stages.host.trial import Build, Experiment, Step, Trial, Work
 
 @dataclass(frozen=True, kw_only=True)
 class OnFiles(Experiment, ABC):
-    """Measure variants times workloads on one mounted file system."""
+    """Measure each workload under each variant on one mounted file system."""
 
     place: Place
     units_are = "steps"
@@ -32,11 +30,11 @@ class OnFiles(Experiment, ABC):
 
     @property
     def destructive(self) -> bool:
-        """Return True: a file system is made."""
+        """Return True, because a file system is made."""
         return True
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the cells, the file system and its files."""
+        """Plan the file system, its files and all cells."""
         whole = super().plan(target, hint)
         laid = self.laid_bytes(target)
         most = whole.bytes_written[1] + laid
@@ -50,11 +48,11 @@ class OnFiles(Experiment, ABC):
 
     @abstractmethod
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return what is written besides the cells."""
+        """Return the bytes that are written for the cells, but not by them."""
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
-        """Mount the file system, and hold what all experiments need."""
+        """Mount the file system during all units."""
         with mounted(context, self.place, self.name) as there, super().opened(there) as opened:
             yield opened
 
@@ -67,7 +65,7 @@ class OnFiles(Experiment, ABC):
         *,
         ahead_bytes: int = 0,
     ) -> Unit[Work]:
-        """Return a unit that writes something on the file system for later units."""
+        """Return a unit that writes data on the file system for later units."""
         return Unit(
             name,
             Build(built),
@@ -79,27 +77,27 @@ class OnFiles(Experiment, ABC):
         )
 
 
-NO_HINT: Options = {"fadvise_hint": 0}  # otherwise fio drops the files from the page cache
+NO_HINT: Options = {"fadvise_hint": 0}  # so that fio keeps the files in the page cache
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Hold files of one size that are written once, before anything is measured."""
+    """Describe files of one size that are written before the measured cells."""
 
     size_bytes: int
-    options: Options  # fio options: their name, if not fio's default
+    options: Options  # of fio: the name of the files, unless it is the default
     count: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileTrial(OnFiles, Trial):
-    """Compare variants times workloads on files in one directory."""
+    """Compare variants on files in one directory of the file system."""
 
     files: tuple[Files, ...] = ()
 
     @property
     def steps(self) -> int:
-        """Count the cells, and the files before them."""
+        """Return the number of units: cells, and groups of files."""
         return self.starts + len(self.files)
 
     def laid_bytes(self, target: TargetInfo) -> int:
@@ -107,7 +105,7 @@ class FileTrial(OnFiles, Trial):
         return sum(files.count * files.size_bytes for files in self.files)
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
-        """Yield its files, then all cells."""
+        """Yield the units that write the files, then all cells."""
         for number, files in enumerate(self.files):
             size = files.count * files.size_bytes
             built = partial(_laid, files)
@@ -117,7 +115,7 @@ class FileTrial(OnFiles, Trial):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Return the medians of all variants, and the file system they were measured on."""
+        """Return the result with all medians and the name of the file system."""
         found = super().found(compared, notes, cells_csv)
         return found.model_copy(update={"file_system": self.place.system.name})
 

@@ -1,4 +1,4 @@
-"""Define the work on files of a file system: surfaces, several writers, mixed work (pure)."""
+"""Define variants, workloads and files of trials on a file system; pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ MIXED_FILE = "mixed"
 
 
 def fitting(sizes: Sequence[int], room_bytes: int) -> tuple[int, ...]:
-    """Return the sizes, from the smallest on, that fit together."""
+    """Return the smallest sizes that fit into `room_bytes` together."""
     counts: list[int] = []
     for size in sorted(set(sizes)):
         if sum(counts) + size <= room_bytes:
@@ -21,7 +21,7 @@ def fitting(sizes: Sequence[int], room_bytes: int) -> tuple[int, ...]:
 
 
 def surface_on_files(sizes: Sequence[int]) -> tuple[TrialWorkload, ...]:
-    """Return four directions on a file of each size."""
+    """Return four workloads for the file of each size."""
     return tuple(
         TrialWorkload(
             workload.name,
@@ -41,7 +41,7 @@ def _file(size: int) -> str:
 
 
 def writer_variants(processes: Sequence[int]) -> list[Variant]:
-    """Return one variant per number of writers, each with its own file."""
+    """Return one variant per number of processes, each with its own file."""
     return [
         Variant(f"{count} process{'es' if count > 1 else ''}", options={"numjobs": count})
         for count in processes
@@ -56,10 +56,10 @@ def writer_workloads(
     window_s: int,
     buffered: bool,
 ) -> tuple[TrialWorkload, ...]:
-    """Return sequential writers without pauses, and with a pause after a number of writes.
+    """Return sequential writes without pauses, and with pauses of some lengths and frequencies.
 
-    fio counts what a job with `thinktime` does in its ramp, but not the ramp's time (measured: fio
-    3.33, 20 writes in 3 s at 5 a second after a ramp of 1 s). So these have a longer window.
+    Workloads with pauses have no ramp and a longer window: fio counts the I/O of the ramp of a job
+    with `thinktime`, but not its time (fio 3.33: 20 writes in 3 s at 5 per second, ramp of 1 s).
     """
     base: Options = {
         "rw": "write",
@@ -85,12 +85,12 @@ def writer_workloads(
 
 
 def writer_files(processes: Sequence[int], size_bytes: int) -> tuple[Files, ...]:
-    """Return a file for each of the most writers, with fio's default names."""
+    """Return one file for each process of the largest variant, with fio's default names."""
     return (Files(size_bytes, {}, max(processes)),)
 
 
 def mix_variants(threads: Sequence[int]) -> list[Variant]:
-    """Return one variant per number of threads, all on one file."""
+    """Return one variant per number of threads, which share one file."""
     return [
         Variant(f"{count} thread{'s' if count > 1 else ''}", options={"numjobs": count})
         for count in threads
@@ -100,7 +100,7 @@ def mix_variants(threads: Sequence[int]) -> list[Variant]:
 def mix_workloads(
     read_percents: Sequence[int], block_bytes: int, size_bytes: int, *, buffered: bool
 ) -> tuple[TrialWorkload, ...]:
-    """Return random reads, writes and mixes in one file, one request at a time per thread."""
+    """Return random reads, writes and mixes on one file, with one request per thread."""
     base: Options = {
         "bs": block_bytes,
         "size": size_bytes,
@@ -124,10 +124,10 @@ def mix_workloads(
 
 
 def mix_files(size_bytes: int) -> tuple[Files, ...]:
-    """Return the one file."""
+    """Return the file that all threads share."""
     return (Files(size_bytes, {"filename": MIXED_FILE}),)
 
 
 def room_on(drive_bytes: int) -> int:
-    """Return what files may take together, so that every file system has room for itself."""
+    """Return the bytes for files, so that every kind of file system has room for its own data."""
     return max(0, int(drive_bytes * 0.6) - 16 * MIB) // (4 * KIB) * 4 * KIB

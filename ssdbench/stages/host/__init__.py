@@ -1,1 +1,1 @@
-"""Run experiments over the host: the same workloads under one setting after another."""
+"""Run the same workloads under one setting of the host after another, to compare settings."""

@@ -1,8 +1,8 @@
-"""Record block tracepoints of one drive while fio runs.
+"""Record the kernel's block tracepoints of one drive while fio runs.
 
-Costs some 1 to 2 microseconds of CPU per request and event, so the rates of traced starts are only
-compared with each other. Limits: bios that the kernel splits are not followed, and what the
-application does before its request is queued is not seen.
+Each event of a request takes 1 to 2 microseconds of CPU time, so compare rates only between traced
+starts. Limits: a bio that the kernel splits is not followed, and the time before a request reaches
+the block layer is not seen.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 
-_MINOR_BITS = 20  # of the kernel's own dev_t
-_REASON = "the block tracepoints tell where the time goes"
-_LEAST = 20  # requests; a median of fewer is useless
+_MINOR_BITS = 20  # in the dev_t of the kernel
+_REASON = "the block tracepoints show where the time goes"
+_LEAST = 20  # requests that a median needs
 
 STEPS = {
     "block/block_bio_queue": Step.QUEUED,
@@ -46,31 +46,32 @@ _STEP_OF = {event.partition("/")[2]: step for event, step in (STEPS | OF_DRIVERS
 
 @dataclass(slots=True)
 class BlockTrace:
-    """Record tracepoints of one drive; `running` holds the tracer, `start` and `stop` a window."""
+    """Record tracepoints of one drive: in windows between `start` and `stop`, within `running`."""
 
     target: TargetInfo
     kernel_name: str
     interrupts: Sequence[Interrupt] = ()
     scsi_host: str = ""  # number of its host adapter
     btt: bool = False  # also run blktrace and btt
+    # Of the last window: median nanoseconds by layer, number of requests, merges per request.
+    figures: dict[str, float] = field(default_factory=dict)
+    lacking: list[str] = field(default_factory=list)  # why blktrace and btt did not run
     _second: blktrace.BlkTrace | None = None
     _tracing: tracefs.Tracing | None = None
-    _found: dict[str, float] = field(default_factory=dict)
-    _lacking: list[str] = field(default_factory=list)
 
     @contextmanager
     def running(self, lease: str) -> Iterator[None]:
-        """Hold the tracer, and give it back even when this process is killed.
+        """Use the kernel's tracer during a `with` block; `restore` frees it after a crash.
 
-        Raises HostLacks when this kernel has no tracefs or somebody else traces.
+        Raises HostLacks if this kernel has no tracefs or another program uses the tracer.
         """
         sysfs = Sysfs()
         if not tracefs.offered(sysfs):
             raise HostLacks(
-                "this kernel has no tracefs, so nothing tells where the time goes",
+                "this kernel has no tracefs, so nothing shows where the time goes",
                 hint="Leave `latency_path` out, or use a kernel with CONFIG_FTRACE.",
             )
-        restore()  # removes the instance of a dead run
+        restore()  # removes the tracer of a killed run
         with ExitStack() as held:
             if not tracefs.mounted(sysfs):
                 mount = Setting(Backend.MOUNT, tracefs.ROOT, tracefs.FILE_SYSTEM, _REASON)
@@ -92,35 +93,27 @@ class BlockTrace:
                 self._tracing = None
 
     def start(self) -> None:
-        """Record from now on."""
+        """Begin a window."""
         if self._tracing is not None:
             self._second = blktrace.BlkTrace(self.target.node) if self.btt else None
             self._tracing.start()
 
     def stop(self) -> None:
-        """End recording and find the medians."""
+        """End the window and compute its figures."""
         if self._tracing is not None:
-            self._found = medians(self._tracing.stop())
+            self.figures = medians(self._tracing.stop())
             if self._second is not None:
-                self._found |= self._second.means()
+                self.figures |= self._second.means()
                 self._second = None
 
-    def figures(self) -> dict[str, float]:
-        """Return median nanoseconds by layer, the number of requests, and merges per request."""
-        return self._found
-
-    def lacking(self) -> Sequence[str]:
-        """Return why blktrace and btt have no figures, where they were asked for."""
-        return self._lacking
-
     def _open_debugfs(self, held: ExitStack, lease: str, sysfs: Sysfs) -> None:
-        """Open debugfs for btt; without it the tracepoints, which say more, go on."""
+        """Mount debugfs for btt; if that fails, only the tracepoints are recorded."""
         if not blktrace.mounted(sysfs):
             mount = Setting(Backend.MOUNT, blktrace.DEBUGFS, blktrace.FILE_SYSTEM, _REASON)
             held.enter_context(applied(HostPlan(settings=(mount,)), f"{lease}-debugfs"))
         if reason := blktrace.closed(self.kernel_name, sysfs):
             self.btt = False
-            self._lacking.append(f"{reason}; the tracepoints were read without it")
+            self.lacking.append(f"{reason}; the tracepoints were read without it")
 
     def _filters(self) -> dict[str, str]:
         major, minor = (int(part) for part in self.target.major_minor.split(":"))
@@ -139,14 +132,14 @@ class BlockTrace:
 def block_trace(
     target: TargetInfo, kernel_name: str, interrupts: Sequence[Interrupt], *, btt: bool = False
 ) -> BlockTrace:
-    """Make the trace of the drive with that name below /sys/block."""
+    """Make the trace of a drive, given its name below /sys/block."""
     address = Sysfs().path(f"/sys/block/{kernel_name}/device").resolve().name
     scsi_host = address.split(":")[0] if address.count(":") == 3 else ""
     return BlockTrace(target, kernel_name, interrupts, scsi_host, btt)
 
 
 def medians(events: Sequence[TraceEvent]) -> dict[str, float]:
-    """Return the median time in each layer; empty where too few requests were seen."""
+    """Return the median time in each layer; empty if there were too few requests."""
     traced = traced_requests(seen(event) for event in events)
     count = len(traced.requests)
     if count < _LEAST:
@@ -160,7 +153,7 @@ def medians(events: Sequence[TraceEvent]) -> dict[str, float]:
 
 
 def seen(event: TraceEvent) -> Seen:
-    """What an event says about a request."""
+    """Turn a tracepoint event into a step of a request."""
     return Seen(
         at_ns=event.at_ns,
         step=_STEP_OF[event.name],

@@ -1,4 +1,4 @@
-"""Build the experiments over the host that a profile asks for."""
+"""Make the trial of host settings that a profile asks for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +16,7 @@ from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.profile import spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.host import variants
-from ssdbench.stages.host.blocktrace import block_trace
-from ssdbench.stages.host.cost import CostProbe
+from ssdbench.stages.host.blocktrace import BlockTrace, block_trace
 from ssdbench.stages.host.trial import Trial, TrialWorkload, Variant
 from ssdbench.target.inspect import kernel_name
 from ssdbench.tuning.setting import Backend
@@ -25,15 +24,15 @@ from ssdbench.units import format_size
 
 
 def host_trial(name: str, wanted: spec.OnDrive, target: TargetInfo, span_bytes: int) -> Trial:
-    """Build the trial of one stage of the profile.
+    """Make the trial for one stage of the profile.
 
-    Raises UsageError for a target without a kernel queue, HostLacks for an unknown scheduler, with
-    the known ones.
+    Raises UsageError for a target that is not a block device, HostLacks for a scheduler that this
+    kernel does not have.
     """
     kernel = kernel_name(target)
     if target.simulated or not kernel:
         raise UsageError(
-            f"{name} compares settings of the host, and {target.name} is no block device",
+            f"{name} compares settings of the host, but {target.name} is not a block device",
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
     chosen = _chosen(wanted, _Here(target, topology(kernel), span_bytes))
@@ -53,16 +52,18 @@ def host_trial(name: str, wanted: spec.OnDrive, target: TargetInfo, span_bytes: 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
+    """Hold the variants and workloads of one kind of trial."""
+
     kind: ComparedKind
     variants: Sequence[Variant]
     workloads: tuple[TrialWorkload, ...]
     notes: tuple[str, ...] = ()
-    probe: CostProbe | None = None
+    probe: BlockTrace | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """Hold the host and drive of a trial."""
+    """Hold the host and the drive on which a trial runs."""
 
     target: TargetInfo
     host: Topology
@@ -90,10 +91,18 @@ def _chosen(wanted: spec.OnDrive, here: _Here) -> _Chosen:
         case spec.Surface():
             return _surface(wanted, here)
         case spec.CpuCost():
-            return _cpu_cost(here)
+            speeds, notes = variants.frequency_variants(here.host, here.target.here)
+            if activity().energy_j is None:
+                notes.append("this machine does not tell how much power its CPUs take")
+            workloads = variants.cost_workloads()
+            return _Chosen(StageKind.CPU_COST, speeds, workloads, tuple(notes))
         case spec.Engines():
-            return _engines(here)
-        case unknown:  # mypy refuses a trial that was left out above
+            (_, built), polls = installed(), here.host.polls
+            hits = min(variants.HIT_BYTES, here.span_bytes)
+            compared = variants.engine_variants(built, hits, polls=polls)
+            notes_of = () if polls else (variants.NO_POLLING,)
+            return _Chosen(StageKind.ENGINES, compared, (variants.random_reads(),), notes_of)
+        case unknown:  # mypy refuses a kind of trial without a case above
             assert_never(unknown)
 
 
@@ -102,7 +111,7 @@ def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
     if missing:
         raise HostLacks(
             f"submitters: there is no CPU {cpu_text(missing)}",
-            hint=f"Online: {cpu_text(here.host.cpus)}.",
+            hint=f"CPUs of this host: {cpu_text(here.host.cpus)}.",
         )
     found = variants.interrupt_variants(
         here.host,
@@ -110,16 +119,12 @@ def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
         submitters=wanted.submitters,
         coalescing=_coalesces(here.target),
     )
-    return _Chosen(
-        StageKind.INTERRUPTS,
-        found.variants,
-        variants.interrupt_workloads(),
-        notes=found.notes,
-    )
+    workloads = variants.interrupt_workloads()
+    return _Chosen(StageKind.INTERRUPTS, found.variants, workloads, found.notes)
 
 
 def _coalesces(target: TargetInfo) -> bool:
-    """Tell whether the drive reports how it coalesces interrupts."""
+    """Tell whether the drive has a setting for coalescing interrupts."""
     if not kernel_name(target).startswith("nvme"):
         return False
     backend = host_backends(Sysfs())[Backend.NVME_FEATURE]
@@ -133,13 +138,12 @@ def _coalesces(target: TargetInfo) -> bool:
 def _latency_path(wanted: spec.LatencyPath, here: _Here) -> _Chosen:
     if wanted.btt and (reason := blktrace.missing()):
         raise HostLacks(reason, hint="Install it, or leave `btt` out: tracepoints need no program.")
+    drive, interrupts = here.target, here.host.interrupts
     return _Chosen(
         StageKind.LATENCY_PATH,
-        variants.path_variants(wanted.schedulers, here.host.schedulers, here.target.here),
+        variants.path_variants(wanted.schedulers, here.host.schedulers, drive.here),
         variants.path_workloads(),
-        probe=block_trace(
-            here.target, kernel_name(here.target), here.host.interrupts, btt=wanted.btt
-        ),
+        probe=block_trace(drive, kernel_name(drive), interrupts, btt=wanted.btt),
     )
 
 
@@ -147,37 +151,14 @@ def _surface(wanted: spec.Surface, here: _Here) -> _Chosen:
     workloads = variants.surface_workloads(wanted.files_bytes, here.span_bytes)
     if not workloads or min(wanted.files_bytes) < max(wanted.records_bytes):
         raise UsageError(
-            "a surface needs files that the drive has room for, and records no larger than files",
-            hint="Set `files` and `records` of the surface to fit.",
+            "the files of a surface must fit on the drive, and its records must not be larger than "
+            "the files",
+            hint="Set smaller `files` or `records`.",
         )
     left_out = [size for size in wanted.files_bytes if size > here.span_bytes]
     return _Chosen(
         StageKind.SURFACE,
         variants.surface_variants(wanted.records_bytes, buffered=wanted.buffered),
         workloads,
-        notes=tuple(f"{format_size(size)} is more than the drive has" for size in left_out),
-    )
-
-
-def _cpu_cost(here: _Here) -> _Chosen:
-    speeds, notes = variants.frequency_variants(here.host, here.target.here)
-    if activity().energy_j is None:
-        notes.append("this machine does not tell how much power its CPUs take")
-    return _Chosen(
-        StageKind.CPU_COST,
-        speeds,
-        variants.cost_workloads(),
-        notes=tuple(notes),
-    )
-
-
-def _engines(here: _Here) -> _Chosen:
-    _, built = installed()
-    polls = here.host.polls
-    hits = min(variants.HIT_BYTES, here.span_bytes)
-    return _Chosen(
-        StageKind.ENGINES,
-        variants.engine_variants(built, hits, polls=polls),
-        (variants.random_reads(),),
-        notes=() if polls else (variants.NO_POLLING,),
+        notes=tuple(f"{format_size(size)} does not fit on the drive" for size in left_out),
     )

@@ -1,82 +1,51 @@
-"""Read what fio costs its host inside a window: CPU, interrupts, energy, queue."""
+"""Measure what the I/O of fio costs the host: CPU time, interrupts, energy, queue occupancy."""
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from statistics import mean
-from typing import Protocol
 
 from ssdbench.host.activity import Activity
 from ssdbench.host.command import Process
 from ssdbench.host.counters import DiskCounters, DiskStat
+from ssdbench.stages.host.blocktrace import BlockTrace
 
 LOOK_S = 0.02
-
-
-class CostProbe(Protocol):
-    """Measure something more inside the window of each start."""
-
-    def running(self, lease: str) -> AbstractContextManager[None]:
-        """Hold what it needs for a whole stage, journalled under `lease`. Raises HostLacks."""
-        ...
-
-    def start(self) -> None:
-        """Begin the window."""
-        ...
-
-    def stop(self) -> None:
-        """End the window."""
-        ...
-
-    def figures(self) -> dict[str, float]:
-        """Return what the last window showed, by name with unit."""
-        ...
-
-    def lacking(self) -> Sequence[str]:
-        """Return what was asked for but is not available, a sentence each."""
-        ...
-
-
-_START_S = 0.3  # until fio has set itself up
-
-
+_START_S = 0.3  # until fio has started its jobs
+# CPU times below are not divided by: the kernel counts hundredths of a second, from which the CPU
+# time of other programs is subtracted.
 LEAST_CPU_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class HostCost:
-    """Hold differences over a window, of the whole host and one drive."""
+    """Hold what host and drive did in a window of one start of fio."""
 
     seconds: float
     ios_per_s: float = 0.0
     merges_per_s: float = 0.0
-    busy_cpus: float = 0.0  # except other programs; with kernel threads and interrupts
+    busy_cpus: float = 0.0  # by fio, kernel threads and interrupts, but not by other programs
     interrupts_per_s: float = 0.0
     switches_per_s: float = 0.0
     watts: float | None = None  # of the CPU packages
     in_flight: float = 0.0  # mean over the window, by the kernel's counters
-    in_flight_p95: float = 0.0  # of the samples
+    in_flight_p95: float = 0.0  # of samples
     in_flight_most: int = 0
 
     @property
     def iops_per_core(self) -> float:
-        """Return I/Os per second of CPU time of the whole host; 0 when unknown.
-
-        The kernel counts in hundredths of a second: a few of them minus others' time measure
-        nothing.
-        """
+        """Return I/Os per second of CPU time of the whole host; 0 if unknown."""
         known = self.busy_cpus * self.seconds >= LEAST_CPU_S
         return self.ios_per_s / self.busy_cpus if known else 0.0
 
     @property
     def host_cpu_us_per_io(self) -> float:
-        """Return CPU time per I/O of all programs, kernel and interrupts; 0 when unknown."""
+        """Return the CPU time per I/O of fio, kernel and interrupts; 0 if unknown."""
         return 1e6 / self.iops_per_core if self.iops_per_core > 0 else 0.0
 
     @property
     def iops_per_watt(self) -> float | None:
-        """Return I/Os per joule of the CPU packages; None without a meter."""
+        """Return I/Os per joule of the CPU packages; None if their power is not measured."""
         return self.ios_per_s / self.watts if self.watts else None
 
 
@@ -85,18 +54,18 @@ NO_COST = HostCost(0.0)
 
 @dataclass(slots=True)
 class HostCostWatch:
-    """Read the host at both ends of fio's window, and sample the queue in between."""
+    """Read the host at the start and end of fio's window, and sample the drive's queue between."""
 
     disk: DiskCounters
     read: Callable[[], Activity]
     ramp_s: float
     window_s: float
-    probe: CostProbe | None = None
+    probe: BlockTrace | None = None
     samples: list[int] = field(default_factory=list)
     cost: HostCost = NO_COST
 
     def __call__(self, process: Process, watch: Callable[[], None]) -> None:
-        """Return after the window, or when fio ended before; `watch` is called meanwhile."""
+        """Wait for the end of the window or of fio; `watch` is called between two samples."""
         if process.ended(self.ramp_s + _START_S):
             return
         if self.probe is not None:
@@ -116,18 +85,19 @@ class HostCostWatch:
 def cost_between(
     host: tuple[Activity, Activity], disk: tuple[DiskStat, DiskStat], samples: Sequence[int]
 ) -> HostCost:
-    """Return the difference of two readings; pure."""
+    """Return the cost between two readings of host and disk; pure."""
     before, after = host
     first, last = disk
     seconds = max(after.at_s - before.at_s, 1e-9)
     ios = last.read_ios + last.write_ios - first.read_ios - first.write_ios
+    others_s = sum(after.others_s.values()) - sum(before.others_s.values())
     ordered = sorted(samples)
     queued_s = (last.queue_ms - first.queue_ms) / 1000
     return HostCost(
         seconds=seconds,
         ios_per_s=ios / seconds,
         merges_per_s=(last.merges - first.merges) / seconds,
-        busy_cpus=max(0.0, after.busy_s - before.busy_s - _others_s(host)) / seconds,
+        busy_cpus=max(0.0, after.busy_s - before.busy_s - others_s) / seconds,
         interrupts_per_s=(after.interrupts - before.interrupts) / seconds,
         switches_per_s=(after.context_switches - before.context_switches) / seconds,
         watts=_watts(before, after, seconds),
@@ -137,13 +107,8 @@ def cost_between(
     )
 
 
-def _others_s(host: tuple[Activity, Activity]) -> float:
-    before, after = host
-    return sum(after.others_s.values()) - sum(before.others_s.values())
-
-
 def _watts(before: Activity, after: Activity, seconds: float) -> float | None:
-    """Return the power; None without a meter, and when it wrapped around."""
+    """Return the power of the CPU packages; None without a meter, or if its counter restarted."""
     if before.energy_j is None or after.energy_j is None or after.energy_j < before.energy_j:
         return None
     return (after.energy_j - before.energy_j) / seconds

@@ -1,15 +1,15 @@
-"""Compare the same small workloads under one host setting after another.
+"""Compare short workloads under one variant of the host after another.
 
-Every cell (a variant of the host with a workload) is one short start of fio. All cells run in
-several passes, each shuffled, so that a drift of drive or host spreads over all. Settings of a
-variant go through the settings journal and are restored after its cell. A trial compares variants:
-it publishes medians, and no number to plan on.
+A variant is a set of host settings or fio options. A cell is one short start of fio: one workload
+under one variant. All cells are repeated in several passes; each pass has another random order, so
+that a slow change of drive or host affects all variants alike. Settings are stored in the settings
+journal first, and restored after the cell. A trial publishes medians, but no number to plan on.
 """
 
 import csv
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -42,51 +42,47 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.point import UnitRecord
 from ssdbench.model.rundirectory import CELLS, HOST_SERIES
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.host.cost import NO_COST, CostProbe, HostCost, HostCostWatch
+from ssdbench.stages.host.blocktrace import BlockTrace
+from ssdbench.stages.host.cost import NO_COST, HostCost, HostCostWatch
 from ssdbench.stats.histogram import Histogram
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Setting
 
 
 class Cell(Model):
-    """Record one measured start."""
+    """Record the figures of one cell."""
 
     variant: str
     workload: str
     repeat: int
     iops: float
     bw_bytes_per_s: float
-    lat_p50_ns: float | None = None  # None where a program reports none
+    lat_p50_ns: float | None = None  # None if the program does not report it
     lat_p99_ns: float | None = None
-    cpu_us_per_io: float = 0.0  # of fio's threads, user and system
+    cpu_us_per_io: float = 0.0  # of fio's own threads
     bytes_read: int = 0
     bytes_written: int = 0
     disturbed: str = ""
-    host_cpu_us_per_io: float = 0.0  # of all programs, kernel threads and interrupts
-    iops_per_core: float = 0.0  # per CPU second of the whole host
+    host_cpu_us_per_io: float = 0.0  # also of kernel threads and interrupts
+    iops_per_core: float = 0.0  # I/Os per second of CPU time of the whole host
     iops_per_watt: float | None = None  # of the CPU packages; None without a meter
     merges_per_io: float = 0.0
     interrupts_per_io: float = 0.0
     switches_per_io: float = 0.0
     in_flight: float = 0.0  # mean occupancy of the drive's queue
     in_flight_p95: float = 0.0
-    more: dict[str, float] = {}  # from a probe or a program, by name with unit
+    more: dict[str, float] = {}  # figures of a block trace or a program, by name with unit
 
 
 class Step(UnitRecord):
-    """Record a finished unit: a measured start, or a step that builds for later units."""
+    """Record a finished unit: a cell, or a step that writes data for later cells."""
 
     cell: Cell | None = None
-    file_bytes: int = 0  # of the file that was written for them
-
-
-def cells_of(steps: Iterable[Step]) -> list[Cell]:
-    """Return the measured cells."""
-    return [step.cell for step in steps if step.cell is not None]
+    file_bytes: int = 0  # size of the file that was written for later cells
 
 
 def medians(cells: Sequence[Cell], order: Sequence[str] = ()) -> list[Median]:
-    """Return one median per workload and variant over its repeats, sorted by `order`."""
+    """Return the medians over all repeats of each workload and variant, sorted by `order`."""
     place = {name: n for n, name in enumerate(order)}
     by_cell: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
@@ -115,7 +111,7 @@ def _median(workload: str, variant: str, found: Sequence[Cell]) -> Median:
         lat_p50_ns=_whole(of(lambda c: c.lat_p50_ns)),
         disturbed=sum(bool(c.disturbed) for c in found),
     )
-    # A probe or a program uses CPU time itself, so host figures are left out.
+    # A block trace or a program uses CPU time itself, so the figures of the host are left out.
     if names := dict.fromkeys(name for cell in found for name in cell.more):
         more = {n: median(c.more[n] for c in found if n in c.more) for n in names}
         return own.model_copy(update={"more": {n: round(value, 2) for n, value in more.items()}})
@@ -125,7 +121,7 @@ def _median(workload: str, variant: str, found: Sequence[Cell]) -> Median:
             "cpu_us_per_io": _cents(of(lambda c: c.cpu_us_per_io)),
         }
     )
-    # Starts without I/O in the watched window have no host figures.
+    # A cell without I/O in its window has no figures of the host.
     if not (seen := [c for c in found if c.iops_per_core > 0]):
         return own
     watts = [c.iops_per_watt for c in seen if c.iops_per_watt is not None]
@@ -150,7 +146,7 @@ def _cents(value: float | None) -> float | None:
 
 
 def cells_csv(cells: Sequence[Cell]) -> str:
-    """Return every cell as a line of CSV."""
+    """Return CSV with one line for each cell."""
     text = io.StringIO()
     more = sorted({name for cell in cells for name in cell.more})
     columns = [name for name in Cell.model_fields if name != "more"]
@@ -160,59 +156,59 @@ def cells_csv(cells: Sequence[Cell]) -> str:
     return text.getvalue()
 
 
-RAMP_S = 1  # of each start, not counted
-GRACE_S = 60.0  # until fio has reported
+RAMP_S = 1  # at the start of each cell, which is not counted
+GRACE_S = 60.0  # until fio has written its report
 
 Compared = Comparison | FileSystemComparison
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Hold one state of the host, or one way to submit."""
+    """Describe one variant: settings of the host, options of fio, or CPUs that submit."""
 
     name: str
     settings: tuple[Setting, ...] = ()
-    options: Options = field(default_factory=dict)  # of fio, over those of the workload
-    cpus: tuple[int, ...] = ()  # that fio may use; empty: those of the run
+    options: Options = field(default_factory=dict)  # of fio; they override the workload's
+    cpus: tuple[int, ...] = ()  # on which fio runs; empty: those of the run
 
 
 @dataclass(frozen=True, slots=True)
 class TrialWorkload:
-    """Hold what fio does: one section, or several at the same time."""
+    """Describe the I/O of a cell: one fio section, or several at the same time."""
 
     name: str
     sections: tuple[Options, ...]
 
     def threads(self, variant: Variant) -> int:
-        """Return the threads over all sections under a variant."""
+        """Return the number of threads of all sections under a variant."""
         return sum(int({**s, **variant.options}.get("numjobs", 1)) for s in self.sections)
 
     @property
     def writes(self) -> bool:
-        """Tell whether some section writes."""
+        """Tell whether a section writes."""
         return any(str(s["rw"]).removeprefix("rand") != "read" for s in self.sections)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Hold one cell to be measured."""
+    """Describe one cell to measure."""
 
     variant: Variant
     workload: TrialWorkload
     repeat: int
-    span_bytes: int  # of each file, or of the drive; 0: as its sections say
+    span_bytes: int  # size of each file or of the used part of the drive; 0: see the sections
 
     @property
     def name(self) -> str:
-        """Return its name in the journal and directory below the stage's."""
+        """Return the name of the unit, which is also its directory."""
         return f"{slug(self.variant.name)}/{slug(self.workload.name)}/repeat-{self.repeat:02d}"
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Hold a step that writes something on the drive for later cells."""
+    """Describe a step that writes data on the drive for later cells."""
 
-    done: Callable[[Context], Step | None]  # None when the run must end before
+    done: Callable[[Context], Step | None]  # writes the data; returns None if the run must end
 
 
 Work = Turn | Build
@@ -220,7 +216,7 @@ Work = Turn | Build
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(PlainStage, ABC):
-    """Measure variants times workloads in several passes."""
+    """Measure each workload under each variant, in several passes."""
 
     name: str
     kind: StageKind
@@ -231,18 +227,18 @@ class Experiment(PlainStage, ABC):
     repeats: int = 3
     window_s: int = 5
     notes: tuple[str, ...] = ()  # what was not available
-    probe: CostProbe | None = None  # measures something more in each window
+    probe: BlockTrace | None = None  # records tracepoints in the window of each cell
     options: Options = field(default_factory=dict)  # of fio in all cells
     record = Step
     units_are = "starts"
 
     @property
     def destructive(self) -> bool:
-        """Tell whether some workload writes."""
+        """Tell whether a workload writes."""
         return any(workload.writes for workload in self.workloads)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan every cell once per pass."""
+        """Plan all cells of all passes."""
         seconds = float(self.starts * (self.window_s + RAMP_S))
         written = seconds * hint.sequential_bytes_per_s[1] if self.destructive else 0
         settings = {str(s): s.reason for v in self.variants for s in v.settings}
@@ -261,21 +257,21 @@ class Experiment(PlainStage, ABC):
 
     @property
     def starts(self) -> int:
-        """Count the cells over all passes."""
+        """Return the number of cells in all passes."""
         return self.repeats * len(self.variants) * len(self.workloads)
 
     @property
     def steps(self) -> int:
-        """Count the units: cells, and what is built for them."""
+        """Return the number of units: cells, and steps that write data for them."""
         return self.starts
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
-        """Run the probe, and record the host during all starts."""
+        """Start the block trace, if any, and record the host during all cells."""
         with ExitStack() as held:
             if self.probe is not None:
                 held.enter_context(self.probe.running(lease(context, self.name)))
-                context.notes.extend(self.probe.lacking())
+                context.notes.extend(self.probe.lacking)
             series = TrialHost(context.store.path / HOST_SERIES, context.activity)
             yield replace(context, trial_host=series)
 
@@ -287,7 +283,7 @@ class Experiment(PlainStage, ABC):
     def turns(
         self, seed: int, *, span_bytes: int, variants: Sequence[Variant] = (), about: str = "order"
     ) -> list[Turn]:
-        """Return all cells of some or all variants, shuffled within each pass."""
+        """Return all cells of the given variants, or of all, in random order within each pass."""
         found: list[Turn] = []
         for repeat in range(1, self.repeats + 1):
             own = [
@@ -302,7 +298,7 @@ class Experiment(PlainStage, ABC):
     def measuring(
         self, turns: Sequence[Turn], context: Context, done: Sequence[Step]
     ) -> Iterator[Unit[Work]]:
-        """Yield cells as units."""
+        """Yield the cells as units."""
         ahead = context.hint.sequential_bytes_per_s[1] * (self.window_s + RAMP_S)
         for turn in turns:
             yield Unit(
@@ -316,7 +312,7 @@ class Experiment(PlainStage, ABC):
             )
 
     def measure(self, context: Context, unit: Unit[Work]) -> Step | None:
-        """Run one start with the host set as its variant says, or a step that builds."""
+        """Run one cell with the settings of its variant, or a step that writes data."""
         if isinstance(unit.work, Build):
             return unit.work.done(context)
         host = context.trial_host
@@ -326,7 +322,7 @@ class Experiment(PlainStage, ABC):
         return None if cell is None else Step(cell=cell)
 
     def cell(self, context: Context, turn: Turn) -> Cell | None:
-        """Run fio with the host as it is now; None when the run must end."""
+        """Run fio for a cell, without changing settings; None if the run must end."""
         seed = derived_seed(context.seed, self.name, turn.workload.name, turn.repeat)
         sections = [{**section, **turn.variant.options} for section in turn.workload.sections]
         sized: Options = {"size": turn.span_bytes} if turn.span_bytes else {}
@@ -338,16 +334,16 @@ class Experiment(PlainStage, ABC):
             disturbed = "; ".join(finding.message for finding in watch.findings())
         if outcome is None:
             return None
-        more = self.probe.figures() if self.probe is not None else {}
+        more = self.probe.figures if self.probe is not None else {}
         return cell_of(turn, outcome, disturbed, cost.cost, more)
 
     def conclude(
         self, context: Context, done: Sequence[Step], ended: Ended[Step]
     ) -> Concluded[Compared]:
-        """Return the medians of all cells, which are kept in a file."""
-        cells = cells_of(done)
+        """Return the medians of all cells, and store the cells as CSV."""
+        cells = [step.cell for step in done if step.cell is not None]
         path = context.store.path / CELLS
-        make_directory(path.parent)  # a stage that failed before its first start has none
+        make_directory(path.parent)  # missing if the stage failed before its first cell
         write_atomic(path, cells_csv(cells))
         names = [*(w.name for w in self.workloads), *(v.name for v in self.variants)]
         notes = (*self.notes, *context.notes)
@@ -356,19 +352,19 @@ class Experiment(PlainStage, ABC):
 
     @abstractmethod
     def found(self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str) -> Compared:
-        """Return the stage's result."""
+        """Make the result of the stage from the medians."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial(Experiment):
-    """Run an experiment on the bare drive."""
+    """Compare variants on the drive itself, without a file system."""
 
     kind: ComparedKind
 
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Return the medians of all variants."""
+        """Return the result with all medians."""
         return Comparison(
             kind=self.kind,
             medians=tuple(compared),
@@ -379,7 +375,7 @@ class Trial(Experiment):
 
 
 def window(sections: Sequence[Options], options: Options, *, window_s: int, seed: int) -> Sections:
-    """Return sections that all run for a time, after a ramp that is not counted."""
+    """Return sections that run for `window_s` seconds after a ramp that is not counted."""
     shared: Options = {
         "randseed": seed % (1 << 31) + 1,
         "norandommap": 1,
@@ -395,7 +391,7 @@ def window(sections: Sequence[Options], options: Options, *, window_s: int, seed
 
 
 def lease(context: Context, stage: str) -> str:
-    """Return the name under which settings of a stage are journalled."""
+    """Return the name by which the settings journal knows the settings of a stage."""
     return f"{context.run_path.resolve().name}-{stage}"
 
 
@@ -438,7 +434,7 @@ def cell_of(
 
 
 def slug(name: str) -> str:
-    """Return a directory name for the name of a variant or workload."""
+    """Turn the name of a variant or workload into a name for a directory."""
     return "".join(c if c.isalnum() or c in "-." else "-" for c in name)
 
 
@@ -447,7 +443,7 @@ def _per_io(rate_per_s: float, cost: HostCost) -> float:
 
 
 def _disturbed(cells: Sequence[Cell]) -> list[Finding]:
-    """Report starts that were disturbed."""
+    """Return a finding if cells were disturbed."""
     disturbed = [cell.disturbed for cell in cells if cell.disturbed]
     if not disturbed:
         return []

@@ -1,7 +1,7 @@
-"""Define the states of the host to compare: schedulers, queue settings, engines, interrupts; pure.
+"""Define variants and workloads of trials: schedulers, queue, engines, interrupts and more; pure.
 
-Interrupts as in figures 3 and 6 of Seppanen et al. (2010): the same reads, completed on the
-submitting CPU, beside it, far from it, or spread over all.
+Interrupts follow figures 3 and 6 of Seppanen et al. (2010): the same reads are completed on the
+submitting CPU, on a near CPU, on a far CPU, or on all CPUs.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -21,18 +21,20 @@ _TRIED = "the experiment compares it"
 _BATCHES: Options = {"iodepth_batch_submit": 16, "iodepth_batch_complete_min": 16}  # can merge
 
 
+def _queue(name: str, value: str, drive: str) -> Setting:
+    """Return a setting of the drive's queue in sysfs."""
+    return Setting(Backend.BLOCK, f"queue/{name}", value, _TRIED, drive)
+
+
 def scheduler_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return one variant per scheduler: all that exist, or those named. Raises HostLacks."""
+    """Return one variant per scheduler: the wanted, or all. Raises HostLacks for an unknown one."""
     for name in wanted:
         require_scheduler(name, offered)
-    return [
-        Variant(name, (Setting(Backend.BLOCK, "queue/scheduler", name, _TRIED, drive),))
-        for name in wanted or offered
-    ]
+    return [Variant(name, (_queue("scheduler", name, drive),)) for name in wanted or offered]
 
 
 def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
-    """Return the host as it is, then one changed setting after another, where the queue has it."""
+    """Return the host as it is, and variants that each change one setting that the queue has."""
     tried = {
         "nomerges": ("0", "2"),
         "rq_affinity": ("0", "1", "2"),
@@ -44,9 +46,9 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
         if name not in offered:
             continue
         for value in values:
-            setting = Setting(Backend.BLOCK, f"queue/{name}", value, _TRIED, drive)
+            setting = _queue(name, value, drive)
             needs = (
-                (Setting(Backend.BLOCK, "queue/scheduler", "mq-deadline", _TRIED, drive), setting)
+                (_queue("scheduler", "mq-deadline", drive), setting)
                 if name == "nr_requests"  # without a scheduler the driver sets the limit
                 else (setting,)
             )
@@ -55,9 +57,9 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
 
 
 def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
-    """Return the host as it is, with slower CPUs, and with entropy credited or not, and notes.
+    """Return the host as it is, with slower CPUs, and with and without disk entropy; and notes.
 
-    "Wimpy" and "beefy" CPUs in one machine: the same drive behind less computing power.
+    Slower CPUs show the same drive behind less computing power.
     """
     variants, notes = [Variant("as it is")], []
     if host.policies and len(host.frequencies_khz) > 1:
@@ -69,22 +71,22 @@ def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[
             )
             variants.append(Variant(f"at most {khz / 1000:.0f} MHz", limits))
     else:
-        notes.append("this host does not let its CPU frequency be set, so there is one speed only")
+        notes.append("the CPU frequency of this host cannot be set, so there is only one speed")
     if "add_random" in host.queue:
         variants += [
-            Variant(name, (Setting(Backend.BLOCK, "queue/add_random", value, _TRIED, drive),))
+            Variant(name, (_queue("add_random", value, drive),))
             for name, value in (("disk entropy credited", "1"), ("not credited", "0"))
         ]
     return variants, notes
 
 
 def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return the schedulers that are named, or the drive as it is. Raises HostLacks."""
+    """Return one variant per wanted scheduler, or else the drive as it is. Raises HostLacks."""
     return scheduler_variants(wanted, offered, drive) if wanted else [Variant("as it is")]
 
 
 def path_workloads() -> tuple[TrialWorkload, ...]:
-    """Return alone, queued, and mergeable requests: three ways through the layers."""
+    """Return workloads with single, queued, and mergeable requests."""
     alone: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1}
     queued: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 32}
     merged: Options = {"rw": "write", "bs": 4 * KIB, "iodepth": 32, **_BATCHES}
@@ -97,7 +99,7 @@ def path_workloads() -> tuple[TrialWorkload, ...]:
 
 
 def cost_workloads() -> tuple[TrialWorkload, ...]:
-    """Return reads whose cost is the host's: one at a time, and as many as one core can do."""
+    """Return reads one at a time, and as many as one CPU can send."""
     read: Options = {"rw": "randread", "bs": 4 * KIB}
     return (
         TrialWorkload("4 KiB random read, depth 1", ({**read, "iodepth": 1},)),
@@ -108,10 +110,10 @@ def cost_workloads() -> tuple[TrialWorkload, ...]:
 def engine_variants(
     engines: Collection[str], hit_bytes: int, *, polls: bool = False
 ) -> list[Variant]:
-    """Return ways to submit, of those that this fio was built with.
+    """Return one variant for each way to submit I/O that this fio supports.
 
-    `hit_bytes`: the part of the drive that is read repeatedly for page cache hits. `polls`: whether
-    the drive has polled queues.
+    `hit_bytes`: size of the part that is read repeatedly, for hits in the page cache. `polls`:
+    whether the drive has poll queues.
     """
     batch: Options = {"iodepth_batch_submit": 8, "iodepth_batch_complete_min": 4}
     tried: list[tuple[str, dict[str, str | int]]] = [
@@ -137,7 +139,7 @@ def engine_variants(
 
 
 def scheduler_workloads() -> tuple[TrialWorkload, ...]:
-    """Return the workloads of Dunn (2009, chapter V) in fio, and a reader with priority."""
+    """Return the workloads of Dunn (2009, chapter V), and a reader with real-time priority."""
     reader: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1, "numjobs": 2}
     return (
         TrialWorkload(
@@ -169,7 +171,7 @@ def scheduler_workloads() -> tuple[TrialWorkload, ...]:
 
 
 def surface_variants(records: Sequence[int], *, buffered: bool) -> list[Variant]:
-    """Return one variant per record size; a thread submits records one by one, as Iozone does."""
+    """Return one variant per record size; records are sent one at a time, as Iozone does."""
     return [
         Variant(
             format_size(record),
@@ -181,7 +183,7 @@ def surface_variants(records: Sequence[int], *, buffered: bool) -> list[Variant]
 
 
 def surface_workloads(files: Sequence[int], span_bytes: int) -> tuple[TrialWorkload, ...]:
-    """Return four directions on every size that the drive has room for."""
+    """Return four workloads for each file size that fits into `span_bytes`."""
     directions = (
         ("sequential read", "read"),
         ("random read", "randread"),
@@ -197,7 +199,7 @@ def surface_workloads(files: Sequence[int], span_bytes: int) -> tuple[TrialWorkl
 
 
 def random_reads() -> TrialWorkload:
-    """Return 4 KiB random reads at depth 8."""
+    """Return a workload of 4 KiB random reads at depth 8."""
     return TrialWorkload("4 KiB random read", ({"rw": "randread", "bs": 4 * KIB, "iodepth": 8},))
 
 
@@ -213,7 +215,6 @@ NO_POLLING = (
 )
 
 
-_TRIED_PLACES = "the experiment compares it"
 _BALANCE = "irqbalance would move interrupts meanwhile"
 COALESCING = "0x08"  # NVMe base specification: threshold - 1 in bits 7:0, time / 100 us in 15:8
 _COALESCED = (("off", 0x0000), ("4 or 100 us", 0x0103), ("16 or 200 us", 0x020F))
@@ -221,7 +222,7 @@ _COALESCED = (("off", 0x0000), ("4 or 100 us", 0x0103), ("16 or 200 us", 0x020F)
 
 @dataclass(frozen=True, slots=True)
 class Placements:
-    """Hold what can be compared here, and what cannot, with the reason."""
+    """Hold the variants for interrupts, and notes on variants that are not possible."""
 
     variants: tuple[Variant, ...]
     notes: tuple[str, ...] = ()
@@ -230,10 +231,10 @@ class Placements:
 def interrupt_variants(
     host: Topology, drive: str, *, submitters: Sequence[int] = (), coalescing: bool = False
 ) -> Placements:
-    """Return placements of interrupts, then rq_affinity, then coalescing.
+    """Return variants for the place of interrupts, for rq_affinity and for coalescing.
 
-    One CPU submits unless given otherwise, so that others are beside and far from it. `coalescing`:
-    whether the drive can coalesce interrupts.
+    `submitters`: CPUs that send I/O; the first CPU if empty. `coalescing`: whether the drive can
+    coalesce interrupts.
     """
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []
@@ -246,20 +247,20 @@ def interrupt_variants(
         variants += [
             Variant(
                 f"coalescing {words}",
-                (Setting(Backend.NVME_FEATURE, COALESCING, str(value), _TRIED_PLACES, drive),),
+                (Setting(Backend.NVME_FEATURE, COALESCING, str(value), _TRIED, drive),),
                 cpus=cpus,
             )
             for words, value in _COALESCED
         ]
     else:
-        notes.append("the drive does not let its interrupts be coalesced")
+        notes.append("the drive cannot coalesce interrupts")
     return Placements(tuple(variants), tuple(dict.fromkeys(notes)))
 
 
 def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator[Variant]:
-    """Return where interrupts can go, or the submitters where the kernel fixes the interrupts."""
+    """Yield variants that move the interrupts, or the submitters if interrupts cannot move."""
     if not host.interrupts:
-        notes.append("the drive has no interrupts of its own: the submitters move instead")
+        notes.append("the drive has no interrupts of its own, so the submitters move instead")
         return
     balance = (Setting(Backend.SERVICE, "irqbalance", "inactive", _BALANCE),)
     for wish in (
@@ -271,7 +272,7 @@ def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator
         try:
             plan = irq_plan(wish, cpus, host)
             managed = any(irq.managed for irq in host.interrupts)
-            if managed:  # then the submitters move, to any CPU
+            if managed:  # the kernel fixes the interrupts, so the submitters move
                 plan = irq_plan(wish, (), host)
         except HostLacks as lacking:
             notes.append(lacking.message)
@@ -288,7 +289,7 @@ def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator
 def _moved_submitters(
     host: Topology, cpus: tuple[int, ...], known: Sequence[tuple[int, ...]]
 ) -> Iterator[Variant]:
-    """Move the submitters instead of the interrupts: one CPU, another, all."""
+    """Yield variants with submitters on the last CPU and on all CPUs."""
     for other in dict.fromkeys((host.cpus[-1:], host.cpus)):
         if other != cpus and other not in known:
             yield Variant(f"from CPUs {cpu_text(other)}", cpus=other)
@@ -298,12 +299,12 @@ def _completions(host: Topology, drive: str, cpus: tuple[int, ...]) -> Iterator[
     if "rq_affinity" not in host.queue:
         return
     for value, words in (("0", "anywhere"), ("1", "near"), ("2", "on the submitter")):
-        setting = Setting(Backend.BLOCK, "queue/rq_affinity", value, _TRIED_PLACES, drive)
+        setting = _queue("rq_affinity", value, drive)
         yield Variant(f"rq_affinity {value}, {words}", (setting,), cpus=cpus)
 
 
 def interrupt_workloads() -> tuple[TrialWorkload, ...]:
-    """Return small random reads of many threads, limited by completions."""
+    """Return small random reads from many threads, which need many interrupts, and single reads."""
     read: Options = {"rw": "randread", "bs": 4 * KIB}
     return (
         TrialWorkload("4 KiB random read, 8 jobs", ({**read, "iodepth": 8, "numjobs": 8},)),
@@ -312,10 +313,10 @@ def interrupt_workloads() -> tuple[TrialWorkload, ...]:
 
 
 def depth_variants(depths: Sequence[int], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return one variant per depth, and the deepest again without merging."""
+    """Return one variant per queue depth, and the largest depth without merging."""
     variants = [Variant(f"{depth}", (), _batched(depth)) for depth in depths]
     if "nomerges" in offered and depths:
-        setting = Setting(Backend.BLOCK, "queue/nomerges", "2", _TRIED_PLACES, drive)
+        setting = _queue("nomerges", "2", drive)
         variants.append(Variant(f"{max(depths)}, no merging", (setting,), _batched(max(depths))))
     return variants
 
@@ -333,6 +334,6 @@ def depth_workloads() -> tuple[TrialWorkload, ...]:
 
 
 def _batched(depth: int) -> Options:
-    """Submit half of the queue at once: without batches nothing is merged."""
+    """Return fio options for a depth, with batches of half of it, so that requests can merge."""
     half = max(1, depth // 2)
     return {"iodepth": depth, "iodepth_batch_submit": half, "iodepth_batch_complete_min": half}

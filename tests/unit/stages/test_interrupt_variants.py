@@ -60,7 +60,8 @@ def test_a_drive_without_interrupts_compares_submitters_and_completions() -> Non
     assert names[:3] == ["as it is, from CPUs 0", "from CPUs 3", "from CPUs 0-3"]
     assert "rq_affinity 2, on the submitter" in names
     assert "coalescing off" in names
-    assert found.notes == ("the drive has no interrupts of its own: the submitters move instead",)
+    (note,) = found.notes
+    assert note == "the drive has no interrupts of its own, so the submitters move instead"
 
 
 def test_the_deepest_queue_is_also_tried_without_merging() -> None:
