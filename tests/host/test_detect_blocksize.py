@@ -207,7 +207,7 @@ def test_a_read_only_device_is_refused(tmp_path: Path, loop: LoopDevice) -> None
     [
         (1 << 20, (), "too small"),
         (64 << 20, ("--stride", "4MiB", "--stride", "8MiB", "--stride", "16MiB"), "too large"),
-        (64 << 20, ("--stride", "64KiB"), "cannot tell a block from a buffer"),
+        (64 << 20, ("--stride", "64KiB"), "too few to tell a block from a buffer"),
     ],
 )
 def test_what_cannot_be_walked_is_refused_before_anything_is_written(

@@ -53,8 +53,8 @@ def test_every_simulated_model_is_listed_as_a_target(capfd: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (["detect-blocksize", "/dev/zoned"], "the drive is zoned; only sweeps can be measured"),
-        (["probe", "/dev/zoned"], "the drive is zoned; only sweeps can be measured"),
+        (["detect-blocksize", "/dev/zoned"], "the drive is zoned; only sweeps can measure"),
+        (["probe", "/dev/zoned"], "the drive is zoned; only sweeps can measure"),
         (["detect-blocksize", "sim:x25m-g2-160", "--stride", "4096"], "a stride of 4 KiB must be"),
     ],
 )

@@ -45,15 +45,15 @@ def test_what_is_lacking_is_a_sentence(engine: IoEngine, here: EngineSupport, sa
     [
         (
             a_target(TargetKind.DRIVE, node="/dev/sda", name="/dev/sda"),
-            {"io_uring_cmd": "/dev/sda is no NVMe"},
+            {"io_uring_cmd": "/dev/sda is not an NVMe"},
         ),
         (
             a_target(TargetKind.LOOP, node="/dev/loop0", name="/dev/loop0"),
-            {"io_uring_cmd": "/dev/loop0 is no NVMe namespace"},
+            {"io_uring_cmd": "/dev/loop0 is not an NVMe namespace"},
         ),
         (
             a_target(TargetKind.FILE, node="/tmp/nvme0n1.img", name="f"),
-            {"io_uring_cmd": "f is no NVMe", "io_uring_polled": "f is a file"},
+            {"io_uring_cmd": "f is not an NVMe", "io_uring_polled": "f is a file"},
         ),
         (
             a_target(TargetKind.SIMULATED, name="sim:x"),
@@ -61,7 +61,7 @@ def test_what_is_lacking_is_a_sentence(engine: IoEngine, here: EngineSupport, sa
         ),
         (
             a_namespace(lba_format=LbaFormat(data=4096, metadata=8)),
-            {"io_uring_cmd": "keeps metadata"},
+            {"io_uring_cmd": "has metadata"},
         ),
         (a_namespace(), {}),
     ],
@@ -101,7 +101,7 @@ def test_a_drive_that_is_refused_for_its_zones_is_no_drive_that_an_engine_can_be
     for engine in (IoEngine.IO_URING, FIXED, POLLED, PAST):
         said = engine_lack(engine, refused, ALL)
 
-        assert said == "/dev/nvme0n1 is refused with any engine, for its zones"
+        assert said == "ssdbench cannot measure /dev/nvme0n1 with any engine, because of its zones"
 
 
 def test_an_engine_is_looked_at_on_the_drive_as_its_format_will_make_it(
