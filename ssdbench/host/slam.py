@@ -53,7 +53,7 @@ class Instance:
             except OSError as error:
                 raise HostLacks(
                     f"ssdb_slam refuses {name} {value}: {error.strerror}",
-                    hint="if the module has another version: `ssdbench kmod build`, then load it again",
+                    hint="if the module has another version, `ssdbench kmod build` makes a new one",
                 ) from error
 
     def start(self) -> None:

@@ -1,1 +1,1 @@
-"""Describe, guard and claim the device under test."""
+"""Describe, guard and claim the drive under test."""

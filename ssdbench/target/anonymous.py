@@ -1,6 +1,6 @@
-"""Remove from a drive's pages what names one unit of its model (pure): only listed bytes stay.
+"""Remove from a drive's pages what identifies one unit of its model (pure).
 
-What vendors put into areas of their own is not known, so those are zeros too.
+Only listed bytes stay. Vendors' own areas become zeros, because nobody knows what is in them.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from ssdbench.target import ata, nvme, scsi
 
 BLANK = b"BLANKED"
 
-# (offset, size) of what names a unit, or may.
+# (offset, size) of bytes that identify a unit, or may do so.
 _ATA_VENDOR = ((14, 6), (224, 8), (258, 62), (352, 60))  # words 7-9, 112-115, 129-159, 176-205
 _ATA_SERIAL, _ATA_WWN = (20, 20), (216, 8)
 _SMART_VENDOR = (386, 125)
@@ -17,7 +17,7 @@ _NVME_SERIAL = (4, 20)
 _NVME_CONTROLLER = ((112, 16), (768, 256), (3072, 1024))  # FRU GUID, subsystem NQN, vendor's
 _NVME_NAMESPACE = ((104, 24), (384, 3712))  # NGUID and EUI-64, vendor's
 _NVME_HEALTH = ((232, 280),)
-_INQUIRY_BYTES = 36  # vendor, product, revision; then vendors write what they like
+_INQUIRY_BYTES = 36  # vendor, product and revision; the rest is the vendor's own
 _AS_IT_IS = (
     nvme.OCP,
     nvme.POWER,
@@ -33,7 +33,7 @@ _AS_IT_IS = (
 
 
 def blanked(name: str, page: bytes) -> bytes | None:
-    """A page that tells of the model and its wear alone; None for one that is not given away."""
+    """Return a page with only the model and its wear; None for a page that is not given away."""
     if name in _AS_IT_IS:
         return page
     work = _BLANKING.get(name)
@@ -49,7 +49,7 @@ def _zeros(page: bytearray, *areas: tuple[int, int]) -> bytearray:
 def _text(page: bytearray, area: tuple[int, int], *, swapped: bool = False) -> None:
     at, size = area
     text = BLANK.ljust(size)
-    if swapped:  # ATA keeps the first of two characters in the higher byte
+    if swapped:  # ATA stores the first of two characters in the high byte
         text = b"".join(text[i + 1 : i + 2] + text[i : i + 1] for i in range(0, size, 2))
     page[at : at + size] = text[: len(page[at : at + size])]
 

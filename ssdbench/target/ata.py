@@ -13,7 +13,7 @@ SPEEDS = {1: "1.5 Gb/s", 2: "3 Gb/s", 3: "6 Gb/s"}
 
 @dataclass(frozen=True, slots=True)
 class Identify:
-    """IDENTIFY DEVICE, as far as it is needed."""
+    """Hold the fields of IDENTIFY DEVICE that ssdbench uses."""
 
     serial: str
     firmware: str
@@ -21,7 +21,6 @@ class Identify:
     wwn: str
     sectors: int
     logical_bytes: int
-    physical_bytes: int
     cache_present: bool
     cache_on: bool
     security_supported: bool
@@ -33,8 +32,7 @@ class Identify:
     sanitizes: frozenset[str]
     trim: bool
     host_protected_area: bool
-    accessible_max: bool  # ACS-3 on: what replaced the host protected area
-    rotational: bool
+    accessible_max: bool  # replaces the host protected area since ACS-3
     queue_depth: int
     speed_now: str
     speed_most: str
@@ -42,7 +40,7 @@ class Identify:
 
 
 def words(page: bytes) -> list[int]:
-    """The 256 words of a page; missing ones are 0."""
+    """Return the 256 words of a page; missing ones are 0."""
     padded = page.ljust(512, b"\0")
     return [int.from_bytes(padded[at : at + 2], "little") for at in range(0, 512, 2)]
 
@@ -51,7 +49,6 @@ def identify(page: bytes) -> Identify:
     """Decode IDENTIFY DEVICE."""
     word = words(page)
     logical = 2 * (word[117] | word[118] << 16) if word[106] & 0x5000 == 0x5000 else 512
-    per_physical = 1 << (word[106] & 15) if word[106] & 0x6000 == 0x6000 else 1
     wide = bool(word[83] & 1 << 10)
     named = ((1 << 15, "block"), (1 << 14, "overwrite"), (1 << 13, "crypto"))
     most = max((bit for bit in (1, 2, 3) if word[76] & 1 << bit), default=0)
@@ -62,7 +59,6 @@ def identify(page: bytes) -> Identify:
         wwn="".join(f"{value:04x}" for value in word[108:112]) if word[87] & 1 << 8 else "",
         sectors=sum(word[100 + i] << 16 * i for i in range(4)) if wide else _long(word, 60),
         logical_bytes=logical or 512,
-        physical_bytes=(logical or 512) * per_physical,
         cache_present=bool(word[82] & 1 << 5),
         cache_on=bool(word[85] & 1 << 5),
         security_supported=bool(word[128] & 1),
@@ -75,7 +71,6 @@ def identify(page: bytes) -> Identify:
         trim=bool(word[169] & 1),
         host_protected_area=bool(word[82] & 1 << 10),
         accessible_max=bool(word[119] & 1 << 8),
-        rotational=word[217] not in (0, 1),
         queue_depth=(word[75] & 31) + 1 if word[76] & 1 << 8 else 1,
         speed_now=SPEEDS.get(word[77] >> 1 & 7, ""),
         speed_most=SPEEDS.get(most, ""),
@@ -84,19 +79,14 @@ def identify(page: bytes) -> Identify:
 
 
 def whole(page: bytes) -> bool:
-    """Whether the checksum of IDENTIFY holds; a page without one (word 255) is whole."""
+    """Return whether the checksum of IDENTIFY is right; a page without one (word 255) passes."""
     return len(page) == 512 and (page[510] != 0xA5 or sum(page) % 256 == 0)
 
 
-def smart_whole(page: bytes) -> bool:
-    """Whether the checksum of SMART data holds, which they always have."""
-    return len(page) == 512 and sum(page) % 256 == 0
-
-
 def native_max(sense: bytes) -> int | None:
-    """The highest address that a command told in its registers, from the ATA return descriptor.
+    """Return the highest address in the ATA return descriptor of a command, or None.
 
-    READ NATIVE MAX ADDRESS EXT and, since ACS-3, GET NATIVE MAX ADDRESS EXT.
+    The command is READ NATIVE MAX ADDRESS EXT or, since ACS-3, GET NATIVE MAX ADDRESS EXT.
     """
     if len(sense) < 22 or sense[0] & 0x7F != 0x72 or sense[8] != 0x09:
         return None
@@ -105,9 +95,7 @@ def native_max(sense: bytes) -> int | None:
 
 
 def smart_values(page: bytes) -> dict[int, int]:
-    """Raw values (48 bits) of the vendor's SMART attributes by their numbers; not those that are
-    all ones.
-    """
+    """Return raw values (48 bits) of the vendor's SMART attributes by number, except all ones."""
     values = {}
     for at in range(2, 362, 12):
         if len(page) >= at + 12 and page[at]:
@@ -118,17 +106,17 @@ def smart_values(page: bytes) -> dict[int, int]:
 
 
 def temperature(values: Mapping[int, int]) -> int | None:
-    """Degrees Celsius, from the attributes that most drives keep them in; None without.
+    """Return degrees Celsius from the attributes that most drives use, or None.
 
-    The low byte is the newest reading, above it some keep extremes. Attribute 190 is that of the
-    airflow, the only one of many drives; 0 is a place that is not used.
+    The low byte is the newest reading; some drives keep extremes above it. Attribute 190 is the
+    airflow temperature, the only one of many drives. 0 marks an unused attribute.
     """
     found = (values[number] & 0xFF for number in (194, 190) if number in values)
     return next((c for c in found if c and c < 128 and sensors.celsius(c) is not None), None)
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
-    """Everything that the pages say, for the report."""
+    """Return all facts in the pages, for the report."""
     told: dict[str, str] = {}
     if IDENTIFY in pages:
         told |= _identify_facts(identify(pages[IDENTIFY]))
@@ -176,12 +164,12 @@ def _long(word: list[int], at: int) -> int:
 
 
 def _minutes(word: int) -> int:
-    """Words 89 and 90 of ACS-4: 2 minutes a step, in 15 bits when bit 15 says so."""
+    """Return the erase time in words 89 and 90 (ACS-4): steps of 2 minutes, 8 or 15 bits."""
     return 2 * (word & 0x7FFF if word & 0x8000 else word & 0xFF)
 
 
 def sanitizing(sense: bytes) -> bool:
-    """Whether SANITIZE STATUS EXT shows one in progress: bit 14 of the count register (ACS-4)."""
+    """Return whether SANITIZE STATUS EXT shows one in progress: bit 14 of the count (ACS-4)."""
     if len(sense) < 22 or sense[0] & 0x7F != 0x72 or sense[8] != 0x09:
         return False
     return bool(sense[8:][4] & 0x40)

@@ -16,22 +16,22 @@ from ssdbench.target.inspect import inspect
 
 
 class Claim:
-    """An exclusive hold on a target from `with` to its end.
+    """Hold a target exclusively from `with` to its end.
 
-    Entering examines the target again once it is held, because it may have been taken between
-    the first look and the claim. `fd` is inherited by generators: the target stays busy until
-    the last of them has ended. A block device is also locked against udev, which would probe it
-    whenever fio closes it. A simulated drive has no descriptor; its state file locks itself.
+    Entering checks the target again after claiming it, because it may have changed since the first
+    look. Generators inherit `fd`, so the target stays busy until the last one has ended. A block
+    device is also locked against udev, which would probe it whenever fio closes it. A simulated
+    drive has no descriptor; its state file has a lock of its own.
 
-    For a step that cannot work on a claimed device (mkfs, mount, a module) the claim is given up,
-    and only for that long, with `released`.
+    A step that cannot work on a claimed device (mkfs, mount, a module) runs inside `released`,
+    which gives the claim up only for that step.
     """
 
     def __init__(self, info: TargetInfo, consent: Consent = guard.NO_CONSENT) -> None:
         self._info = info
         self._consent = consent.of_run(consent.run or token_hex())
         self._udev_off: int | None = None
-        self._prepared = False  # a file, whose content is ours now
+        self._prepared = False  # the target is a file whose content is now ours
         self.fd: int | None = None
 
     def __enter__(self) -> Self:
@@ -56,9 +56,9 @@ class Claim:
             self._release()
 
     def check(self) -> None:
-        """Require, before each destructive step, the same target and no new objection.
+        """Require, before each destructive step, the same target without new objections.
 
-        Raises DeviceLost when it is another one or gone, TargetRefused when it is in use.
+        Raises DeviceLost when the target was replaced or is gone, TargetRefused when it is in use.
         """
         if self._info.kind is TargetKind.SIMULATED:
             return
@@ -66,7 +66,7 @@ class Claim:
         guard.check(self._info, self._consent, held=self.fd)
 
     def formatted(self, info: TargetInfo) -> None:
-        """Go on with a drive that this run itself gave another format, and so another size.
+        """Accept the new format and size that this run itself gave the drive.
 
         Raises DeviceLost unless it is the very device that is claimed.
         """
@@ -85,21 +85,19 @@ class Claim:
         *,
         leaves_signatures: bool = False,
     ) -> Iterator[None]:
-        """Give the claim up for one step that cannot work on a claimed device.
+        """Give up the claim for one step that cannot work on a claimed device.
 
             with claim.released("make a file system", journal.note, leaves_signatures=True):
                 command.run(["mkfs.ext4", "-q", info.node])
 
-        The guard is asked before the claim is given up and after it was taken again, and udev
-        stays off: its lock is held throughout (https://systemd.io/BLOCK_DEVICE_LOCKING), so a
-        program inside that waits for this lock itself would wait for ever. `note` makes a
-        sentence durable; it is called before the claim is given up, and after it is held again.
-        `leaves_signatures`: from now on signatures on the target are our own. Whatever the step
-        mounts or builds must be gone at its end. A file's lock hinders no one and is kept, a
-        simulated drive has none.
+        The guard is asked before the claim is given up and after it is taken again. udev's lock is
+        kept throughout (https://systemd.io/BLOCK_DEVICE_LOCKING), so a program inside must not wait
+        for it. `note` stores a sentence durably; it is called before and after the release.
+        `leaves_signatures`: from now on signatures on the target are ours. Whatever the step mounts
+        or builds must be gone at its end. A file keeps its lock, and a simulated drive has none.
 
-        Raises TargetRefused or DeviceLost, before when somebody else uses the target, and after
-        when it was taken or exchanged meanwhile; an error of the step itself is raised instead.
+        Raises TargetRefused or DeviceLost: before the step when somebody else uses the target, and
+        after it when the target was taken or replaced. An error of the step itself is raised first.
         """
         if self.fd is None or self._info.kind is TargetKind.FILE:
             yield
@@ -120,20 +118,20 @@ class Claim:
         note(f"the claim is held again: {reason}")
 
     def _take_again_if_possible(self) -> None:
-        """After a failed step: its error matters, and without the claim nothing more is done."""
+        """Claim again after a failed step, whose error is raised in any case."""
         try:
             self.fd = self._open()
         except SsdbenchError:
             self.fd = None
 
     def _give_back(self) -> None:
-        """Take down what a file holds, unless somebody else may have written to it meanwhile."""
+        """Mark a file's content as ours, unless somebody else may have written to it."""
         if self.fd is None or not self._prepared:
             return
         try:
             self.check()
         except SsdbenchError:
-            return  # its mark goes on saying that a run was at work, and the next one asks
+            return  # its mark still says that a run used it, so the next run asks
         fileguard.give_back(self._info, self.fd)
 
     def _same(self) -> None:
@@ -143,7 +141,7 @@ class Claim:
             raise DeviceLost(f"{self._info.name} is gone: {error.message}") from error
         was = self._info
         changed = differences((now.model, now.serial), (was.model, was.serial))
-        # Where it ends, not its size, which a zone that goes read-only meanwhile takes away.
+        # Compare the end, not the size, which shrinks when a zone becomes read-only.
         if (now.id, now.end_bytes) != (was.id, was.end_bytes):
             changed.insert(
                 0,
@@ -166,7 +164,7 @@ class Claim:
             return blockdev.claim(Path(self._info.node))
         except BlockingIOError as error:
             raise TargetRefused(
-                self._info.name, ["the kernel or a process has claimed it (O_EXCL)"]
+                self._info.name, ["the kernel or another process has claimed it (O_EXCL)"]
             ) from error
 
     def _keep_udev_off(self) -> int | None:
@@ -176,7 +174,7 @@ class Claim:
             return blockdev.locked_against_udev(Path(self._info.node))
         except BlockingIOError as error:
             raise TargetRefused(
-                self._info.name, ["another process holds its lock, as formatting tools do"]
+                self._info.name, ["another process, such as a formatting tool, holds its lock"]
             ) from error
 
     def _release(self) -> None:

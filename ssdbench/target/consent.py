@@ -1,4 +1,4 @@
-"""Decide whether a target may be overwritten with what the user agreed to, and what that wears."""
+"""Decide whether the user's consent covers overwriting a target, and how much a run wears it."""
 
 import json
 import os
@@ -21,9 +21,9 @@ TB = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """The most that a run may write, against what the drive is rated for.
+    """Hold the most that a run may write, and the endurance that the drive is rated for.
 
-    SMART has no rated endurance, so it can only come from the user; None when it did not.
+    SMART has no rated endurance, so only the user can give it; None when it is not given.
     """
 
     most_bytes: int
@@ -31,17 +31,17 @@ class Wear:
 
     @property
     def share(self) -> float | None:
-        """Share of the rated endurance, or None when that is not known."""
+        """Return the share of the rated endurance, or None when the endurance is not known."""
         return self.most_bytes / TB / self.endurance_tb if self.endurance_tb else None
 
     @property
     def needs_consent(self) -> bool:
-        """Above FREE_SHARE, and when the share cannot be known."""
+        """Return whether the share is above FREE_SHARE or unknown."""
         return self.most_bytes > 0 and (self.share is None or self.share > FREE_SHARE)
 
     @property
     def sentence(self) -> str:
-        """What it would cost."""
+        """Return a sentence on what the run would cost."""
         written = f"it would write up to {format_capacity(self.most_bytes)}"
         if self.share is None:
             return f"{written}; its rated endurance is unknown (give it with --endurance TBW)"
@@ -50,23 +50,23 @@ class Wear:
 
 
 LAB_SERIALS = "SSDBENCH-LAB-"
-LAB_DISKS = Path("/run/ssdbench-lab/disks.json")  # written by the lab, from outside the guest
+LAB_DISKS = Path("/run/ssdbench-lab/disks.json")  # the lab writes it from outside the guest
 NO_WEAR = Wear(0)
 NAMELESS = (
-    "no name of its own could be read, so this is its place, its size and samples of what it "
-    "holds: make sure which drive is there"
+    "the drive has no readable name of its own, so this is its slot, its size and samples of its "
+    "data: make sure which drive is there"
 )
-NUMBERED = "path.node-"  # an identity by the number that the kernel gave it this time
+NUMBERED = "path.node-"  # an identity that is only the kernel's number, which may change
 WITHOUT_UUID = (
-    "it is a mapping without a UUID, and what it is made of cannot be read: its number is another "
-    "mapping's next time, so nothing names it for good"
+    "it is a mapping without a UUID, and its table cannot be read; another mapping may have its "
+    "number next time, so it has no lasting name"
 )
 
 
 def needed(info: TargetInfo) -> bool:
-    """Whether a target may only be written with consent.
+    """Return whether a target may be written only with consent.
 
-    A simulated drive is ours, and the guard lets no file pass that holds anything of the user's.
+    A simulated drive is ours, and the guard refuses a file with any content of the user's.
     """
     return info.kind not in (TargetKind.SIMULATED, TargetKind.FILE) and not implied(info)
 
@@ -74,7 +74,7 @@ def needed(info: TargetInfo) -> bool:
 def implied(
     info: TargetInfo, *, environment: Mapping[str, str] = os.environ, disks: Path = LAB_DISKS
 ) -> bool:
-    """Whether a disk was made by the lab for this guest: three signs, all of them needed."""
+    """Return whether the lab made this disk for this guest; all three signs are needed."""
     if environment.get("SSDBENCH_LAB") != "1" or not info.serial.startswith(LAB_SERIALS):
         return False
     try:
@@ -87,10 +87,10 @@ def implied(
 def objections(
     info: TargetInfo, consent: Consent, *, others: Mapping[str, str] = MappingProxyType({})
 ) -> list[Objection]:
-    """Why what was given is no consent; empty when it names exactly this target.
+    """Return why the given consent does not name exactly this target; empty when it does.
 
-    Nothing is trimmed or compared in part: half a serial number is another drive. `others` are
-    the nodes of this host's other drives by their identities.
+    Identities are compared whole: half a serial number names another drive. `others` are the nodes
+    of this host's other drives, by identity.
     """
     given = consent.identity
     own, nameless = info.consent_id, f" ({NAMELESS})" if info.content else ""
@@ -113,9 +113,9 @@ def objections(
 
 
 def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Objection]:
-    """Why a run would cost a real drive too much, unless that is accepted.
+    """Return the objection that a run wears a real drive too much, unless that is accepted.
 
-    Only flash wears; a drive without a rated endurance may be worn by any share of it.
+    Only flash wears out. Without a rated endurance, any wear must be accepted.
     """
     if (
         info.kind not in (TargetKind.DRIVE, TargetKind.UNPROVEN)
@@ -127,11 +127,10 @@ def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Obje
 
 
 def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
-    """Everything that speaks against a target before its first write, overridden or not.
+    """Return every objection before a target's first write, overridden or not.
 
-    What `run` left in a file speaks against nothing when it goes on. Data is looked for where it
-    would be all that protects the drive: a signature stands for what lies behind it, and nothing
-    lets a drive pass that is in use.
+    What `run` left in a file is no objection when that run goes on. Data is sampled only where
+    nothing else protects the drive: not beside a signature, and not on a drive in use.
     """
     found = guard.standing(info, Consent(run=run))
     asked_for = needed(info) and all(o.option not in ((), OVERWRITE) for o in found)
@@ -141,9 +140,9 @@ def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
 def lacking(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> list[Objection]:
-    """What still stands against work on a target: its use, its consent, its wear.
+    """Return the objections that remain: use, consent and wear.
 
-    Work that only reads (`destroys` is false) needs no consent and may meet idle signatures.
+    Work that only reads (`destroys` is false) needs no consent and ignores signatures.
     """
     if not destroys:
         return guard.standing(info, consent.overwriting())
@@ -159,7 +158,7 @@ def lacking(
 def require_consent(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> None:
-    """Raise TargetRefused with everything that stands against it."""
+    """Raise TargetRefused with every objection that remains."""
     lacks = lacking(info, consent, wear=wear, destroys=destroys)
     wrong = needed(info) and consent.identity not in (None, info.consent_id)
     hint = "make sure which drive you mean: `ssdbench drives` shows the identity of each"

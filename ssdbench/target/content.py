@@ -1,8 +1,8 @@
-"""Sample what a target holds, before the first write and when a run is resumed.
+"""Sample a target's data before the first write and when a run is resumed.
 
-A payload whose header lies elsewhere, a file system behind a lost partition table or plain records
-have no signature. So places all over the drive are read before its first write. What ssdbench left
-there itself is known again by what it read at the end of its last use, or while a run was at work.
+A payload with its header on another drive, a file system without its partition table, and plain
+records have no signature. So places all over the drive are read before its first write. ssdbench
+recognizes its own data by what it read there at the end of its last use, or during a run.
 """
 
 import random
@@ -31,10 +31,10 @@ from ssdbench.target.objection import DATA, OVERWRITE, Objection, refuse
 from ssdbench.units import GIB, KIB, MIB
 
 NAME = "contents"  # below the settings directory
-# One place in each of as many equal parts: data on 0.1 % of a drive is found in 95 % of cases,
-# 1 - 0.999 ** 3000, wherever it lies.
+# One random place in each of 3000 equal parts finds data on 0.1 % of a drive in 95 % of cases
+# (1 - 0.999 ** 3000), wherever it lies.
 RANDOM_PLACES = 3000
-KEPT = 256  # drives that are remembered; the ones used longest ago are forgotten
+KEPT = 256  # how many drives have a record; the oldest are removed
 
 # Where superblocks, their copies and payloads begin, from the start of a drive or partition: ext
 # (copies in groups 1, 3, 5, 7, 9, 25, 27 and 49 of 8 or 128 MiB), btrfs, LUKS payloads, ZFS labels.
@@ -46,17 +46,17 @@ _KNOWN = (
 )
 # From the end: copies of GPT, md superblocks, ZFS labels, NTFS.
 _FROM_END = (4 * KIB, 8 * KIB, 12 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB)
-# While a run is at work its record is made anew after a unit, at most so often, and so rarely that
-# reading takes no more than a hundredth of the time.
+# During a run the record is renewed after a unit, at most this often, and so rarely that reading
+# takes at most a hundredth of the time.
 RENEWED_EVERY_S = 60.0
 READING_SHARE = 0.01
 _FIRST_PARTITIONS = (0, 63 * 512, MIB)  # before 2009 they began at sector 63
 
 
 class Remembered(Model):
-    """What was on a target when ssdbench last used it; schema version 1.
+    """Store what was on a target when ssdbench last used it; schema version 1.
 
-    Records of older versions have fewer places, and name no run.
+    Records of older versions have fewer places and name no run.
     """
 
     schema_version: int = 1
@@ -67,34 +67,34 @@ class Remembered(Model):
     at: str
     digests: dict[int, str]  # by byte address
     signatures: tuple[str, ...] = ()
-    run: str = ""  # that used it last
-    at_work: bool = False  # it had not ended: it wrote on since
-    ours: bool = True  # what was there needed no consent: nothing, or what ssdbench had left
+    run: str = ""  # the run that used it last
+    at_work: bool = False  # that run had not ended, so it wrote more later
+    ours: bool = True  # the data before it needed no consent: none, or left by ssdbench
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a target held at one moment."""
+    """Hold what a target held at one moment."""
 
     found: Mapping[int, bytes | None]  # by byte address; None where it could not be read
     signatures: tuple[str, ...] = ()
 
     @property
     def digests(self) -> dict[int, str]:
-        """What was read, short; what could not be read is left out."""
+        """Return a short digest per place, without places that could not be read."""
         return {place: sha256(data).hexdigest()[:16] for place, data in self.found.items() if data}
 
     def filled(self) -> list[int]:
-        """The places that hold data."""
+        """Return the places that hold data."""
         return [p for p, data in self.found.items() if data is not None and not blank(data)]
 
     def unread(self) -> list[int]:
-        """The places that could not be read."""
+        """Return the places that could not be read."""
         return [place for place, data in self.found.items() if data is None]
 
 
 def places(info: TargetInfo) -> list[int]:
-    """Byte addresses that are read: the same ones each time for a drive of one name and size."""
+    """Return the byte addresses to read: always the same for one identity and size."""
     last = info.end_bytes - SAMPLE_BYTES
     if last < 0:
         return []
@@ -111,19 +111,21 @@ def places(info: TargetInfo) -> list[int]:
 
 
 def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
-    """What a target holds now, at its places and `also` at others.
+    """Read what a target holds now, at its places and at those in `also`.
 
-    Raises OSError when it cannot be opened, HostLacks when its signatures cannot be known.
+    Raises OSError when it cannot be opened, HostLacks when its signatures cannot be read.
     """
     node = Path(info.node)
     return Look(sampled(node, sorted({*places(info), *also})), tuple(signatures(node)))
 
 
 def objections(info: TargetInfo, *, directory: Path | None = None) -> list[Objection]:
-    """That a drive holds data which neither a signature nor its last use here explains."""
+    """Return the objection that no signature and no earlier run explains a drive's data."""
     known = recalled(info, directory=directory)
     try:
-        seen = Look(sampled(Path(info.node), sorted({*places(info), *_places_of(known)})))
+        seen = Look(
+            sampled(Path(info.node), sorted({*places(info), *(known.digests if known else ())}))
+        )
     except OSError as error:
         return [Objection(f"cannot tell what it holds: {error.strerror or error}")]
     return _unexplained(seen, known)
@@ -136,7 +138,7 @@ def _unexplained(seen: Look, known: Remembered | None) -> list[Objection]:
     if known and known.ours and seen.digests.items() >= known.digests.items():
         return []
     if not filled:
-        reason = f"what it holds cannot be read, for example at byte {unread[0]}"
+        reason = f"its data cannot be read, for example at byte {unread[0]}"
         return [Objection(reason, DATA)]
     since = f", and not what ssdbench left there on {known.at}" if known else ""
     return [
@@ -149,7 +151,7 @@ def _unexplained(seen: Look, known: Remembered | None) -> list[Objection]:
 
 
 def digest(info: TargetInfo) -> str:
-    """A short digest of every eighth place that is looked at. Raises OSError."""
+    """Return a short digest of every eighth place. Raises OSError."""
     held = sha256()
     for place, data in sampled(Path(info.node), places(info)[::8]).items():
         held.update(f"{place}:".encode() + (data or b""))
@@ -159,11 +161,11 @@ def digest(info: TargetInfo) -> str:
 def came_since(
     left: Remembered, seen: Look, *, written_by_us: Callable[[bytes], bool], ours: bool = False
 ) -> list[Objection]:
-    """What is on a target now that the run of a record did not leave there.
+    """Return what is on a target now that the recorded run did not leave there.
 
-    Where the run had ended, every place must read as it did. Where it was killed, it had written
-    on: a place that reads otherwise must hold nothing, or what only our own writes look like.
-    `ours`: it may have left file systems meanwhile, whose blocks look like anybody's.
+    If that run ended, every place must be unchanged. If it was killed, it wrote on: a changed place
+    must be blank or look like our own writes. `ours`: the run may have left file systems, whose
+    blocks have no mark of ours.
     """
     now = seen.digests
     other = [place for place, digest in left.digests.items() if now.get(place) != digest]
@@ -179,21 +181,21 @@ def came_since(
     against = []
     if other:
         reason = (
-            f"what it holds changed {since}: at {len(other)} of {len(left.digests)} sampled "
+            f"its data changed {since}: at {len(other)} of {len(left.digests)} sampled "
             f"places, for example at byte {other[0]}"
         )
         against.append(Objection(reason, DATA))
     fresh = sorted({*seen.signatures} - {*left.signatures})
     if fresh and not ours:
-        reason = f"the signature of {', '.join(fresh)} came {since}"
+        reason = f"the signature of {', '.join(fresh)} appeared {since}"
         against.append(Objection(reason, OVERWRITE))
     return against
 
 
 def remember(info: TargetInfo, *, run: str = "", directory: Path | None = None) -> None:
-    """Keep what is on a target at the end of its use.
+    """Record what is on a target at the end of its use.
 
-    Where that is not possible, nothing is kept, and the next run asks about the data.
+    When that fails, no record is kept, and the next run asks about the data.
     """
     path = _path(info, directory)
     with suppress(OSError, SsdbenchError):
@@ -202,7 +204,7 @@ def remember(info: TargetInfo, *, run: str = "", directory: Path | None = None) 
 
 
 def recalled(info: TargetInfo, *, directory: Path | None = None) -> Remembered | None:
-    """What is known of this very target; what others could have written is not believed."""
+    """Return the record of this very target, unless another user could have written it."""
     path = _path(info, directory)
     try:
         for part in (path.parent.parent, path.parent, path):
@@ -215,10 +217,10 @@ def recalled(info: TargetInfo, *, directory: Path | None = None) -> Remembered |
 
 
 class Watch:
-    """What a target holds, from the look that consent was given on to the end of a run's work.
+    """Watch what a target holds, from the look before consent to the end of the run.
 
-    Before the first write all is read once more; from then on the record says that the run is at
-    work, so that a kill leaves what can be compared.
+    Before the first write everything is read once more. Then the record says that the run is at
+    work, so that after a kill the target can be compared.
     """
 
     def __init__(
@@ -239,7 +241,7 @@ class Watch:
         self._ours = True
 
     def before_writing(self) -> None:
-        """Require, once, that all is as it was when consent was given, and note that we write.
+        """Require, once, that the target is unchanged since consent, and record that we write.
 
         Raises TargetRefused with what changed.
         """
@@ -261,7 +263,7 @@ class Watch:
         self._note(now, began)
 
     def renew(self, info: TargetInfo, *, at_once: bool = False) -> None:
-        """Note what the target holds now, while the run goes on, if that is due."""
+        """Record what the target holds now, if that is due, while the run goes on."""
         if self._seen is not None or (self._clock() < self._next_s and not at_once):
             return
         self._info = info
@@ -278,7 +280,7 @@ class Watch:
 
 
 def blank(data: bytes) -> bool:
-    """Whether data is none: what was never written or was trimmed reads as zeros or ones."""
+    """Return whether data is all zeros or all ones, as unwritten and trimmed blocks read."""
     return not data.strip(b"\0") or not data.strip(b"\xff")
 
 
@@ -307,10 +309,6 @@ def _keep(path: Path, kept: Remembered) -> None:
     files = sorted(directory.glob("*.json"), key=lambda file: file.stat().st_mtime)
     for file in files[:-KEPT]:
         file.unlink(missing_ok=True)
-
-
-def _places_of(known: Remembered | None) -> Collection[int]:
-    return known.digests if known else ()
 
 
 def _path(info: TargetInfo, directory: Path | None) -> Path:

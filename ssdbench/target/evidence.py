@@ -1,7 +1,8 @@
-"""Decide whether a disk is one drive: its evidence, what is missing, what shows a volume (pure).
+"""Decide whether a disk is one physical drive, from what it shows (pure).
 
-A name proves nothing: controllers and clouds give their volumes any name. So a drive is what
-answers as only a drive does; what merely shows no sign of a volume is not proven to be one.
+A name proves nothing, because controllers and clouds may give a volume any name. A disk counts as
+one drive only when it answers as only a drive does. A disk without any sign of a volume is still
+not proven.
 """
 
 import re
@@ -17,7 +18,7 @@ CLOSE_BYTES = 4096  # bridges lose a block or two at the end
 LEAST_KELVIN, MOST_KELVIN = 200, 400
 GROUP, LOCAL = 0x010000, 0x020000  # bits of a company's number (IEEE 802, 8.2.2)
 
-# Who makes functions of PCI that no hardware stands behind, or hardware of a cloud (pci.ids).
+# Makers of emulated PCI functions, or of a cloud's hardware (pci.ids).
 _VIRTUAL_VENDORS = {
     0x1414: "Microsoft", 0x15AD: "VMware", 0x1AB8: "Parallels", 0x1AE0: "Google",
     0x1AF4: "Red Hat (virtio)", 0x1B36: "Red Hat (QEMU)", 0x1D0F: "Amazon", 0x1DD8: "Pensando",
@@ -50,32 +51,32 @@ _VOLUME_DRIVERS = (
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of PCI that a disk hangs on."""
+    """Hold a PCI function that a disk is attached to."""
 
     vendor: int = 0
     device: int = 0
     subsystem_vendor: int = 0
-    of_another: bool = False  # a virtual function of SR-IOV
+    of_another: bool = False  # a virtual function (SR-IOV)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a disk is plugged in, and who drives it there."""
+    """Hold where a disk is plugged in, and which driver it has there."""
 
     size_bytes: int = 0
-    network: str = ""  # what it is reached over
+    network: str = ""  # the network that it is reached over
     transport: str = ""  # of an NVMe controller
     functions: tuple[Function, ...] = ()  # one for each path
     driver: str = ""  # of the SCSI host
     channel: int | None = None  # of the SCSI host
-    raid_level: str = ""  # that the driver tells of a volume
+    raid_level: str = ""  # as the driver reports it for a volume
     bridge: str = ""  # the USB device that it is behind
-    software: bool = False  # the kernel makes it, and no hardware stands behind
+    software: bool = False  # a device of the kernel, without hardware
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for one drive, what is missing for that, and what speaks for a volume."""
+    """Hold what shows one drive, what is missing for that, and what shows a volume."""
 
     shown: tuple[str, ...] = ()
     missing: tuple[str, ...] = ("it was not asked",)
@@ -85,11 +86,11 @@ class Evidence:
 def evidence(
     place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes], unread: str = ""
 ) -> Evidence:
-    """What a disk shows. `found` are its pages, `unread` why there are none.
+    """Return what a disk shows; `found` are its pages, `unread` says why it has none.
 
-    NVMe: a real function of PCI, a company's number, a health log that counts. ATA: IDENTIFY
-    DEVICE by pass-through, of a drive with SMART and of this size. SAS: the vital product data and
-    the logs of a disk. An MMC card: its identification.
+    NVMe: a physical PCI function, a company's number, a health log that counts. ATA: IDENTIFY
+    DEVICE by pass-through, with SMART and this size. SAS: the vital product data and logs of a
+    disk. An MMC card: its identification.
     """
     shown, missing = _of_protocol(place, attributes, found)
     if unread and not found:
@@ -98,7 +99,7 @@ def evidence(
 
 
 def models(found: Mapping[str, bytes]) -> list[str]:
-    """What a drive calls itself in its own pages."""
+    """Return the model names in a drive's own pages."""
     named = []
     for prefix in ("", BRIDGED):
         if page := found.get(f"{prefix}{ata.IDENTIFY}"):
@@ -111,7 +112,7 @@ def models(found: Mapping[str, bytes]) -> list[str]:
 def _of_protocol(
     place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes]
 ) -> tuple[list[str], list[str]]:
-    """What is shown and what is missing, by the protocol that a disk answers in."""
+    """Return what is shown and what is missing, by the protocol that a disk answers in."""
     for prefix in ("", BRIDGED):
         if page := found.get(f"{prefix}{ata.IDENTIFY}"):
             return _sides(
@@ -132,7 +133,7 @@ def _of_protocol(
         return _sides(["it has the pages and logs of a SAS disk"], list(_sas_lacks(found)))
     if attributes.get("device/type") in ("MMC", "SD") and attributes.get("device/cid"):
         return ["it has the identification of a card (CID)"], []
-    return [], ["it answers as no NVMe, ATA or SAS drive"]
+    return [], ["it does not answer as an NVMe, ATA or SAS drive"]
 
 
 def _sides(shown: list[str], lacks: list[str]) -> tuple[list[str], list[str]]:
@@ -149,7 +150,7 @@ def _function_lacks(place: Place) -> Iterator[str]:
 def _nvme_lacks(controller: bytes, log: bytes, *, local: bool) -> Iterator[str]:
     company = nvme.company(controller)
     if not local and (not company or company & (GROUP | LOCAL)):
-        yield f"its controller has no company's number that IEEE gave out (it tells {company:06x})"
+        yield f"its controller has no company number from IEEE (it reports {company:06x})"
     if len(log) < nvme.HEALTH_BYTES:
         yield "it has no health log"
     elif not LEAST_KELVIN <= nvme.number(log, 1, 2) <= MOST_KELVIN:
@@ -172,7 +173,7 @@ def _ata_lacks(page: bytes, size_bytes: int) -> list[str]:
         why
         for true, why in (
             (not ata.whole(page), "the checksum of its IDENTIFY DEVICE is wrong"),
-            (bool(words[0] & 1 << 15), "its IDENTIFY DEVICE is of no ATA drive"),
+            (bool(words[0] & 1 << 15), "its IDENTIFY DEVICE is not of an ATA drive"),
             (not said.model or not said.sectors, "its IDENTIFY DEVICE has no model or size"),
             (not words[82] & 1, "its IDENTIFY DEVICE has no SMART"),
         )
@@ -181,22 +182,22 @@ def _ata_lacks(page: bytes, size_bytes: int) -> list[str]:
 
 
 def _size_lacks(tells: int, place: Place) -> list[str]:
-    """A volume that lets one of its drives answer has not the size of that drive."""
+    """Return that the sizes differ: a volume that passes on one drive's answer has another size."""
     if not tells or not place.size_bytes or abs(tells - place.size_bytes) <= CLOSE_BYTES:
         return []
-    return [f"the drive that answers has {tells} bytes, and the disk {place.size_bytes}"]
+    return [f"the drive that answers has {tells} bytes, but the disk {place.size_bytes}"]
 
 
 def _sas_lacks(found: Mapping[str, bytes]) -> Iterator[str]:
     inquiry = found.get(scsi.INQUIRY, b"\0")
     if inquiry[0] & 0x1F not in (0x00, 0x14):  # SPC-5 6.6.2: direct access, zoned
-        yield "its INQUIRY is of no disk"
+        yield "its INQUIRY is not of a disk"
     if not scsi.name_of_a_drive(found.get(scsi.DEVICE_ID, b"")):
-        yield "it has no world-wide name as a drive's maker gives it (VPD 83h)"
+        yield "it has no world-wide name from a drive maker (VPD 83h)"
     if not scsi.serial(found.get(scsi.SERIAL, b"")):
         yield "it has no serial number (VPD 80h)"
     if not int.from_bytes(found.get(scsi.CHARACTERISTICS, b"")[4:6], "big"):
-        yield "it does not tell its medium (VPD B1h)"
+        yield "it does not report its medium (VPD B1h)"
     logs = any(found.get(log) for log in (scsi.TEMPERATURE, scsi.ENDURANCE, scsi.EXCEPTIONS))
     if not logs and not scsi.has_port(found.get(scsi.DEVICE_ID, b"")):
         yield "it has neither a SAS port nor a log of its temperature or health"
@@ -205,19 +206,19 @@ def _sas_lacks(found: Mapping[str, bytes]) -> Iterator[str]:
 def _volume(
     place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes]
 ) -> Iterator[str]:
-    """Signs that several drives, or others' users, stand behind a disk."""
+    """Yield signs that several drives, or a drive shared with other users, are behind a disk."""
     if place.software:
-        yield "the kernel makes it: no device of a bus stands behind it"
+        yield "the kernel makes it: no hardware is behind it"
     if place.network:
         yield f"it is reached over a network ({place.network})"
     for function in place.functions:
         yield from _volume_by_function(function)
     if place.driver.startswith(_VOLUME_DRIVERS):
-        yield f"its driver ({place.driver}) has volumes and virtual disks alone"
+        yield f"its driver ({place.driver}) has only volumes and virtual disks"
     if place.channel in _VOLUME_CHANNELS.get(place.driver, ()):
         yield f"its driver ({place.driver}) has volumes on channel {place.channel}"
     if place.raid_level not in ("", "N/A", "unknown"):
-        yield f"its driver tells that it is a volume ({place.raid_level})"
+        yield f"its driver reports a volume ({place.raid_level})"
     yield from _volume_by_pages(attributes, found, place.bridge)
 
 
@@ -245,17 +246,17 @@ def _volume_by_pages(
     long_name = attributes.get("device/wwid", "").startswith("naa.6")
     is_ata = any(name.endswith(ata.IDENTIFY) for name in found)
     if long_name and not is_ata and not scsi.name_of_a_drive(found.get(scsi.DEVICE_ID, b"")):
-        yield "its world-wide name is of 16 bytes, as arrays name volumes, and it has no SAS port"
+        yield "its world-wide name has 16 bytes, as volumes of arrays have, and it has no SAS port"
 
 
 def _silent(controller: bytes, found: Mapping[str, bytes]) -> bool:
-    """Whether an NVMe controller shows nothing that drives show, as those of programs do."""
+    """Return whether an NVMe controller shows nothing that drives show, as emulated ones do."""
     log = found.get(nvme.SMART, b"") or found.get(f"{BRIDGED}{nvme.SMART}", b"")
     return not nvme.company(controller) and not nvme.power_cycles(log)
 
 
 def _answers_as_no_drive(found: Mapping[str, bytes]) -> bool:
-    """Whether a SCSI disk that answers shows nothing that drives show, as volumes do."""
+    """Return whether an answering SCSI disk shows nothing that drives show, as volumes do."""
     if scsi.INQUIRY not in found or any(ata.IDENTIFY in n or nvme.CONTROLLER in n for n in found):
         return False
     identity = found.get(scsi.DEVICE_ID, b"")
@@ -270,13 +271,13 @@ UNPROVEN = ("--accept-unproven",)
 VOLUME, SHOWN = "sign of a volume", "proof of one drive"  # names of facts
 
 _MAPPED = re.compile(r"(dm-|md|bcache|drbd|zd|rbd|dasd)[0-9_a-z]")
-# Paravirtual disks, network disks and disks of memory, and the volumes of drivers that have names
-# of their own for them: none is a drive that a planner could buy.
+# Paravirtual disks, network disks, disks in memory, and volumes whose drivers give them special
+# names: none is a drive that a planner could buy.
 _VIRTUAL = re.compile(
     r"(vd|xvd|nbd|ram|zram|pmem|nullb|ublkb|ubd)[0-9a-z]|(etherd|cciss|ida|rd|i2o)[!/]"
 )
-# What hypervisors, clouds, arrays and RAID controllers call their disks. Only a hint: the volume
-# that has another name has no proof of one drive either. A word inside a longer one is no sign.
+# Names that hypervisors, clouds, arrays and RAID controllers give their disks. Only a hint, as a
+# volume with another name still lacks the proof of one drive. Only whole words count.
 _HINTS = re.compile(
     r"""
       \b(QEMU|VBOX|VMware|bhyve|Virtual|VDISK|VD|Msft|scsi_debug|LIO-ORG|SPDK)\b
@@ -299,10 +300,10 @@ def kind_of(
     *,
     models: Sequence[str] = (),
 ) -> TargetKind:
-    """The kind of a whole block device, from its kernel name, its attributes and what it shows.
+    """Return the kind of a whole block device, from kernel name, attributes and evidence.
 
-    `models` are what it calls itself in its own pages. A drive is what shows that it is one; what
-    shows nothing is unproven, and what shows or is called a volume is virtual.
+    `models` are the model names in its own pages. With proof it is a drive, without proof unproven;
+    with the sign or the name of a volume it is virtual.
     """
     if kernel_name.startswith("loop"):
         return TargetKind.LOOP
@@ -314,24 +315,24 @@ def kind_of(
 
 
 def name_of_a_volume(attributes: Mapping[str, str], models: Sequence[str] = ()) -> str:
-    """The name of a disk that volumes are known to have, empty when it has none."""
+    """Return a disk's name when only volumes have such names, else an empty text."""
     vendor, model = (attributes.get(f"device/{n}", "").strip() for n in ("vendor", "model"))
     named = (f"{vendor} {model}".strip(), *models)
     return next((name for name in named if _HINTS.search(name)), "")
 
 
 def told(attributes: Mapping[str, str], seen: Evidence, models: Sequence[str]) -> dict[str, str]:
-    """What is known of a disk being one drive or a volume, as facts for the report."""
+    """Return, as facts for the report, what shows that a disk is one drive or a volume."""
     name = name_of_a_volume(attributes, models)
-    signs = [*seen.volume, *([f"volumes are called so ({name})"] if name else [])]
+    signs = [*seen.volume, *([f"only volumes have such a name ({name})"] if name else [])]
     said = {SHOWN: seen.shown, LACKS: seen.missing, VOLUME: signs}
     return {fact: "; ".join(words) for fact, words in said.items() if words}
 
 
 def unplannable(info: TargetInfo) -> str:
-    """Why numbers of a block device are nothing to plan on, and the way out where there is one."""
+    """Return why a device's numbers are not for planning, and what to do about it, or nothing."""
     if info.kind is TargetKind.UNPROVEN and info.facts.get("pages", "").startswith(NOT_READ):
-        return f"what shows that it is one drive was {info.facts['pages']}"
+        return f"the pages that show one drive were {info.facts['pages']}"
     if info.kind is TargetKind.UNPROVEN:
         return (
             f"{info.facts.get(LACKS, 'nothing shows that it is one drive')}; if you know that it "
@@ -341,7 +342,7 @@ def unplannable(info: TargetInfo) -> str:
 
 
 def taken_for_a_drive(info: TargetInfo) -> TargetInfo:
-    """A disk without proof as the drive that the user says it is; all others stay what they are."""
+    """Return an unproven disk as the drive that the user says it is; others unchanged."""
     if info.kind is not TargetKind.UNPROVEN:
         return info
     why = f"by {' '.join(UNPROVEN)}, though {info.facts.get(LACKS, 'nothing shows it')}"

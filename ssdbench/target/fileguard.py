@@ -1,4 +1,4 @@
-"""Check regular files as targets: why one must not be overwritten; prepare it otherwise."""
+"""Check regular files as targets, and prepare a file that may be overwritten."""
 
 import os
 import shlex
@@ -18,16 +18,16 @@ from ssdbench.target.objection import DESTROY, Objection
 from ssdbench.units import format_capacity
 
 REMEDY = "name a file that holds nothing else, such as one made by `truncate -s 8G FILE`"
-FREE_SHARE = 0.10  # of the file system that stays free
+FREE_SHARE = 0.10  # of the file system, which must stay free
 
 
 def objections(
     info: TargetInfo, *, root: Path = Path("/"), held: int | None = None, run: str = ""
 ) -> list[Objection]:
-    """Why a file must not be overwritten; empty means it may.
+    """Return why a file must not be overwritten; empty means that it may.
 
-    `held` is the descriptor that it is claimed by: then that file is asked about, wherever its
-    path leads by now. `run` is the run that may go on with what it left in the file.
+    `held` is the descriptor of our claim: then that file is checked, wherever its path leads now.
+    `run` may go on with what it left in the file.
     """
     path = Path(info.node)
     try:
@@ -45,9 +45,9 @@ def objections(
 
 
 def prepare(info: TargetInfo, descriptor: int, run: str) -> None:
-    """Mark the content of a claimed file as this run's, and give it all its blocks.
+    """Mark the content of a claimed file as this run's, and allocate all its blocks.
 
-    Raises HostLacks when the blocks cannot be had.
+    Raises HostLacks when the disk has no room.
     """
     ours = regular.mark_objection(descriptor, Path(info.node), run) == ""
     # Before the mark, because this may change the times of the file.
@@ -61,7 +61,10 @@ def give_back(info: TargetInfo, descriptor: int) -> None:
 
 
 def claim(info: TargetInfo) -> int:
-    """Open and lock a file; the caller closes it. Raises TargetRefused when it is taken."""
+    """Open and lock a file; the caller closes it.
+
+    Raises TargetRefused when another process has it.
+    """
     try:
         return regular.claim(Path(info.node))
     except BlockingIOError as error:
@@ -119,7 +122,7 @@ def _place(place: Path, path: Path) -> Iterator[Objection]:
     except OSError as error:
         raise HostLacks(f"{path} cannot be opened: {error.strerror}") from error
     if regular.in_memory(place) or not direct:
-        reason = "its file system is in memory or has no direct I/O, so memory would be measured"
+        reason = "its file system is in memory or lacks direct I/O, so memory would be measured"
         yield Objection(reason, remedy=REMEDY)
 
 
@@ -135,7 +138,7 @@ def _room(place: Path, size_bytes: int) -> Iterator[Objection]:
 
 
 def _another(export: Export, status: os.stat_result) -> bool:
-    """Whether an export whose path is gone cannot be of a file: of a device, or too large."""
+    """Return whether an export with a missing path cannot be this file: a device, or too large."""
     device = bool(export.number) or export.path.startswith("/dev/")
     return device or export.size_bytes > status.st_size
 

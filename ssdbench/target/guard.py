@@ -15,16 +15,16 @@ from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
 from ssdbench.target.objection import DATA, DESTROY, OVERWRITE, SHARED, Objection, refuse
 
-ZFS = "zfs_member"  # as wipefs calls it
+ZFS = "zfs_member"  # the name that wipefs uses
 # udev reads a device for a moment whenever its last writer closes it.
 UDEV = frozenset({"systemd-udevd", "(udev-worker)", "udevd"})
 RELEASE = "release it from what uses it"
 NO_CONSENT = Consent()
-UNLIKE = "not all of its zones are alike and written in order"
+UNLIKE = "its zones are not all alike, writable and sequential"
 
 
 class HostView(Protocol):
-    """What the host knows of the use of one block device."""
+    """Answer questions about the use of one block device."""
 
     def partitions(self) -> Sequence[str]: ...
     def holders(self) -> Sequence[str]: ...
@@ -45,9 +45,9 @@ class HostView(Protocol):
 
 
 class OneLook:
-    """The host as it is when each thing is first asked: for a list of many devices.
+    """Read the host once, for a list of many devices.
 
-    Whether one of them may be written is never decided with it, as answers grow old.
+    It never decides whether a device may be written, because answers grow old.
     """
 
     def __init__(self, kernels: Sequence[str], root: Path = Path("/")) -> None:
@@ -57,7 +57,10 @@ class OneLook:
         self._signatures: dict[Path, list[str] | OSError | SsdbenchError] | None = None
 
     def signatures(self, node: Path) -> list[str]:
-        """What `node` holds, asked together with the others. Raises OSError, SsdbenchError."""
+        """Return the signatures on a node, read together with the others'.
+
+        Raises OSError, SsdbenchError.
+        """
         if self._signatures is None:
             filled = (k for k in self._kernels if self.sysfs.number(f"/sys/block/{k}/size"))
             self._signatures = usage.signatures_of([Path(node_of(k)) for k in filled])
@@ -68,7 +71,7 @@ class OneLook:
 
 
 class LiveHost(usage.BlockUsage):
-    """The view of the running host. Raises DeviceLost when the device is gone."""
+    """Look at the running host. Raises DeviceLost when the device is gone."""
 
     def __init__(
         self,
@@ -91,41 +94,41 @@ class LiveHost(usage.BlockUsage):
         self._pages: Sequence[pages.Pages] | None = None
 
     def claimed(self) -> bool:
-        """Whether anyone but us has claimed it, another path to it, or what is behind it."""
+        """Return whether anybody else has claimed it, another path to it, or a device behind it."""
         others = (Path(node_of(name)) for name in self.same_bytes())
         return any(usage.claimed(node) for node in [*([] if self._ours else [self._node]), *others])
 
     def signatures(self) -> list[str]:
-        """Partition tables, file systems and volumes on it."""
+        """Return the types of partition tables, file systems and volumes on it."""
         return self._find_signatures(self._node)
 
     def zoned(self) -> bool:
-        """Whether it takes writes in zones only."""
+        """Return whether it is a zoned device, which takes sequential writes only."""
         zoned = self._sysfs.known(f"/sys/block/{self._name}/queue/zoned")
         return zoned is not None and zoned.strip() != "none"
 
     def fabric(self) -> str:
-        """What network it is reached over; empty for a local one."""
+        """Return the network that it is reached over; empty for a local drive."""
         asked = (surroundings.fabric(name, self._sysfs) for name in self._drives())
         return next(filter(None, asked), "")
 
     def other_paths(self) -> list[str]:
-        """Other live ways to the same drive."""
+        """Return other live paths to the same drive."""
         below = {self._name, *self.lower()}
         others = (n for name in below for n in surroundings.other_paths(name, self._sysfs))
         return sorted(set(others) - below)
 
     def shared(self) -> bool:
-        """Whether other controllers may write to the same namespace."""
+        """Return whether other controllers may write to the same namespace."""
         asked = (found.get(nvme.NAMESPACE) for found in self._asked())
         return any(page is not None and nvme.namespace(page).shared for page in asked)
 
     def locked(self) -> list[str]:
-        """Reservations and locks that it shows. Raises DeviceError when it does not answer."""
+        """Return its reservations and locks. Raises DeviceError when the drive does not answer."""
         return list(dict.fromkeys(lock for found in self._asked() for lock in _locks(found)))
 
     def _drives(self) -> list[str]:
-        """It and the whole disks that it is made of, by their kernel names."""
+        """Return the kernel names of the device and of the whole disks that it is made of."""
         below = (name for name in self.lower() if self._sysfs.exists(f"/sys/block/{name}"))
         return [self._name, *below]
 
@@ -138,7 +141,7 @@ class LiveHost(usage.BlockUsage):
 
 
 def _locks(found: pages.Pages) -> Iterator[str]:
-    """What the pages show of reservations and locks; pure."""
+    """Yield the reservations and locks in a drive's pages; pure."""
     if nvme.NAMESPACE in found and nvme.namespace(found[nvme.NAMESPACE]).write_protected:
         yield "its namespace is write-protected"
     if holder := nvme.reserved_by(found.get(nvme.RESERVATION, b"")):
@@ -158,22 +161,22 @@ def _locks(found: pages.Pages) -> Iterator[str]:
 
 
 def objections(info: TargetInfo, host: HostView) -> list[Objection]:
-    """Why a block device must not be overwritten; empty means it may.
+    """Return why a block device must not be overwritten; empty means that it may.
 
     A question that the host cannot answer is an objection too.
     """
     return [
         *([] if info.size_bytes else [Objection("it has no medium: its size is 0")]),
         *_asked("whether it is read-only", lambda: _read_only(info, host)),
-        *_asked("whether the system lies on it", lambda: _system(host)),
+        *_asked("whether it holds the running system", lambda: _system(host)),
         *_asked("what is mounted from it", lambda: _mounted(info, host)),
         *_asked("whether it is swapped to", lambda: _swap(host)),
         *_asked("what is built on it", lambda: _held(host)),
-        *_asked("what else has its bytes", lambda: _beside(host)),
+        *_asked("what else uses its bytes", lambda: _beside(host)),
         *_asked("who has it open", lambda: _open(host)),
         *_asked("whether it is zoned", lambda: _zoned(info, host)),
         *_asked("whether it is local", lambda: _fabric(host)),
-        *_asked("who else reaches it", lambda: _shared(host)),
+        *_asked("who else can reach it", lambda: _shared(host)),
         *_asked("whether it is locked", lambda: _locked(host)),
         *_asked("whether it is claimed", lambda: _claimed(host)),
         *_asked("what partitions it has", lambda: _partitions(host)),
@@ -188,9 +191,9 @@ def standing(
     held: int | None = None,
     root: Path = Path("/"),
 ) -> list[Objection]:
-    """Every reason why a target must not be overwritten now that no consent overrides.
+    """Return every reason against overwriting a target now that the consent does not override.
 
-    `held` is the descriptor of our claim, when we hold it already: then only others count.
+    `held` is the descriptor of our own claim; then only others count.
     """
     match info.kind:
         case TargetKind.SIMULATED:
@@ -208,7 +211,7 @@ def standing(
 
 
 def remaining(found: Sequence[Objection], consent: Consent) -> list[Objection]:
-    """The objections that a consent leaves standing."""
+    """Return the objections that a consent does not override."""
     given = (
         OVERWRITE if consent.overwrite else (),
         SHARED if consent.shared else (),
@@ -273,7 +276,7 @@ def _held(host: HostView) -> Iterator[Objection]:
 
 def _beside(host: HostView) -> Iterator[Objection]:
     for other in host.beside():
-        reason = f"it is in use by {node_of(other)}, which has bytes or space in common with it"
+        reason = f"it is in use by {node_of(other)}, which shares bytes or space with it"
         yield Objection(reason, remedy=RELEASE)
 
 
@@ -288,7 +291,7 @@ def _open(host: HostView) -> Iterator[Objection]:
 def _claimed(host: HostView) -> Iterator[Objection]:
     if host.claimed():
         yield Objection("the kernel or a process has claimed it (O_EXCL)", remedy=RELEASE)
-        if ZFS in host.signatures():  # which has no entry in /sys that would show its devices
+        if ZFS in host.signatures():  # ZFS does not show its devices in /sys
             yield Objection("a ZFS pool has it in use", remedy="export the pool")
 
 
@@ -309,7 +312,7 @@ def _zoned(info: TargetInfo, host: HostView) -> Iterator[Objection]:
         why = f"its zones were {told}" if told.startswith(NOT_READ) else UNLIKE
         yield Objection(
             f"it is zoned, and {why}",
-            remedy="take another drive; `ssdbench check` tells of its zones",
+            remedy="take another drive; `ssdbench check` shows its zones",
         )
 
 

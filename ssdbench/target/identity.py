@@ -1,4 +1,4 @@
-"""Name a drive so that the name fits no other one (pure): consent is given for it."""
+"""Give each drive an identity that no other drive has (pure): consent is given for it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,14 +7,14 @@ from itertools import takewhile
 
 from ssdbench.host.sysfs import node_of
 
-PLACE = "path."  # how an identity begins that is but a place and a size
-BRIDGES = "it is what stands between that tells it, and not the drive: bridges share such names"
-NOT_USED = "name not used: "  # before a name in TargetInfo.facts; the value says why
+PLACE = "path."  # begins an identity that is only a place and a size
+BRIDGES = "the bridge reports it, not the drive, and other bridges may report the same"
+NOT_USED = "name not used: "  # begins a key of TargetInfo.facts; the value says why
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Every name of one drive, empty where it has none."""
+    """Hold every name of one drive; names that it lacks are empty."""
 
     nguid: str = ""  # hex
     eui64: str = ""  # hex
@@ -24,19 +24,19 @@ class Names:
     model: str = ""
     serial: str = ""
     path: str = ""  # where it is plugged in
-    bridge: str = ""  # what it is behind that has names of its own: told, and never used
+    bridge: str = ""  # the bridge it is behind, whose own names are shown but never used
     told_serial: str = ""
     told_name: str = ""  # naa.…, eui.…
     controller: str = ""  # the number of its NVMe controller in the subsystem
-    unit: str = ""  # NVMe subsystem and namespace number: a drive may have nothing better
+    unit: str = ""  # NVMe subsystem and namespace number, where nothing better is known
     size_bytes: int = 0
 
 
 def of_a_company(name: str) -> bool:
-    """Whether an NAA name (hex) begins with a company's number, as names of one unit must.
+    """Return whether an NAA name (hex) has a company's number, as names of one unit must.
 
-    Cheap SATA drives tell a world-wide name of zeros, or one without a company (NAA 5h and 6h of
-    SPC-5, 7.7.6): every drive of the model has it, so it names none.
+    Some cheap SATA drives have a name of zeros or one without a company (NAA 5h and 6h of SPC-5,
+    7.7.6), the same for every drive of the model.
     """
     digits = name.lower().removeprefix("naa.").removeprefix("0x")
     company = digits[1:7] if digits[:1] in ("5", "6") else digits
@@ -44,36 +44,36 @@ def of_a_company(name: str) -> bool:
 
 
 def identity(names: Names, here: Mapping[str, Names]) -> str:
-    """What consent is given for: of the thing itself if it can be, else of its place and size.
+    """Return what consent is given for: the drive's own name if it has one, else place and size.
 
-    World-wide names first, then the serial; a name that fits other drives as well is never enough.
-    `here` are the names of every whole disk of the host, this one included, by kernel name.
+    World-wide names come first, then the serial number. A name that another drive may have is never
+    used. `here` are the names of every whole disk of the host, this one included, by kernel name.
     """
     usable = (name for name in _own(names) if not _unfit(name, names, here))
     return next(usable, f"{PLACE}{_word(names.path)}.{names.size_bytes}")
 
 
 def not_used(names: Names, here: Mapping[str, Names]) -> dict[str, str]:
-    """Better names of a drive than its identity, each with the reason why it is not enough."""
+    """Return better names of a drive than its identity, each with why it was not used."""
     reasons = ((name, _unfit(name, names, here)) for name in _own(names))
     told = {name: BRIDGES for name in _told(names)}
     return {**told, **dict(takewhile(lambda found: found[1], reasons))}
 
 
 def _told(names: Names) -> list[str]:
-    """The names that a bridge tells, as they would be if they were the drive's."""
+    """Return the names that a bridge reports, in the form that a drive's own names have."""
     serial = _serial(replace(names, serial=names.told_serial)) if names.told_serial else ""
     return [name for name in (_word(names.told_name), serial) if name]
 
 
 def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
-    """Why a name of a drive could be another one's; empty when nothing says so.
+    """Return why a name could be another drive's; empty when nothing shows that.
 
-    Namespaces of a controller share its serial, USB bridges clone it, and whole series of cheap
-    drives were made with one world-wide name.
+    Namespaces of a controller share its serial number, USB bridges copy it, and some series of
+    drives have one world-wide name.
     """
     if filler(name):
-        return "it is a filler, or was given on one host alone, so other drives may show it as well"
+        return "it is a placeholder, or was given by one host only, so other drives may have it too"
     others = (
         kernel
         for kernel, other in here.items()
@@ -82,15 +82,14 @@ def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
         and (name in _own(other) or name == _serial(names) and other.serial == names.serial)
     )
     other = next(others, None)
-    return f"{node_of(other)} shows it as well, and is another drive" if other else ""
+    return f"{node_of(other)}, another drive, has it too" if other else ""
 
 
 def filler(name: str) -> bool:
-    """Whether an identity is what a maker leaves who gives none: zeros, one digit, no company.
+    """Return whether an identity is a maker's placeholder: zeros, one digit, no company.
 
-    The bytes that IEEE gives out per company (OUI) are never zero in a real name, and what a
-    company adds is never all but empty. Names that are given locally (NAA 3h of SPC-5, 7.7.6) are
-    unique at most on the host that gave them.
+    A company's number (OUI) is never zero, and what the company adds is never almost empty. Names
+    given locally (NAA 3h of SPC-5, 7.7.6) are unique only on their host.
     """
     kind, _, value = name.partition(".")
     if kind == "serial":
@@ -114,21 +113,21 @@ def filler(name: str) -> bool:
 
 
 def _no_company(digits: str) -> bool:
-    """Whether a company's number is none; QEMU gives 525400h, a local one, to all that it makes.
+    """Return whether this is no company's number; QEMU gives 525400h, a local one, to every device.
 
-    The local bit alone says nothing: makers were seen to write their number backwards.
+    The local bit alone proves nothing: some makers write their number backwards.
     """
     return digits in ("000000", "525400")
 
 
 def _empty(digits: str) -> bool:
-    """Whether all but two digits are zeros, or ones: what a company adds when it adds nothing."""
+    """Return whether all but two digits are zeros, or all but two are ones."""
     return len(digits) >= _LEAST_DIGITS and any(
         digits.count(filling) >= len(digits) - _MOST_ODD_DIGITS for filling in "0f"
     )
 
 
-# Seen on drives of different owners that have nothing to do with each other.
+# Seen on unrelated drives of different owners.
 KNOWN_FILLERS = frozenset({"naa.502b2a201d1c1b1a"})
 NO_SERIALS = frozenset(
     {"none", "unknown", "n/a", "na", "default_string", "serial", "serial_number"}
@@ -139,7 +138,7 @@ _LEAST_DIGITS = 8
 
 
 def _patterned(text: str) -> bool:
-    """Whether text is one character again and again, or mostly counts up or down."""
+    """Return whether text repeats one character, or mostly counts up or down."""
     runs = (text[at : at + _LEAST_DIGITS] for at in range(max(0, len(text) - _LEAST_DIGITS) + 1))
     counts = any(len(run) == _LEAST_DIGITS and run in row for run in runs for row in _COUNTING)
     most = len(text) < 2 * _LEAST_DIGITS
@@ -147,10 +146,10 @@ def _patterned(text: str) -> bool:
 
 
 def same_drive(mine: Names, other: Names) -> bool:
-    """Whether two nodes lead to one drive: two live paths, when neither is the other's part.
+    """Return whether two nodes are live paths to one drive.
 
-    One name is not enough where model, serial or size tell two drives apart. A bridge and a port of
-    SATA lead to one drive each, and two controllers of one NVMe drive have different numbers.
+    One common name is not enough where model, serial number or size differ. Two bridges or SATA
+    ports are two drives, and two controllers of one NVMe drive have different numbers.
     """
     if any(
         (value := getattr(mine, name)) and (its := getattr(other, name)) and value != its
@@ -172,7 +171,7 @@ def same_drive(mine: Names, other: Names) -> bool:
 
 
 def differences(now: Sequence[str], then: Sequence[str]) -> list[str]:
-    """In words how model and serial of two looks at one identity differ; empty when they agree."""
+    """Describe how model and serial number changed between two looks; empty when they agree."""
     return [
         f"its {what} is {is_now or 'unknown'}, and was {was or 'unknown'}"
         for what, is_now, was in zip(("model", "serial number"), now, then, strict=True)
@@ -181,7 +180,7 @@ def differences(now: Sequence[str], then: Sequence[str]) -> list[str]:
 
 
 def _own(names: Names) -> Iterator[str]:
-    """The names of the thing itself, best first."""
+    """Yield the drive's own names, best first."""
     if names.nguid:
         yield f"eui.{names.nguid}"
     if names.eui64:
@@ -201,7 +200,7 @@ def _serial(names: Names) -> str:
 
 
 def _word(value: str) -> str:
-    """One word that stands for just this value: a space becomes `_`, what is odd its number."""
+    """Return a value as one unambiguous word: a space is `_`, other odd characters are numbers."""
 
     def shown(character: str) -> str:
         if character == " ":

@@ -1,4 +1,4 @@
-"""Make a TargetInfo from what a user names: kind, size, and which drive exactly."""
+"""Make a TargetInfo from the name that a user gives: kind, size, and exactly which drive."""
 
 import errno
 import os
@@ -29,10 +29,10 @@ ROOT = Sysfs()
 
 
 def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
-    """What `name` is: /dev/…, a regular file, or sim:MODEL.
+    """Return what `name` is: /dev/…, a regular file, or sim:MODEL.
 
-    Raises UsageError for what cannot be a target at all, TargetRefused for a partition or a
-    controller, HostLacks without the right to look.
+    Raises UsageError for what cannot be a target, TargetRefused for a partition or a controller,
+    HostLacks without permission to look.
     """
     if name.startswith(simspec.PREFIX):
         return _simulated(name)
@@ -55,7 +55,7 @@ def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
 
 
 def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
-    """The target's name below /sys/block; empty for what is no whole block device, or is gone."""
+    """Return the target's name below /sys/block; empty for no whole block device, or when gone."""
     if not info.major_minor:
         return ""
     name = sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
@@ -63,10 +63,10 @@ def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
 
 
 def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
-    """The kernel name of the block device with that identity, wherever it is now.
+    """Return the kernel name of the block device with that identity, wherever it is now.
 
-    An identity with a path (TargetInfo.here) is that path, while there are others. None when it is
-    not here, and when two devices claim to be it: then neither is touched.
+    An identity with a path (TargetInfo.here) means that path while others exist. None when it is
+    not here, and when two devices have the identity: then neither is touched.
     """
     named = [(kernel, id_) for id_, kernel in _identities(sysfs)]
     kernels = [kernel for kernel, id_ in named if id_ == drive]
@@ -79,10 +79,10 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
 
 
 def found_again(known: TargetInfo, *, sysfs: Sysfs = ROOT) -> TargetInfo:
-    """The target that was known once: where it was, or where its identity is now.
+    """Return a known target, where it was or where its identity is now.
 
-    A drive may have moved to another slot and name. When its identity is nowhere, what has its
-    name now is returned: whoever asks must compare. Raises as `inspect` does.
+    The drive may have another slot and name. When its identity is not here, the device with its old
+    name is returned, so the caller must compare. Raises as `inspect` does.
     """
     try:
         now = inspect(known.name, sysfs=sysfs)
@@ -97,12 +97,12 @@ def found_again(known: TargetInfo, *, sysfs: Sysfs = ROOT) -> TargetInfo:
 
 
 def identities(*, sysfs: Sysfs = ROOT) -> dict[str, str]:
-    """The node of every block device of this host by its identity."""
+    """Return the node of every block device of this host, by identity."""
     return {id_: node_of(kernel) for id_, kernel in _identities(sysfs)}
 
 
 def _identities(sysfs: Sysfs) -> list[tuple[str, str]]:
-    """(identity, kernel name) of every block device of this host."""
+    """Return (identity, kernel name) of every block device of this host."""
     here = names_here(sysfs)
     return [
         (_identity(kernel, here.get(kernel) or names_of(kernel, sysfs), here, sysfs), kernel)
@@ -133,12 +133,15 @@ def _simulated(name: str) -> TargetInfo:
 
 
 def _remap_unit(params: Mapping[str, int]) -> int:
-    """Smaller writes wait for the rest of it to be read; only drives that map pages have one."""
+    """Return the remap unit; smaller writes read the rest of it.
+
+    Only drives that map pages have one.
+    """
     return params["map_unit_bytes"] if params["ftl"] == PAGE else 0
 
 
 def _cache_facts(params: Mapping[str, int]) -> dict[str, str]:
-    """In the words of an NVMe drive's pages, which a simulated drive has not."""
+    """Return cache facts in the words of an NVMe drive, whose pages a simulated drive lacks."""
     volatile = bool(params["wbuf_volatile"] and params["wbuf_bytes"])
     return (
         {"volatile write cache": "present", "write cache": "on"}
@@ -161,7 +164,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
             hint="a benchmark needs the whole drive: its speed depends on all of it",
         )
     kernel = directory.name
-    # From sysfs, not from the device: looking needs no right to open it.
+    # From sysfs, which needs no permission to open the device.
     size_bytes = (sysfs.number(f"/sys/block/{kernel}/size") or 0) * SECTOR_BYTES
     block_bytes = sysfs.number(f"/sys/block/{kernel}/queue/logical_block_size") or SECTOR_BYTES
     physical = sysfs.number(f"/sys/block/{kernel}/queue/physical_block_size") or block_bytes
@@ -181,7 +184,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         node=str(node),
         id=_identity(kernel, names, here, sysfs),
         via=surroundings.place(kernel, sysfs) if surroundings.twins(kernel, sysfs) else "",
-        # What it holds: nothing is behind the end of what a zone holds.
+        # Only the capacity of each zone counts.
         size_bytes=len(found) * zone_bytes or size_bytes,
         logical_block_bytes=block_bytes,
         physical_block_bytes=physical,
@@ -211,7 +214,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
 
 
 def _with_content(info: TargetInfo) -> TargetInfo:
-    """With a digest of what it holds: what is known by its place may be another drive tomorrow."""
+    """Add a digest of the data, because another drive may be in its place tomorrow."""
     try:
         return info.model_copy(update={"content": content.digest(info)})
     except OSError as error:
@@ -234,7 +237,7 @@ def _attributes(sysfs: Sysfs, kernel: str) -> dict[str, str]:
 
 
 def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[list[Zone], dict[str, str]]:
-    """Of a drive that is written in zones: each, and all in words; ([], {}) for any other."""
+    """Return the zones of a zoned drive and a fact that describes them; else nothing."""
     queue = f"/sys/block/{kernel}/queue"
     if (sysfs.find(f"{queue}/zoned") or "none").strip() == "none":
         return [], {}
@@ -252,7 +255,7 @@ def _identity(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs
     backing_file = sysfs.find(f"/sys/block/{kernel}/loop/backing_file")
     if backing_file is None:
         return identity(replace(names, mapped=_mapped(kernel, names, here, sysfs)), here)
-    # Two parts of one file are two targets, and so are two files that had one name.
+    # Two parts of one file are two targets, and so are two files of one name.
     part = "+".join(str(sysfs.number(f"/sys/block/{kernel}/loop/{n}") or 0) for n in _PART)
     thing = _backing(kernel, backing_file, sysfs)
     return f"loop:{backing_file}:{names.size_bytes}:{part}:{thing}"
@@ -262,9 +265,9 @@ _PART = ("offset", "sizelimit")
 
 
 def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:
-    """The UUID of a mapping, else a hash of what it is made of: its number is another's next time.
+    """Return the UUID of a mapping, else a hash of its table, because its number may change.
 
-    Two mappings of one table over the same drives have the same bytes.
+    Two mappings with one table over the same drives have the same bytes.
     """
     if names.mapped and not filler(f"mapped.{names.mapped}"):
         return names.mapped
@@ -282,9 +285,9 @@ def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) 
 
 
 def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
-    """Name the file or device behind a loop device by its number, and a file by its birth, too.
+    """Return the number of the file or device behind a loop device, and a file's birth.
 
-    Only root may ask the loop device; others ask the path of its file.
+    Only root may ask the loop device; for other users the path of its file is used.
     """
     try:
         if (backing := behind(kernel, sysfs=sysfs)) is None:
@@ -299,18 +302,18 @@ def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
         inode = status.st_ino
     if device:
         return device
-    # The number is given to another file once this one was removed.
+    # Once this file is removed, another file may get its number.
     born_ns = regular.born_ns(Path(backing_file), inode)
     return str(inode) if born_ns is None else f"{inode}.{born_ns}"
 
 
 def page_facts(found: pages.Pages) -> dict[str, str]:
-    """What the pages of a drive say, whatever its protocol."""
+    """Return all facts in a drive's pages, whatever its protocol."""
     return {**scsi.facts(found), **ata.facts(found), **nvme.facts(found)}
 
 
 def _asked(kernel: str, node: Path, sysfs: Sysfs) -> tuple[pages.Pages, dict[str, str]]:
-    """What the drive itself says; without the right to ask, that is what is said."""
+    """Return a drive's pages, or the fact why they cannot be read."""
     try:
         return pages.read(kernel, node, sysfs=sysfs), {}
     except SsdbenchError as error:
@@ -322,7 +325,7 @@ def _links(node: Path, sysfs: Sysfs) -> list[str]:
 
 
 def _links_here(sysfs: Sysfs) -> dict[str, list[str]]:
-    """The lasting links of this host by the nodes that they lead to."""
+    """Return the lasting links of this host, by the nodes that they lead to."""
     found: dict[str, list[str]] = {}
     for link in sysfs.names(BY_ID):
         node = (sysfs.path(BY_ID) / link).resolve()
@@ -350,9 +353,9 @@ def _regular_file(name: str, path: Path, status: os.stat_result) -> TargetInfo:
 
 
 def _no_line(name: str) -> UsageError:
-    """Such a name fits into no line of fio's job file, and reads as something else where shown."""
+    """Return the error for a name that fits into no line of fio's job file or that misleads."""
     return UsageError(
-        f"the name '{foreign.plain(name)}' holds a new line, or a character that is not printed",
+        f"the name '{foreign.plain(name)}' holds a new line or an unprintable character",
         hint="rename it, and the directories that it is in",
     )
 

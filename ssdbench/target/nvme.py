@@ -1,4 +1,4 @@
-"""Decode NVMe pages (pure): bytes of NVM Express 2.0 and OCP structures into facts."""
+"""Decode NVMe pages (pure): structures of NVM Express 2.0 and OCP into facts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ POWER, CACHE, TRANSITIONS, MEMORY = (
     "nvme feature power", "nvme feature write cache", "nvme feature apst", "nvme feature hmb",
 )  # fmt: skip
 PLACEMENT = "nvme feature fdp"
-# OCP Datacenter NVMe SSD Specification 2.5, section 4.8: the other logs of a drive whose C0h is
-# OCP's, with their sizes; kept as they are.
+# OCP Datacenter NVMe SSD Specification 2.5, section 4.8: more logs of drives with OCP's C0h: number
+# and size. They are stored undecoded.
 OCP_LOGS = {
     "nvme ocp c1h error recovery": (0xC1, 512),
     "nvme ocp c2h firmware activation": (0xC2, 4096),
@@ -37,7 +37,7 @@ DATA_UNIT_BYTES = 512_000
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The identify controller structure, as far as it is needed."""
+    """Hold the fields of the identify controller structure that ssdbench uses."""
 
     serial: str
     model: str
@@ -62,10 +62,9 @@ class Controller:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """The identify namespace structure, as far as it is needed."""
+    """Hold the fields of the identify namespace structure that ssdbench uses."""
 
     size_blocks: int
-    capacity_blocks: int
     used_blocks: int
     format_index: int
     extended_metadata: bool
@@ -81,22 +80,22 @@ class Namespace:
 
     @property
     def format(self) -> tuple[int, int]:
-        """Data and metadata bytes of the format in use."""
+        """Return data and metadata bytes of the format in use."""
         return self.formats[self.format_index]
 
 
 def number(page: bytes, offset: int, size: int) -> int:
-    """A little-endian number; bytes that the page lacks are 0."""
+    """Return a little-endian number; missing bytes are 0."""
     return int.from_bytes(page[offset : offset + size], "little")
 
 
 def text(page: bytes, offset: int, size: int) -> str:
-    """A padded ASCII string."""
+    """Return a padded ASCII string."""
     return page[offset : offset + size].decode("ascii", "replace").strip(" \0")
 
 
 def controller(page: bytes) -> Controller:
-    """Decode the identify controller structure (CNS 01h); bytes that it lacks are 0."""
+    """Decode the identify controller structure (CNS 01h); missing bytes are 0."""
     page = page.ljust(4096, b"\0")
     oacs, fna, sanicap = number(page, 256, 2), page[524], number(page, 328, 4)
     named = ((1, "crypto"), (2, "block"), (4, "overwrite"))
@@ -131,7 +130,7 @@ def _power_state(page: bytes, state: int) -> str:
 
 
 def namespace(page: bytes) -> Namespace:
-    """Decode the identify namespace structure (CNS 00h); bytes that it lacks are 0."""
+    """Decode the identify namespace structure (CNS 00h); missing bytes are 0."""
     page = page.ljust(4096, b"\0")
     flbas = page[26]
     formats = tuple(
@@ -140,7 +139,6 @@ def namespace(page: bytes) -> Namespace:
     )
     return Namespace(
         size_blocks=number(page, 0, 8),
-        capacity_blocks=number(page, 8, 8),
         used_blocks=number(page, 16, 8),
         format_index=min((flbas & 15) | (flbas >> 1 & 0x30), len(formats) - 1),
         extended_metadata=bool(flbas & 16),
@@ -157,7 +155,7 @@ def namespace(page: bytes) -> Namespace:
 
 
 def lba_formats(pages: Mapping[str, bytes]) -> tuple[LbaFormat | None, tuple[str, ...]]:
-    """The format in use and the sizes of all that there are; nothing where a drive has none."""
+    """Return the LBA format in use and the sizes of all formats; nothing for other drives."""
     if NAMESPACE not in pages:
         return None, ()
     said = namespace(pages[NAMESPACE])
@@ -167,38 +165,19 @@ def lba_formats(pages: Mapping[str, bytes]) -> tuple[LbaFormat | None, tuple[str
     return used, tuple(dict.fromkeys(usable))
 
 
-def uuid(page: bytes) -> str:
-    """The UUID of the namespace descriptors (CNS 03h), empty without one."""
-    at = 0
-    while at + 4 <= len(page) and page[at]:
-        kind, length = page[at], page[at + 1]
-        if kind == 3 and length == 16:
-            identifier = _identifier(page[at + 4 : at + 20])
-            parts = (
-                identifier[:8],
-                identifier[8:12],
-                identifier[12:16],
-                identifier[16:20],
-                identifier[20:],
-            )
-            return "-".join(parts) if identifier else ""
-        at += 4 + length
-    return ""
-
-
 def namespaces(page: bytes) -> list[int]:
-    """The namespaces of a list of active or allocated ones (CNS 02h, 10h)."""
+    """Return the namespace ids in a list of active or allocated ones (CNS 02h, 10h)."""
     ids = (number(page, at, 4) for at in range(0, len(page), 4))
     return [nsid for nsid in ids if nsid]
 
 
 def controllers(page: bytes) -> list[int]:
-    """The controllers of a controller list (CNS 12h)."""
+    """Return the controller ids in a controller list (CNS 12h)."""
     return [number(page, 2 + 2 * index, 2) for index in range(number(page, 0, 2))]
 
 
 def sanitize_state(page: bytes) -> tuple[str, float]:
-    """What the sanitize log says of the last sanitize, and the share that is done."""
+    """Return the state of the last sanitize in the sanitize log, and its finished share."""
     words = ("never", "completed", "in progress", "failed", "completed without deallocation")
     status = number(page, 2, 2) & 7
     word = words[status] if status < len(words) else f"status {status}"
@@ -206,14 +185,14 @@ def sanitize_state(page: bytes) -> tuple[str, float]:
 
 
 def reserved_by(page: bytes) -> str:
-    """Who holds a reservation, from the extended reservation report; empty when nobody does."""
+    """Return what an extended reservation report shows; empty without a reservation."""
     kind = page[4] if len(page) > 4 else 0
     holders = number(page, 5, 2)
     return f"a reservation of type {kind} ({holders} hosts registered)" if kind else ""
 
 
 def opal_locked(page: bytes) -> bool:
-    """Whether TCG level 0 discovery shows locking that is on and locked."""
+    """Return whether TCG level 0 discovery shows locking that is enabled and locked."""
     at, end = 48, min(len(page), 4 + int.from_bytes(page[:4], "big"))
     while at + 4 <= end:
         code, length = int.from_bytes(page[at : at + 2], "big"), page[at + 3]
@@ -224,7 +203,7 @@ def opal_locked(page: bytes) -> bool:
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
-    """Everything that the pages say, for the report."""
+    """Return all facts in the pages, for the report."""
     told: dict[str, str] = {}
     if CONTROLLER in pages:
         told |= _controller_facts(controller(pages[CONTROLLER]))
@@ -275,7 +254,7 @@ def _namespace_facts(said: Namespace) -> dict[str, str]:
 
 
 def company(page: bytes) -> int:
-    """The number of the company (OUI) in identify controller, 0 where it has none.
+    """Return the company's number (OUI) in identify controller, or 0.
 
     NVM Express 2.0, figure 275: the least significant byte comes first.
     """
@@ -283,23 +262,23 @@ def company(page: bytes) -> int:
 
 
 def power_cycles(page: bytes) -> int:
-    """How often a drive was switched on, of the health log; 0 where that is no reading."""
+    """Return how often a drive was switched on, from the health log; 0 for no reading."""
     return sensors.counter(page, 112, 16) or 0
 
 
 def data_written_bytes(page: bytes) -> int | None:
-    """What was ever written to a controller, of the health log; a unit is 1000 x 512 bytes.
+    """Return all bytes ever written, from the health log; its unit is 1000 x 512 bytes.
 
-    None for a page that says nothing.
+    None for a blank page.
     """
     units = None if sensors.is_blank(page) else sensors.counter(page, 48, 16)
     return None if units is None else units * DATA_UNIT_BYTES
 
 
 def flash_written(health: bytes, ocp: bytes) -> FlashWritten | None:
-    """What host and drive ever wrote; None unless the second page is OCP's (any vendor has a C0h).
+    """Return the bytes that host and drive ever wrote; None unless the second page is OCP's.
 
-    OCP counts Physical Media Units Written in bytes, user data and metadata both.
+    OCP counts Physical Media Units Written in bytes, user data and metadata together.
     """
     if len(health) < HEALTH_BYTES or not is_ocp(ocp):
         return None
@@ -321,7 +300,7 @@ _OCP_THROTTLED = 96  # count of thermal throttling events, one byte that saturat
 
 
 def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
-    """How often and how long a drive ever was too hot, by its health log and OCP's C0h."""
+    """Return how often and how long a drive was ever too hot (health log and OCP's C0h)."""
     if len(health) < HEALTH_BYTES:
         return {}
     counts = {name: sensors.counter(health, at, size) for name, (at, size) in _THROTTLING.items()}
@@ -332,12 +311,12 @@ def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
 
 
 def is_ocp(page: bytes) -> bool:
-    """Whether a log page C0h is OCP's, by its GUID."""
+    """Return whether a log page C0h is OCP's, by its GUID; any vendor may have a C0h."""
     return page[496:512] == OCP_GUID
 
 
 def smart_facts(page: bytes) -> dict[str, str]:
-    """The health log (02h), in units that people read; what is no reading is left out."""
+    """Return the facts of the health log (02h); fields without a reading are left out."""
     page = page.ljust(512, b"\0")
     if sensors.is_blank(page):
         return {}
@@ -366,7 +345,7 @@ def smart_facts(page: bytes) -> dict[str, str]:
 
 
 def ocp_facts(page: bytes) -> dict[str, str]:
-    """The OCP health log (C0h); empty when the page is another vendor's."""
+    """Return the facts of the OCP health log (C0h); empty for another vendor's page."""
     if not is_ocp(page):
         return {}
     written, read = sensors.counter(page, 0, 16), sensors.counter(page, 16, 16)

@@ -16,7 +16,7 @@ ELSEWHERE = "choose another target: `ssdbench drives` lists all of them"
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """One reason; `option` are the words that override it, none when nothing does."""
+    """Hold one reason; `option` are the words that override it, empty when nothing does."""
 
     reason: str
     option: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Objection:
 
 
 def options_of(found: Sequence[Objection]) -> tuple[str, ...]:
-    """The words that would let all of them pass; none when there is one without."""
+    """Return the options that override all objections; empty when one cannot be overridden."""
     if not all(objection.option for objection in found):
         return ()
     distinct = dict.fromkeys(objection.option for objection in found)
@@ -35,7 +35,7 @@ def options_of(found: Sequence[Objection]) -> tuple[str, ...]:
 
 
 def way_out(found: Sequence[Objection]) -> str:
-    """What would let it pass: the options if they are enough, else the first steps."""
+    """Return what to do: the options if they are enough, else the first steps."""
     options = options_of(found)
     if options:
         return f"if you do not need its data any more, add {shlex.join(options)}"
@@ -44,7 +44,7 @@ def way_out(found: Sequence[Objection]) -> str:
 
 
 def refuse(target: str, found: Sequence[Objection], *, hint: str = "") -> None:
-    """Raise TargetRefused with every objection; nothing without one."""
+    """Raise TargetRefused with every objection; do nothing without any."""
     if not found:
         return
     reasons = [o.reason for o in found]

@@ -1,7 +1,7 @@
 """Read the raw pages that a drive keeps about itself; other modules decode them.
 
-Only reads. A page that the drive does not have is left out; a drive that does not even identify
-itself is an error.
+Only reads. A page that the drive lacks is left out; a drive that does not identify itself is an
+error.
 """
 
 import re
@@ -20,20 +20,20 @@ from ssdbench.target.evidence import BRIDGED
 
 Pages = dict[str, bytes]
 READ_RESERVATION = bytes([0x5E, 0x01, 0, 0, 0, 0, 0, 1, 0, 0])
-ATTENTIONS = 5  # events that a unit may tell of before it answers
+ATTENTIONS = 5  # how many events a unit may report before it answers
 
 
 class Protocol(StrEnum):
-    """How a drive is spoken to."""
+    """Name the protocol of a drive."""
 
     NVME = "nvme"
     ATA = "ata"
     SCSI = "scsi"
-    NONE = "none"  # loop, dm, md, virtio: nothing to ask
+    NONE = "none"  # loop, dm, md, virtio: they have no pages
 
 
 def protocol(kernel: str, sysfs: Sysfs) -> Protocol:
-    """The protocol of a whole disk, from its kernel name and vendor."""
+    """Return the protocol of a whole disk, from its kernel name and vendor."""
     if kernel.startswith("nvme"):
         return Protocol.NVME
     vendor = sysfs.find(f"/sys/block/{kernel}/device/vendor")
@@ -43,7 +43,7 @@ def protocol(kernel: str, sysfs: Sysfs) -> Protocol:
 
 
 def read(kernel: str, node: Path, *, sysfs: Sysfs) -> Pages:
-    """Every page of the drive that is there. Raises DeviceError, HostLacks."""
+    """Return every page that the drive has. Raises DeviceError, HostLacks."""
     match protocol(kernel, sysfs):
         case Protocol.NVME:
             with nvme_bus.opened(node) as drive:
@@ -60,7 +60,7 @@ def read(kernel: str, node: Path, *, sysfs: Sysfs) -> Pages:
 
 
 def bridge(kernel: str, sysfs: Sysfs) -> str:
-    """The bridge that a disk is behind: `152d:0583` of USB, `firewire`; empty without one."""
+    """Return the bridge before a disk: `152d:0583` for USB, `firewire`; empty without one."""
     directory = sysfs.path(f"/sys/block/{kernel}").resolve()
     for parent in directory.parents:
         if re.fullmatch(r"[0-9]+-[0-9]+(\.[0-9]+)*", parent.name):
@@ -73,7 +73,7 @@ def bridge(kernel: str, sysfs: Sysfs) -> str:
 
 
 def of_bridged(kernel: str, sysfs: Sysfs) -> Pages:
-    """What the drive behind a bridge says of itself; nothing where it cannot be asked."""
+    """Return the pages of the drive behind a bridge; none when it cannot be asked."""
     if not askable(kernel, sysfs):
         return {}
     with suppress(SsdbenchError), scsi_bus.opened(sysfs.path(node_of(kernel))) as disk:
@@ -82,9 +82,9 @@ def of_bridged(kernel: str, sysfs: Sysfs) -> Pages:
 
 
 def askable(kernel: str, sysfs: Sysfs) -> bool:
-    """Whether a drive may be behind a bridge that passes commands through.
+    """Return whether a drive may be behind a bridge that passes commands on.
 
-    As udev's rules have it, which ask each USB disk but those with removable media
+    Like udev's rules, which ask every USB disk except removable media
     (60-persistent-storage.rules).
     """
     base = f"/sys/block/{kernel}"
@@ -93,10 +93,10 @@ def askable(kernel: str, sysfs: Sysfs) -> bool:
 
 
 def _bridged(disk: scsi_bus.Scsi, ids: str) -> Pages:
-    """Pages that the drive behind a USB bridge answers with, under names of their own.
+    """Return the pages of the drive behind a USB bridge, under names of their own.
 
-    They tell which drive it is. Its settings stay the bridge's: what it is purged or set with is
-    what the bridge understands.
+    They identify the drive. It is still purged and set with the commands that the bridge
+    understands.
     """
     if not ids or ids == "firewire":
         return {}
@@ -154,7 +154,7 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
     _add(pages, optional)
     if nvme.is_ocp(pages.get(nvme.OCP, b"")):
         _add(pages, {name: partial(drive.log_page, *log) for name, log in nvme.OCP_LOGS.items()})
-    # What the guard asks for must be known: without an answer it refuses.
+    # The guard needs these two pages: without them it refuses the drive.
     if said.can_reserve and nvme.namespace(pages[nvme.NAMESPACE]).reservable:
         extended = nvme_bus.Command(
             nvme_bus.RESERVATION_REPORT, nsid, cdw10=1023, cdw11=1, reads_bytes=4096
@@ -164,7 +164,7 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
         discovery = nvme_bus.Command(
             nvme_bus.SECURITY_RECEIVE, cdw10=0x01 << 24 | 0x0001 << 8, cdw11=512, reads_bytes=512
         )
-        with suppress(nvme_bus.NvmeRefused):  # it answers: its security is not TCG's
+        with suppress(nvme_bus.NvmeRefused):  # it answers, but has no TCG security
             pages[nvme.SECURITY] = drive.admin(discovery).data
     return pages
 
@@ -172,7 +172,7 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
 def _feature(
     drive: nvme_bus.Nvme, feature: int, *, dword_11: int = 0, reads_bytes: int = 0
 ) -> bytes:
-    """The four bytes of the value, then the data of the feature."""
+    """Return the four bytes of a feature's value, followed by its data."""
     reply = drive.feature(feature, dword_11=dword_11, reads_bytes=reads_bytes)
     return reply.result.to_bytes(4, "little") + reply.data
 
@@ -218,10 +218,10 @@ def _scsi(disk: scsi_bus.Scsi) -> Pages:
 
 
 def reservation(disk: scsi_bus.Scsi) -> Pages:
-    """READ RESERVATION. What the guard asks for must be known: without an answer it refuses.
+    """Read the reservation; the guard refuses a drive without an answer.
 
-    A unit that another initiator holds with the RESERVE of SPC-2 answers this, too, with a conflict
-    (SPC-4 5.13.3); that status byte is kept as a page. Raises ScsiRefused, DeviceError.
+    A unit that another initiator reserved (RESERVE of SPC-2) answers with a conflict (SPC-4
+    5.13.3); that status byte is kept as a page. Raises ScsiRefused, DeviceError.
     """
     for _ in range(ATTENTIONS):
         try:
@@ -233,11 +233,11 @@ def reservation(disk: scsi_bus.Scsi) -> Pages:
                 return {}
             if not scsi.attention(refused.sense):
                 raise
-    raise DeviceError("the drive tells of one event after another, not of its reservation")
+    raise DeviceError("the drive reports one event after another instead of its reservation")
 
 
 def _log_sense(disk: scsi_bus.Scsi, page: int) -> bytes:
-    """The current cumulative values of a log page (SPC-5 6.8)."""
+    """Return the current cumulative values of a log page (SPC-5 6.8)."""
     return disk.command(bytes([0x4D, 0, 0x40 | page, 0, 0, 0, 0, 2, 0, 0]), reads_bytes=512).data
 
 

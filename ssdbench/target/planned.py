@@ -1,4 +1,4 @@
-"""Store the target as `plan` saw it, so that `run` notices a drive that has changed."""
+"""Store the target as `plan` saw it, so that `run` notices when the drive has changed."""
 
 from hashlib import sha256
 
@@ -7,7 +7,7 @@ from ssdbench.model.base import Model
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import guard
 
-# What a format or a hidden area would change, by the names that TargetInfo.facts has for them.
+# Facts that a format or a hidden area would change, by their keys in TargetInfo.facts.
 FORMAT_FACTS = ("LBA format", "protection", "host protected area", "unallocated NVM capacity")
 UNCHANGING = {
     "id": "the identity",
@@ -21,7 +21,7 @@ UNCHANGING = {
 
 
 class Planned(Model):
-    """A target and the profile that was planned for it; schema version 1."""
+    """Store a target and the profile planned for it; schema version 1."""
 
     schema_version: int = 1
     profile_sha256: str
@@ -30,7 +30,7 @@ class Planned(Model):
     partitions: tuple[str, ...] = ()
 
     def changes(self, now: "Planned") -> list[str]:
-        """A sentence for everything that is not as it was planned; empty when all is."""
+        """Return a sentence for everything that changed since the plan; empty when nothing did."""
         sentences = [
             f"{words} was {_shown(getattr(self.target, name))} when it was planned and is now "
             f"{_shown(getattr(now.target, name))}"
@@ -66,7 +66,7 @@ class Planned(Model):
 
 
 def planned(info: TargetInfo, profile_text: str) -> Planned:
-    """A target as it is now. Raises HostLacks when what it holds cannot be known."""
+    """Return a target as it is now. Raises HostLacks when its signatures cannot be read."""
     signatures: list[str] = []
     partitions: list[str] = []
     if info.kind not in (TargetKind.SIMULATED, TargetKind.FILE):

@@ -1,6 +1,6 @@
 """Reset a drive to its fresh state by its own command; discard is only the fallback.
 
-Whoever calls has the claim. A method is refused when more than this one target would go with it.
+The caller has the claim. A method that would erase more than this one target is refused.
 """
 
 import errno
@@ -22,8 +22,8 @@ from ssdbench.target.pages import Protocol
 
 FORMAT_TIMEOUT_MS = 600_000
 POLL_S = 1.0
-TAKEN_PATIENCE_S, TAKEN_POLL_S = 20.0, 0.05  # the kernel's, after a format
-MOST_EVENTS = 16  # that a SCSI unit tells of before it answers: reset, format changed, …
+TAKEN_PATIENCE_S, TAKEN_POLL_S = 20.0, 0.05  # for the kernel to notice a format
+MOST_EVENTS = 16  # that a SCSI unit may report before it answers: reset, format changed, …
 SANITIZE_ACTIONS = (("crypto", 4), ("block", 2))  # SANACT; overwrite wears flash and is not used
 DISCARD_STEP_BYTES = 1 << 30
 SAMPLES = 64
@@ -34,19 +34,19 @@ IMMEDIATE = 1 << 7
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What was done, with evidence from before and after."""
+    """Hold what was done, with evidence from before and after."""
 
     method: str
     said: str
     seconds: float
     before: dict[str, str] = field(default_factory=dict)
     after: dict[str, str] = field(default_factory=dict)
-    fallback: bool = False  # only discards: the drive was free to ignore them
-    lasting: str = ""  # what stays changed in the drive, and what brings the old one back
+    fallback: bool = False  # only discards, which the drive was free to ignore
+    lasting: str = ""  # what stays changed in the drive, and how to change it back
 
 
 def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str]:
-    """Why this method must not or cannot be used on this drive (pure); empty means it may."""
+    """Return why this method cannot or must not be used on this drive (pure); empty if it may."""
     match wanted:
         case Purge.NONE | Purge.DISCARD:
             return []
@@ -101,15 +101,15 @@ def _erase_obstacles(said: ata.Identify) -> Iterator[str]:
 
 
 def _nothing(*_: object) -> None:
-    """Nobody wants to know."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Who is told of a purge, durably, while it happens."""
+    """Hold callbacks that store durably what happens during a purge."""
 
     password: Callable[[], None] = _nothing  # before a password is set on the drive
-    share: Callable[[float], None] = _nothing  # how much of a sanitize is done, again and again
+    share: Callable[[float], None] = _nothing  # the finished share of a sanitize, repeatedly
 
 
 def purge(
@@ -120,10 +120,11 @@ def purge(
     *,
     lba_format: LbaFormat | None = None,
 ) -> Purged:
-    """Purge a claimed drive and say what was done.
+    """Purge a claimed drive and return what was done.
 
-    `lba_format` is what an NVMe format gives it; without one its own is kept. Raises TargetRefused
-    with every obstacle before anything is done, DeviceError when the drive does not do it.
+    `lba_format` is the new format for an NVMe format; without it the drive keeps its own. Raises
+    TargetRefused with every obstacle before anything is done, DeviceError when the drive does not
+    do it.
     """
     sysfs = Sysfs()
     kernel, node = kernel_name(info, sysfs=sysfs), Path(info.node)
@@ -156,7 +157,7 @@ def purge(
 
 
 def _format(node: Path, found: pages.Pages, told: LbaFormat | None = None) -> str:
-    """Format NVM with the LBA format, protection and metadata that are there, or those told."""
+    """Format an NVMe drive with its present LBA format, protection and metadata, or with `told`."""
     said = nvme.namespace(found[nvme.NAMESPACE])
     crypto = nvme.controller(found[nvme.CONTROLLER]).can_crypto_erase
     before, _ = nvme.lba_formats(found)
@@ -175,9 +176,9 @@ def _format(node: Path, found: pages.Pages, told: LbaFormat | None = None) -> st
 
 
 def _format_word(said: nvme.Namespace, told: LbaFormat | None) -> int:
-    """Dword 10 of Format NVM without its erase (NVM Express 2.0, 5.14); metadata told are apart.
+    """Return dword 10 of Format NVM without the erase (NVM Express 2.0, 5.14).
 
-    Raises DeviceError for a format that the namespace has not.
+    With `told`, metadata are separate. Raises DeviceError for a format that the namespace lacks.
     """
     index, extended, protection = said.format_index, said.extended_metadata, said.protection
     if told is not None:
@@ -197,10 +198,10 @@ def _format_word(said: nvme.Namespace, told: LbaFormat | None) -> int:
 
 
 def _taken(kernel: str, descriptor: int, before: pages.Pages, sysfs: Sysfs) -> None:
-    """Until the kernel has the size and the blocks that the drive has after a format.
+    """Wait until the kernel has the size and block size that the drive has after a format.
 
-    Linux looks at a namespace again when its controller is scanned. Raises DeviceError when it
-    does not take the format, as with metadata that it cannot keep apart.
+    Linux reads a namespace again when its controller is rescanned. Raises DeviceError when the
+    kernel does not take the format, such as one with metadata that it cannot keep separate.
     """
     node = Path("/dev") / kernel
     was = nvme.namespace(before[nvme.NAMESPACE])
@@ -219,7 +220,7 @@ def _taken(kernel: str, descriptor: int, before: pages.Pages, sysfs: Sysfs) -> N
             break
         if time.monotonic() > deadline:
             raise DeviceError(
-                f"the drive has LBA format {data}+{now.format[1]} now, and the kernel shows "
+                f"the drive has LBA format {data}+{now.format[1]} now, but the kernel shows "
                 f"{geometry.size_bytes} bytes of it in blocks of {geometry.logical_block_bytes}",
                 hint=f"it was {was.format[0]}+{was.format[1]}: `ssdbench retire {node} --method "
                 "format --lba-format …` gives it another format",
@@ -229,9 +230,10 @@ def _taken(kernel: str, descriptor: int, before: pages.Pages, sysfs: Sysfs) -> N
 
 
 def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) -> str:
-    """Sanitize; one that is in progress, as after a reboot, goes on by itself and is waited for.
+    """Sanitize, or wait for a sanitize that already runs, as after a reboot.
 
-    A drive may leave a sanitize that failed without another (AUSE, NVM Express 2.0, 5.24).
+    Unrestricted exit lets a drive leave a failed sanitize without another one (AUSE, NVM Express
+    2.0, 5.24).
     """
     can = nvme.controller(found[nvme.CONTROLLER]).sanitizes
     name, action = next((n, a) for n, a in SANITIZE_ACTIONS if n in can)
@@ -244,10 +246,10 @@ def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) ->
 
 
 def awaited(info: TargetInfo, share: Callable[[float], None] = _nothing) -> bool:
-    """Wait for a sanitize, or a SCSI format, that is in progress; whether there was one.
+    """Wait for a running sanitize or SCSI format; return whether there was one.
 
-    Until it ends the drive refuses reads, so that nobody could say whether it may be overwritten.
-    Raises DeviceError when it fails.
+    Until it ends the drive refuses reads, so the guard could not check it. Raises DeviceError when
+    it fails.
     """
     if not info.major_minor:  # a file, or simulated
         return False
@@ -270,7 +272,7 @@ def _awaited_nvme(node: Path, share: Callable[[float], None]) -> bool:
     with nvme_bus.opened(node) as drive:
         try:
             state, _ = _sanitize_state(drive)
-        except DeviceError:  # it has no such log, and so no sanitize
+        except DeviceError:  # no such log, so no sanitize
             return False
         if state != IN_PROGRESS:
             return False
@@ -302,7 +304,7 @@ def _ata_sanitize(node: Path, found: pages.Pages) -> str:
 
 
 def _await_ata(disk: scsi_bus.Scsi) -> bool:
-    """Until SANITIZE STATUS EXT shows none in progress; whether it did."""
+    """Wait until SANITIZE STATUS EXT shows none in progress; return whether there was one."""
     status = scsi_bus.AtaCommand(0xB4, feature=0, extended=True, registers=True)
     at_work = False
     while ata.sanitizing(disk.ata(status).sense):
@@ -312,9 +314,10 @@ def _await_ata(disk: scsi_bus.Scsi) -> bool:
 
 
 def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
-    """Erase by the ATA security commands; enhanced where the drive has it.
+    """Erase by ATA security, enhanced where the drive can.
 
-    The note of the password is on disk before it is set: a crash in between leaves a locked drive.
+    The note of the password is on disk before the password is set, because a crash then leaves a
+    locked drive.
     """
     said = ata.identify(found[ata.IDENTIFY])
     with scsi_bus.opened(node, writes=True) as disk:
@@ -325,7 +328,7 @@ def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
 
 
 def _scsi_sanitize(node: Path) -> str:
-    """SANITIZE with BLOCK ERASE (SBC-4, 5.30), polled."""
+    """Sanitize by SANITIZE with BLOCK ERASE (SBC-4, 5.30), and poll until it is done."""
     with scsi_bus.opened(node, writes=True) as disk:
         disk.command(bytes([0x48, IMMEDIATE | 0x02, *bytes(8)]))
         _await_ready(disk)
@@ -333,7 +336,7 @@ def _scsi_sanitize(node: Path) -> str:
 
 
 def _scsi_format(node: Path, found: pages.Pages) -> str:
-    """FORMAT UNIT (SBC-4, 5.4) with the protection that is there, polled."""
+    """Format by FORMAT UNIT (SBC-4, 5.4) with the present protection, and poll until it is done."""
     kind = scsi.protection(found.get(scsi.CAPACITY, b""))
     information, usage = {0: (0, 0), 1: (2, 0), 2: (3, 0), 3: (3, 1)}[kind]
     immediately = bytes([usage, 0x02, 0, 0])  # the parameter list
@@ -342,12 +345,12 @@ def _scsi_format(node: Path, found: pages.Pages) -> str:
         _await_ready(disk)
         again = disk.command(scsi.READ_CAPACITY, reads_bytes=32).data
     if scsi.format_of(again) != scsi.format_of(found.get(scsi.CAPACITY, again)):
-        raise DeviceError("the format changed: the drive has other blocks or protection now")
+        raise DeviceError("the format changed the block size or protection, which it must keep")
     return "SCSI format unit, block size and protection kept"
 
 
 def _await_ready(disk: scsi_bus.Scsi) -> bool:
-    """Until a format or sanitize is over; whether one was at work. Raises DeviceError."""
+    """Wait until a format or sanitize is over; return whether there was one. Raises DeviceError."""
     at_work, events = False, 0
     while True:
         try:
@@ -365,9 +368,9 @@ def _await_ready(disk: scsi_bus.Scsi) -> bool:
 
 
 def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: int) -> None:
-    """Discard a range; no drive promises that anything comes of it.
+    """Discard a range, which a drive is free to ignore.
 
-    Raises HostLacks when it takes no discards, DeviceError when it refuses this one.
+    Raises HostLacks when the drive takes no discards, DeviceError when it refuses this one.
     """
     end = offset_bytes + length_bytes
     try:
@@ -381,7 +384,7 @@ def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: 
 
 
 def _evidence(found: pages.Pages, info: TargetInfo, descriptor: int) -> dict[str, str]:
-    """What shows whether a drive was purged: its counters, and samples of what it holds."""
+    """Return what shows whether a drive was purged: its counters, and samples of its data."""
     size_bytes = blockdev.size_of(descriptor) if nvme.NAMESPACE in found else info.size_bytes
     zeros, read = blockdev.zero_samples(descriptor, size_bytes, SAMPLES)
     facts = {"samples that read as zeros": f"{zeros} of {read}"}

@@ -17,11 +17,11 @@ READ_CAPACITY = bytes([0x9E, 0x10, *bytes(8), 0, 0, 0, 32, 0, 0])
 LOGICAL_UNIT, TARGET_PORT = 0, 1  # associations of a designator
 SAS = 6  # a protocol (SPC-5 7.6.1)
 NAA = 3
-STRONG = {NAA: "naa", 2: "eui"}  # designator types that name one unit in the world
+STRONG = {NAA: "naa", 2: "eui"}  # designator types whose names are unique worldwide
 
 
 def world_wide_name(page: bytes) -> str:
-    """The NAA or EUI-64 name of the logical unit in page 83h, NAA before EUI; empty without."""
+    """Return the NAA, else the EUI-64 name of the logical unit in page 83h, or an empty text."""
     names = {}
     for association, kind, name, _ in _designators(page):
         if (
@@ -35,17 +35,17 @@ def world_wide_name(page: bytes) -> str:
 
 
 def name_of_a_drive(page: bytes) -> bool:
-    """Whether page 83h names its unit as makers of drives do.
+    """Return whether page 83h names its unit as makers of drives do.
 
-    That is an NAA 5h name of 8 bytes, an EUI-64, or one of 16 bytes beside a SAS port: drives with
-    several units have such names, but a volume has no port.
+    That is an NAA 5h name of 8 bytes, an EUI-64 name, or a name of 16 bytes together with a SAS
+    port: drives with several units have these, but a volume has no port.
     """
     name = world_wide_name(page)
     return name.startswith(("naa.5", "eui.")) or (bool(name) and has_port(page))
 
 
 def has_port(page: bytes) -> bool:
-    """Whether page 83h names a SAS port of the unit's own."""
+    """Return whether page 83h names a SAS port of the unit itself."""
     return any(
         association == TARGET_PORT and protocol == SAS
         for association, _, _, protocol in _designators(page)
@@ -53,7 +53,7 @@ def has_port(page: bytes) -> bool:
 
 
 def _designators(page: bytes) -> Iterator[tuple[int, int, bytes, int | None]]:
-    """Association, type, name and, where it is told, protocol of each designator of page 83h."""
+    """Yield association, type, name and, where known, protocol of each designator of page 83h."""
     at, end = 4, 4 + int.from_bytes(page[2:4], "big")
     while at + 4 <= min(len(page), end):
         kind, length = page[at + 1], page[at + 3]
@@ -64,12 +64,12 @@ def _designators(page: bytes) -> Iterator[tuple[int, int, bytes, int | None]]:
 
 
 def serial(page: bytes) -> str:
-    """The unit serial number of page 80h."""
+    """Return the unit serial number of page 80h."""
     return page[4 : 4 + page[3]].decode("ascii", "replace").strip(" \0") if len(page) > 4 else ""
 
 
 def cache_on(page: bytes) -> bool | None:
-    """WCE of the caching mode page inside a MODE SENSE (10) answer; None without that page."""
+    """Return WCE of the caching mode page in a MODE SENSE (10) answer; None without that page."""
     at = 8 + int.from_bytes(page[6:8], "big")
     if len(page) < at + 3 or page[at] & 0x3F != 0x08:
         return None
@@ -77,12 +77,12 @@ def cache_on(page: bytes) -> bool | None:
 
 
 def reserved(page: bytes) -> bool:
-    """Whether READ RESERVATION shows a reservation."""
+    """Return whether READ RESERVATION shows a reservation."""
     return int.from_bytes(page[4:8], "big") > 0
 
 
 def parameter(page: bytes, code: int) -> bytes:
-    """The value of one parameter of a log page (SPC-5 7.3), empty when it has none."""
+    """Return the value of one parameter of a log page (SPC-5 7.3), or empty bytes."""
     at, end = 4, min(len(page), 4 + int.from_bytes(page[2:4], "big"))
     while at + 4 <= end:
         length = page[at + 3]
@@ -93,38 +93,38 @@ def parameter(page: bytes, code: int) -> bytes:
 
 
 def protection(capacity: bytes) -> int:
-    """Type of protection information in READ CAPACITY (16), 0 for none."""
+    """Return the type of protection information in READ CAPACITY (16), 0 for none."""
     if len(capacity) < 13 or not capacity[12] & 1:
         return 0
     return (capacity[12] >> 1 & 7) + 1
 
 
 def format_of(capacity: bytes) -> tuple[bytes, int]:
-    """Block size and protection, which a format must not change."""
+    """Return block size and protection, which a format must not change."""
     return capacity[8:12], protection(capacity)
 
 
 def at_work(sense: bytes) -> bool:
-    """Whether the unit is not ready because a format or sanitize is in progress (SPC-5, annex F).
+    """Return whether the unit is not ready because of a format or sanitize (SPC-5, annex F).
 
-    Fixed (70h) and descriptor (72h) sense.
+    Reads fixed (70h) and descriptor (72h) sense.
     """
     key, code, qualifier = _said(sense)
     return key == 2 and code == 0x04 and qualifier in (0x04, 0x1B)
 
 
 def unsupported(sense: bytes) -> bool:
-    """Whether the unit says that it has no such command (ILLEGAL REQUEST)."""
+    """Return whether the unit says that it has no such command (ILLEGAL REQUEST)."""
     return _said(sense)[0] == 5
 
 
 def attention(sense: bytes) -> bool:
-    """Whether the unit only tells of an event, such as a reset: once, instead of an answer."""
+    """Return whether the unit reports an event such as a reset, once, instead of an answer."""
     return _said(sense)[0] == 6
 
 
 def _said(sense: bytes) -> tuple[int, int, int]:
-    """Sense key, additional code and its qualifier; zeros for what was cut short."""
+    """Return sense key, additional code and its qualifier; zeros when the sense is too short."""
     fixed = sense[:1] != b"" and sense[0] & 0x7F in (0x70, 0x71)
     key, code, qualifier = (2, 12, 13) if fixed else (1, 2, 3)
     if len(sense) <= qualifier:
@@ -133,7 +133,7 @@ def _said(sense: bytes) -> tuple[int, int, int]:
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
-    """Everything that the pages say, for the report."""
+    """Return all facts in the pages, for the report."""
     told: dict[str, str] = {}
     if name := world_wide_name(pages.get(DEVICE_ID, b"")):
         told["world wide name"] = name
@@ -154,7 +154,7 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
         rate = int.from_bytes(spin[4:6], "big")
         told["medium"] = "solid state" if rate == 1 else f"rotation {rate}" if rate else "unknown"
     warm = parameter(pages.get(TEMPERATURE, b""), 0)[1:2]
-    if warm and sensors.celsius(warm[0]) is not None:  # FFh is none
+    if warm and sensors.celsius(warm[0]) is not None:  # FFh means no reading
         told["temperature"] = f"{warm[0]} °C"
     if used := parameter(pages.get(ENDURANCE, b""), 1)[3:4]:
         told["percentage used"] = sensors.used(used[0])

@@ -38,10 +38,10 @@ _QUEUE = (
 
 
 def names_of(kernel: str, sysfs: Sysfs) -> Names:
-    """Every name of a whole disk, by what the kernel knows of it.
+    """Return every name of a whole disk that the kernel knows.
 
-    What a USB bridge tells is not used, as bridges are sold with one serial number on all of them:
-    the drive behind it is asked, which needs the right to open it.
+    Names from a USB bridge are not used, because all bridges of a series may have one serial
+    number: the drive behind it is asked, which needs permission to open it.
     """
     return sysfs.once(("names", kernel), lambda: _names_of(kernel, sysfs))
 
@@ -58,8 +58,8 @@ def _names_of(kernel: str, sysfs: Sysfs) -> Names:
     serial = _unit_serial(base, sysfs)
     if bridged:
         return _behind_bridge(kernel, sysfs, bridged, serial, wwid)
-    # The kernel has the serial number of SATA drives from their IDENTIFY. Any other unit's is
-    # its own where a bus is known, with no bridge on the way.
+    # The kernel reads a SATA drive's serial number from IDENTIFY. Any other unit's serial number is
+    # its own when it is on a known bus without a bridge.
     trusted = said("device/vendor") == "ATA" or place(kernel, sysfs).startswith("pci-")
     return Names(
         nguid=_hex(said("nguid")),
@@ -78,7 +78,7 @@ def _names_of(kernel: str, sysfs: Sysfs) -> Names:
 
 
 def _behind_bridge(kernel: str, sysfs: Sysfs, bridge: str, serial: str, wwid: str) -> Names:
-    """The names of the drive behind a bridge, by its own answer; what the bridge tells apart."""
+    """Return the names that the drive behind a bridge reports, and apart the bridge's own."""
     found = pages.of_bridged(kernel, sysfs)
     names = Names(
         model=(sysfs.find(f"/sys/block/{kernel}/device/model") or "").strip(),
@@ -106,9 +106,9 @@ def _behind_bridge(kernel: str, sysfs: Sysfs, bridge: str, serial: str, wwid: st
 
 
 def around(kernel: str, sysfs: Sysfs) -> Place:
-    """Where a disk is plugged in, and who drives it there."""
+    """Return where a disk is plugged in, and its driver there."""
     base = f"/sys/block/{kernel}"
-    parts = _parts(sysfs.path(base))
+    parts = sysfs.path(base).resolve().parts
     transports = [sysfs.find(f"{c}/transport") or "" for c in controllers(kernel, sysfs)]
     host = next((part for part in parts if re.fullmatch(r"host[0-9]+", part)), "")
     unit = next(
@@ -123,7 +123,7 @@ def around(kernel: str, sysfs: Sysfs) -> Place:
         channel=int(unit[1]) if unit else None,
         raid_level=(sysfs.find(f"{base}/device/raid_level") or "").strip(),
         bridge=pages.bridge(kernel, sysfs),
-        software=parts[-3:-1] == ["virtual", "block"],
+        software=parts[-3:-1] == ("virtual", "block"),
     )
 
 
@@ -137,32 +137,32 @@ def _function(slot: str, sysfs: Sysfs) -> Function:
 
 
 def disks(sysfs: Sysfs) -> list[str]:
-    """Kernel names of the whole disks of this host that could be drives."""
+    """Return the kernel names of the whole disks of this host that could be drives."""
     there = (name for name in sysfs.names("/sys/block") if not name.startswith(_NOT_DISKS))
     return [name for name in there if not _hidden(name, sysfs)]
 
 
 def shown(sysfs: Sysfs) -> list[str]:
-    """Kernel names of all block devices, without the paths below NVMe multipath heads.
+    """Return the kernel names of all block devices, except the paths below NVMe multipath heads.
 
-    Those have the names of the drive itself, and no node (nvme_alloc_ns sets GENHD_FL_HIDDEN).
+    Those have the drive's own names and no node (nvme_alloc_ns sets GENHD_FL_HIDDEN).
     """
     return [name for name in sysfs.names("/sys/block") if not _hidden(name, sysfs)]
 
 
 def names_here(sysfs: Sysfs) -> dict[str, Names]:
-    """The names of every disk of this host, by kernel name."""
+    """Return the names of every disk of this host, by kernel name."""
     return sysfs.once("names", lambda: {k: names_of(k, sysfs) for k in disks(sysfs)})
 
 
 def place(kernel: str, sysfs: Sysfs) -> str:
-    """Where a disk is plugged in, by what does not change with the order of discovery.
+    """Return where a disk is plugged in, in a form that does not depend on the order of discovery.
 
-    Of a namespace that is its own number, not the one in its kernel name: by Linux 6.12 a
-    controller's namespaces are scanned side by side (nvme_scan_ns_async) and named as they come.
+    For a namespace this is its own number, not the one in its kernel name: since Linux 6.12
+    namespaces are scanned in parallel (nvme_scan_ns_async) and named as they are found.
     """
     link = sysfs.path(f"/sys/block/{kernel}")
-    parts = _parts(link)
+    parts = link.resolve().parts
     bus = [part for part in parts if _PCI.fullmatch(part)]
     tail = []
     for part in parts:
@@ -179,10 +179,10 @@ def place(kernel: str, sysfs: Sysfs) -> str:
 
 
 def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
-    """What a mapping is made of, in words that last: its table, or its members in their order.
+    """Return what a mapping is made of, as lasting text: its table, or its members in order.
 
-    `called` gives a lasting name to a device below. Empty for what is no mapping, and for one
-    whose table cannot be read.
+    `called` gives each lower device a lasting name. Empty for any other device and for an
+    unreadable table.
     """
     base = f"/sys/block/{kernel}"
     names = {(sysfs.find(f"/sys/class/block/{n}/dev") or "").strip(): n
@@ -208,15 +208,14 @@ def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
 
 
 def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:
-    """Link, power, NUMA node and queues of a disk, for the report."""
+    """Return link, power, NUMA node and queues of a disk, for the report."""
     base = f"/sys/block/{kernel}"
     told = {f"sysfs queue/{name}": sysfs.find(f"{base}/queue/{name}") for name in _QUEUE}
     queues = sysfs.names(f"/sys/block/{queues_of(kernel, sysfs)[0]}/mq")
     told["hardware queues"] = str(len(queues)) if queues else ""
-    slot = _slot(kernel, sysfs)
-    if slot:
+    if slots := _slots(kernel, sysfs):  # the last path's
         for name, attribute in _LINK.items():
-            path = f"{slot}/{attribute}"
+            path = f"{slots[-1]}/{attribute}"
             listed = sysfs.names(path) if attribute == "msi_irqs" else []
             told[name] = str(len(listed)) if listed else sysfs.find(path)
     told["place"] = place(kernel, sysfs)
@@ -227,14 +226,14 @@ def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:
 
 
 def fabric(kernel: str, sysfs: Sysfs) -> str:
-    """What network a disk is reached over; empty for a local one."""
+    """Return the network that a disk is reached over; empty for a local disk."""
     if kernel.startswith(NETWORK_NAMES):
         return kernel.partition("!")[0].rstrip("0123456789")
     for controller in controllers(kernel, sysfs):
         transport = (sysfs.find(f"{controller}/transport") or "").strip()
         if transport and transport not in LOCAL_TRANSPORTS:
             return f"NVMe over {transport}"
-    parts = _parts(sysfs.path(f"/sys/block/{kernel}"))
+    parts = sysfs.path(f"/sys/block/{kernel}").resolve().parts
     if any(re.fullmatch(r"session[0-9]+", part) for part in parts):
         return "iSCSI"
     if any(part.startswith("rport-") for part in parts):
@@ -243,21 +242,22 @@ def fabric(kernel: str, sysfs: Sysfs) -> str:
 
 
 def other_paths(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Other live ways to the same drive: further disks of one name, or controllers of one head."""
+    """Return other live paths to the drive: disks with its name, or controllers of its head."""
     others = twins(kernel, sysfs)
-    live = [Path(c).name for c in _attached(kernel, sysfs) if _live(c, sysfs)]
+    states = ((c, sysfs.find(f"{c}/state") or "") for c in _attached(kernel, sysfs))
+    live = [Path(c).name for c, state in states if state.strip() == "live"]
     return others + (live if len(live) > 1 else [])
 
 
 def twins(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Further disks that are the same drive by name: paths that no head brings together."""
+    """Return other disks that are the same drive by name: paths without a multipath head."""
     mine = names_of(kernel, sysfs)
     others = names_here(sysfs).items()
     return [n for n, other in others if n != kernel and same_drive(mine, other)]
 
 
 def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
-    """The controllers that lead to a namespace; its subsystem may have others that do not.
+    """Return the controllers that lead to a namespace; its subsystem may have more.
 
     Below a multipath head nvmeSnN the kernel has a hidden disk nvmeScCnN per path.
     """
@@ -271,7 +271,7 @@ def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
 
 
 def controllers(kernel: str, sysfs: Sysfs) -> list[str]:
-    """NVMe controllers of a disk: its own, or all of the subsystem behind a multipath head."""
+    """Return a disk's NVMe controllers: its own, or all of the subsystem of a multipath head."""
     if not kernel.startswith("nvme"):
         return []
     device = f"/sys/block/{kernel}/device"
@@ -279,17 +279,8 @@ def controllers(kernel: str, sysfs: Sysfs) -> list[str]:
     return [f"{device}/{name}" for name in below] if below else [device]
 
 
-def _live(controller: str, sysfs: Sysfs) -> bool:
-    return (sysfs.find(f"{controller}/state") or "").strip() == "live"
-
-
-def _slot(kernel: str, sysfs: Sysfs) -> str:
-    """The PCI function that the disk hangs on: the last path's, where there are several."""
-    return next(reversed(_slots(kernel, sysfs)), "")
-
-
 def _slots(kernel: str, sysfs: Sysfs) -> list[str]:
-    """The PCI functions that a disk hangs on, one for each path."""
+    """Return the PCI functions that a disk is attached to, one for each path."""
     paths = controllers(kernel, sysfs) or [f"/sys/block/{kernel}"]
     found = []
     for path in paths:
@@ -297,10 +288,6 @@ def _slots(kernel: str, sysfs: Sysfs) -> list[str]:
         if slot := next((p for p in (real, *real.parents) if _PCI.fullmatch(p.name)), None):
             found.append("/" + str(slot.relative_to(sysfs.root.resolve())))
     return found
-
-
-def _parts(link: Path) -> list[str]:
-    return list(link.resolve().parts)
 
 
 def _hidden(kernel: str, sysfs: Sysfs) -> bool:

@@ -360,7 +360,7 @@ def test_a_killed_run_goes_on_over_what_it_wrote_and_not_over_what_came_since(
     goes_on = ssdbench("resume", str(output), "--max-time", "1s")
 
     assert refused.returncode == 3, refused.stderr
-    assert "what it holds changed since the run worked on it" in refused.stderr
+    assert "its data changed since the run worked on it" in refused.stderr
     assert ("--overwrite-data" if kind == "drive" else f"--destroy {id_}") in refused.stderr
     assert is_kept
     assert goes_on.returncode == 1, goes_on.stderr

@@ -242,7 +242,7 @@ OTHERS = (
           "signature of gpt", soft=True),
     State("partitions, idle", PART, NO_PART, "it has partitions", soft=True),
 )  # fmt: skip
-COMMON = "which has bytes or space in common with it"
+COMMON = "which shares bytes or space with it"
 SNAPSHOT = (
     "dmsetup create real --table '0 65536 linear A 0';"
     "dmsetup create v --table '0 65536 snapshot-origin /dev/dm-0'; mkfs.ext4 -q -F /dev/dm-1;"

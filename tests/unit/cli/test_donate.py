@@ -190,7 +190,7 @@ def test_blanked_pages_are_still_read_by_the_parsers() -> None:
         "BLANKED",
     )
     assert smart is not None
-    assert ata.smart_whole(smart)
+    assert sum(smart) % 256 == 0
     assert ata.smart_values(smart) == {9: 0x1234}
     controller = pages[nvme.CONTROLLER]
     assert controller is not None

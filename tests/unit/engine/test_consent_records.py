@@ -122,7 +122,7 @@ def test_directories_of_records_are_private_whatever_the_umask(
 
 # --- what came since ------------------------------------------------------------------------------
 
-CAME = ContentCheck(against=(Objection("what it holds changed since", DATA),))
+CAME = ContentCheck(against=(Objection("its data changed since", DATA),))
 MADE = ContentCheck(against=(Objection("the signature of ext4 came since", OVERWRITE),))
 
 

@@ -277,7 +277,7 @@ def test_consent_for_a_drive_without_a_name_is_for_what_it_holds_and_says_so() -
 
     assert consent.objections(info, Consent(identity=own)) == []
     assert bare.option == ("--destroy", own)
-    assert "no name of its own could be read" in bare.reason
+    assert "no readable name of its own" in bare.reason
     assert "is not what it holds now" in place.reason
     assert "is not what it holds now" in before.reason
 

@@ -216,7 +216,7 @@ def test_a_signature_that_came_since_is_named(
     no_signatures.append("ext4")
 
     (reason,) = since(drive, kept)
-    assert reason.startswith("the signature of ext4 came since")
+    assert reason.startswith("the signature of ext4 appeared since")
 
 
 def test_blocks_of_a_file_system_that_a_killed_run_was_making_are_its_own(
@@ -260,7 +260,7 @@ def test_what_changed_between_consent_and_first_write_is_refused_and_not_recorde
     watch = content.Watch(drive, "run 1", content.look(drive), directory=tmp_path / "s/records")
     put(drive, 16 * MIB, b"precious")
 
-    with pytest.raises(TargetRefused, match="what it holds changed since"):
+    with pytest.raises(TargetRefused, match="its data changed since"):
         watch.before_writing()
 
     assert content.recalled(drive, directory=tmp_path / "s/records") is None

@@ -275,8 +275,8 @@ def test_a_card_is_one_drive_by_its_identification() -> None:
 
 
 LACKING = {
-    "company": (an_nvme(0x144D, 0, "X"), "no company's number"),
-    "local company": (an_nvme(0x144D, 0x025400, "X"), "no company's number"),
+    "company": (an_nvme(0x144D, 0, "X"), "no company number"),
+    "local company": (an_nvme(0x144D, 0x025400, "X"), "no company number"),
     "temperature": (an_nvme(0x144D, 0x002538, "X", kelvin=0), "no temperature"),
     "cycles": (an_nvme(0x144D, 0x002538, "X", cycles=0), "counts no power cycle"),
     "function": (replace(an_nvme(0x144D, 0x002538, "X"), place=Place()), "no PCI function"),

@@ -282,7 +282,7 @@ def test_a_file_system_without_direct_io_is_refused(
 ) -> None:
     monkeypatch.setattr(regular, "direct_io_works", lambda path: False)
 
-    assert "no direct I/O" in reasons(disk)
+    assert "lacks direct I/O" in reasons(disk)
 
 
 def test_a_file_system_in_memory_is_known() -> None:

@@ -81,7 +81,7 @@ LOOP = TargetInfo(
 IN_USE: dict[str, tuple[Any, str]] = {
     "partitions": (["loop0p1"], "it has partitions: loop0p1"),
     "holders": (["dm-3"], "it is in use by /dev/dm-3"),
-    "beside": (["dm-4"], "it is in use by /dev/dm-4, which has bytes or space in common with it"),
+    "beside": (["dm-4"], "it is in use by /dev/dm-4, which shares bytes or space with it"),
     "users": (["bcache has /dev/loop0 registered"], "bcache has /dev/loop0 registered"),
     "mounts": ([Mount("7:0", "/srv", "ext4", "/dev/loop0")], "is mounted on /srv"),
     "swap_areas": (["/dev/loop0p2"], "the kernel swaps to /dev/loop0p2"),
@@ -124,7 +124,7 @@ def test_zones_that_can_be_filled_are_no_reason() -> None:
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        ("3 of 4 MiB, 1 of them conventional", "it is zoned, and not all of its zones are alike"),
+        ("3 of 4 MiB, 1 of them conventional", "it is zoned, and its zones are not all alike"),
         ("not read: Permission denied", "it is zoned, and its zones were not read: Permission"),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_world_wide_name_that_two_drives_show_names_neither() -> None:
 
     assert identity(ONE, here) == "serial.Flash_X.S1"
     assert identity(other, here) == "serial.Flash_X.S2"
-    assert not_used(ONE, here) == {ONE.wwn: "/dev/sdb shows it as well, and is another drive"}
+    assert not_used(ONE, here) == {ONE.wwn: "/dev/sdb, another drive, has it too"}
     assert not same_drive(ONE, other)
     assert not same_drive(ONE, replace(ONE, model="Flash Y", path="p2"))
 
@@ -101,7 +101,7 @@ def test_a_filler_is_never_what_consent_is_given_for() -> None:
     drive = replace(ONE, wwn="naa.5000000000000016")
 
     assert identity(drive, {"sda": drive}) == "serial.Flash_X.S1"
-    assert "filler" in not_used(drive, {"sda": drive})[drive.wwn]
+    assert "placeholder" in not_used(drive, {"sda": drive})[drive.wwn]
 
 
 ODD = ("X Y", "X_Y", "X  Y", "X\tY", "X%5FY", "X.Y", "X\u00a0Y", "X\x1b[2JY")

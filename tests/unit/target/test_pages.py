@@ -116,8 +116,6 @@ def test_names_of_a_namespace_by_the_specification() -> None:
         eui=(120, bytes.fromhex("0025385b91b0a4d2")),
         formats=(128, formats),
     )
-    uuid = bytes.fromhex("0123456789ab4def8123456789abcdef")
-    descriptors = b"\x01\x08\0\0" + bytes(8) + b"\x03\x10\0\0" + uuid + bytes(100)
 
     said = nvme.namespace(built)
 
@@ -126,7 +124,6 @@ def test_names_of_a_namespace_by_the_specification() -> None:
     assert (said.protection, said.protection_first) == (2, True)
     assert said.nguid == "0102030405060708090a0b0c0d0e0f10"
     assert said.eui64 == "0025385b91b0a4d2"
-    assert nvme.uuid(descriptors) == "01234567-89ab-4def-8123-456789abcdef"
 
 
 def test_health_in_units_that_people_read() -> None:
