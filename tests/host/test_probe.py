@@ -48,7 +48,7 @@ def test_a_small_slc_cache_is_found_and_room_that_is_cache_is_no_spare_area(tmp_
     said = probed(tmp_path, "sim:660p-1t,capacity=4GiB,link=400", "slc-cache", "spare")
 
     assert said["slc-cache"]["cache_bytes"] == pytest.approx(0.59e9, rel=0.25)
-    assert said["spare"]["answer"] == "cannot tell: writes in order slow down by themselves"
+    assert said["spare"]["answer"] == "cannot tell: even sequential writes slow down"
 
 
 def test_a_cache_that_takes_random_writes_hides_the_spare_area(tmp_path: Path) -> None:

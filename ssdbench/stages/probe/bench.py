@@ -1,4 +1,4 @@
-"""Provide what probes measure with, and the stage that runs one of them."""
+"""Provide the measurements that probes are made of, and the stage that runs one probe."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +29,12 @@ from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import KIB, MIB
 
 EARLY = "cannot tell: the measurement ended early"
-COLLECTING = 0.5  # of the drive, written at random: more than the spare area
+COLLECTING = 0.5  # share of the drive, more than any spare area, that `collect` writes at random
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold what a probe found: a sentence, numbers, and the measurements behind them."""
+    """Hold the result of a probe: a sentence, numbers, and the measurements behind them."""
 
     answer: str
     numbers: ProbeNumbers = ProbeNumbers()
@@ -42,7 +42,7 @@ class Answer:
 
 
 class Probe(Protocol):
-    """Answer one question about a drive."""
+    """Define a probe, which answers one question about a drive."""
 
     @property
     def name(self) -> str: ...
@@ -50,20 +50,20 @@ class Probe(Protocol):
     def title(self) -> str: ...
 
     def writes(self, size_bytes: int) -> int:
-        """Return the most that it writes to a drive of this size."""
+        """Return the most bytes that the probe writes to a drive of this size."""
         ...
 
     def ask(self, bench: "Bench") -> Answer:
-        """Measure and judge. Raises CutShort when the run must end."""
+        """Measure and judge. Raises CutShort if the run must end."""
         ...
 
 
-class CutShort(Exception):  # not an error: the run was asked to end
-    """Signal that a measurement ended before it was done."""
+class CutShort(Exception):  # a signal or limit is not an error
+    """Signal that the run must end in the middle of a measurement."""
 
 
 class Bench:
-    """Start the generator and return what was measured."""
+    """Measure rates and latencies for a probe, each with one start of the generator."""
 
     def __init__(self, probe: Probe, context: Context) -> None:
         self._context, self._probe = context, probe
@@ -71,16 +71,16 @@ class Bench:
 
     @property
     def size_bytes(self) -> int:
-        """Return the size of the drive."""
+        """Return the size of the drive in bytes."""
         return self._context.target.size_bytes
 
     @property
     def logical_block_bytes(self) -> int:
-        """Return the smallest request."""
+        """Return the size of a logical block, the smallest request."""
         return self._context.target.logical_block_bytes
 
     def fill(self, length_bytes: int, *, pattern: Pattern = Pattern.SEQUENTIAL) -> Floats:
-        """Write the drive's beginning once."""
+        """Write the first `length_bytes` bytes of the drive once."""
         block = 128 * KIB if pattern is Pattern.SEQUENTIAL else 4 * KIB
         return self.write(pattern, block, 32, length_bytes, length_bytes, cover=True)
 
@@ -94,7 +94,7 @@ class Bench:
         *,
         cover: bool = False,
     ) -> Floats:
-        """Write that many bytes, and return the bytes of each second."""
+        """Write `total_bytes` to the first `span_bytes`; return the bytes of each second."""
         job = self._job(pattern, block_bytes, 0, iodepth, span_bytes, total_bytes, cover=cover)
         run = self._start([job])
         return np.asarray(run.series.column("write_bytes"), dtype=np.float64)
@@ -110,7 +110,7 @@ class Bench:
         *,
         stride_bytes: int | None = None,
     ) -> Direction:
-        """Move that many bytes, and return the totals of the one direction."""
+        """Read or write `total_bytes` in the first `span_bytes`; return the totals."""
         job = self._job(
             pattern, block_bytes, read_percent, iodepth, span_bytes, total_bytes,
             stride_bytes=stride_bytes,
@@ -121,7 +121,7 @@ class Bench:
     def latencies(
         self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
     ) -> Floats:
-        """Let the drive rest, and return the latencies of random writes after it."""
+        """Let the drive rest, and return the latencies of `ios` random writes after the rest."""
         quiet = self._job(
             Pattern.RANDOM, 4 * KIB, 100, 1, span_bytes, None, runtime_s=rest_s, rate_iops=10.0
         )
@@ -134,13 +134,13 @@ class Bench:
     def flushes(
         self, block_bytes: int, span_bytes: int, writes: int, *, every: int
     ) -> tuple[Direction, Direction]:
-        """Write randomly one at a time with a flush after every few; return the totals of both."""
+        """Send random writes one at a time, with a flush after each `every`; return both totals."""
         job = self._job(Pattern.RANDOM, block_bytes, 0, 1, span_bytes, writes * block_bytes)
         (done,) = self._start([replace(job, flush_every=every)]).outcome().jobs
         return done.write, done.flushes
 
     def discard(self, offset_bytes: int, length_bytes: int) -> bool:
-        """Discard a range; False when the drive does not support it."""
+        """Discard a range of bytes; return False if the drive does not support it."""
         try:
             self._context.session.discard(offset_bytes, length_bytes)
         except HostLacks:
@@ -194,7 +194,7 @@ class Bench:
 
 
 class ProbeRecord(UnitRecord):
-    """Record the answer of a probe."""
+    """Record the result of a probe."""
 
     found: ProbeFound
 
@@ -212,11 +212,11 @@ class ProbeStage(PlainStage):
 
     @property
     def title(self) -> str:
-        """Say what it does, for people."""
+        """Return the title of the probe."""
         return self.probe.title
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan from a tenth to all of what the probe may write."""
+        """Plan the bytes that the probe may write, or a tenth of them."""
         most = self.probe.writes(target.size_bytes)
         slow, fast = hint.sequential_bytes_per_s
         return StagePlan.of(
@@ -228,11 +228,11 @@ class ProbeStage(PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[ProbeRecord]) -> Iterator[Unit[Probe]]:
-        """Yield the probe, which takes as many starts as it needs."""
+        """Yield one unit: the probe with all its starts of the generator."""
         yield Unit(self.probe.name, self.probe, self.title)
 
     def measure(self, context: Context, unit: Unit[Probe]) -> ProbeRecord:
-        """Run the probe; if drive or user end it early there is no answer."""
+        """Run the probe; it has no answer if a signal, a limit or an error ends it."""
         try:
             said = unit.work.ask(Bench(unit.work, context))
         except CutShort:
@@ -251,19 +251,19 @@ class ProbeStage(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[ProbeRecord], ended: Ended[ProbeRecord]
     ) -> Concluded[ProbeFound]:
-        """Return the answer as it was given."""
+        """Return the result of the probe."""
         last = done[0] if done else ended.partial
         nothing = ProbeFound(probe=self.probe.name, answer=EARLY)
         return Concluded(last.found if last else nothing, own_findings(done, ended))
 
 
 def part(size_bytes: int, most_bytes: int) -> int:
-    """Return at most that much of a drive, in whole MiB."""
+    """Return the smaller of both sizes, in whole MiB."""
     return max(MIB, min(size_bytes, most_bytes) // MIB * MIB)
 
 
 def collect(bench: Bench) -> None:
-    """Fill the drive and write to it at random until it collects garbage while being written."""
+    """Fill the drive and write at random, until it must collect garbage for further writes."""
     size = bench.size_bytes
     bench.fill(size)
     bench.write(Pattern.RANDOM, 32 * KIB, 32, size, round(COLLECTING * size))

@@ -1,4 +1,4 @@
-"""Probe what takes writes before flash does: SLC cache, write buffer, and flushes."""
+"""Find the SLC cache and the write buffer of a drive, and what a flush waits for."""
 
 from collections.abc import Sequence
 
@@ -22,10 +22,7 @@ CACHE_DEPTH = 32
 
 
 class SlcCache:
-    """Find the cache of a drive that first stores one bit per cell.
-
-    It slows down when that is full.
-    """
+    """Find the SLC cache of a drive: the bytes after which a sequential fill gets slower."""
 
     name = "slc-cache"
     title = "SLC cache from one sequential fill"
@@ -35,7 +32,7 @@ class SlcCache:
         return size_bytes
 
     def ask(self, bench: Bench) -> Answer:
-        """Fill the drive; only a purged or empty drive shows all of its cache."""
+        """Fill the drive, which must be empty to show its whole cache."""
         per_second = bench.write(
             Pattern.SEQUENTIAL, CACHE_BLOCK_BYTES, CACHE_DEPTH, bench.size_bytes, bench.size_bytes
         )
@@ -48,13 +45,12 @@ class SlcCache:
         if falls_at_once(list(per_second)):
             return Answer("cannot tell: the rate falls within the first two seconds", table=table)
         if step is None:
-            return Answer(
-                "no SLC cache seen: the rate of a sequential fill never falls", table=table
-            )
+            said = "no SLC cache seen: the rate of a sequential fill never falls"
+            return Answer(said, table=table)
         size, before, after = step
         return Answer(
             f"cache of about {format_capacity(round(size))}: {before / 1e6:.0f} MB/s within it, "
-            f"{after / 1e6:.0f} MB/s after (as much as was free when the fill began)",
+            f"{after / 1e6:.0f} MB/s after it (the part that was free when the fill began)",
             ProbeNumbers(
                 cache_bytes=round(size), mb_per_s_within=before / 1e6, mb_per_s_after=after / 1e6
             ),
@@ -62,49 +58,48 @@ class SlcCache:
         )
 
 
-# Not below usual remap units, as a partial unit waits for a read; smaller ones for small buffers.
+# At least a usual remap unit, because a part of a unit needs a read; 32 KiB for small buffers.
 BUFFER_BLOCKS = (64 * KIB, 32 * KIB)
 BUFFER_DEPTHS = (8, 4)
-RESTS_S = (30.0, 60.0, 60.0)  # a buffer that still empties takes more after a longer rest
+RESTS_S = (30.0, 60.0, 60.0)  # before each burst, in which the buffer is written to flash
 BURST_BYTES = 256 * MIB
-AGREE = 1.25
-BURSTS_BYTES = len(BUFFER_BLOCKS) * len(RESTS_S) * BURST_BYTES  # by all bursts together, at most
+AGREE = 1.25  # largest ratio of two bursts that agree
+BURSTS_BYTES = len(BUFFER_BLOCKS) * len(RESTS_S) * BURST_BYTES  # of all bursts, at most
 
 
 class WriteBuffer:
-    """Find the buffer from bursts of writes after a rest: latency rises when it is full.
+    """Find the write buffer: the bytes of a burst after which the latency rises.
 
-    Flash that only programs may be faster than the link, so that no buffer fills; flash that also
-    collects garbage is slower. So the drive is brought to collect first.
+    The drive must collect garbage during the bursts; otherwise flash may be faster than the link,
+    and the buffer never gets full.
     """
 
     name = "write-buffer"
     title = "Write buffer from bursts after a rest"
 
     def writes(self, size_bytes: int) -> int:
-        """Return one fill and a half, and the bursts."""
+        """Return the bytes of one and a half fills, and of the bursts."""
         return round((1 + COLLECTING) * size_bytes) + BURSTS_BYTES
 
     def ask(self, bench: Bench) -> Answer:
-        """Take the two smallest bursts that waited, if they agree within a quarter."""
+        """Measure bursts, and return the buffer if the two smallest that waited agree."""
         size = bench.size_bytes
         collect(bench)
         steps = bursts(bench, size)
         table = tuple({"burst": n, "buffer_bytes": one} for n, one in enumerate(steps, start=1))
         if not any(steps):
-            return Answer(
-                "cannot tell: no burst was taken at once and then had to wait", table=table
-            )
+            said = "cannot tell: no burst was fast at first and then had to wait"
+            return Answer(said, table=table)
         taken = agreed_bytes(steps)
         if taken is None:
-            return Answer("cannot tell: bursts do not agree on a buffer", table=table)
+            return Answer("cannot tell: the bursts show different sizes of a buffer", table=table)
         return Answer(
             f"write buffer of about {format_size(taken)}", ProbeNumbers(buffer_bytes=taken), table
         )
 
 
 def bursts(bench: Bench, span: int) -> list[int | None]:
-    """Return what a buffer took of each burst while the drive collects; None where unseen."""
+    """Return the bytes of each burst that the buffer took; None if the burst did not wait."""
     steps: list[int | None] = []
     for block, depth in zip(BUFFER_BLOCKS, BUFFER_DEPTHS, strict=True):
         steps = [
@@ -121,38 +116,38 @@ def bursts(bench: Bench, span: int) -> list[int | None]:
 
 
 def agreed_bytes(steps: Sequence[int | None]) -> int | None:
-    """Return the buffer, if the two smallest bursts that had to wait agree on it."""
-    # A buffer that empties during a burst makes it longer, so the smallest are nearest.
+    """Return the size of the buffer, if the two smallest bursts agree; None if they do not."""
+    # A buffer that is emptied during a burst looks larger, so the smallest bursts are best.
     known = sorted(one for one in steps if one is not None)
     if len(known) < 2 or known[1] > AGREE * known[0]:
         return None
     return (known[0] + known[1]) // 2
 
 
-FLUSH_BLOCK_BYTES = 32 * KIB  # no smaller than usual remap units
+FLUSH_BLOCK_BYTES = 32 * KIB  # at least a usual remap unit
 FLUSH_WRITES = (1, 4, 16, 64)  # before each flush
-FLUSHES = 64  # of each; the median of them counts
+FLUSHES = 64  # for each number of writes; their median counts
 FLUSH_SPAN_BYTES = 2 * GIB
 MEDIAN = 0.5
 
 
 class Flushes:
-    """Write one at a time, with a flush after every 1, 4, 16 and 64 writes.
+    """Find whether a flush waits for flash: flush after every 1, 4, 16 and 64 writes.
 
-    Flash that is as fast as the writes has little left to do when a flush comes; flash that also
-    collects garbage has. So a drive that cannot tell is brought to collect.
+    If flash is as fast as the writes, a flush has nothing to wait for. So the measurement is
+    repeated while the drive collects garbage.
     """
 
     name = "flush"
-    title = "Flushes behind one and behind many writes"
+    title = "Flushes after one and after many writes"
 
     def writes(self, size_bytes: int) -> int:
-        """Return one fill, one and a half more if the first cannot tell, and the writes."""
+        """Return the bytes of the fills, and of the writes between flushes, measured twice."""
         once = sum(FLUSH_WRITES) * FLUSHES * FLUSH_BLOCK_BYTES
         return part(size_bytes, FLUSH_SPAN_BYTES) + round((1 + COLLECTING) * size_bytes) + 2 * once
 
     def ask(self, bench: Bench) -> Answer:
-        """Ask while nothing is collected, and if needed again while something is."""
+        """Measure without garbage collection; if that gives no answer, measure again with it."""
         span = part(bench.size_bytes, FLUSH_SPAN_BYTES)
         bench.fill(span)
         said = _flush_costs(bench, span)
@@ -164,13 +159,13 @@ class Flushes:
 
 
 def _flush_costs(bench: Bench, span_bytes: int) -> Answer:
-    """Measure few writes per flush first, so that a full buffer does not affect the next count."""
+    """Measure flushes after few writes first, as many writes leave a full buffer behind."""
     write_ns: dict[int, float] = {}
     flush_ns: dict[int, float] = {}
     for count in FLUSH_WRITES:
         wrote, flushed = bench.flushes(FLUSH_BLOCK_BYTES, span_bytes, count * FLUSHES, every=count)
         if not flushed.ios:
-            return Answer("cannot tell: the target does no flushes")
+            return Answer("cannot tell: the target does not support flushes")
         write_ns[count] = wrote.latency.percentile_ns(MEDIAN)
         flush_ns[count] = flushed.latency.percentile_ns(MEDIAN)
     table = tuple(
@@ -186,19 +181,19 @@ def _flush_costs(bench: Bench, span_bytes: int) -> Answer:
         flush_us_after_64=flush_ns[64] / 1000,
     )
     block = format_size(FLUSH_BLOCK_BYTES)
-    cost = f"{one} behind one write of {block}, {many} behind {FLUSH_WRITES[-1]}"
+    cost = f"{one} after one write of {block}, {many} after {FLUSH_WRITES[-1]}"
     return Answer(_flush_sentence(waits, write_ns[1], cost), numbers, table)
 
 
 def _flush_sentence(waits: Flush | None, write_ns: float, cost: str) -> str:
     match waits:
         case Flush.BUFFER:
-            return f"a flush waits for what the buffer holds: {cost}"
+            return f"a flush waits until the buffer is written to flash: {cost}"
         case Flush.NOTHING:
             return (
-                f"a flush waits for no flash ({cost}): the buffer is protected, or flushes are "
-                "ignored, which cannot be told apart from outside"
+                f"a flush does not wait for flash ({cost}): the buffer is protected, or the drive "
+                "ignores flushes; a test from outside cannot show which"
             )
     if write_ns >= BUFFERED_NS:
         return f"cannot tell: writes are slow themselves; a flush takes {cost}"
-    return f"cannot tell: flushes are slow, however much was written: {cost}"
+    return f"cannot tell: flushes are slow after any number of writes: {cost}"

@@ -1,4 +1,4 @@
-"""Probe with reads: parallelism, stripe width, read chunk, scattered against ordered data."""
+"""Find parallelism, stripe and read chunk of a drive with reads; compare ordered data and not."""
 
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
@@ -13,17 +13,17 @@ PARALLEL_IOS_PER_DEPTH = 4000
 
 
 class Parallelism:
-    """Read at random at growing depth: the rate grows until dies, channels or commands are busy."""
+    """Find the usable parallelism: read at growing queue depth, until the rate stops growing."""
 
     name = "parallelism"
     title = "Usable parallelism from random reads at growing depth"
 
     def writes(self, size_bytes: int) -> int:
-        """Return one fill: a page that was never written is not read from flash."""
+        """Return the bytes of one fill, as only written pages are read from flash."""
         return part(size_bytes, PARALLEL_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:
-        """Read at every depth long enough for a steady rate."""
+        """Measure the rate of random reads at each depth."""
         span = part(bench.size_bytes, PARALLEL_SPAN_BYTES)
         bench.fill(span)
         rates: dict[int, float] = {}
@@ -35,7 +35,7 @@ class Parallelism:
             if depth == 1:
                 alone = NS_PER_S / max(done.lat_mean_ns, 1.0)
         table = tuple({"iodepth": d, "iops": round(rate, 1)} for d, rate in rates.items())
-        # Time between two reads is the generator's, not the drive's (Little's law).
+        # At depth 1 the rate follows from the latency (Little's law), as the generator takes time.
         found = parallelism({**rates, 1: alone})
         if found is None:
             return Answer("cannot tell: the rate still grows at the largest depth", table=table)
@@ -66,20 +66,20 @@ STRIPE_STRIDES = tuple(
 
 
 class StripeWidth:
-    """Read in parallel at a fixed stride: slow where it is a multiple of the stripe.
+    """Find the stripe: parallel reads at a fixed stride are slow at multiples of the stripe.
 
-    Source: stride reads of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
+    Source: the reads at strides of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
     """
 
     name = "stripe"
     title = "Stripe width from parallel reads at fixed strides"
 
     def writes(self, size_bytes: int) -> int:
-        """Return one sequential fill: the mapping of ordered data is probed."""
+        """Return the bytes of one sequential fill, as stripes are those of data in order."""
         return part(size_bytes, STRIPE_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:
-        """Read at strides of 16 KiB x 2^k, and 3, 5 and 7 times that."""
+        """Measure reads at strides of 1, 3, 5 and 7 times 16 KiB, 32 KiB, 64 KiB and so on."""
         span = part(bench.size_bytes, STRIPE_SPAN_BYTES)
         bench.fill(span)
         rates: dict[int, float] = {}
@@ -100,30 +100,30 @@ class StripeWidth:
 
 CHUNK_BLOCK_BYTES = 4 * KIB
 CHUNK_STRIDES = tuple(n * KIB for n in (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256))
-# Multiples of most stripes: all reads on one die.
+# Multiples of most stripes, so that all reads are on one die.
 CHUNK_MEET = tuple(n * KIB for n in (640, 768, 896, 1024))
 CHUNK_SPAN_BYTES = 2 * GIB
 CHUNK_IOS = 2500
-CHUNK_WRAPS = 4  # the least number of strides in the span
+CHUNK_WRAPS = 4  # least number of strides in the span
 
 
 class ReadChunk:
-    """Read two at a time at growing stride: fastest from half the chunk on.
+    """Find the read chunk, the data that lie in order on one die, with two reads in parallel.
 
-    Two parallel reads at a small stride meet on one die. That costs nothing from a stride of half
-    the chunk on, since then the second of a pair on one die runs beside the first on the next.
-    Source: reads pushed over a chunk's boundary, of Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
+    Two reads at a small stride wait for the same die. From a stride of half the chunk on they do
+    not: of two reads on one die, the second runs together with the next read, on the next die.
+    Source: reads across the boundary of a chunk, Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
     """
 
     name = "read-chunk"
     title = "Read chunk from two reads side by side at small strides"
 
     def writes(self, size_bytes: int) -> int:
-        """Return one sequential fill: the mapping of ordered data is probed."""
+        """Return the bytes of one sequential fill, as chunks are those of data in order."""
         return part(size_bytes, CHUNK_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:
-        """Read one at a time, then pairs at strides of 8 KiB to 1 MiB."""
+        """Measure single reads, and two parallel reads at strides of 8 KiB to 1 MiB."""
         span = part(bench.size_bytes, CHUNK_SPAN_BYTES)
         bench.fill(span)
         alone = _strided_iops(bench, CHUNK_STRIDES[-1], 1, span)
@@ -135,7 +135,7 @@ class ReadChunk:
         table = tuple({"stride_bytes": s, "iops": round(rate, 1)} for s, rate in rates.items())
         found = read_chunk(rates, alone=alone)
         if found is None:
-            return Answer("cannot tell: two reads at once do not wait for dies", table=table)
+            return Answer("cannot tell: two parallel reads do not wait for one die", table=table)
         least = found <= 2 * min(rates)
         text = f"{format_size(found)} or less" if least else format_size(found)
         return Answer(
@@ -144,7 +144,7 @@ class ReadChunk:
 
 
 def _strided_iops(bench: Bench, stride_bytes: int, iodepth: int, span_bytes: int) -> float:
-    """Return reads per second at a stride."""
+    """Return the reads per second at a stride."""
     done = bench.rate(
         Pattern.STRIDED, CHUNK_BLOCK_BYTES, 100, iodepth, span_bytes, CHUNK_IOS * CHUNK_BLOCK_BYTES,
         stride_bytes=stride_bytes,
@@ -155,21 +155,21 @@ def _strided_iops(bench: Bench, stride_bytes: int, iodepth: int, span_bytes: int
 MAPPING_BLOCK_BYTES = 128 * KIB
 MAPPING_DEPTH = 4
 MAPPING_SPAN_BYTES = GIB
-MAPPING_SAME = 0.9
+MAPPING_SAME = 0.9  # of the rate of ordered data, from which on the order does not matter
 
 
 class Mapping:
-    """Read sequentially ordered and scattered data."""
+    """Compare sequential reads of data that were written in order and at random."""
 
     name = "mapping"
     title = "Sequential reads of ordered and of scattered data"
 
     def writes(self, size_bytes: int) -> int:
-        """Return one sequential fill and one in random order."""
+        """Return the bytes of a sequential fill and a random one."""
         return 2 * part(size_bytes, MAPPING_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:
-        """Read before and after the data are rewritten at random."""
+        """Read sequentially after a sequential fill, and again after a random fill."""
         span = part(bench.size_bytes, MAPPING_SPAN_BYTES)
         rates = []
         for pattern in (Pattern.SEQUENTIAL, Pattern.RANDOM):

@@ -1,7 +1,7 @@
-"""Probe with random writes: remap unit, spare area, and TRIM.
+"""Find the remap unit, the spare area and the effect of TRIM with random writes.
 
-Source: trimmed space serves as spare area (Frankie, Hughes and Kreutz-Delgado, ACMSE 2012: the
-effective over-provisioning grows by what is trimmed), so writes are amplified less.
+Source: trimmed space acts as spare area, which reduces write amplification (Frankie, Hughes and
+Kreutz-Delgado, ACMSE 2012: it adds to the effective over-provisioning).
 """
 
 import numpy as np
@@ -26,31 +26,31 @@ from ssdbench.stats.inside.probing import (
 from ssdbench.units import GIB, KIB, MIB, format_size
 
 REMAP_BLOCKS = (4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB)
-REMAP_EACH_BYTES = 192 * MIB  # several times what a buffer holds
+REMAP_EACH_BYTES = 192 * MIB  # several times the size of a buffer
 REMAP_SPAN_BYTES = 4 * GIB
 REMAP_DEPTH = 32
 REMAP_SINGLE = 64  # writes one at a time, after a rest
-REMAP_CHANGED = 0.25  # of the rate of the largest writes, measured before and after the others
-REMAP_SHARE = 8  # 1/8 of the drive: small beside the spare area, so writes are not amplified
+REMAP_CHANGED = 0.25  # by which the rate of the largest writes may change during the probe
+REMAP_SHARE = 8  # 1/8 of the drive is used, so that free space keeps writes from being amplified
 
 
 class RemapUnit:
-    """Write at random in several sizes: below the unit the rate in bytes falls with the size."""
+    """Find the remap unit: random writes smaller than it move fewer bytes per second."""
 
     name = "remap-unit"
     title = "Remap unit from the cost of small random writes"
 
     def writes(self, size_bytes: int) -> int:
-        """Return one fill of the span and the random writes."""
+        """Return the bytes of one fill of the span, and of the random writes."""
         return (
             part(size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
             + (len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
         )
 
     def ask(self, bench: Bench) -> Answer:
-        """Write the largest sizes first, so that growing disorder does not favour small ones."""
+        """Measure random writes, the largest first, as later ones suffer from more disorder."""
         span = part(bench.size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
-        bench.discard(0, bench.size_bytes)  # free space, if supported, so nothing is collected
+        bench.discard(0, bench.size_bytes)  # so that no garbage is collected
         bench.fill(span)
         # Without a buffer every write programs a page, so the unit may be that page.
         behind = buffered(bench, span)
@@ -64,9 +64,8 @@ class RemapUnit:
             for block in REMAP_BLOCKS
         )
         if abs(again / rates[max(REMAP_BLOCKS)] - 1) > REMAP_CHANGED:
-            return Answer(
-                "cannot tell: the rate changed meanwhile: a cache, or collection", table=table
-            )
+            said = "cannot tell: the rate changed during the probe: a cache, or garbage collection"
+            return Answer(said, table=table)
         if unit is None:
             return Answer("cannot tell: small writes are limited by something else", table=table)
         least = unit == min(REMAP_BLOCKS) or not behind
@@ -77,7 +76,7 @@ class RemapUnit:
 
 
 def buffered(bench: Bench, span: int) -> bool:
-    """Tell whether single writes after a rest are answered before flash could be programmed."""
+    """Tell whether single writes after a rest are faster than flash can be programmed."""
     return any(
         float(np.median(bench.latencies(block, 1, span, REMAP_SINGLE))) < BUFFERED_NS
         for block in (4 * KIB, 16 * KIB, 64 * KIB)
@@ -85,30 +84,32 @@ def buffered(bench: Bench, span: int) -> bool:
 
 
 def _remap_rate(bench: Bench, block_bytes: int, span_bytes: int) -> float:
-    """Return bytes/s of random writes of one size."""
+    """Return the bytes per second of random writes of one size."""
     done = bench.rate(Pattern.RANDOM, block_bytes, 0, REMAP_DEPTH, span_bytes, REMAP_EACH_BYTES)
     return max(done.bytes, 1) / max(done.runtime_s, 1e-9)
 
 
-SPARE_BLOCK_BYTES = 64 * KIB  # no smaller than usual remap units
+SPARE_BLOCK_BYTES = 64 * KIB  # at least a usual remap unit
 SPARE_DEPTH = 32
-SPARE_SETTLE, SPARE_PARTS, SPARE_MEASURE = 2.0, 4, 0.25  # times the span
-SPARE_FIRST = 128  # parts of the drive, of which the first are measured one by one
+# At each span: bytes before the measurement, number of parts, bytes of each; in spans.
+SPARE_SETTLE, SPARE_PARTS, SPARE_MEASURE = 2.0, 4, 0.25
+SPARE_FIRST = 128  # parts of the drive; the first random writes are measured part by part
 SPARE_MOST_FIRST = SPARE_FIRST // 2
-SPARE_SLOWED, SPARE_AFTER = 2.0, 10  # times the usual time per byte, in that many parts
+SPARE_SLOWED, SPARE_AFTER = 2.0, 10  # ends after so many parts that took so many times the median
 
 
 class Spare:
-    """Write at random to all of the drive, then to less and less of it with the rest trimmed.
+    """Find the over-provisioning: write at random to the whole drive, then to smaller spans.
 
-    What it takes at full speed is its room; what it gains from more room says whether that is so.
+    The bytes that the drive takes at full speed show its spare area. The rest is trimmed at each
+    smaller span; the gain from this known additional space confirms the result.
     """
 
     name = "spare"
-    title = "Over-provisioning and write amplification from random writes with more and more room"
+    title = "Over-provisioning and write amplification from random writes with more free space"
 
     def writes(self, size_bytes: int) -> int:
-        """Return a sequential fill, half of one in parts, three for each span, and bursts."""
+        """Return the bytes of all fills and of the bursts."""
         fills = (
             1
             + SPARE_MOST_FIRST / SPARE_FIRST
@@ -117,13 +118,13 @@ class Spare:
         return round(size_bytes * fills) + BURSTS_BYTES
 
     def ask(self, bench: Bench) -> Answer:
-        """Measure the time per byte in steady state at every span."""
+        """Measure the first writes by parts, and the time per byte in steady state at each span."""
         size = bench.size_bytes
         if not bench.discard(0, size):
-            return Answer("cannot tell: the target takes no TRIM, so no room can be given to it")
+            return Answer("cannot tell: the target has no TRIM, which gives it free space")
         ordered = bench.fill(size)
         if falls_at_once(list(ordered)) or step_down(list(ordered)):
-            return Answer("cannot tell: writes in order slow down by themselves")
+            return Answer("cannot tell: even sequential writes slow down")
         part_bytes = max(1, size // SPARE_FIRST // SPARE_BLOCK_BYTES) * SPARE_BLOCK_BYTES
         first = _first(bench, size, part_bytes)
         seconds: list[tuple[float, ...]] = []
@@ -159,8 +160,8 @@ class Spare:
             return Answer(f"cannot tell: {found.why}", table=table)
         (least, most), (amplified, at_most) = found.over_provisioning, found.amplification
         return Answer(
-            f"{100 * least:.1f} to {100 * most:.1f} % over-provisioning, by which uniform random "
-            f"writes are amplified {amplified:.1f} to {at_most:.1f} times",
+            f"{100 * least:.1f} to {100 * most:.1f} % over-provisioning, so uniform random writes "
+            f"are amplified {amplified:.1f} to {at_most:.1f} times",
             ProbeNumbers(
                 over_provisioning=(least + most) / 2,
                 over_provisioning_least=least,
@@ -173,7 +174,7 @@ class Spare:
 
 
 def _first(bench: Bench, size: int, part_bytes: int) -> tuple[float, ...]:
-    """Measure the first random writes to a drive that was filled in order, part by part."""
+    """Return seconds per byte of the first random writes after a sequential fill, by part."""
     taken: list[float] = []
     while len(taken) < SPARE_MOST_FIRST:
         taken.append(_seconds_per_byte(bench, size, part_bytes))
@@ -184,7 +185,7 @@ def _first(bench: Bench, size: int, part_bytes: int) -> tuple[float, ...]:
 
 
 def _buffer(bench: Bench, span: int, size: int) -> float | None:
-    """Return what a buffer takes while the drive collects, as a share of the drive."""
+    """Return the size of the write buffer as a share of the drive; None if unknown."""
     taken = agreed_bytes(bursts(bench, span))
     if taken is not None:
         return taken / size
@@ -192,33 +193,33 @@ def _buffer(bench: Bench, span: int, size: int) -> float | None:
 
 
 def _seconds_per_byte(bench: Bench, span: int, total: int | None = None) -> float:
-    """Return seconds per byte of random writes to the span."""
+    """Return the seconds per byte of random writes to the span."""
     total = total or max(SPARE_BLOCK_BYTES, round(SPARE_MEASURE * span))
     done = bench.rate(Pattern.RANDOM, SPARE_BLOCK_BYTES, 0, SPARE_DEPTH, span, total)
     return done.runtime_s / max(done.bytes, 1)
 
 
-TRIM_BLOCK_BYTES = 32 * KIB  # as in the probe of the spare area
+TRIM_BLOCK_BYTES = 32 * KIB
 TRIM_DEPTH = 32
 TRIM_KEPT = 0.75  # share of the drive that is written; the rest is trimmed
-TRIM_FRESH = 0.02  # of the kept part: before garbage collection begins
-TRIM_SETTLE, TRIM_MEASURE = 1.5, 0.25  # times the kept part
+# Bytes written, in times of the kept part: before garbage collection, to settle, to measure.
+TRIM_FRESH, TRIM_SETTLE, TRIM_MEASURE = 0.02, 1.5, 0.25
 
 
 class Trim:
-    """Write at random to three quarters of a full drive, before and after the rest is trimmed."""
+    """Compare random writes to three quarters of a drive before and after a TRIM of the rest."""
 
     name = "trim"
     title = "Random writes before and after a TRIM of a quarter"
 
     def writes(self, size_bytes: int) -> int:
-        """Return a sequential fill, and the random writes."""
+        """Return the bytes of a sequential fill and of the random writes."""
         return round(
             size_bytes * (1 + TRIM_KEPT * (TRIM_FRESH + 2 * TRIM_SETTLE + 3 * TRIM_MEASURE))
         )
 
     def ask(self, bench: Bench) -> Answer:
-        """Compare the rates; the one before must be stable and slowed by garbage collection."""
+        """Compare the rates; the rate before the TRIM must be steady, and slow by collection."""
         size = bench.size_bytes
         kept = part(round(size * TRIM_KEPT), size)
         bench.fill(size)
@@ -226,7 +227,7 @@ class Trim:
         _trim_rate(bench, kept, TRIM_SETTLE)
         before = _trim_rate(bench, kept, TRIM_MEASURE), _trim_rate(bench, kept, TRIM_MEASURE)
         if not bench.discard(kept, size - kept):
-            return Answer("cannot tell: the target takes no TRIM")
+            return Answer("cannot tell: the target does not support TRIM")
         _trim_rate(bench, kept, TRIM_SETTLE)
         after = _trim_rate(bench, kept, TRIM_MEASURE)
         table: tuple[dict[str, Scalar], ...] = tuple(
@@ -243,7 +244,7 @@ class Trim:
 
 
 def _trim_rate(bench: Bench, kept: int, share: float) -> float:
-    """Return bytes/s of random writes of a share of the kept part."""
+    """Write a share of the kept part at random; return the bytes per second."""
     total = max(TRIM_BLOCK_BYTES, round(kept * share))
     done = bench.rate(Pattern.RANDOM, TRIM_BLOCK_BYTES, 0, TRIM_DEPTH, kept, total)
     return done.bytes / max(done.runtime_s, 1e-9)
@@ -252,9 +253,9 @@ def _trim_rate(bench: Bench, kept: int, share: float) -> float:
 def _trim_sentence(effect: Trimmed | None, gain: float, fresh: float, before: float) -> str:
     match effect:
         case Trimmed.FASTER:
-            return f"TRIM gives room: with a quarter trimmed, random writes go {gain:.1f} x as fast"
+            return f"TRIM helps: with a quarter trimmed, random writes are {gain:.1f} x as fast"
         case Trimmed.SAME:
-            return f"TRIM of a quarter does nothing for random writes ({gain:.2f} x the rate)"
+            return f"a TRIM of a quarter does not change random writes ({gain:.2f} x the rate)"
     if before >= CLIFF * fresh:
-        return "cannot tell: collection does not slow random writes, so room cannot help them"
-    return f"cannot tell: the rate was still moving, or moved too little ({gain:.2f} x)"
+        return "cannot tell: garbage collection does not slow random writes, so TRIM cannot help"
+    return f"cannot tell: the rate was not yet steady, or changed too little ({gain:.2f} x)"

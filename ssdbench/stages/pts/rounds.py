@@ -1,11 +1,11 @@
-"""Run PTS-style tests of rounds: cells one after another, until five rounds look alike.
+"""Run PTS-style tests in rounds, until the results of five rounds are alike.
 
-A round is one pass over all cells in the standard's order, not shuffled. After each round every
-tracking variable is judged over the last five; the test ends when all are steady, or after 25
-rounds with "steady state not reached". A resumed test keeps its finished rounds and runs one that
-does not count, because the drive may have recovered in the pause.
+A cell is one workload for one minute. A round measures all cells in the order of the standard.
+After each round, each tracking variable (a metric of one cell) is judged over the last five rounds.
+The test ends when all are steady, or as "steady state not reached" after 25 rounds. A resumed test
+keeps its finished rounds; its next round does not count, because the drive may have recovered.
 
-Overhead: one generator start per cell.
+Overhead: each cell is one start of the generator.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,6 @@ from ssdbench.stages.pts.stage import (
     PtsStage,
     header,
     measured_by,
-    recorded,
     unit,
 )
 from ssdbench.stages.pts.work import (
@@ -52,19 +51,19 @@ from ssdbench.stats.percentiles import QUANTILES, percentile
 from ssdbench.stats.steady.ptsrounds import Demand, RoundWindow, levels, round_window
 from ssdbench.stats.steady.rules import ROUNDS
 
-PRE_WRITE_S = 3600.0  # before the histogram of each level of demand
-LEVEL_S = 600.0
+PRE_WRITE_S = 3600.0  # of writes before the histogram of each demand
+LEVEL_S = 600.0  # of each histogram
 LEVELS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds(PtsStage):
-    """Define a test by cells, tracking variables and what follows in steady state."""
+    """Run a test that is defined by cells and tracking variables."""
 
     cells: tuple[Cell, ...]
     tracking: tuple[Tracking, ...]
-    absent: tuple[PtsAbsent, ...] = ()  # not applicable to this drive
-    warm_up: Phase | None = None  # before the first round, until it is steady
+    absent: tuple[PtsAbsent, ...] = ()  # cells that this drive cannot do
+    warm_up: Phase | None = None  # runs before the first round, until it is steady
     max_rounds: int = MAX_ROUNDS
     units_last = Lasting.CONTENT
 
@@ -74,7 +73,7 @@ class Rounds(PtsStage):
         return self.cells
 
     def lengths(self) -> Iterator[Length]:
-        """Return the lengths of five to 25 rounds."""
+        """Yield the time of each cell in five and in all rounds."""
         for cell in self.cells:
             least = min(ROUNDS, self.max_rounds) * cell.seconds
             yield Length(cell.workload, least, self.max_rounds * cell.seconds)
@@ -85,28 +84,37 @@ class Rounds(PtsStage):
             yield Length(self.cells[0].workload, seconds, seconds)
 
     def notes(self) -> Sequence[str]:
-        """Say when it ends."""
+        """Say when the rounds end."""
         count = len(self.cells)
         return [f"rounds of {count} cells, until five are alike, at most {self.max_rounds}"]
 
     def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """Yield the warm-up, rounds until steady or the maximum, and levels of demand."""
+        """Yield the warm-up, the rounds, and a histogram for each of three demands."""
         if self.warm_up:
             yield unit("warm-up", partial(self._warm_up, self.warm_up), self.warm_up.name)
         while not self._over(rounds := measured_by(done).rounds):
             number = len(rounds) + 1
             yield unit(f"round-{number:02d}", partial(self._round, number), f"round {number}")
         if self.test.over_demand:
-            means = _means(rounds, self._windows(rounds))
+            demands = [
+                Demand(m.cell, m.threads, m.queue, m.iops, m.latency.mean_ns if m.latency else 0.0)
+                for m in _means(rounds, self._windows(rounds))
+                if not m.pre_write
+            ]
             cells = {cell.name: cell for cell in self.cells}
-            for level, chosen in levels(_demands(means)).items():
+            for level, chosen in levels(demands).items():
                 measure = partial(self._level, level, cells[chosen.name])
                 yield unit(f"demand-{level}", measure, f"{level} demand")
 
     def found(self, measured: PtsMeasured) -> Pts:
-        """Return the newest window of each tracking variable, and every cell averaged over it."""
+        """Return the last window of each tracking variable, and the means of all cells in it."""
         windows = self._windows(measured.rounds)
-        slim = [one.model_copy(update={"cells": _slim(one.cells)}) for one in measured.rounds]
+        slim = [
+            one.model_copy(
+                update={"cells": tuple(c.model_copy(update={"bins": None}) for c in one.cells)}
+            )
+            for one in measured.rounds
+        ]  # without histogram bins, which only the means need
         found = self.result(
             measured.model_copy(update={"rounds": tuple(slim)}),
             steady=bool(windows) and all(window.steady for window in windows),
@@ -119,13 +127,13 @@ class Rounds(PtsStage):
         return found.model_copy(update={"not_applicable": self.absent})
 
     def where(self, found: Pts) -> str:
-        """Name the window, or the rounds that did not become steady."""
+        """Name the rounds of the steady window, or say that no window was steady."""
         if found.steady:
             return f"in {found.windows[0].rounds}"
         return f"in {len(found.rounds)} rounds; the last five are shown"
 
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Report a warm-up that did not become steady, and a pause."""
+        """Return findings on a warm-up that was not steady, and on rounds after a pause."""
         window = window_of(found.warm_up)
         if found.warm_up and not (window and window.steady):
             yield PtsWarmUpNotSteady().finding()
@@ -133,13 +141,13 @@ class Rounds(PtsStage):
             yield PtsPaused(paused).finding()
 
     def _over(self, rounds: Sequence[PtsRound]) -> bool:
-        """Tell whether it is steady, or has had all rounds; rounds after a pause are added."""
+        """Tell whether all is steady, or the maximum of rounds that count is reached."""
         windows = self._windows(rounds)
         steady = bool(windows) and all(window.steady for window in windows)
         return steady or sum(one.counted for one in rounds) >= self.max_rounds
 
     def _windows(self, rounds: Sequence[PtsRound]) -> list[RoundWindow]:
-        """Return the newest window of each tracking variable; empty before the first round."""
+        """Return the last window of each tracking variable; empty before the first round."""
         counted = [one for one in rounds if one.counted]
         numbers = [one.number for one in counted]
         cells = [cell for one in counted for cell in one.cells]
@@ -151,10 +159,10 @@ class Rounds(PtsStage):
 
     def _warm_up(self, phase: Phase, context: Context) -> PtsRecord:
         measured = measured_phase(context, phase, self.scale)
-        return recorded(PtsMeasured(warm_up=measured.samples))
+        return PtsRecord(measured=PtsMeasured(warm_up=measured.samples))
 
     def _round(self, number: int, context: Context) -> PtsRecord | None:
-        """Run one pass over all cells; a part of one is useless."""
+        """Measure one round; None if it is cut short."""
         cells: list[PtsCell] = []
         for place, cell in enumerate(self.cells):
             share = (number - 1 + place / len(self.cells)) / self.max_rounds
@@ -164,17 +172,17 @@ class Rounds(PtsStage):
                 cell,
                 self.scale,
                 part=f"{place:02d}",
-                bins=self.test is PtsTest.LATENCY,  # its window becomes one histogram
+                bins=self.test is PtsTest.LATENCY,  # histograms of a window are merged
             )
             if cell_result is None:
                 return None
             cells.append(cell_result)
         counted = not context.unit.after_pause
         found_round = PtsRound(number=number, counted=counted, cells=tuple(cells))
-        return recorded(PtsMeasured(rounds=(found_round,)))
+        return PtsRecord(measured=PtsMeasured(rounds=(found_round,)))
 
     def _level(self, level: str, chosen: Cell, context: Context) -> PtsRecord | None:
-        """Pre-write for an hour, then measure ten minutes at one demand for its histogram."""
+        """Write for an hour, then measure a histogram for ten minutes at one demand."""
         phase = Phase(f"pre-write before {level}", self.cells[0].workload, PRE_WRITE_S)
         before = measured_phase(context, phase, self.scale, part="pre-write")
         cell = Cell(f"{level} demand, {chosen.name}", chosen.workload, LEVEL_S)
@@ -182,31 +190,18 @@ class Rounds(PtsStage):
         if found is None:
             return None
         rates = tuple(PtsRate(phase=s.phase, t_s=s.t_s, iops=s.iops) for s in before.samples)
-        return recorded(PtsMeasured(pre_writes=rates, in_steady_state=(found,)))
-
-
-def _slim(cells: Sequence[PtsCell]) -> tuple[PtsCell, ...]:
-    """Drop the histogram bins, which only the means need."""
-    return tuple(cell.model_copy(update={"bins": None}) for cell in cells)
-
-
-def _demands(means: Sequence[PtsCell]) -> list[Demand]:
-    return [
-        Demand(m.cell, m.threads, m.queue, m.iops, m.latency.mean_ns if m.latency else 0.0)
-        for m in means
-        if not m.pre_write
-    ]
+        return PtsRecord(measured=PtsMeasured(pre_writes=rates, in_steady_state=(found,)))
 
 
 def _means(rounds: Sequence[PtsRound], windows: Sequence[RoundWindow]) -> list[PtsCell]:
-    """Return every cell averaged over the rounds of the window."""
+    """Return the means of each cell over the rounds of the window."""
     numbers = windows[0].rounds if windows else ()
     inside = [one.cells for one in rounds if one.counted and one.number in numbers]
     return [_mean(own) for own in zip(*inside, strict=True)]
 
 
 def _mean(cells: Sequence[PtsCell]) -> PtsCell:
-    """Return one cell averaged over rounds."""
+    """Return the means of one cell over rounds."""
     used = [cell.cpu_percent for cell in cells if cell.cpu_percent is not None]
     return cells[0].model_copy(
         update={
@@ -220,9 +215,9 @@ def _mean(cells: Sequence[PtsCell]) -> PtsCell:
 
 
 def _latency(cells: Sequence[PtsCell]) -> PtsLatency | None:
-    """Return mean and extremes over rounds, and 99.999 % of all I/Os, if enough lie beyond.
+    """Return mean and extremes over rounds; None if no round has a latency.
 
-    A round without finished requests has no latency. Percentiles are never averaged.
+    The percentile p99.999 is that of all I/Os together, if enough I/Os are slower.
     """
     seen = [cell.latency for cell in cells if cell.latency is not None]
     if not seen:

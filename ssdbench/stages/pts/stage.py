@@ -1,9 +1,8 @@
-"""Provide the stage that PTS-style tests share, and its preparation of the drive.
+"""Provide the stage that all PTS-style tests share: preparation, rounds or phases, final cells.
 
-A test is its preparation, then rounds or phases, then a final measurement. The preparation is part
-of the test: a test that must begin again is purged and filled again, and a finished one is not. A
-test publishes means and no bounds: a rule that is optimistic in a third of cases (`nox -s
-judge-the-judges`) validates nothing.
+The preparation is part of the test, so that a test that begins again also purges and fills the
+drive again. A test publishes means and no bounds, because the steady-state rule of the standard is
+too optimistic in a third of cases (`nox -s judge-the-judges`).
 """
 
 import math
@@ -43,20 +42,20 @@ from ssdbench.stages.purge import Purge
 from ssdbench.stats.inside.writecache import cache_enabled
 from ssdbench.stats.steady.ptsrounds import RoundWindow
 
-CAPACITIES = 2  # of the user, written in 128 KiB from end to end of the active range
+CAPACITIES = 2  # of the drive, which the preparation writes sequentially in 128 KiB
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Purge by the profile's method, and fill where the test needs it."""
+    """Describe the preparation: a purge by the profile's method, and a fill if needed."""
 
     purge: Method = Method.NONE
     fills: bool = True
     active_percent: float = 100.0
-    from_fresh: bool = False  # the test itself is about a drive that was just purged
+    from_fresh: bool = False  # the test needs a drive that was just purged
 
     def steps(self) -> Iterator[tuple[Purge | Precondition, Measure]]:
-        """Yield its steps, and how each is done as a unit of the test."""
+        """Yield each step, with the function that runs the step as a unit of the test."""
         if self.purge is not Method.NONE:
             purge = Purge("purge", self.purge)
             yield purge, partial(prepared, purge)
@@ -66,18 +65,18 @@ class Preparation:
             yield fill, partial(prepared, fill)
 
     def plans(self, target: TargetInfo, hint: RateHint) -> list[StagePlan]:
-        """Plan it step by step."""
+        """Return the plan of each step."""
         return [step.plan(target, hint) for step, _ in self.steps()]
 
     def labels(self) -> list[Finding]:
-        """Report that the drive is not purged, if so."""
+        """Return a finding if the drive is not purged."""
         if self.purge is not Method.NONE:
             return []
         return [NotPurged(needs_fresh=self.from_fresh).finding()]
 
 
 def prepared(step: Stage[W, U, R], context: Context) -> PtsRecord:
-    """Run one step as a unit of the test; its findings become the test's."""
+    """Run one step of the preparation as a unit of the test."""
     before = replace(context.meter)
     (unit,) = step.units(context, ())
     record = step.measure(context, unit)
@@ -97,7 +96,7 @@ def prepared(step: Stage[W, U, R], context: Context) -> PtsRecord:
 
 
 def _own(finding: Finding) -> Finding:
-    """Lower the severity of a partial fill, which the client form asks for."""
+    """Make the finding on a partial fill a warning, as the client form asks for such a fill."""
     partial = finding.code is Code.PARTIAL_FILL
     return finding.model_copy(update={"severity": Severity.WARNS}) if partial else finding
 
@@ -107,16 +106,16 @@ PLANNED_BLOCK_BYTES = 4096  # plans assume 4 KiB writes
 
 @dataclass(frozen=True, kw_only=True)
 class PtsStage(PlainStage, ABC):
-    """Run one PTS-style test."""
+    """Provide the parts that PTS-style tests of rounds and of phases share."""
 
     name: str
     test: PtsTest
-    load: str = ""  # where a test is done with several workloads
+    load: str = ""  # name of the workload, if the test runs with several
     form: PtsForm
     preparation: Preparation = Preparation()
     finale: tuple[Cell, ...] = ()  # measured once, at the end
-    skipped: tuple[Finding, ...] = ()  # cells that this drive cannot do, or only with a read
-    scale: float = 1.0  # of every length; below 1 only for demonstrations
+    skipped: tuple[Finding, ...] = ()  # about cells that this drive cannot do, or only partly
+    scale: float = 1.0  # factor of all times; below 1 only for demonstrations
     kind = StageKind.PTS
     destructive = True
     record = PtsRecord
@@ -124,7 +123,7 @@ class PtsStage(PlainStage, ABC):
 
     @property
     def title(self) -> str:
-        """Return the test, and its workload where there are several."""
+        """Return the name of the test, and of its workload if there are several."""
         return f"PTS-style {self.test.full_name} test" + (f", {self.load}" if self.load else "")
 
     @property
@@ -134,26 +133,26 @@ class PtsStage(PlainStage, ABC):
 
     @abstractmethod
     def lengths(self) -> Iterator[Length]:
-        """Return the length of every workload except the final one."""
+        """Yield the time of each workload, except the final cells."""
 
     @abstractmethod
     def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """Yield the units between the preparation and the final measurement."""
+        """Yield the units between preparation and final cells."""
 
     @abstractmethod
     def found(self, measured: PtsMeasured) -> Pts:
-        """Return what all units mean together."""
+        """Return the result of all units."""
 
     @abstractmethod
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Return findings besides those of the rule."""
+        """Yield findings of this kind of test."""
 
     @abstractmethod
     def where(self, found: Pts) -> str:
-        """Name where the rule held or failed: "in rounds 1 to 5"."""
+        """Say where the rule was met, or not: "in rounds 1 to 5"."""
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan from the earliest steady state; bytes from the drive's likely rates."""
+        """Plan the shortest and longest time of all parts, and bytes by the likely rates."""
         before = self.preparation.plans(target, hint)
         finale = (Length(cell.workload, cell.seconds, cell.seconds) for cell in self.finale)
         lengths = [*self.lengths(), *finale]
@@ -184,7 +183,7 @@ class PtsStage(PlainStage, ABC):
         return ()
 
     def units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """Yield purge and fill, rounds or phases, and the final measurement."""
+        """Yield the preparation, the rounds or phases, and the final cells."""
         for step, measure in self.preparation.steps():
             yield unit(step.name, measure, step.title)
         yield from self.own_units(context, done)
@@ -192,13 +191,13 @@ class PtsStage(PlainStage, ABC):
             yield unit(f"finale-{place:02d}", partial(self._last, cell), cell.name)
 
     def measure(self, context: Context, unit: Unit[Measure]) -> PtsRecord | None:
-        """Measure one part."""
+        """Run one unit by its function."""
         return unit.work(context)
 
     def conclude(
         self, context: Context, done: Sequence[PtsRecord], ended: Ended[PtsRecord]
     ) -> Concluded[Pts]:
-        """Return the test, with findings on how far to believe its numbers."""
+        """Return the result, with findings that limit the use of its numbers."""
         partly = () if ended.partial is None else (ended.partial,)
         found = self.found(measured_by((*done, *partly)))
         return Concluded(
@@ -222,7 +221,7 @@ class PtsStage(PlainStage, ABC):
         means: Sequence[PtsCell] = (),
         phases: Sequence[PtsPhase] = (),
     ) -> Pts:
-        """Return the test as it is stored."""
+        """Return the result in the form that is stored."""
         loads = [part.workload for part in self.parts]
         return Pts(
             **dict(measured),
@@ -244,10 +243,12 @@ class PtsStage(PlainStage, ABC):
 
     def _last(self, cell: Cell, context: Context) -> PtsRecord | None:
         last = in_steady_state(context, cell, self.scale)
-        return None if last is None else recorded(PtsMeasured(in_steady_state=(last,)))
+        if last is None:
+            return None
+        return PtsRecord(measured=PtsMeasured(in_steady_state=(last,)))
 
     def _of_rule(self, found: Pts, ended: Ended[PtsRecord]) -> Iterator[Finding]:
-        """Return what a reader must know before believing a PTS-style number."""
+        """Yield findings on the rule of the standard: averages only, not steady, or scaled."""
         if self.scale != 1:
             yield PtsScaled(self.scale).finding()
         if not ended.complete:
@@ -261,22 +262,17 @@ class PtsStage(PlainStage, ABC):
 
 
 def unit(name: str, measure: Measure, doing: str) -> Unit[Measure]:
-    """Return a part of a test as a unit."""
+    """Return a unit of a test, from its name, function and text for the progress."""
     return Unit(name, measure, doing, ahead_bytes=LEAST_AHEAD_BYTES)
 
 
-def recorded(measured: PtsMeasured) -> PtsRecord:
-    """Return a part without findings."""
-    return PtsRecord(measured=measured)
-
-
 def measured_by(done: Sequence[PtsRecord]) -> PtsMeasured:
-    """Return what all parts measured together."""
+    """Join the measurements of all units."""
     return PtsMeasured.joined(record.measured for record in done)
 
 
 def header(cell: str, metric: PtsMetric, window: RoundWindow) -> PtsWindow:
-    """Return the rows of the standard's report header for one tracking variable."""
+    """Return the report header of the standard for one tracking variable."""
     return PtsWindow(
         cell=cell,
         metric=metric,
@@ -294,16 +290,16 @@ def header(cell: str, metric: PtsMetric, window: RoundWindow) -> PtsWindow:
 
 
 def wanted_cache(form: PtsForm) -> bool:
-    """Tell whether a form of the standard wants the volatile write cache on."""
+    """Tell whether a form of the standard wants the volatile write cache enabled."""
     return form is PtsForm.CLIENT
 
 
 def cache_finding(
     target: TargetInfo, form: PtsForm, settings: Sequence[Mapping[str, str]] = ()
 ) -> Iterator[Finding]:
-    """Report a volatile write cache not as the form asks: off for enterprise, on for client.
+    """Return a finding if the write cache is not as the form asks: off for enterprise.
 
-    `settings`: what the run has set.
+    `settings`: settings that the run has changed.
     """
     present, enabled = cache_enabled(target, settings)
     if present and enabled is not None and enabled != wanted_cache(form):

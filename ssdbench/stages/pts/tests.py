@@ -1,4 +1,4 @@
-"""Define the PTS-style tests: cells and tracking variables, or phases."""
+"""Define each PTS-style test by its cells and tracking variables, or by its phases."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from ssdbench.units import KIB, format_minutes, format_size
 HALF_KIB = KIB // 2
 MIXES = (100, 95, 65, 50, 35, 5, 0)  # percent of reads, outer loop
 BLOCKS = tuple(size * KIB for size in (1024, 128, 64, 32, 16, 8, 4)) + (HALF_KIB,)
-DEMAND = (32, 16, 8, 6, 4, 2, 1)  # threads, and outstanding requests of each
+DEMAND = (32, 16, 8, 6, 4, 2, 1)  # numbers of threads, and of requests in flight of each thread
 COMPOSITE = (
     *((512, 4), (1024, 1), (1536, 1), (2048, 1), (2560, 1), (3072, 1), (3584, 1)),
     *((4096, 67), (8192, 10), (16384, 7), (32768, 3), (65536, 3)),
@@ -34,7 +34,7 @@ IDLE_CYCLES = 360
 AFTER_IDLE_S = 1800.0
 SATURATION_S = 24 * 3600.0
 SATURATION_FILLS = 4.0
-LATENCY_S = 1200.0  # of the histogram in steady state
+LATENCY_S = 1200.0  # of the final histogram
 SATURATIONS = {  # pattern, block, percent of reads
     Saturation.WRITES_4K: (Pattern.RANDOM, 4 * KIB, 0),
     Saturation.MIXED_8K: (Pattern.RANDOM, 8 * KIB, 65),
@@ -63,7 +63,7 @@ FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Hold where and how a test is run."""
+    """Hold the target and the options of a test."""
 
     target: TargetInfo
     form_name: PtsForm
@@ -74,19 +74,19 @@ class Setting:
 
     @property
     def form(self) -> Form:
-        """Return the form's parameters."""
+        """Return the parameters of the form."""
         return FORMS[self.form_name]
 
     def lasting(self, seconds: float) -> str:
-        """Say how long a part lasts in this test."""
+        """Return the scaled time as text."""
         return format_minutes(self.scale * seconds)
 
     def preparation(self, *, fills: bool = True) -> Preparation:
-        """Return the profile's purge, and two capacities of writes where asked."""
+        """Return the preparation: the profile's purge, and two fills if `fills`."""
         return Preparation(self.purge, fills, self.form.active_percent, from_fresh=not fills)
 
     def workload(self, pattern: Pattern, block: int, read: int, depth: int, jobs: int) -> Workload:
-        """Return a workload on the active range, from the start of the drive."""
+        """Return a workload on the active range, which starts at the start of the drive."""
         length = int(self.target.size_bytes * self.form.active_percent / 100)
         return Workload(
             pattern=pattern,
@@ -98,7 +98,7 @@ class Setting:
         )
 
     def fits(self, part: Cell | Phase) -> bool:
-        """Tell whether the drive's logical blocks allow its blocks."""
+        """Tell whether the block size of a part is a multiple of the drive's logical block."""
         return part.workload.block_bytes % self.target.logical_block_bytes == 0
 
     def misfit(self, name: str) -> UsageError:
@@ -110,12 +110,12 @@ class Setting:
         )
 
     def not_applicable(self, part: Cell | Phase) -> Finding:
-        """Return the finding for a part that the drive cannot do."""
+        """Return the finding that the drive cannot do a part."""
         block = format_size(self.target.logical_block_bytes)
         return NotApplicable(part.name, f"the drive's logical block is {block}").finding()
 
     def labels(self, parts: Sequence[Cell | Phase]) -> tuple[Finding, ...]:
-        """Report at most once which blocks are not whole mapping units."""
+        """Return one finding if writes are not whole mapping units, with all their sizes."""
         unit = known_remap_unit(self.target, ())
         loads = (part.workload for part in parts)
         below = tuple(load.block_bytes for load in loads if below_remap_unit(load, unit))
@@ -130,7 +130,7 @@ class Setting:
         load: str = "",
         finale: tuple[Cell, ...] = (),
     ) -> Timed:
-        """Return a test of phases. Raises UsageError when this drive cannot do it."""
+        """Make a test of phases. Raises UsageError if this drive cannot do it."""
         if not all(self.fits(phase) for phase in phases):
             raise self.misfit(name)
         return Timed(
@@ -156,9 +156,9 @@ class Setting:
         finale: tuple[Cell, ...] = (),
         warm_up: Phase | None = None,
     ) -> Rounds:
-        """Return a test of rounds, without the cells that this drive cannot do.
+        """Make a test of rounds, without the cells that this drive cannot do.
 
-        Raises UsageError when it cannot do the cells that the test tracks.
+        Raises UsageError if it cannot do a cell that the test tracks.
         """
         kept: list[Cell] = []
         skipped: list[Cell] = []
@@ -174,7 +174,14 @@ class Setting:
             form=self.form_name,
             cells=tuple(kept),
             tracking=tracked,
-            absent=tuple(_absent(cell) for cell in skipped),
+            absent=tuple(
+                PtsAbsent(
+                    cell=cell.name,
+                    block_bytes=cell.workload.block_bytes,
+                    read_percent=cell.workload.read_percent,
+                )
+                for cell in skipped
+            ),
             warm_up=warm_up,
             finale=finale,
             max_rounds=self.max_rounds,
@@ -185,12 +192,12 @@ class Setting:
 
 
 def cell_name(read: int, block: int) -> str:
-    """Return `65/35 64 KiB`."""
+    """Return the name of a cell by its share of reads and block size: `65/35 64 KiB`."""
     return f"{read}/{100 - read} {format_size(block)}"
 
 
 def iops(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Test IOPS: random, seven mixes of eight block sizes; three tracking variables (2.0.x)."""
+    """Test IOPS: random I/O, seven mixes of eight block sizes, three tracking variables (2.0.x)."""
     form = setting.form
     cells = [
         Cell(
@@ -206,7 +213,7 @@ def iops(name: str, setting: Setting) -> tuple[Rounds, ...]:
 
 
 def throughput(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Test throughput: sequential reads and writes, a test of its own for each block size."""
+    """Test throughput: sequential reads and writes, in a separate test for each block size."""
     return tuple(
         setting.rounds(
             f"{name}-{block // KIB}k",
@@ -225,7 +232,7 @@ def throughput(name: str, setting: Setting) -> tuple[Rounds, ...]:
 
 
 def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Test latency: one request at a time; then 20 min of 4 KiB writes for their histogram."""
+    """Test latency: one request at a time, and a final histogram of 4 KiB writes for 20 min."""
     cells = [
         Cell(cell_name(read, block), setting.workload(Pattern.RANDOM, block, read, 1, 1))
         for read in (100, 65, 0)
@@ -238,13 +245,13 @@ def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
 
 
 def demand(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Test response time over the outstanding requests, with 4 KiB writes."""
+    """Test latency by requests in flight, with 4 KiB writes."""
     base = setting.workload(Pattern.RANDOM, 4 * KIB, 0, 32, 32)
     return (_matrix(name, PtsTest.DEMAND, setting, base),)
 
 
 def composite(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Test twelve block sizes in three zones, 40/60 reads and writes, by outstanding requests."""
+    """Test a mix of twelve block sizes in three zones, 40 % reads, by requests in flight."""
     base = setting.workload(Pattern.RANDOM, 4 * KIB, 40, 32, 32)
     return (_matrix(name, PtsTest.COMPOSITE, setting, _mixed(base, setting)),)
 
@@ -254,7 +261,7 @@ def _mixed(base: Workload, setting: Setting) -> Workload:
     logical = setting.target.logical_block_bytes
     split = tuple((size, share) for size, share in COMPOSITE if size % logical == 0)
     missing = 100 - sum(share for _, share in split)
-    # On a drive with 4 KiB blocks the shares of smaller sizes are added to 4 KiB.
+    # On a drive with 4 KiB blocks, 4 KiB also gets the shares of the smaller sizes.
     split = tuple((s, share + missing if s == 4 * KIB else share) for s, share in split)
     return base.model_copy(update={"block_split": split, "zones": COMPOSITE_ZONES})
 
@@ -271,9 +278,9 @@ def _matrix(name: str, test: PtsTest, setting: Setting, base: Workload) -> Round
 
 
 def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """Test a purged drive under writes for four drive fills, a day, or until it is steady.
+    """Test a purged drive under writes: for four drive fills, a day, or until it is steady.
 
-    One test for each workload. Raises UsageError when none of them fits the drive's blocks.
+    Returns one test for each workload. Raises UsageError if no workload fits the drive's blocks.
     """
     phases = {kind: _saturating(kind, setting) for kind in setting.saturation}
     skipped = [setting.not_applicable(p) for p in phases.values() if not setting.fits(p)]
@@ -288,7 +295,7 @@ def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
 
 
 def _saturating(kind: Saturation, setting: Setting) -> Phase:
-    """Return the standard's workload of that kind, with its threads and queue."""
+    """Return the phase with one workload of the standard."""
     form = setting.form
     pattern, block, read = SATURATIONS[kind]
     workload = setting.workload(pattern, block, read, form.iodepth, form.threads)
@@ -310,7 +317,7 @@ def _saturated(name: str, kind: Saturation, phase: Phase, setting: Setting) -> T
 
 
 def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """Test bursts of 4 KiB writes with growing pauses, each followed by half an hour of idle."""
+    """Test bursts of 4 KiB writes with longer and longer pauses, and the recovery after each."""
     form = setting.form
     workload = setting.workload(Pattern.RANDOM, 4 * KIB, 0, form.iodepth, form.threads)
     phases = [Phase("warm-up", workload, warm_up_s(), until_steady=True)]
@@ -325,7 +332,7 @@ def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
                 f"{setting.lasting(BURST_S)} of writes, {idle_s} idle",
                 workload.model_copy(update=times),
                 IDLE_CYCLES * cycle,
-                sample_s=cycle * round(60 / cycle),  # whole cycles, so that all samples are alike
+                sample_s=cycle * round(60 / cycle),  # in whole cycles
             ),
             Phase(f"after {idle_s} idle", workload, AFTER_IDLE_S),
         ]
@@ -333,7 +340,7 @@ def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
 
 
 def crossed(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """Test sequential, then random, then sequential writes, one thread of depth 32."""
+    """Test sequential, then random, then sequential writes, with one thread at depth 32."""
     large = setting.workload(Pattern.SEQUENTIAL, 1024 * KIB, 0, 32, 1)
     small = setting.workload(Pattern.RANDOM, 8 * KIB, 0, 32, 1)
     phases = [
@@ -354,9 +361,3 @@ TESTS: Mapping[PtsTest, Callable[[str, Setting], Sequence[Rounds | Timed]]] = {
     PtsTest.COMPOSITE: composite,
     PtsTest.DEMAND: demand,
 }
-
-
-def _absent(cell: Cell) -> PtsAbsent:
-    """Return the place in the tables of a cell that this drive cannot do."""
-    load = cell.workload
-    return PtsAbsent(cell=cell.name, block_bytes=load.block_bytes, read_percent=load.read_percent)

@@ -1,10 +1,10 @@
 """Run PTS-style tests over time: write saturation, host idle, cross-stimulus.
 
-One workload after another, each without a break and in samples of a minute. Latencies of a sample
-come from the generator's intervals and may be off by a second. An unfinished test begins again from
-its purge on resume, because it measures the drive's history.
+A phase is one workload without a break, measured in samples of a minute. The latencies of a sample
+may be shifted by a second, because they come from the generator's intervals. A resumed test begins
+again with its purge, because it measures the history of the drive.
 
-Overhead: one generator start per phase.
+Overhead: each phase is one start of the generator.
 """
 
 import math
@@ -16,7 +16,7 @@ from ssdbench.engine.stage import Context, Lasting, Unit
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.pts import PausesBusy, PtsQueueFull
 from ssdbench.model.pts import Pts, PtsMeasured, PtsMetric, PtsPhase, PtsSample, PtsWaited
-from ssdbench.stages.pts.stage import PtsStage, header, recorded, unit
+from ssdbench.stages.pts.stage import PtsStage, header, unit
 from ssdbench.stages.pts.work import (
     MINUTE_S,
     SPACING_S,
@@ -30,13 +30,13 @@ from ssdbench.stages.pts.work import (
 from ssdbench.stats.steady.ptsrounds import recovery
 from ssdbench.units import format_minutes
 
-LEAST_IDLE = 0.5  # of the planned pauses; only whole seconds without a request are seen
-SHORTEST_SEEN_US = 3_000_000
+LEAST_IDLE = 0.5  # of the planned pauses, as only whole seconds without a request are seen
+SHORTEST_SEEN_US = 3_000_000  # shortest pause that is checked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timed(PtsStage):
-    """Define a test by phases; steadiness is judged in the first that lasts until it is steady."""
+    """Run a test that is defined by phases; the first with `until_steady` is judged."""
 
     phases: tuple[Phase, ...]
     units_last = Lasting.NOTHING
@@ -47,20 +47,20 @@ class Timed(PtsStage):
         return self.phases
 
     def lengths(self) -> Iterator[Length]:
-        """Return the lengths of the phases at most; those that end when steady may end earlier."""
+        """Yield the time of each phase; phases with `until_steady` may end earlier."""
         for phase in self.phases:
             least = 0.0 if phase.until_steady else phase.seconds
             yield Length(phase.workload, least, phase.seconds, phase.fills or math.inf)
 
     def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """Yield all phases in order."""
+        """Yield one unit for each phase."""
         began_s = context.meter.seconds
         for place, phase in enumerate(self.phases, start=1):
             measure = partial(self._phase, phase, context.meter.seconds - began_s)
             yield unit(f"phase-{place:02d}", measure, phase.name)
 
     def found(self, measured: PtsMeasured) -> Pts:
-        """Return every phase averaged, and the window of the one that is judged."""
+        """Return the means of each phase, and the window of the judged phase."""
         taken = [(phase, _of(phase, measured.samples)) for phase in self.phases]
         judged, samples = next((t for t in taken if t[0].until_steady), (None, ()))
         window = window_of(samples)
@@ -76,7 +76,7 @@ class Timed(PtsStage):
         )
 
     def where(self, found: Pts) -> str:
-        """Name the rule's samples, or those that did not become steady."""
+        """Say which samples were steady, or how many samples were not."""
         if found.steady:
             return f"by five samples {format_minutes(SPACING_S * self.scale)} apart"
         judged = next(phase for phase in self.phases if phase.until_steady)
@@ -84,7 +84,7 @@ class Timed(PtsStage):
         return f"in {len(_of(judged, found.samples))} samples of {length}"
 
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Report waits for a slot, and planned pauses that did not happen."""
+        """Return findings on waits for the queue of the drive, and on pauses that were not idle."""
         for one in found.waited:
             yield PtsQueueFull(one.phase, one.submit_percent).finding()
         for phase in self.phases:
@@ -95,7 +95,8 @@ class Timed(PtsStage):
                     yield PausesBusy(phase.name).finding()
 
     def _phase(self, phase: Phase, from_start_s: float, context: Context) -> PtsRecord:
-        return recorded(measured_phase(context, phase, self.scale, from_start_s=from_start_s))
+        found = measured_phase(context, phase, self.scale, from_start_s=from_start_s)
+        return PtsRecord(measured=found)
 
 
 def _of(phase: Phase, samples: Sequence[PtsSample]) -> list[PtsSample]:
@@ -103,7 +104,7 @@ def _of(phase: Phase, samples: Sequence[PtsSample]) -> list[PtsSample]:
 
 
 def _averaged(number: int, samples: Sequence[PtsSample], waited: Sequence[PtsWaited]) -> PtsPhase:
-    """Return one phase averaged; a recovery's time is measured to the end of the phase."""
+    """Return the means of one phase, and after how many samples it kept the level of its end."""
     latencies = [sample.latency for sample in samples if sample.latency is not None]
     mean_ns = _mean_ns(samples)
     if whole := next((one for one in waited if one.phase == samples[0].phase), None):
@@ -122,7 +123,7 @@ def _averaged(number: int, samples: Sequence[PtsSample], waited: Sequence[PtsWai
 
 
 def _mean_ns(samples: Sequence[PtsSample]) -> float | None:
-    """Return the mean over all I/Os of the samples; a pause has none."""
+    """Return the mean latency over all I/Os of the samples; None if they have no I/O."""
     known = [(one.iops, one.latency.mean_ns) for one in samples if one.latency is not None]
     ios = sum(iops for iops, _ in known)
     return sum(iops * mean_ns for iops, mean_ns in known) / ios if ios else None

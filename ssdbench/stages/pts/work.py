@@ -1,4 +1,4 @@
-"""Measure one part of a PTS-style test: a cell of a minute, or a long phase in samples."""
+"""Measure the parts of PTS-style tests: cells of a minute, and long phases in samples."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -28,23 +28,23 @@ from ssdbench.stats.steady.rules import ROUNDS
 
 MINUTE_S = 60.0
 MAX_ROUNDS = 25
-SPACING = 31  # one-minute samples from one round of a long phase to the next ...
-SPACING_S = 30 * MINUTE_S  # ... and what is in between
+SPACING = 31  # every 31st sample of a long phase is judged, as if it were a round
+SPACING_S = 30 * MINUTE_S  # pause between two such samples
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Hold one minute of a round, or a longer measurement."""
+    """Describe a cell: one workload, usually for a minute."""
 
     name: str  # "0/100 4 KiB"
     workload: Workload
     seconds: float = MINUTE_S
-    pre_write: bool = False  # only prepares the cells after it
+    pre_write: bool = False  # it only prepares the next cells
 
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """Hold what must be steady: one metric of one cell."""
+    """Name a tracking variable, which must be steady: one metric of one cell."""
 
     cell: str
     metric: PtsMetric = PtsMetric.IOPS
@@ -52,19 +52,19 @@ class Tracking:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Hold one workload without a break, in samples of a minute."""
+    """Describe a phase: one workload without a break, measured in samples."""
 
     name: str
     workload: Workload
     seconds: float  # at most
-    fills: float | None = None  # ends after this many drive fills of writes
-    until_steady: bool = False  # ends when five samples, 30 min apart, are alike
+    fills: float | None = None  # it ends after this many drive fills
+    until_steady: bool = False  # it ends when five samples, 30 min apart, are alike
     sample_s: float = MINUTE_S
 
     def active_s(self, from_s: float, to_s: float) -> float:
-        """Return the planned time with requests between two times.
+        """Return the planned seconds with requests between two times of the phase.
 
-        The first burst of fio lasts a whole cycle (3.33: its clock of pauses starts with one).
+        The first burst of fio lasts a whole cycle (fio 3.33).
         """
         burst = self.workload.burst_us
         cycle = burst + self.workload.thinktime_us
@@ -74,45 +74,45 @@ class Phase:
         return first + (to_s - from_s - first) * burst / cycle
 
     def idle_s(self) -> float:
-        """Return the planned seconds without a request, at full length."""
+        """Return the planned seconds of pauses in the whole phase."""
         burst, pause = self.workload.burst_us, self.workload.thinktime_us
         return self.seconds * pause / (burst + pause) if burst else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Hold how long a workload may run in all, unscaled, for a plan."""
+    """Hold the total time of a workload, before scaling, for a plan."""
 
     workload: Workload
     least_s: float
     most_s: float
-    fills: float = math.inf  # ends it before
+    fills: float = math.inf  # drive fills after which it ends earlier
 
 
 def warm_up_s() -> float:
-    """Return how long a phase lasts that gives up after 25 samples, 30 min apart."""
+    """Return the seconds of 25 samples, 30 min apart, after which a phase is given up."""
     return ((MAX_ROUNDS - 1) * SPACING + 1) * MINUTE_S
 
 
 FIVE_NINES = "p99.999"
-LEVEL_BEYOND = 10  # I/Os that lie beyond a level of the standard's histogram
+LEVEL_BEYOND = 10  # least number of I/Os that are slower than a published percentile
 
 
 class PtsRecord(UnitRecord):
-    """Record what one unit of a test measured."""
+    """Record the measurement of one unit of a test."""
 
     measured: PtsMeasured
 
 
-Measure = Callable[[Context], PtsRecord | None]  # how a unit of a test is measured
+Measure = Callable[[Context], PtsRecord | None]  # measures a unit of a test
 
 
 def measured_cell(
     context: Context, cell: Cell, scale: float, *, part: str = "", bins: bool = False
 ) -> PtsCell | None:
-    """Run a cell to its end; None when the run must end before it.
+    """Measure a cell; None if the run must end.
 
-    `bins`: keep latencies as a histogram, to be merged over rounds.
+    `bins`: also return the histogram of latencies, so that rounds can be merged.
     """
     context.unit.cut_short = context.unit.cut_short or context.must_end(
         ahead_bytes=LEAST_AHEAD_BYTES
@@ -125,7 +125,7 @@ def measured_cell(
     if context.unit.cut_short:
         return None
     length = run.length_s
-    # From the report, as the log by time lacks the wait for a slot of the drive's queue.
+    # From fio's report, because its log by time lacks the wait for the queue of the drive.
     latency = Histogram.merged(one.latency for one in outcome.jobs)
     ios = run.series.column("read_ios").sum() + run.series.column("write_ios").sum()
     return PtsCell(
@@ -146,7 +146,7 @@ def measured_cell(
 def in_steady_state(
     context: Context, cell: Cell, scale: float, *, part: str = ""
 ) -> PtsCell | None:
-    """Measure a cell for a table and its own histogram, with levels that enough I/Os exceed."""
+    """Measure a final cell with its histogram and all percentiles that have enough I/Os."""
     steady = measured_cell(context, cell, scale, part=part, bins=True)
     if steady is None or steady.latency is None:
         return steady
@@ -158,7 +158,7 @@ def in_steady_state(
 def measured_phase(
     context: Context, phase: Phase, scale: float, *, part: str = "", from_start_s: float = 0.0
 ) -> PtsMeasured:
-    """Measure a phase as samples, even one cut short; fills count from its start."""
+    """Measure a phase in samples; one that is cut short has fewer samples."""
     seconds, sample_s = phase.seconds * scale, phase.sample_s * scale
     job = _job(context, phase, part, seconds, histogram_s=max(1, round(sample_s)))
     samples = _Samples(phase, sample_s, from_start_s, context.target.size_bytes)
@@ -183,7 +183,7 @@ def measured_phase(
 
 
 class _Samples:
-    """Gather seconds of a phase into samples; a last one that is too short is left out."""
+    """Combine the seconds of a phase into samples; an incomplete last sample is left out."""
 
     def __init__(self, phase: Phase, sample_s: float, from_start_s: float, size_bytes: int) -> None:
         self.done: list[PtsSample] = []
@@ -198,7 +198,7 @@ class _Samples:
         self._idle_s = 0.0
 
     def add(self, second: Second) -> bool:
-        """Add one second; returns whether it ended a sample."""
+        """Add one second; return whether it completed a sample."""
         self.t_s = second.t_s
         self.written += second.write_bytes
         self._ios += second.ios
@@ -226,12 +226,12 @@ class _Samples:
         return True
 
     def filled(self) -> float:
-        """Return the share of the drive fills that end the phase; 0 without such an end."""
+        """Return the share done of the drive fills that end the phase; 0 without such an end."""
         fills = self._phase.fills
         return self.written / (fills * self._size_bytes) if fills else 0.0
 
     def over(self) -> bool:
-        """Tell whether the phase is complete."""
+        """Tell whether the phase can end: by its fills, or because it is steady."""
         if self.filled() >= 1:
             return True
         if not self._phase.until_steady or len(self.done) % SPACING != 1:
@@ -241,13 +241,13 @@ class _Samples:
 
 
 def window_of(samples: Sequence[PtsRate]) -> RoundWindow | None:
-    """Return the newest five samples that lie 30 min apart; None before there are five."""
+    """Judge the last five samples that are 30 min apart; None before there are five."""
     rounds = [sample.iops for sample in samples[::SPACING]]
     return round_window(rounds) if len(rounds) >= ROUNDS else None
 
 
 def histogram_of(cell: PtsCell) -> Histogram:
-    """Return the histogram of a cell; empty where it has none."""
+    """Return the histogram of a cell; empty if it has no bins."""
     bins = cell.bins or PtsBins(latency_ns=(), count=())
     found = Histogram.from_bins(dict(zip(bins.latency_ns, bins.count, strict=True)))
     return found if cell.latency is None else found.ended(cell.latency.max_ns)
@@ -267,7 +267,7 @@ def _job(
 
 
 def _cpu_percent(context: Context, outcome: Outcome) -> float | None:
-    """Return the CPU use of the generator's busiest thread; in virtual time it is made up."""
+    """Return the CPU use of fio's busiest thread; None in virtual time, where it has no meaning."""
     if context.target.simulated or not outcome.jobs:
         return None
     return round(max(job.cpu_user_percent + job.cpu_system_percent for job in outcome.jobs), 2)
@@ -285,14 +285,14 @@ def _latency(latency: Histogram) -> PtsLatency | None:
 
 
 def _levels(latency: Histogram) -> Iterator[tuple[str, float]]:
-    """Return the levels of the standard's histogram that enough I/Os exceed."""
+    """Yield the percentiles from p99 on for which enough I/Os are slower."""
     for name, quantile in QUANTILES.items():
         if quantile >= 0.99 and latency.n * (1 - quantile) >= LEVEL_BEYOND:
             yield name, latency.percentile_ns(quantile)
 
 
 def _mean_block(workload: Workload) -> int:
-    """Return the block size, or the mean of a mix by its shares."""
+    """Return the mean block size of a workload."""
     split = workload.block_split or ((workload.block_bytes, 100),)
     return round(sum(size * share for size, share in split) / sum(share for _, share in split))
 
