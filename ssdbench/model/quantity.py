@@ -102,14 +102,6 @@ def _extent(value: object) -> Extent:
         raise ValueError(message) from error
 
 
-def _percent_text(percent: float) -> str:
-    return f"{percent:g}%"
-
-
-def _duration_text(duration_s: float) -> str:
-    return f"{duration_s:g}s"
-
-
 def repeated(values: Sequence[object], words: Callable[[Any], str] = str) -> Iterator[Mistake]:
     """List the values that were given before, with their index; `words` formats a value."""
     for index, value in enumerate(values):
@@ -146,30 +138,14 @@ def _listed(value: object) -> object:
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], OneOrMany()]
 SizeBytes = Annotated[int, BeforeValidator(_positive_size), WithJsonSchema(_SIZE_SCHEMA)]
-Seconds = Annotated[
-    float,
-    BeforeValidator(_seconds),
-    PlainSerializer(_duration_text, when_used="json"),
-    WithJsonSchema(_DURATION_SCHEMA),
-]
-Percent = Annotated[
-    float,
-    BeforeValidator(parse_percent),
-    PlainSerializer(_percent_text, when_used="json"),
-    WithJsonSchema(_PERCENT_SCHEMA),
-]
-Share = Annotated[
-    float,
-    BeforeValidator(_share),
-    PlainSerializer(_percent_text, when_used="json"),
-    WithJsonSchema(_PERCENT_SCHEMA),
-]
-Span = Annotated[
-    Extent,
-    PlainValidator(_extent),
-    PlainSerializer(str, when_used="json"),
-    WithJsonSchema(_EXTENT_SCHEMA),
-]
+_AS_DURATION = PlainSerializer("{:g}s".format, return_type=str, when_used="json")
+_AS_PERCENT = PlainSerializer("{:g}%".format, return_type=str, when_used="json")
+_AS_TEXT = PlainSerializer(str, when_used="json")
+_DURATION, _PERCENT = WithJsonSchema(_DURATION_SCHEMA), WithJsonSchema(_PERCENT_SCHEMA)
+Seconds = Annotated[float, BeforeValidator(_seconds), _AS_DURATION, _DURATION]
+Percent = Annotated[float, BeforeValidator(parse_percent), _AS_PERCENT, _PERCENT]
+Share = Annotated[float, BeforeValidator(_share), _AS_PERCENT, _PERCENT]
+Span = Annotated[Extent, PlainValidator(_extent), _AS_TEXT, WithJsonSchema(_EXTENT_SCHEMA)]
 # Limits far beyond any drive and any time; a larger value is a typing error.
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 Repeats = Annotated[int, Field(strict=True, ge=1, le=10_000)]

@@ -1,11 +1,9 @@
 """Check that a number is about the drive: Little's law, limits of the host, buffers, other drives.
 
 `loss` judges whether drives that work at the same time disturb each other. Each round measures
-every drive alone and all together, in random order. A drive loses 1 − together / alone in a round,
-so a drift over the trial cancels out. The interval is Student's t for the mean of the logarithms.
-Drives may be measured side by side only if the upper end of the interval is below MOST_LOSS for
-every drive and every workload. As every one must pass, the confidence is 95 % for all together
-(intersection-union test, Berger 1982).
+every drive alone and all together, in random order; a drive loses 1 − together / alone. Drives may
+be measured side by side only if the upper end of the interval (Student's t, mean of the logarithms)
+is below MOST_LOSS for every drive and workload (intersection-union test, Berger 1982).
 """
 
 import math

@@ -1,17 +1,12 @@
 """Compare drives and stored runs: is one faster, by how much, and how sure is that?
 
-Repeats are few and their distribution is not known, so tests use ranks: the exact Mann-Whitney test
-where the spreads agree, the Brunner-Munzel test where they differ, and the Hodges-Lehmann shift
-with its interval. These assume independent repeats. A difference therefore counts only if a second
-test, which does not assume that, shows it as well (`serial_difference`).
-
-If each repeat resembles the one before (autocorrelation 0.5 to 0.8), ten repeats are worth two or
-three, and tests for independent values call 38 to 79 % of equal drives different. No test finds
-such a dependence reliably in ten values. So the autocorrelation is always estimated, corrected for
-bias (Marriott and Pope 1954; Kendall 1954), with a margin, and the variance of each mean is that of
-an AR(1) series with this autocorrelation (effective number of values, Bayley and Hammersley 1946).
-Also, neither series may have visited the other's level. The margin was chosen with 8,000 simulated
-pairs; the tests use others.
+Repeats are few and their distribution is not known, so tests use ranks: the exact Mann-Whitney
+test, and the Hodges-Lehmann shift with its interval. These assume independent repeats, but repeats
+resemble their neighbours: with an autocorrelation of 0.5 to 0.8, tests for independent values call
+38 to 79 % of equal drives different. So a difference counts only if a second test shows it as well
+(`serial_difference`). It estimates the autocorrelation without bias (Marriott and Pope 1954;
+Kendall 1954) and with a margin, and takes the variance of each mean as that of an AR(1) series
+(effective number of values, Bayley and Hammersley 1946).
 
 Points of two runs are the same if their workloads are, with the share of the drive in place of the
 range in bytes. All p-values of one comparison are corrected together (Holm). Repeats of a run
@@ -233,7 +228,7 @@ def _brunner_munzel_p(a: Floats, b: Floats) -> float:
 
 
 def _shift_interval(differences: Floats, n: int, m: int) -> tuple[float | None, float | None]:
-    """Return the 95 % interval of the shift from the distribution of U (Hollander, Wolfe 4.3)."""
+    """Return the 95 % interval of the shift (Hollander and Wolfe, 4.3)."""
     if n * m <= _EXACT_PRODUCT:
         cumulative = np.cumsum(_null_counts(min(n, m), max(n, m)))  # in this order more exact
         rank = int(np.searchsorted(cumulative, 0.025, side="right"))

@@ -63,6 +63,17 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     return high
 
 
+def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """Return the smallest number above `low` for which `holds`, else `high`, by bisection."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
 def _remainder(z: float) -> float:
     """Return log Γ(z) minus Stirling's (z - 1/2) log z - z + log(2π)/2."""
     if z < _STIRLING_FROM:
@@ -146,14 +157,7 @@ def binomial_at_most(count: int, trials: int, success: float) -> float:
 @cache
 def binomial_quantile(probability: float, trials: int, success: float) -> int:
     """Return the smallest k with P(X <= k) >= probability for a binomial X."""
-    low, high = -1, trials
-    while high - low > 1:
-        middle = (low + high) // 2
-        if binomial_at_most(middle, trials, success) >= probability:
-            high = middle
-        else:
-            low = middle
-    return high
+    return smallest(-1, trials, lambda k: binomial_at_most(k, trials, success) >= probability)
 
 
 def binomial_upper_limit(successes: int, trials: int, *, confidence: float = 0.95) -> float:

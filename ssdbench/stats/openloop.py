@@ -1,12 +1,9 @@
 """Judge offered rates and replays by latencies that count from when each request was due.
 
-The requests of all clients are one list, in the order in which they were due, whether they were
-sent then, later or never. A request that was never sent has waited until the end of the window.
-
-In a replay a client sends a request when it is due and the answer to the one before has come: done
-= max(due, done before) + latency (Lindley 1952). fio logs whole milliseconds. A request that is
-more than `LATE_NS` later than this formula says was sent late; its latency still counts from when
-it was due.
+A request that was never sent has waited until the end of the window. In a replay a client sends a
+request when it is due and the answer to the one before has come: done = max(due, done before) +
+latency (Lindley 1952). fio logs whole milliseconds; a request that is more than `LATE_NS` later
+than this formula says was sent late, and its latency still counts from when it was due.
 """
 
 import math

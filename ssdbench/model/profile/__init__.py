@@ -130,6 +130,18 @@ SPELLED = {  # the patterns in words, for messages
 }
 
 
+QUEUE_SETTINGS = (
+    "scheduler",
+    "nr_requests",
+    "nomerges",
+    "rq_affinity",
+    "wbt_lat_usec",
+    "read_ahead_kb",
+    "add_random",
+    "io_poll",
+)
+
+
 class Host(ProfileModel):
     """Settings of the host during the run; `keep` changes nothing."""
 
@@ -186,38 +198,16 @@ class Host(ProfileModel):
 
     def changes(self) -> dict[str, str]:
         """Return the settings that the run changes, by name."""
-        wanted = {
-            "preset": self.preset.value,
-            "irq_affinity": self.irq_affinity.value,
-            "governor": self.governor,
-            "turbo": self.turbo.value,
-            "idle": self.idle.value,
-            "fio_cpus": ", ".join(map(str, self.fio_cpus)) or KEEP,
-            "own_cpus": ", ".join(map(str, self.own_cpus)) or KEEP,
-            "fio_nodes": self.fio_nodes,
-            "fio_memory": self.fio_memory,
-            "own_nodes": self.own_nodes,
-            "own_memory": self.own_memory,
-            "write_cache": self.write_cache.value,
-            "power_state": self.power_state,
-            "irq_coalescing": self.irq_coalescing,
-            "kernel_modules": ", ".join(self.kernel_modules) or KEEP,
-            **self.queue(),
+        values = {**self.model_dump(mode="json", exclude={*QUEUE_SETTINGS}), **self.queue()}
+        words = {
+            name: ", ".join(map(str, value)) if isinstance(value, list) else value
+            for name, value in values.items()
         }
-        return {name: value for name, value in wanted.items() if value != KEEP}
+        return {name: value for name, value in words.items() if value not in (KEEP, "")}
 
     def queue(self) -> dict[str, str]:
         """Return all settings of the drive's queue by name, including `keep`."""
-        return {
-            "scheduler": self.scheduler,
-            "nr_requests": self.nr_requests,
-            "nomerges": self.nomerges,
-            "rq_affinity": self.rq_affinity,
-            "wbt_lat_usec": self.wbt_lat_usec,
-            "read_ahead_kb": self.read_ahead_kb,
-            "add_random": self.add_random,
-            "io_poll": self.io_poll,
-        }
+        return {name: getattr(self, name) for name in QUEUE_SETTINGS}
 
 
 class Fill(ProfileModel):

@@ -1,21 +1,11 @@
 """Judge the block size: ignore peaks of a buffer, and test parts and multiples of the period.
 
-A buffer that is emptied after every B writes makes a peak each time. These peaks repeat in offset
-after B strides, and all strides are multiples of 4 KiB. So B x 4 KiB, or a part of it, looks like
-the period of a block. Therefore the search is repeated without these peaks; the peaks of a real
-block mostly remain. Small blocks may look like a buffer, too, but then the block explains their
-peaks: a buffer's peaks would show at a stride of n x 4 KiB only behind every nth boundary.
-
-Behind a large buffer, a peak belongs to a write of an earlier pass. If no block is found, the
-search is repeated with each latency moved to the write that it waited for
-(`ssdbench.stats.inside.writebuffer`).
-
-The peaks of a block also repeat after every multiple of the block, and some of them at the same
-place of any of its parts. So every prime part and every prime multiple of a period is tested. If
-the places between the boundaries are as slow, the block is a part; if only one of every k
-boundaries is slow, it is k times the period. One half of the writes chooses, the other half judges.
-
-Limit: only strides below a part can show it, so the answer may be "this block size or less".
+Peaks after every B writes repeat in offset after B strides of 4 KiB, like a block. So the search is
+repeated without such peaks. Behind a large buffer, peaks belong to writes of an earlier pass; if no
+block is found, each latency is moved to the write that it waited for. Peaks of a block also repeat
+at its parts and multiples, so every prime part and multiple of a period is tested: one half of the
+writes chooses, the other half judges. Only strides below a part can show it, so the answer may be
+"or less". docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,21 +1,13 @@
 """Find peaks of latency at a fixed distance in offset, over several strides and two regions.
 
-For a period P every write is scored by the rank of its latency, and the scores are summed by offset
-modulo P. Behind a boundary the first writes stand out at every stride. The place of the boundary is
-chosen in one region and judged in the other, and the other way round, so that the score of a period
-without a boundary is about standard normal.
+For each period the scores of all writes are summed by offset modulo the period. The place of the
+boundary is chosen in one region and judged in the other, so that without a boundary the score is
+about standard normal. The form `aligned` expects the same place at all strides; `delayed` allows
+each stride its own place, because peaks come late behind a full buffer.
 
-There are two forms. `aligned` expects the same place at all strides. Behind a full buffer, peaks
-come late by a fixed number of writes, which is another distance at each stride: `delayed` allows
-each stride its own place.
-
-Every multiple of 4 KiB up to 8 MiB is folded roughly. Periods are judged if they are among the best
-of these, or m x 2^k x 4 KiB with odd m below 32. `ssdbench.stats.inside.blockjudge` tests their
-parts and multiples.
-
-Limits: blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only those of the
-second form, or if one of their parts is found. Source: Dunn 2009, chapter III; the joint test is
-our own.
+Limits: blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only m x 2^k x 4 KiB
+with odd m below 32. Source: Dunn 2009, chapter III; the joint test is our own.
+docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Sequence

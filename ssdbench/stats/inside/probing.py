@@ -1,22 +1,13 @@
 """Judge what plain measurements show about the inside of a drive. None means "cannot tell".
 
-`spare` estimates the spare area as a range that holds for every way to collect garbage. It combines
-two methods, which must not contradict each other:
-
-* **Room.** A trimmed drive that was filled in order takes random writes at full speed until its
-  free blocks are used up; then it slows down at once. The bytes it took until then, minus what its
-  buffer holds, are its spare area, whatever its garbage collection. A drive that chooses among few
-  blocks slows down gradually, because it overlooks free blocks: it has no such place.
-* **Gain.** In steady state a random write takes the time a + b A, where A is the write
-  amplification, b the time to copy and program a unit, and a the rest. With three amounts of free
-  room the ratio (t1 - t2) / (t2 - t3) = (A1 - A2) / (A2 - A3) depends on neither a nor b. A follows
-  from the room alone: exp(-(1 - p)(1 + s) / f) = p with A = 1 / (1 - p), for FIFO collection of a
-  span f beside trimmed room (Xiang and Kurkoski 2012; Desnoyers 2014 for greedy collection). Greedy
-  collection copies a little less, and a choice among few blocks copies more; a part of the spare
-  area is never free.
-
-The ranges were widened until they held on 900 hidden drives of all these kinds, with other seeds
-than those that test them.
+`spare` estimates the spare area as a range that holds for every way to collect garbage, from two
+methods that must not contradict each other. Room: a drive that was trimmed and filled in order
+takes random writes at full speed until its free blocks are used up. Gain: in steady state a random
+write takes the time a + b A, where A is the write amplification; with three amounts of free room, A
+follows from the room alone, for FIFO collection of a span f beside trimmed room p as exp(-(1 - p)(1
++ s) / f) = p with A = 1 / (1 - p) (Xiang and Kurkoski 2012; Desnoyers 2014 for greedy collection).
+The ranges were widened until they held on 900 hidden drives. docs/methods-blocksize.md explains the
+method.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +21,6 @@ from ssdbench.model.inside import ProbeFound
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.distributions import one_plus_lambert, root
-from ssdbench.stats.inside.strides import Floats
 
 UNIT_GAIN = 1.5  # more bytes/s with twice the block: part of each remap unit was wasted
 DIP = 0.6  # of the highest rate: below it requests go to the same die
@@ -116,29 +106,22 @@ def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
 
 def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
     """Return the bytes written until the rate falls for good, and both rates; or None."""
-    return _fall(np.asarray(per_second, dtype=np.float64), STEP)
+    rate = np.asarray(per_second, dtype=np.float64)
+    for index in range(2, len(rate) - 2):
+        # The fall may be in the second one of two seconds.
+        before = float(np.median(rate[:index]) if index > 2 else rate[:index].max())
+        after = float(np.median(rate[index:]))
+        low = rate[index] < STEP * before and rate[index + 1] < STEP * before
+        if low and after < STEP * before:
+            fast = float((rate[: index + 1] - after).sum()) / (before - after)
+            return before * fast, before, after
+    return None
 
 
 def falls_at_once(per_second: Sequence[float]) -> bool:
     """Tell whether the rate falls for good within two seconds, too early to know it before."""
     rate = np.asarray(per_second, dtype=np.float64)
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
-
-
-def _fall(rate: Floats, share: float) -> tuple[float, float, float] | None:
-    """Find where the rate falls below a share of its value before, and stays there in the median.
-
-    The second of the fall is divided in proportion to the rates before and after.
-    """
-    for index in range(2, len(rate) - 2):
-        # The fall may be in the second one of two seconds.
-        before = float(np.median(rate[:index]) if index > 2 else rate[:index].max())
-        after = float(np.median(rate[index:]))
-        low = rate[index] < share * before and rate[index + 1] < share * before
-        if low and after < share * before:
-            fast = float((rate[: index + 1] - after).sum()) / (before - after)
-            return before * fast, before, after
-    return None
 
 
 def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) -> int | None:

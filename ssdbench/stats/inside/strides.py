@@ -1,16 +1,10 @@
 """Plan strided writes that tell a block boundary from a buffer, and score their latencies.
 
-Dunn 2009 writes 4 KiB, skips to the next stride and looks for peaks of latency. Peaks at a fixed
-distance in offset are block boundaries; peaks after a fixed amount of writes are a buffer. Only
-several strides can tell the two apart:
-
-- strides are primes times 4 KiB, so that no two of them share a period;
-- every pass begins at a random 4 KiB offset of its region, so that the number of writes since a
-  flush does not depend on the place on the drive;
-- there are two disjoint regions, one to find a boundary and one to confirm it.
-
-A block of P bytes shows at strides from P / 512 to P / 3, so larger blocks need larger strides. To
-search blocks up to 8 MiB costs 0.875 GiB of writes.
+Peaks of latency at a fixed distance in offset are block boundaries; peaks after a fixed amount of
+writes are a buffer (Dunn 2009). To tell them apart, strides are primes times 4 KiB, every pass
+begins at a random offset, and one of two regions confirms what the other finds. A block of P bytes
+shows at strides from P / 512 to P / 3; blocks up to 8 MiB cost 0.875 GiB of writes.
+docs/methods-blocksize.md explains the method.
 """
 
 import random

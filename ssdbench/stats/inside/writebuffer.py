@@ -1,22 +1,11 @@
 """Tell how many writes a write buffer holds, and by how many writes it delays peaks of latency.
 
-A full buffer accepts a write when an earlier one has left it: the one that was written as many
-writes before as the buffer holds. So the peak of a boundary comes late by this number of writes
-(the lag), which has two effects:
-
-- The places of the peaks at several strides fit together for one lag only, and for lags that are
-  larger by whole blocks (`lag`).
-- When a pass begins, its own peaks are missing until it has written as much as the buffer holds.
-  The first peak is a change point (Hinkley 1970), which tells how many whole blocks to add.
-
-A buffer that is empty when a pass begins may take more than it holds, because it empties meanwhile:
-at most what a pass at its usual speed writes in that time.
-
-`likeliest_lag` needs no peaks. Larger strides enter more blocks, so the mean time of a write
-depends on the stride. The lag is where the strides explain the latencies best (least squares of log
-latencies, with one level per stride and one for what was in the buffer before). Writes that the
-buffer took at once are left out. Limits: the buffer holds at most a third of the writes, and the
-strides must differ in their cost.
+A full buffer accepts a write when an earlier one leaves it, so each peak comes late by as many
+writes as the buffer holds (the lag). The places of peaks at several strides fit only this lag, or
+lags larger by whole blocks; where the first peak of a pass is (a change point, Hinkley 1970) tells
+which. `likeliest_lag` needs no peaks: it fits one level per stride to the log latencies. Limits:
+the buffer holds at most a third of the writes, and strides differ in cost.
+docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,14 +1,9 @@
 """Find peaks of latency after a fixed amount of writes: an emptied buffer, or an open superblock.
 
-The scores of all writes, in the order in which they were done, are one series that may contain
-periodic peaks. First, what a block boundary explains is removed: every write is compared with
-writes of the same stride that are as far behind a boundary. Then the series is folded with every
-period. The phase is chosen by every second stride and judged by the other strides, and the other
-way round. So a block boundary, which is periodic in the number of writes at each single stride,
-cannot be mistaken. The strongest of a period and its multiples is the period itself.
-
-Limits: periods from 16 to 6143 writes (24 MiB of 4 KiB writes). It takes about a second for 250,000
-writes.
+What a block boundary explains is removed first; then the series of all writes is folded with every
+period. The phase is chosen by every second stride and judged by the others, so that block
+boundaries, which are periodic at each single stride, do not count. Limits: periods from 16 to 6143
+writes (24 MiB of 4 KiB writes). docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,22 +1,11 @@
 """Say what several drives of one model, measured in the same way, show about their lot and model.
 
-Each drive counts once, with the lower end of the 95 % interval of its mean. A drive that is not
-VALIDATED has no rate and counts as lower than any rate.
-
-Outliers are found by median and MAD (median absolute deviation). If the MAD does not contradict a
-standard deviation of at most `USUAL_SPREAD` (healthy drives of one model differ by about a
-percent), the limit is that of normal drives with this spread, because the MAD of a dozen drives
-alone would find only half as many outliers. Otherwise the limit is a multiple of the MAD, from
-simulated fleets. docs/population.md has the false alarms and the power of both.
-
-`effects` tests whether firmware, slot, host, temperature or wear change the rate. All conditions
-that vary are one linear model of the rates. A condition can be separated from the others if each of
-its columns raises the rank of the design; an F test (extra sum of squares) then compares the fits
-with and without it. Otherwise the report says that it cannot be separated, and from what.
-
-Two lots are compared point by point with exact Mann-Whitney tests and Hodges-Lehmann shifts; each
-drive is one value, and a failed drive is the lowest. The result is about the lots, or about the
-models if the drives are random samples.
+Each drive counts once, with the lower end of the 95 % interval of its mean; a drive that is not
+VALIDATED counts as lower than any rate. Outliers are found by median and MAD (median absolute
+deviation). `effects` tests with one linear model and F tests (extra sum of squares) whether
+firmware, slot, host, temperature or wear change the rate, if the drives can separate them. Two lots
+are compared point by point with exact Mann-Whitney tests. docs/population.md has the formulas,
+their false alarms and their power.
 """
 
 import math

@@ -1,11 +1,9 @@
 """Say what a sample of drives shows about their lot, their model, or a set of drives: rank bounds.
 
-Bounds by rank assume nothing about how drives are distributed, only that the sample was drawn at
-random. A drive without a rate counts as 0. Arrays have the drives in their last axis.
-
-Let at most D drives of a lot of N lie below the r-th lowest of n drawn drives. The number of the D
-+ 1 lowest drives of the lot in the sample is hypergeometric. For a model, which is an infinite lot,
-it is binomial (Wilks 1941). docs/population.md has the formulas and their assumptions.
+Bounds by rank assume only that the sample was drawn at random. A drive without a rate counts as 0;
+arrays have the drives in their last axis. The number of the lowest drives of a lot in the sample is
+hypergeometric; for a model, an infinite lot, it is binomial (Wilks 1941). docs/population.md has
+the formulas.
 """
 
 import math
@@ -19,6 +17,7 @@ from ssdbench.stats.distributions import (
     binomial_at_most,
     binomial_upper_limit,
     hypergeometric_at_most,
+    smallest,
 )
 
 SHARE = 0.05  # of the drives that may be below a promised rate
@@ -28,72 +27,48 @@ MOST_DRIVES = 1_000_000  # in a lot or a set
 Floats = npt.NDArray[np.float64]
 
 
-def confidence(
-    drawn: int, below: int = 0, *, share: float = SHARE, lot: int | None = None
-) -> float:
-    """Return the confidence that at most `share` of the drives lie below a rate.
+def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
+    """Return the confidence that at most 5 % of the drives (`SHARE`) lie below a rate.
 
     `lot` is the size of the lot; None means the whole model. `below` is the number of drawn drives
     below the rate, which may be one of the drawn rates itself (0 for the lowest).
     """
     if lot is None:
-        return 1.0 - binomial_at_most(below, drawn, share)
-    return 1.0 - hypergeometric_at_most(below, lot, _allowed(lot, share) + 1, drawn)
+        return 1.0 - binomial_at_most(below, drawn, SHARE)
+    allowed = math.floor(SHARE * lot + 1e-9)
+    return 1.0 - hypergeometric_at_most(below, lot, allowed + 1, drawn)
 
 
-def rank(
-    drawn: int,
-    *,
-    share: float = SHARE,
-    wanted: float = CONFIDENCE,
-    lot: int | None = None,
-) -> int:
+def rank(drawn: int, *, lot: int | None = None) -> int:
     """Return the highest r for which the r-th lowest drawn rate may be promised; 0 if none may.
 
     It does not depend on measured rates, so a drive without a rate can take one of the r places.
     """
     found = 0
-    while found < drawn and confidence(drawn, found, share=share, lot=lot) >= wanted:
+    while found < drawn and confidence(drawn, found, lot=lot) >= CONFIDENCE:
         found += 1
     return found
 
 
 @cache
-def needed(
-    below: int = 0,
-    *,
-    share: float = SHARE,
-    wanted: float = CONFIDENCE,
-    lot: int | None = None,
-) -> int:
+def needed(below: int = 0, *, lot: int | None = None) -> int:
     """Return how many drives to draw to promise the lowest rate, with `below` failures allowed.
 
     For a model without failures these are 59 drives; for a lot, never more than the whole lot.
     """
-    low, high = below, lot or MOST_DRIVES
-    while high - low > 1:
-        middle = (low + high) // 2
-        if confidence(middle, below, share=share, lot=lot) >= wanted:
-            high = middle
-        else:
-            low = middle
-    return high
+    most = lot or MOST_DRIVES
+    return smallest(below, most, lambda n: confidence(n, below, lot=lot) >= CONFIDENCE)
 
 
-def share_below(
-    drawn: int, below: int, *, wanted: float = CONFIDENCE, lot: int | None = None
-) -> float:
+def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
     """Return the upper limit of the share of drives below a rate that `below` of `drawn` missed."""
     if lot is None:
-        return binomial_upper_limit(below, drawn, confidence=wanted)
-    low, high = below - 1, lot
-    while high - low > 1:
-        middle = (low + high) // 2
-        if hypergeometric_at_most(below, lot, middle + 1, drawn) <= 1 - wanted:
-            high = middle
-        else:
-            low = middle
-    return high / lot
+        return binomial_upper_limit(below, drawn, confidence=CONFIDENCE)
+    doubt = 1 - CONFIDENCE
+    most = smallest(
+        below - 1, lot, lambda n: hypergeometric_at_most(below, lot, n + 1, drawn) <= doubt
+    )
+    return most / lot
 
 
 def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
@@ -120,19 +95,15 @@ def all_reach(drawn: int, size: int) -> float:
     return drawn / (drawn + size)
 
 
-def further_below(drawn: int, size: int, place: int, *, wanted: float = CONFIDENCE) -> int:
+def further_below(drawn: int, size: int, place: int) -> int:
     """Return the upper limit of how many further drives lie below the `place`-th lowest of `drawn`.
 
     All drives are drawn at random from one lot or model, so each order of them is equally likely.
     """
-    low, high = -1, size
-    while high - low > 1:
-        middle = (low + high) // 2
-        if hypergeometric_at_most(place - 1, drawn + size, drawn, middle + place) <= 1 - wanted:
-            high = middle
-        else:
-            low = middle
-    return high
+    both, doubt = drawn + size, 1 - CONFIDENCE
+    return smallest(
+        -1, size, lambda n: hypergeometric_at_most(place - 1, both, drawn, n + place) <= doubt
+    )
 
 
 def sum_of(rates: Sequence[float] | Floats, size: int) -> Floats:
@@ -145,8 +116,3 @@ def sum_of(rates: Sequence[float] | Floats, size: int) -> Floats:
     drawn = ordered.shape[-1]
     place = max(1, rank(drawn))
     return np.asarray((size - further_below(drawn, size, place)) * ordered[..., place - 1])
-
-
-def _allowed(lot: int, share: float) -> int:
-    """Return how many drives of a lot this share is."""
-    return math.floor(share * lot + 1e-9)

@@ -1,8 +1,4 @@
-"""Define the pessimist's steady-state rules (pss): the rate must be flat over half of the run.
-
-The window is the last half of the run, so it grows with the run: a decay over an hour is watched
-for two hours, a decay over a day for two days. Five limits must hold in the window, at five checks
-in a row (`nox -s judge-the-judges` prints how often the rules are wrong):
+"""Define the pessimist's steady-state rules (pss): the rate is flat over the last half of the run.
 
     halves  the two halves of the window differ by at most 1 % (Seppanen et al. 2010, V.C)
     cv      the ten blocks vary by at most 4 % (coefficient of variation, Heger 2011)
@@ -10,13 +6,11 @@ in a row (`nox -s judge-the-judges` prints how often the rules are wrong):
     slope   the fitted line rises or falls by at most 5 % (half of the SNIA PTS limit)
     newest  the newest minute is at most 2 % below all others: a drop may begin there
 
-A rate that keeps moving between two levels breaks these limits. It counts as steady if it has
-visited both levels often enough and neither level drifts; the lower level is then the answer. The
-bound includes the worst minute of the last three quarters of the run, so that a low level that the
-drive has left is still counted.
-
-Limits of the rules: they cannot foresee a later step, know a level that was not visited yet, or see
-a drift below about 2 % over half of the run.
+These five limits must hold at five checks in a row. A rate that keeps moving between two levels
+breaks them; it counts as steady if it has visited both levels often enough and neither level
+drifts, and the lower level is then the answer. The bound includes the worst minute of the last
+three quarters of the run. docs/steady-state.md says what the rules cannot see, and how often they
+are wrong.
 """
 
 from dataclasses import dataclass
@@ -43,9 +37,7 @@ MEMORY = 0.75  # share of the run, at its end, in which the worst minute counts
 _TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of blocks with 95 % confidence
 
 
-def window_criteria(
-    blocks: Floats, *, halves: float = MAX_HALVES, cv: float = MAX_CV
-) -> tuple[Criterion, ...]:
+def window_criteria(blocks: Floats, *, halves: float = MAX_HALVES) -> tuple[Criterion, ...]:
     """Return the limits on the means of the window's blocks."""
     mean = float(blocks.mean()) or np.inf
     half = len(blocks) // 2
@@ -54,7 +46,7 @@ def window_criteria(
     slope = float((x * blocks).sum() / (x * x).sum())
     return (
         Criterion("halves", abs(float(blocks[:half].mean() - blocks[half:].mean())) / mean, halves),
-        Criterion("cv", float(blocks.std(ddof=1)) / mean, cv),
+        Criterion("cv", float(blocks.std(ddof=1)) / mean, MAX_CV),
         Criterion("pairs", float(np.ptp(pairs)) / mean, MAX_PAIRS),
         Criterion("slope", abs(slope) * (len(blocks) - 1) / mean, MAX_SLOPE),
     )
