@@ -135,7 +135,7 @@ class RunStore:
 def checksum_of(path: Path) -> int | None:
     """Return the CRC-32 of a file, as in the journal; None if the file cannot be read."""
     try:
-        return crc32(path.read_bytes())
+        return crc32(read_regular(path))
     except OSError:
         return None
 

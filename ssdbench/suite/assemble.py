@@ -1,4 +1,4 @@
-"""Makes the stages of a run from its profile and target, in order."""
+"""Make the stages of a run from its profile and target, in order."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -44,9 +44,9 @@ from ssdbench.suite.request import Planning
 
 
 def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
-    """Return the replay that a profile asks for.
+    """Make the stage that replays a trace.
 
-    Raises UsageError where this target cannot have one, or for a trace that cannot be sent.
+    Raises UsageError for a target that cannot have a replay, or a trace that cannot be sent.
     """
     if planning.target.kind is TargetKind.FILE:
         raise UsageError(
@@ -78,11 +78,11 @@ def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
 
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
-    """Return all stages of a run, in order. Raises UsageError for what this target cannot do."""
+    """Return all stages of a run, in order. Raises UsageError if the target cannot have one."""
     planning = Planning.of(profile, target)
     _require_supported(profile)
     if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
-        why = f"{target.name} cannot be purged ({profile.purge}): it is no block device"
+        why = f"{target.name} cannot be purged ({profile.purge}): it is not a block device"
         none = "Set `purge: none` for this target."
         raise Misplaced(("purge",), UsageError(why, hint=none))
     planned = _prepared(planning)
@@ -102,7 +102,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
 
 
 def _measuring(before: int, wanted: spec.MeasuredStage, planning: Planning) -> list[AnyStage]:
-    """Return the stages of one item of `measure`; `before`: how many there are already."""
+    """Make the stages of one item of `measure`; `before`: number of stages before them."""
     name = f"{before + 1:02d}-{wanted.kind}"
     if one := STAGES.get(type(wanted)):
         return [one(name, wanted, planning)]
@@ -110,7 +110,7 @@ def _measuring(before: int, wanted: spec.MeasuredStage, planning: Planning) -> l
 
 
 def _jobs(before: int, wanted: spec.FioJobs | spec.Mix, planning: Planning) -> list[AnyStage]:
-    """Plan the phases of a job file, those that trim last and each on a full drive."""
+    """Make the stages of a job file or mix; phases that trim come last, each on a full drive."""
     found = phases(wanted, planning)
     planned: list[AnyStage] = []
     for numbers in phase_groups(found):
@@ -121,7 +121,7 @@ def _jobs(before: int, wanted: spec.FioJobs | spec.Mix, planning: Planning) -> l
 
 
 def _refilled(planned: Sequence[AnyStage], before: int, planning: Planning) -> list[AnyStage]:
-    """Return the fill and the warm-up once more, where the stage before trimmed the drive."""
+    """Return another fill and warm-up if the last stage trimmed the drive; else nothing."""
     last = planned[-1] if planned else None
     if not (isinstance(last, PointStage) and last.leaves_holes and planning.profile.precondition):
         return []
@@ -141,7 +141,7 @@ def _refilled(planned: Sequence[AnyStage], before: int, planning: Planning) -> l
 
 
 def _over_spans(before: int, wanted: spec.SpanSweep, planning: Planning) -> list[AnyStage]:
-    """Plan growing spans, on a drive that is put in order first if the profile asks for it."""
+    """Make the stage of growing spans, after a sequential fill if the profile asks for it."""
     planned: list[AnyStage] = []
     if wanted.rest is spec.Rest.ORDERED:
         planned.append(_put_in_order(f"{before + 1:02d}-precondition", planning.profile))
@@ -166,7 +166,7 @@ def _host_trial(name: str, wanted: spec.OnDrive, planning: Planning) -> AnyStage
 
 
 def _prepared(planning: Planning) -> list[AnyStage]:
-    """Say what comes before the first measurement."""
+    """Make the stages before the first measurement: purge, fills and warm-up."""
     planned: list[AnyStage] = []
     if not planning.profile.needs_fill:
         return planned
@@ -187,8 +187,8 @@ def _require_supported(profile: Profile) -> None:
         stage = measure.stage
         if isinstance(stage, spec.SpanSweep) and stage.rest is spec.Rest.EMPTY:
             why = (
-                "a span sweep with an empty rest needs a purge between spans, which this version "
-                "cannot do"
+                "a span sweep with an empty rest needs a purge between two spans, which this "
+                "version cannot do"
             )
             static = UsageError(why, hint="Set `rest: static`, as in a drive in use.")
             raise Misplaced(("measure", index, measure.key, "rest"), static)
@@ -199,11 +199,10 @@ def _name(found: list[AnyStage], kind: str) -> str:
 
 
 def _put_in_order(name: str, profile: Profile) -> Precondition:
-    """Return one sequential fill before growing spans.
+    """Make the sequential fill before growing spans.
 
-    Random writes leave garbage scattered over all blocks. Where they go on in one span alone,
-    garbage in blocks that are not written any more is out of greedy collection's reach, and so is
-    the spare area that it takes.
+    Random writes scatter garbage over all blocks. If later writes go to one span only, a greedy
+    collection never frees the garbage in other blocks, so the drive has less spare area.
     """
     return Precondition(
         name,
@@ -254,8 +253,10 @@ def _probes(before: int, wanted: spec.Probes, planning: Planning) -> list[AnySta
 
 
 def host_wishes(profile: Profile, target: TargetInfo) -> Host:
-    """The profile's host; standard tests alone set the write cache as their form asks, if it is
-    there, is otherwise, and nothing else was wished.
+    """Return the host settings of the profile, with the write cache that a standard asks for.
+
+    The write cache is added only if all stages are PTS-style tests of one form, the profile does
+    not set it, and the drive has a cache in the other state.
     """
     wished = profile.host
     forms = {m.stage.form for m in profile.measure if isinstance(m.stage, spec.Pts)}
@@ -285,8 +286,8 @@ def _pts(before: int, wanted: spec.Pts, planning: Planning) -> list[AnyStage]:
     ]
 
 
-# One row for each kind under `measure`: what makes its stage, or its stages where it takes several.
-# A test holds both tables against `MeasuredStage`.
+# One row for each kind of stage under `measure`: the function that makes its stage or stages.
+# A test checks that no kind of `MeasuredStage` is missing.
 STAGES: Mapping[type, Callable[[str, Any, Planning], AnyStage]] = {
     spec.Sweep: sweep,
     spec.Processes: processes,

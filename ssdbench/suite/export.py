@@ -1,7 +1,7 @@
-"""Writes the job files that a run would use, for plain fio, and says what is lost without ssdbench.
+"""Make job files for plain fio from a profile, with a README that says what is lost.
 
-The run finds out meanwhile how long each settles and lasts. Here both are what the profile asks for
-at least, and fio's own ramp time stands for settling.
+A run decides while it measures how long each point settles and lasts. In the job files both have
+the shortest time of the profile, and fio's ramp time replaces settling.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from ssdbench.generator.base import Job
 from ssdbench.generator.fio.attachment import ENGINE
 from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, filename, jobfile
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.model.workload import IoEngine, Workload
+from ssdbench.model.workload import IoEngine
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition, starts
 from ssdbench.stages.steady import UNIT, Steady
@@ -21,14 +21,14 @@ from ssdbench.suite.assemble import stages
 from ssdbench.suite.plan import fitted, require_fit, target_of
 from ssdbench.suite.request import RunRequest
 
-NOWHERE = "the-drive-under-test"  # no file of this name is made, so that nothing is hit by mistake
+NOWHERE = "the-drive-under-test"  # a name that does not exist, so that nothing is overwritten
 
 README = """\
 # Job files of an ssdbench run
 
 Made by `ssdbench run {profile} --export-jobs` for {target}, seed {seed}.
-Every file that writes DESTROYS what is on `filename`. Look at it before each use: device names
-move.
+Every file that writes DESTROYS the data on `filename`. Check the name before each use, because
+device names change.
 
 Run them in the order of their names, in one go:
 
@@ -38,36 +38,37 @@ Run them in the order of their names, in one go:
 
 {inside}{left_out}## What is lost without ssdbench
 
-- The claim: nothing checks that the drive is the one that was meant, that it is unused, and that
-  somebody agreed.
-- Steady state: the warm-up here writes up to {fills:g} times its range and stops. Nothing says
-  whether the drive was steady then. ssdbench goes on until a rule holds, and says so where none
-  does.
-- Settling: `ramp_time` is the least time that the profile asks for. ssdbench writes the drive's
-  spare area first, and waits until nothing rises or falls.
-- Windows: here each has the length of the profile. ssdbench makes them longer where the rate has a
-  rhythm or the drive a buffer.
+- The claim: nothing checks that this is the right drive, that it is unused, and that somebody
+  agreed to lose its data.
+- Steady state: the warm-up here writes up to {fills:g} times its range and stops. Nothing shows
+  whether the drive is steady then. ssdbench continues until a rule is met, and says so if it is
+  not.
+- Settling: `ramp_time` is the shortest time of the profile. ssdbench also writes as much as the
+  drive's spare area, and waits until the rate neither rises nor falls.
+- Windows: here each has the length in the profile. ssdbench makes them longer if the rate has a
+  rhythm or the drive has a buffer.
 - The bound, the intervals and the verdict: fio reports one mean for each start. Do not average its
   percentiles.
-- Rates: fio counts a request from when it sends it, and sends none while it waits for a slow one.
-  The latencies of ssdbench hold what the rate made wait.
+- Rates: fio measures a request from when it is sent, and sends none while a slow one blocks it.
+  ssdbench measures from when the request was due.
 - Disturbance: other programs, a hot drive, throttling and I/O errors that fio does not see.
-- The drive's own counters: fio counts what it submitted, ssdbench what the drive did.
-- Resume: a file that was cut short has to be run again, after everything before it.
+- The drive's own counters: fio counts the requests that it sends, ssdbench those that the drive
+  completes.
+- Resume: after an interruption, run the file again, and all files before it.
 """
 
 SIMULATED = f"""\
-The target is simulated. `ssdbench sim fio --state DRIVE.ssdb TARGET FILE` runs a file on it; put
-the name of a real drive in place of `{NOWHERE}` to run them elsewhere.
+The target is simulated. `ssdbench sim fio --state DRIVE.ssdb TARGET FILE` runs a file on it. To use
+a real drive, replace `{NOWHERE}` by its name.
 
 """
 
 
 def exported(wishes: RunRequest) -> Mapping[str, str]:
-    """Return each file by its name, in the order of the run, and README.md.
+    """Return the text of each job file and of README.md by name, in the order of the run.
 
-    Looks at the target and changes nothing. Raises what `plan` raises, and UsageError where no
-    stage of the profile could be run with plain fio.
+    Changes nothing. Raises the errors of `plan`, and UsageError if plain fio can run no stage of
+    the profile.
     """
     info = target_of(wishes)
     require_fit(wishes, info)
@@ -115,7 +116,7 @@ def _of_stage(stage: AnyStage, info: TargetInfo, seed: int) -> Iterator[tuple[st
 
 
 def _of_points(stage: PointStage, info: TargetInfo, seed: int) -> Iterator[tuple[str, str]]:
-    """Return a file for each repeat of each point, numbered in the order that chance gave them."""
+    """Yield a file for each repeat of each point, numbered in the random order of the run."""
     wanted = [one for group in stage.groups for order in stage.passes(group, seed) for one in order]
     for number, one in enumerate(wanted, 1):
         job = Job("measure", one.point.workload, one.seed)
@@ -130,14 +131,10 @@ def _of_points(stage: PointStage, info: TargetInfo, seed: int) -> Iterator[tuple
 
 
 def _timed(job: Job, stage: PointStage, info: TargetInfo) -> str:
-    settle_s = _settle_s(stage, job.workload)
+    settle_s = stage.how.write_window_s if job.workload.writes else stage.how.flat_s
     timed = replace(job, runtime_s=stage.how.measure_s)
     way = _way(info, job.workload.engine)
     return jobfile([timed], options={**way, "ramp_time": f"{round(settle_s * 1000)}ms"})
-
-
-def _settle_s(stage: PointStage, workload: Workload) -> float:
-    return stage.how.write_window_s if workload.writes else stage.how.flat_s
 
 
 def _way(info: TargetInfo, engine: IoEngine = IoEngine.LIBAIO) -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""Plans trials on file systems, on their files, and with programs, each after a fill of its own."""
+"""Make the stages that compare file systems, work on files, and programs, each after a fill."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,15 +30,15 @@ from ssdbench.units import KIB, MIB, format_capacity, format_size
 
 
 def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning) -> list[AnyStage]:
-    """Plan a fill and a trial for every file system and part of the drive.
+    """Make a fill and a trial for each file system and each size of its partition.
 
-    Raises UsageError for what is no block device, HostLacks for a file system that is named and
-    that this host or drive cannot have, with every reason.
+    Raises UsageError for a target that is not a block device, HostLacks with all reasons for a
+    named file system that this host or drive cannot have.
     """
     kernel = required_device(planning.target)
     planned: list[AnyStage] = []
-    notes = left_out(wanted, planning.target)
-    for system in chosen(wanted, planning.target):
+    systems, notes = chosen(wanted, planning.target)
+    for system in systems:
         for part in wanted.parts_percent:
             number = before + len(planned) + 1
             planned += prepared(number, system, part, planning.profile)
@@ -59,18 +59,23 @@ def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning
 
 
 def required_device(target: TargetInfo) -> str:
-    """Return the kernel's name of it. Raises UsageError for what is no block device."""
+    """Return the kernel's name of a block device. Raises UsageError for another target."""
     kernel = kernel_name(target)
     if target.simulated or not kernel:
         raise UsageError(
-            f"file systems need a block device, and {target.name} is not one",
+            f"file systems need a block device, but {target.name} is not a block device",
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
     return kernel
 
 
-def chosen(wanted: spec.FileSystems, target: TargetInfo) -> tuple[FileSystem, ...]:
-    """Return the named ones, or all there are. Raises HostLacks for what is lacking."""
+def chosen(
+    wanted: spec.FileSystems, target: TargetInfo
+) -> tuple[tuple[FileSystem, ...], tuple[str, ...]]:
+    """Return the named file systems, or all that work here with a note on each other one.
+
+    Raises HostLacks if a named file system does not work here.
+    """
     least = min(wanted.parts_percent) / 100 * target.size_bytes
     names = [name.value for name in wanted.types] or list(FILE_SYSTEMS)
     lacking = {name: _lacking(FILE_SYSTEMS[name], least) for name in names}
@@ -80,16 +85,8 @@ def chosen(wanted: spec.FileSystems, target: TargetInfo) -> tuple[FileSystem, ..
             hint="Install what is missing, or leave it out of `types`; a guest of `ssdbench lab` "
             "has another kernel.",
         )
-    return tuple(FILE_SYSTEMS[name] for name, reason in lacking.items() if not reason)
-
-
-def left_out(wanted: spec.FileSystems, target: TargetInfo) -> tuple[str, ...]:
-    """Say why file systems that were not named are not compared, a sentence each."""
-    if wanted.types:
-        return ()
-    least = min(wanted.parts_percent) / 100 * target.size_bytes
-    reasons = (_lacking(system, least) for system in FILE_SYSTEMS.values())
-    return tuple(reason for reason in reasons if reason)
+    works = tuple(FILE_SYSTEMS[name] for name, reason in lacking.items() if not reason)
+    return works, tuple(reason for reason in lacking.values() if reason)
 
 
 def _lacking(system: FileSystem, room_bytes: float) -> str:
@@ -101,12 +98,13 @@ def _lacking(system: FileSystem, room_bytes: float) -> str:
 
 
 def required(name: spec.FileSystemName, target: TargetInfo) -> FileSystem:
-    """Return one file system. Raises HostLacks with a sentence when it cannot be had."""
-    return chosen(spec.FileSystems(types=(name,)), target)[0]
+    """Return one file system. Raises HostLacks if it does not work here."""
+    (system,), _ = chosen(spec.FileSystems(types=(name,)), target)
+    return system
 
 
 def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[AnyStage]:
-    """Say what comes before a file system: the whole drive filled again, or a part of it alone."""
+    """Yield the stages before a file system: a purge for a part of the drive, and a fill."""
     if part < 100:
         method = Purge.DISCARD if profile.purge is Purge.NONE else profile.purge
         yield PurgeStage(f"{number:02d}-purge", method)
@@ -119,6 +117,8 @@ def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
+    """Hold the variants, workloads and files of one kind of trial."""
+
     kind: ComparedKind
     variants: Sequence[Variant]
     workloads: tuple[TrialWorkload, ...]
@@ -127,8 +127,10 @@ class _Chosen:
 
 
 def file_trials(before: int, wanted: spec.OnFiles, planning: Planning) -> list[AnyStage]:
-    """A fill and the trial. Raises HostLacks for a file system that is lacking, UsageError for a
-    target that is no block device or has no room.
+    """Make a fill and a trial on files.
+
+    Raises HostLacks for a file system that does not work here, UsageError for a target that is not
+    a block device or is too small.
     """
     kernel = required_device(planning.target)
     name = wanted.type or spec.FileSystemName.EXT4
@@ -166,7 +168,7 @@ def _chosen_trial(wanted: spec.OnFiles, room_bytes: int) -> _Chosen:
             return _writers(wanted, room_bytes)
         case spec.FileMix():
             return _mix(wanted, room_bytes)
-        case unknown:  # mypy refuses a trial that was left out above
+        case unknown:  # mypy refuses a kind of trial without a case above
             assert_never(unknown)
 
 
@@ -174,8 +176,8 @@ def _surface(wanted: spec.Surface, room_bytes: int) -> _Chosen:
     sizes = variants.fitting(wanted.files_bytes, room_bytes)
     if not sizes or min(sizes) < max(wanted.records_bytes):
         raise UsageError(
-            "a surface needs files that the file system has room for, and records no larger than "
-            "files",
+            "the files of a surface must fit on the file system, and its records must not be "
+            "larger than the files",
             hint=f"Set `files` and `records` to fit into {format_size(room_bytes // MIB * MIB)}.",
         )
     left = [size for size in wanted.files_bytes if size not in sizes]
@@ -228,9 +230,9 @@ def _require_room(size_bytes: int, files: int) -> None:
         )
 
 
-_PER_CLIENT = 64 * 1024 * KIB  # that a client of dbench takes, with room for the journal
-_SERVER = 112 * MIB  # of an empty cluster of PostgreSQL and its least log
-_MEAN_FILE = 8 * KIB  # that Postmark's files take, in whole blocks
+_PER_CLIENT = 64 * MIB  # for each client of dbench, with the journal
+_SERVER = 112 * MIB  # for an empty cluster of PostgreSQL and its smallest log
+_MEAN_FILE = 8 * KIB  # for each file of Postmark, in whole blocks
 
 
 def application_trials(
@@ -239,8 +241,10 @@ def application_trials(
     planning: Planning,
     placed: Placed,
 ) -> list[AnyStage]:
-    """Return a fill and the trial. Raises HostLacks for a program or file system that is lacking,
-    UsageError for a target that is no block device or too small.
+    """Make a fill and a trial with programs.
+
+    Raises HostLacks for a program or file system that is missing, UsageError for a target that is
+    not a block device or is too small.
     """
     kernel = required_device(planning.target)
     system = required(wanted.type, planning.target)
@@ -270,9 +274,9 @@ def application_trials(
 
 
 def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
-    """Return those that are asked for, or else all that are there with a sentence for each other.
+    """Return the named programs, or all that are installed with a note on each other one.
 
-    Raises HostLacks with a sentence for each that is lacking.
+    Raises HostLacks with a sentence about each named program that is missing.
     """
     names = wanted.programs or tuple(spec.ProgramName)
     programs = tuple(PROGRAMS[name.value] for name in names)
@@ -287,7 +291,7 @@ def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tup
 
 
 def _program_lacking(program: Program) -> str:
-    """Say what a program needs and this host has not, in a sentence; empty when all is there."""
+    """Say in a sentence what a program needs and this host lacks; empty if nothing."""
     if command.which(program.program) is None:
         return f"{program.program} is not installed (package {program.package})"
     if program.is_served and database.programs() is None:
@@ -303,10 +307,10 @@ def _require_program_room(
     most = max(wanted.data_bytes, wanted.threads * _PER_CLIENT, wanted.files * _MEAN_FILE)
     if any(program.is_served for program in programs):
         most = max(most, wanted.data_bytes + _SERVER)
-    needed = most * 5 // 4  # with what the file system itself takes
+    needed = most * 5 // 4  # with the data of the file system itself
     if needed > target.size_bytes:
         raise UsageError(
-            f"the applications need {format_capacity(needed)}, and {target.name} has "
-            f"{format_capacity(target.size_bytes)}",
+            f"the applications need {format_capacity(needed)}, but {target.name} has "
+            f"only {format_capacity(target.size_bytes)}",
             hint="Set fewer `threads`, `files` or less `data`.",
         )

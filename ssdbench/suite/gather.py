@@ -1,7 +1,7 @@
-"""Finds the runs of a lot and refuses those that do not belong together.
+"""Read the runs of a lot of drives, and refuse runs that must not be merged.
 
-Results of other hosts are foreign input: each file is read by the readers that trust nothing, and
-what the journal proves is checked against what the result says.
+Files from other hosts are not trusted: they are read with all checks, and each result is compared
+with the hashes in its journal.
 """
 
 import re
@@ -10,15 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from zlib import crc32
 
-from ssdbench.engine.journal import (
-    RESULT_SHA256,
-    Kind,
-    Record,
-    believed_records,
-    is_unended,
-)
+from ssdbench.engine.journal import RESULT_SHA256, Kind, Record, believed_records, is_unended
+from ssdbench.engine.store import checksum_of
 from ssdbench.errors import UsageError
 from ssdbench.foreign import read_regular, real
 from ssdbench.model.loading import profile_hash
@@ -28,28 +22,28 @@ from ssdbench.report.read import StoredRun
 from ssdbench.units import counted, parse_moment
 
 MOST_RUNS = 100_000  # of one lot
-MOST_DEPTH = 6  # of directories below the one that is named
-CLOCK_OFF = timedelta(days=1)  # that no two clocks differ by
-SAME_TIME = timedelta(days=7)  # conditions of a lot that was measured for longer may have changed
+MOST_DEPTH = 6  # of directories below a named directory
+CLOCK_OFF = timedelta(days=1)  # by which the clocks of two hosts may differ
+SAME_TIME = timedelta(days=7)  # within which the conditions of a lot are assumed to be the same
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The runs of one lot, in the order in which they were found."""
+    """Hold the runs of one lot in the order in which they were found."""
 
     runs: tuple[StoredRun, ...]
-    notes: tuple[str, ...]  # what a reader should know of them
+    notes: tuple[str, ...]  # for the reader of the merged result
 
     @property
     def results(self) -> tuple[RunResult, ...]:
-        """Say what each run found."""
+        """Return the result of each run."""
         return tuple(run.result for run in self.runs)
 
 
 def gathered(places: Sequence[Path]) -> Gathered:
-    """Return the runs that are named, and those below each directory that is no run itself.
+    """Read the named runs, and all runs below named directories that are not runs.
 
-    Raises UsageError, with what to do, where one of them must not be merged with the others.
+    Raises UsageError if one of the runs must not be merged with the others.
     """
     directories = list(run_directories(places))
     if len(directories) > MOST_RUNS:
@@ -66,24 +60,24 @@ def gathered(places: Sequence[Path]) -> Gathered:
 
 
 def require_comparable(first: Gathered, second: Gathered) -> None:
-    """Return two lots of different drives, measured alike; models may differ. Raises UsageError."""
+    """Raise UsageError unless two lots have different drives and were measured by one method."""
     _require_drives([*first.runs, *second.runs])
     _require_one_method([first.runs[0], second.runs[0]])
 
 
 def run_directories(places: Sequence[Path]) -> Iterator[Path]:
-    """List the named runs, and those below a directory that is none. Raises UsageError."""
+    """Yield the named runs, and the runs below other directories. Raises UsageError."""
     seen: dict[Path, Path] = {}
     for place in places:
         found = [place] if _is_run(place) else list(_below(place, MOST_DEPTH))
         if not found:
             raise UsageError(
-                f"{place} holds no run", hint="Name run directories, or a directory of them."
+                f"{place} has no run", hint="Name run directories, or a directory of them."
             )
         for directory in found:
             if (known := real(directory)) in seen:
                 raise UsageError(
-                    f"{directory} is named twice: as {seen[known]} too", hint="Name each run once."
+                    f"{directory} is named twice, also as {seen[known]}", hint="Name each run once."
                 )
             seen[known] = directory
             yield directory
@@ -94,7 +88,7 @@ def _is_run(directory: Path) -> bool:
 
 
 def _below(directory: Path, depth: int) -> Iterator[Path]:
-    """Runs below a directory, by name; no link is followed."""
+    """Yield the runs below a directory, sorted by name; symbolic links are not followed."""
     try:
         inside = sorted(p for p in directory.iterdir() if p.is_dir() and not p.is_symlink())
     except OSError as error:
@@ -107,13 +101,13 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
 
 
 def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
-    """Return a run that ended, and whether its journal proves the result.
+    """Read a finished run, and tell whether its journal proves the result by a hash.
 
-    Raises UsageError for one that is not whole, is damaged, or has impossible times.
+    Raises UsageError for a run that is not complete, is damaged, or has impossible times.
     """
     if not (directory / JOURNAL).is_file():
         raise UsageError(
-            f"{directory} is no whole run directory: it has no {JOURNAL}",
+            f"{directory} is not a complete run directory: it has no {JOURNAL}",
             hint="Copy the whole directory of the run.",
         )
     if is_unended(directory):
@@ -139,15 +133,16 @@ def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
 
 
 def _proven(run: StoredRun, records: Sequence[Record]) -> bool:
-    """Check that the journal has the hash of the result. Raises UsageError if not."""
+    """Check the files of a run by the hashes in its journal. Raises UsageError if one differs."""
     begun, stored = records[0].data, run.directory / RESULT
     if begun.get("target") != run.result.target.id or begun.get("run_id") != run.result.run_id:
-        raise _damaged(stored, "it is of another run than the journal beside it")
+        raise _damaged(stored, "it belongs to another run than the journal beside it")
     finished = {(r.stage, r.unit): r for r in records if r.kind is Kind.FINISHED and r.unit}
     for record in finished.values():
         noted = record.data.get("crc32")
         relative = f"{STAGES}/{record.stage}/{record.unit}/{UNIT_RECORD}"
-        if noted is not None and _crc32(run.path(relative)) != noted:
+        path = run.path(relative)
+        if noted is not None and (path is None or checksum_of(path) != noted):
             raise _damaged(run.directory / relative, "its checksum is not the one in the journal")
     last = next(record for record in reversed(records) if record.kind is Kind.ENDED)
     proof = last.data.get(RESULT_SHA256)
@@ -156,16 +151,9 @@ def _proven(run: StoredRun, records: Sequence[Record]) -> bool:
     return proof is not None
 
 
-def _crc32(path: Path | None) -> int | None:
-    try:
-        return None if path is None else crc32(read_regular(path))
-    except OSError:
-        return None
-
-
 def _unended(directory: Path) -> UsageError:
     return UsageError(
-        f"{directory} did not end: no result of all of it is stored",
+        f"{directory} did not end, so it has no complete result",
         hint="Finish it with `ssdbench resume`, or leave it out.",
     )
 
@@ -180,12 +168,12 @@ def _damaged(path: Path, why: str) -> UsageError:
 def _require_clock(
     directory: Path, result: RunResult, records: Sequence[Record], now: datetime
 ) -> None:
-    """Refuse a run whose times cannot be: its host's clock was wrong, or was set meanwhile."""
+    """Raise UsageError for impossible times: the host's clock was wrong, or was set meanwhile."""
     times = [_moment(record.at) for record in records]
     began = _moment(result.started_at)
     known = [time for time in times if time is not None]
     if began is None or len(known) < len(times):
-        raise _damaged(directory / RESULT, "a time in it or in the journal is none")
+        raise _damaged(directory / RESULT, "a time in it or in the journal is not a time")
     back = max((a - b for a, b in zip(known, known[1:], strict=False)), default=timedelta())
     if back > CLOCK_OFF:
         raise UsageError(
@@ -208,7 +196,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _require_drives(runs: Sequence[StoredRun]) -> None:
-    """Require that each run is of another drive, whatever name it has."""
+    """Raise UsageError if two runs measured the same drive, also under two names."""
     seen: dict[tuple[str, ...], StoredRun] = {}
     for run in runs:
         target = run.result.target
@@ -222,10 +210,10 @@ def _require_drives(runs: Sequence[StoredRun]) -> None:
 
 
 def _unseeded(identity: str) -> str:
-    """Return an identity without the seed of a simulated drive.
+    """Return the identity of a simulated drive without its seed.
 
-    A seed picks when chance strikes within a drive, not how fast its flash is: two that differ in
-    nothing else are one drive, measured twice.
+    A seed decides when random events happen in a drive, but not how fast its flash is. So two
+    simulated drives that differ only in their seed count as one drive.
     """
     return re.sub(r"(?<=,)seed=[0-9]+,|,seed=[0-9]+$", "", identity)
 
@@ -237,7 +225,7 @@ def _one_drive(first: StoredRun, second: StoredRun) -> UsageError:
         what, hint = "hold the same run", "Leave one out."
     elif one.target.id == two.target.id:
         what = f"are of one drive, {one.target.id}"
-        hint = "A drive counts once: name the run that is to count, and say which one you left out."
+        hint = "Each drive counts once: name only one of its runs, and report the other one."
     elif _unseeded(one.target.id) == _unseeded(two.target.id):
         what = f"are of one drive under two seeds, {one.target.id} and {two.target.id}"
         hint = "Simulate drives that differ: set t_prog, op or another parameter of each."
@@ -251,7 +239,7 @@ def _one_drive(first: StoredRun, second: StoredRun) -> UsageError:
 
 
 def _require_alike(runs: Sequence[StoredRun]) -> None:
-    """Require one method, one profile and one model of drive."""
+    """Raise UsageError unless all runs have one method, one profile and one model of drive."""
     ours = runs[0].result.target
     for run in runs:
         drive = run.result.target
@@ -260,7 +248,7 @@ def _require_alike(runs: Sequence[StoredRun]) -> None:
                 f"{runs[0].directory} and {run.directory} are of different models or sizes: "
                 f"{ours.model}, {ours.size_bytes:,} bytes and {drive.model}, "
                 f"{drive.size_bytes:,} bytes",
-                hint="A lot has one model of one size; `ssdbench compare` takes any two drives.",
+                hint="Merge drives of one model and size; `ssdbench compare` takes any two drives.",
             )
     _require_one_method(runs)
 
@@ -279,7 +267,7 @@ def _require_one_method(runs: Sequence[StoredRun]) -> None:
             )
         if own.target.simulated != ours.target.simulated:
             raise UsageError(
-                f"{both} are of a simulated and a real drive: a model's numbers are no hardware's",
+                f"{both} are of a simulated drive and a real drive, which must not be mixed",
                 hint="Leave one kind out.",
             )
         if profile_hash(own) != asked:
@@ -293,15 +281,15 @@ def _require_one_method(runs: Sequence[StoredRun]) -> None:
 def _notes(runs: Sequence[StoredRun], unproven: int) -> Iterator[str]:
     if unproven:
         yield (
-            f"{unproven} of {len(runs)} results are older than the hash in the journal: that they "
-            "are as they were written is not proven"
+            f"{unproven} of {len(runs)} results have no hash in the journal, so nothing proves "
+            "that they are unchanged"
         )
     began = sorted(time for run in runs if (time := _moment(run.result.started_at)))
     if began and (apart := began[-1] - began[0]) > SAME_TIME:
         yield (
             f"the runs began up to {apart.days} days apart by the clocks of their hosts: "
-            "conditions may have changed meanwhile, or a clock is wrong"
+            "conditions may have changed, or a clock is wrong"
         )
     versions = sorted({run.result.ssdbench_version for run in runs})
     if len(versions) > 1:
-        yield f"measured by ssdbench {', '.join(versions)}, which have one method"
+        yield f"measured by ssdbench {', '.join(versions)}, which have the same method"

@@ -1,6 +1,6 @@
-"""Lists the programs that commands need, and the one command that installs those that are missing.
+"""List the programs that each command needs, and the command that installs missing ones.
 
-Packages are named as Debian and Ubuntu have them.
+Package names are those of Debian and Ubuntu.
 """
 
 import os
@@ -24,15 +24,15 @@ QEMU = "a QEMU that starts"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What one command needs."""
+    """Say which programs one command needs and which are missing."""
 
-    command: str  # as it is typed, with the key of a profile where only that needs it
-    packages: Mapping[str, str]  # of each program
-    missing: tuple[str, ...]  # programs
+    command: str  # with the key of the profile, if only a profile with it needs the programs
+    packages: Mapping[str, str]  # package of each program
+    missing: tuple[str, ...]  # programs that are not installed
 
     @property
     def install(self) -> str:
-        """Return the command that installs what is missing; empty when nothing is."""
+        """Return the command that installs the missing programs; empty if all are installed."""
         if DUCKDB in self.missing:
             return duckdb.INSTALL
         wanted = dict.fromkeys(self.packages[program] for program in self.missing)
@@ -40,7 +40,7 @@ class Installed:
 
 
 def installed() -> list[Installed]:
-    """List for each command the programs that it needs and the host lacks."""
+    """Check for each command whether its programs are installed."""
     return [
         Installed(name, packages, tuple(program for program in packages if not _is_there(program)))
         for name, packages in _needs()
@@ -77,10 +77,10 @@ def _is_there(program: str) -> bool:
         return database.programs() is not None
     if program == DUCKDB:
         return duckdb.is_available()
-    if program == QEMU:  # once it was fetched
+    if program == QEMU:  # it is fetched by the first `lab run`
         try:
             tools = tools_of(cache_directory())
-        except UsageError:  # the variable that names it: `lab run` tells
+        except UsageError:  # the environment variable is wrong, as `lab run` reports
             return False
         return not tools.qemu.exists() or not tools.fault()
     return command.which(program) is not None

@@ -1,8 +1,8 @@
-"""Measures whether drives of one host lose rate while the others work.
+"""Measure whether the drives of a host are slower while the other drives also work.
 
-Reads only, so that it costs no wear and needs no fill: small ones at random, which load the CPUs
-most, and large ones in order, which load buses most. A drive that was never written answers faster
-than it ever will in the run, so this asks more of the host than the run does.
+The trial only reads, so it causes no wear and needs no fill: small random reads load the CPUs
+most, large sequential reads the buses. An empty drive answers faster than in the run, so the trial
+loads the host more than the run does.
 """
 
 import json
@@ -28,42 +28,42 @@ from ssdbench.suite.plan import RunPlan
 from ssdbench.suite.request import RunRequest
 
 ROUNDS = 10
-SURE_AFTER = 5  # rounds: a loss that is shown to be too large by then needs no more of them
+SURE_AFTER = 5  # rounds, after which a loss that is surely too large ends the trial
 WINDOW_S = 8.0
-RAMP_S = 2.0  # of each start, not counted
+RAMP_S = 2.0  # at the start of each measurement, which is not counted
 SMALL_BYTES, LARGE_BYTES = 4096, 128 * 1024
-DEPTH = 32  # where the profile has no points
-SHARE_NOTHING = "side by side: simulated drives share nothing, each has a clock of its own"
+DEPTH = 32  # if the profile has no points
+SHARE_NOTHING = "side by side: simulated drives share nothing, as each has its own clock"
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One start of some drives at the same time."""
+    """Hold the rates of one measurement: one drive alone, or all at the same time."""
 
     workload: str
     round: int
-    iops: dict[str, float]  # by drive
+    iops: dict[str, float]  # of each drive
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What was found, and every rate behind it."""
+    """Hold the answer of a trial, and all rates from which it follows."""
 
     side_by_side: bool
     says: str
     losses: tuple[Loss, ...] = ()
-    turns: tuple[Turn, ...] = ()  # in their order
+    turns: tuple[Turn, ...] = ()  # in the order of time
 
 
 def objection(planned: Sequence[RunPlan]) -> str:
-    """Say why these runs cannot go side by side; nothing if they can."""
+    """Say why these runs cannot run side by side; empty if they may."""
     infos = [one.target for one in planned]
     if any(info.zone_bytes for info in infos):
-        return "a drive in zones can be read only where it was written, which a trial does not do"
+        return "a zoned drive can be read only where it was written, and a trial does not write"
     if len({info.simulated for info in infos}) > 1:
         return "a simulated drive takes CPU time from a real one"
     if any(KINDS[stage.kind].about is About.SETTINGS for stage in planned[0].stages):
-        return "the profile compares settings of the host, which takes the whole host"
+        return "the profile compares settings of the host, so no other run may use the host"
     wide = [one for plan in planned for one in plan.host.settings if not one.drive]
     if wide:
         return f"the profile changes the host itself ({wide[0].attribute}) for each run"
@@ -77,9 +77,9 @@ def trial(
     *,
     interrupted: Callable[[], int | None] = lambda: None,
 ) -> Tried:
-    """Measure each alone and all together, under the lock of the host that the caller holds.
+    """Measure each drive alone and all drives together. The caller must hold the lock of the host.
 
-    Nothing is written to the drives. Raises SsdbenchError, Interrupted after a signal.
+    Writes nothing to the drives. Raises SsdbenchError, Interrupted after a signal.
     """
     with ExitStack() as held:
         sessions: dict[str, TargetSession] = {}
@@ -115,7 +115,7 @@ def rounds(
     directory: Path,
     rate: Callable[[str, Workload, Path, int], float],
 ) -> Tried:
-    """Measure the rounds of a trial; `workloads` are by name, then by drive."""
+    """Measure all rounds. `workloads`: by name and drive. `rate`: measures one drive."""
     chance = Random("side by side")
     seen: list[Turn] = []
     losses: list[Loss] = []
@@ -151,12 +151,12 @@ def rounds(
 
 
 def store(tried: Tried, path: Path) -> None:
-    """Keep a trial with every rate, as evidence."""
+    """Store a trial with all its rates as JSON."""
     write_atomic(path, json.dumps(asdict(tried), indent=1) + "\n")
 
 
 def seconds(drives: int) -> float:
-    """Say how long a trial takes at most."""
+    """Return the longest time of a trial in seconds."""
     return 2 * ROUNDS * (drives + 1) * (WINDOW_S + RAMP_S + 1)
 
 
@@ -195,7 +195,7 @@ def _rate(
     seed: int,
     go_on: Callable[[], None],
 ) -> float:
-    """Measure one drive; each thread asks `go_on` every second."""
+    """Return the IOPS of one drive; `go_on` is called every second and may raise Interrupted."""
     job = Job(name="trial", workload=workload, seed=seed, runtime_s=RAMP_S + WINDOW_S)
     counted = []
     with session.generator().start([job], artifacts=artifacts) as running:

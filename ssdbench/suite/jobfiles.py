@@ -1,4 +1,4 @@
-"""Turns fio job files and mixes of a profile into phases of streams, each checked by fio itself."""
+"""Turn the fio job files and mixes of a profile into phases; fio itself checks each phase."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from ssdbench.suite.request import Planning
 from ssdbench.units import format_size
 
 DAY_S = 86_400
-RATED_DEPTH = 32  # of a stream with a rate: room for those that wait
+RATED_DEPTH = 32  # queue depth of a stream with a rate, so that requests can wait
 _CLASSES = {
     spec.Priority.REALTIME: 1,
     spec.Priority.BEST_EFFORT: 2,
@@ -33,7 +33,7 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A stream, or what of it moves data, or its trims: fio mixes no trims into other requests."""
+    """Hold the reads and writes of a stream, or its trims: fio needs a separate job for trims."""
 
     stream: spec.MixStream
     trims: bool
@@ -41,14 +41,14 @@ class _Part:
 
     @property
     def name(self) -> str:
-        """Return the stream's, and apart from it that of the trims."""
+        """Return the name of the stream; trims beside other requests get a name of their own."""
         return f"{self.stream.name} trims" if self.trims and self.share < 1 else self.stream.name
 
 
 def sections(wanted: spec.Mix, planning: Planning) -> Iterator[Section]:
-    """Return each stream as a section, its trims as one of their own.
+    """Yield one fio section for each stream, and another one for its trims.
 
-    Raises UsageError for a place that does not fit.
+    Raises UsageError for a stream that does not fit into the filled part of the drive.
     """
     for number, stream in enumerate(wanted.streams):
         trims = stream.trim_percent / 100
@@ -106,7 +106,7 @@ def _requests(part: _Part) -> Iterator[tuple[str, str]]:
 
 
 def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, str]]:
-    """Give the rate in bytes: fio takes one in requests for its smallest blocks."""
+    """Yield the rate in bytes, because fio counts a rate in requests by the smallest block."""
     stream = part.stream
     sizes, reads = stream.sizes, stream.read_percent / 100
     mean = sum(size * share for size, share in sizes.items()) / 100
@@ -116,7 +116,7 @@ def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, st
         total = stream.rate_mb_per_s * 1e6
     elif stream.drive_writes_per_day is not None:
         moved = stream.drive_writes_per_day * target.size_bytes / DAY_S / (1 - reads)
-        total = moved / (1 - stream.trim_percent / 100)  # the trims come on top
+        total = moved / (1 - stream.trim_percent / 100)  # trims are added to the writes
     else:
         return
     total *= part.share
@@ -131,7 +131,7 @@ def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, st
 
 
 def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[tuple[str, str]]:
-    """Place a stream within what the run fills; shares are shares of the drive."""
+    """Yield offset and size of a stream, within the part of the drive that the run fills."""
     align = max(planning.target.logical_block_bytes, max(stream.sizes))
     start = 0
     if stream.offset is not None:
@@ -143,7 +143,7 @@ def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[t
             why = f"begins at byte {start}, but the run fills only {planning.level_bytes} bytes"
             raise UsageError(f"{place} {why}", hint="set a smaller `offset`")
         raise UsageError(
-            f"{place}: its place holds no block of {format_size(align)}",
+            f"{place}: its part of the drive is smaller than one block of {format_size(align)}",
             hint="set a smaller `block`, or a larger `span`",
         )
     yield "offset", str(start)
@@ -151,11 +151,10 @@ def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[t
 
 
 def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
-    """Return the phases of a job file on a target, or a mix, which is one.
+    """Return the phases of a job file, or the one phase of a mix.
 
-    Raises UsageError for what is refused, with its line.
-
-    What only fio can tell is asked of the fio of this host, where there is one.
+    The fio of this host checks each phase, if it is installed. Raises UsageError with the line that
+    is refused.
     """
     room = Room(
         length_bytes=planning.level_bytes,
@@ -177,9 +176,9 @@ def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
 
 
 def warm_up(planning: Planning) -> Workload | None:
-    """Return the first job phase that writes, as fast as it goes; None where there is none.
+    """Return the first phase that writes, without rates and pauses; None if no phase writes.
 
-    Raises Misplaced for what is refused.
+    Raises Misplaced for a job file or mix that is refused.
     """
     for index, measure in enumerate(planning.profile.measure):
         if not isinstance(measure.stage, spec.FioJobs | spec.Mix):
@@ -197,8 +196,8 @@ def warm_up(planning: Planning) -> Workload | None:
 def _require_countable(phase: Phase, target: TargetInfo) -> None:
     if target.kind is TargetKind.FILE and len(set(phase.workload.block_sizes)) > 1:
         raise UsageError(
-            f"{phase.workload.title}: on a file all jobs that run at the same time need one block "
-            "size, as the kernel counts a process's bytes and not its requests",
+            f"{phase.workload.title}: on a file, all jobs that run at the same time need the same "
+            "block size, because the kernel counts only the bytes of a process, not its requests",
             hint="use one `bs`, or a block device",
         )
 
@@ -213,13 +212,13 @@ def _require_known_to_fio(phase: Phase, name: str, *, simulated: bool) -> None:
     def said(workload: Workload) -> str:
         return complaint(jobfile([Job("check", workload, seed=1)], options={**way, "thread": 1}))
 
-    if told := said(phase.workload):
-        raise UsageError(f"{_blamed(phase, told, said) or name}: fio refuses it: {told}")
+    if error := said(phase.workload):
+        raise UsageError(f"{_blamed(phase, error, said) or name}: fio refuses it: {error}")
 
 
-def _blamed(phase: Phase, told: str, said: Callable[[Workload], str]) -> str:
-    """Say where the option stands that fio names, or without which it has nothing to say."""
-    if named := [option.place for option in phase.options if f"{option.name}=" in told]:
+def _blamed(phase: Phase, error: str, said: Callable[[Workload], str]) -> str:
+    """Return the place of the option that fio's error names, or without which fio has no error."""
+    if named := [option.place for option in phase.options if f"{option.name}=" in error]:
         return named[-1]
     for option in reversed(phase.options):
         streams = tuple(

@@ -1,4 +1,4 @@
-"""Says what `run` would do on a target and what it would take; changes nothing."""
+"""Plan what `run` would do on a target, with time and bytes; changes nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from ssdbench.tuning.plan import HostPlan
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What `run` would do, and from the least to the most that it would take."""
+    """Describe what `run` would do; pairs are the least and the most that is likely."""
 
     target: TargetInfo
     stages: tuple[StagePlan, ...]
@@ -38,8 +38,8 @@ class RunPlan:
     fills: tuple[float, float]
     host: HostPlan = HostPlan()
     wear: Wear = Wear(0)
-    lba_format: str = ""  # what becomes of the drive's, and that it stays
-    budget: Budget | None = None  # where a time was given
+    lba_format: str = ""  # sentence on a new LBA format, which stays after the run
+    budget: Budget | None = None  # if a time was given
 
     @property
     def destroys(self) -> bool:
@@ -48,9 +48,9 @@ class RunPlan:
 
 
 def plan(asked_for: RunRequest) -> RunPlan:
-    """Look at the target and say what `run` would do.
+    """Inspect the target and plan what `run` would do on it.
 
-    Raises UsageError, TargetRefused, and HostLacks for what this host does not offer.
+    Raises UsageError, TargetRefused, and HostLacks if this host lacks something that is needed.
     """
     info = target_of(asked_for)
     require_fit(asked_for, info)
@@ -82,7 +82,7 @@ def plan(asked_for: RunRequest) -> RunPlan:
 
 
 def fitted(asked_for: RunRequest, there: TargetInfo) -> tuple[RunRequest, Budget | None]:
-    """Say what is asked for, cut down to the time where one is given. Raises UsageError."""
+    """Shorten a request to its time, if it has one. Raises UsageError."""
     if asked_for.budget_s is None:
         return asked_for, None
     return within(asked_for, there, rate_hint(there), asked_for.budget_s)
@@ -99,29 +99,26 @@ def _lasting_sentence(profile: Profile, info: TargetInfo) -> str:
 
 
 def require_fit(asked_for: RunRequest, info: TargetInfo) -> None:
+    """Raise ProfileError with all places where the profile does not fit the target."""
     mistakes = misfits(asked_for.profile, info)
     if mistakes:
         raise misfit_error(asked_for.profile_text, asked_for.profile_name, mistakes)
 
 
 def target_of(asked_for: RunRequest) -> TargetInfo:
-    """Say what is asked for. Raises TargetRefused for an empty reader or an unused loop device."""
+    """Inspect the target of a request. Raises TargetRefused for a target of size 0."""
     with asked_for.blamed_on_target():
-        info = _roomy(inspect(asked_for.target_name))
+        info = inspect(asked_for.target_name)
+        if not info.size_bytes and info.kind is TargetKind.FILE:
+            enlarge = f"enlarge it (`truncate -s 8G {info.name}`), or {ELSEWHERE}"
+            raise TargetRefused(info.name, ["it has no room for a single block"], hint=enlarge)
+        if not info.size_bytes:
+            raise TargetRefused(info.name, ["it has no medium: its size is 0"], hint=ELSEWHERE)
     return taken_for_a_drive(info) if asked_for.consent.unproven else info
 
 
-def _roomy(info: TargetInfo) -> TargetInfo:
-    if info.size_bytes:
-        return info
-    if info.kind is TargetKind.FILE:
-        enlarge = f"enlarge it (`truncate -s 8G {info.name}`), or {ELSEWHERE}"
-        raise TargetRefused(info.name, ["it has no room for a single block"], hint=enlarge)
-    raise TargetRefused(info.name, ["it has no medium: its size is 0"], hint=ELSEWHERE)
-
-
 def wear_of(asked_for: RunRequest, plans: Sequence[StagePlan]) -> Wear:
-    """Return the most that a run may write to its target, within its limits."""
+    """Return the most bytes that a run may write, and the rated endurance of its target."""
     most = sum(plan.bytes_written[1] for plan in plans)
     limit = asked_for.all_limits.max_writes_bytes
     endurance_tb = asked_for.endurance_tb or asked_for.profile.plan.endurance_tb
@@ -129,5 +126,5 @@ def wear_of(asked_for: RunRequest, plans: Sequence[StagePlan]) -> Wear:
 
 
 def destroys(plans: Sequence[StagePlan]) -> bool:
-    """Tell whether a run of these stages overwrites anything."""
+    """Tell whether a stage writes to the target."""
     return any(plan.destructive for plan in plans)

@@ -1,4 +1,4 @@
-"""Holds what a user asks for, and what the stages are planned from."""
+"""Hold the request of a user, and the input from which stages are planned."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,54 +17,55 @@ from ssdbench.target.planned import Planned
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """What the stages are planned from: profile, target, and how much of the drive is filled."""
+    """Hold the input for stages: profile, target, and how much of the drive is filled."""
 
     profile: Profile
     target: TargetInfo
-    level_bytes: int  # filled, from the start of the drive
+    level_bytes: int  # that are filled, from the start of the drive
 
     @classmethod
     def of(cls, profile: Profile, target: TargetInfo) -> Self:
-        """Take the level from the profile, in whole blocks of the target."""
+        """Make the input, with the filled bytes of the profile in whole blocks of the target."""
         planned = cls(profile, target, target.size_bytes)
         level = Extent(percent=profile.fill_level_percent)
         return replace(planned, level_bytes=planned.length_of(level))
 
     def length_of(self, extent: Extent) -> int:
-        """Return the bytes of a part of the drive, no more than what is filled."""
+        """Return the bytes of a part of the drive, limited to the filled bytes."""
         align = self.target.logical_block_bytes
         return min(extent.bytes_of(self.target.size_bytes, align_bytes=align), self.level_bytes)
 
     def range_of(self, block_bytes: int) -> ActiveRange:
-        """Return the filled part, in whole blocks."""
+        """Return the filled range of the drive, in whole blocks."""
         return whole_blocks(self.level_bytes, block_bytes)
 
 
 def whole_blocks(length_bytes: int, block_bytes: int) -> ActiveRange:
-    """Return the range from the start of the drive, in whole blocks."""
+    """Return a range from the start of the drive, in whole blocks."""
     return ActiveRange(offset_bytes=0, length_bytes=length_bytes // block_bytes * block_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a user asks for, besides the profile."""
+    """Hold everything that a user gives for a run: profile, options and consent."""
 
     profile: Profile
     profile_name: str  # for messages, such as profiles/demo.yaml
     profile_text: str
-    target: str = ""  # overrides the profile's
-    seed: int | None = None  # likewise
-    limits: Limits = Limits()  # likewise, each on its own
+    # These override the profile: target, seed, each limit, and rated endurance.
+    target: str = ""
+    seed: int | None = None
+    limits: Limits = Limits()
     consent: Consent = Consent()
-    endurance_tb: float | None = None  # overrides the profile's
-    planned: Planned | None = None  # what `plan` saw, where the user brings it
+    endurance_tb: float | None = None
+    planned: Planned | None = None  # a stored plan that the target must still fit
     argv: tuple[str, ...] = ()
-    budget_s: float | None = None  # the time that the whole run may take
-    beside: str = ""  # how it goes with the other drives that were asked for, and why
+    budget_s: float | None = None  # time for the whole run
+    beside: str = ""  # whether other drives are measured at the same time, and why
 
     @property
     def target_name(self) -> str:
-        """Return the target's name. Raises UsageError without one."""
+        """Return the name of the target. Raises UsageError if no target is named."""
         name = self.target or self.profile.target
         if not name:
             raise UsageError(
@@ -75,13 +76,13 @@ class RunRequest:
 
     @property
     def all_limits(self) -> Limits:
-        """Return the command line's limits, and the profile's where it sets none."""
+        """Return the limits of the command line; those that it lacks are of the profile."""
         kept = self.profile.limits
         return self.limits.over(Limits(kept.max_time_s, kept.max_writes_bytes))
 
     @contextmanager
     def blamed_on_target(self) -> Iterator[None]:
-        """Say what is wrong with a target that the profile names is told with its place there."""
+        """Add the place in the profile to errors about the target, if the profile names it."""
         try:
             yield
         except UsageError as error:
@@ -97,7 +98,7 @@ class RunRequest:
 
     @contextmanager
     def blamed_on_profile(self) -> Iterator[None]:
-        """Say what cannot be done is told with its place in the profile."""
+        """Add the place in the profile to errors about one of its keys."""
         try:
             yield
         except Misplaced as error:

@@ -1,6 +1,6 @@
-"""Claims a target, fills a run directory, and goes on with a run that ended early.
+"""Run a profile on a claimed target into a run directory, and resume such a run.
 
-Rendering a report is the caller's, so that a mistake in a page never costs a night of wear.
+The caller makes the report afterwards, so an error in a page cannot end a run.
 """
 
 import shlex
@@ -31,7 +31,7 @@ from ssdbench.errors import SsdbenchError, TargetRefused
 from ssdbench.foreign import real
 from ssdbench.host.files import make_directory, remove_if_empty, require_utf8
 from ssdbench.model.loading import load_profile
-from ssdbench.model.profile import Applies, CapacityPlan, Profile
+from ssdbench.model.profile import Applies, Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import MANIFEST
 from ssdbench.model.target import CONTENT, TAKEN, Consent, TargetInfo
@@ -48,10 +48,10 @@ from ssdbench.tuning.plan import HostPlan
 
 
 def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
-    """Run a profile into a new run directory, with result.json and all bulk files.
+    """Run a profile into a new run directory, and return the stored result.
 
-    Nothing is created or changed when the target is refused. Raises SsdbenchError; what was
-    measured until then is stored.
+    Creates and changes nothing if the target is refused. Raises SsdbenchError, after storing what
+    was measured until then.
     """
     info = target_of(asked_for)
     require_fit(asked_for, info)
@@ -85,7 +85,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
         beside=asked_for.beside,
     )
     store = RunStore(output)
-    # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
+    # Nothing is created before the locks are taken, so that a refused run leaves nothing behind.
     agreement = ConsentRecords()
     claim = _claimed(
         kept, info, store, wishes, asked_for.profile, agreement, destroys=destroys(plans)
@@ -107,9 +107,9 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
 
 
 def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
-    """Tell whether what is asked for is the target of that name and identity.
+    """Tell whether a request is for the target with this name and identity.
 
-    Consent names it; else the target itself does; one that is gone has its name only.
+    Compares the identity in the consent, or else that of the target, or the name if it is absent.
     """
     if asked_for.consent.identity is not None:
         return asked_for.consent.identity.partition(CONTENT)[0] == identity
@@ -120,10 +120,9 @@ def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
 
 
 def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Manifest:
-    """Give the drive the LBA format that the profile asks for, before anything is planned on it.
+    """Give the drive the LBA format of the profile, before the stages are made.
 
-    The manifest is of the drive as it is then: its size and blocks, and its place and size where
-    it has no better name.
+    Returns the manifest with the drive as it is after that, as its size and identity may change.
     """
     was = kept.target.lba_format
     if profile.lba_format in (None, was) or was is None or not isinstance(session, ClaimedSession):
@@ -151,18 +150,18 @@ def resume(
     kept: Manifest | None = None,
     repeated: bool = False,
 ) -> RunResult:
-    """Go on with a run after a crash, a signal or a limit.
+    """Continue a run after a crash, a signal or a limit.
 
-    `given` is what the command line agrees to; most runs need nothing. `kept` is the run's manifest
-    where it was read already: what was checked is what is done. `repeated`: the same command line
-    began the run, so that it overrides nothing that came on the target since. Raises SsdbenchError.
+    `given`: the consent on the command line, which most runs do not need. `kept`: the run's
+    manifest, if the caller has read and checked it. `repeated`: the same command line began the
+    run, so its consent does not apply to later changes of the target. Raises SsdbenchError.
     """
     store = RunStore.open(run_path)
     require_utf8(run_path, "the run directory's name")
     kept = kept or load(run_path / MANIFEST, Manifest)
     profile = load_profile(kept.profile_text, kept.profile_name)
     if not kept.target.simulated:
-        restore_what_is_here()  # else what the dead run mounted would be a reason to refuse it
+        restore_what_is_here()  # a file system that a killed run mounted would be refused
     info = found_again(kept.target)
     info = taken_for_a_drive(info) if TAKEN in kept.target.facts else info
     require_same(info, kept.target.id, kept.target.size_bytes, known=kept.target)
@@ -214,7 +213,7 @@ def resume(
 
 
 def _generator(profile: Profile, info: TargetInfo) -> str:
-    """Say what applies the workloads here. Raises HostLacks or UsageError when it cannot."""
+    """Return the generator with its version. Raises HostLacks or UsageError if it does not work."""
     fio = require_able(info)
     require_generator(profile.generator, info, profile.host.kernel_modules)
     require_engines(profile, info)
@@ -247,28 +246,24 @@ def _claimed(
 
 
 def _key(kept: Manifest) -> str:
-    """Say what the marks and records of a run name it by."""
+    """Return the name by which records about the content of a target know a run."""
     return f"{kept.run_id} {kept.created_at}"
 
 
 def order_of(kept: Manifest, profile: Profile) -> Order:
-    """Say what the manifest of a run says about it."""
+    """Make the order for the runner from the manifest and the profile of a run."""
+    plan = profile.plan
+    if kept.endurance_tb is not None:  # given on the command line
+        plan = plan.model_copy(update={"endurance_tb": kept.endurance_tb})
     return Order(
         run_id=kept.run_id,
         title=kept.title,
         profile_text=kept.profile_text,
         seed=kept.seed,
         limits=kept.limits,
-        plan=_capacity_plan(kept, profile),
+        plan=plan,
         accept=profile.accept,
         hint=rate_hint(kept.target),
         budget=kept.budget,
         host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},
     )
-
-
-def _capacity_plan(kept: Manifest, profile: Profile) -> CapacityPlan:
-    """Return the profile's, with the rated endurance that was given on the command line."""
-    if kept.endurance_tb is None:
-        return profile.plan
-    return profile.plan.model_copy(update={"endurance_tb": kept.endurance_tb})

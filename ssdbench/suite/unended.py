@@ -1,7 +1,7 @@
-"""Reads what a run directory holds whose run was killed, crashed, or is still at work.
+"""Make a result from the directory of a run that was killed, crashed, or is still running.
 
-Nothing is measured and no target is looked for: finished stages give their stored result, and a
-stage that was at work concludes from its finished units. Such a result is never one to plan on.
+Nothing is measured, and the target is not needed: finished stages have a stored result, and an
+unfinished stage concludes from its finished units. Nobody can plan on such a result.
 """
 
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ from ssdbench.stats.planning.acceptance import with_accepted
 from ssdbench.suite.assemble import stages
 from ssdbench.suite.run import order_of
 
-KILLED = "it ended in mid-run, without a word: a kill, a crash or a power cut"
+KILLED = "it ended in mid-run without a message: a kill, a crash or a power cut"
 
 
 @dataclass(frozen=True)
 class _Remembered:
-    """The target as the manifest has it; there is nothing else to ask."""
+    """Stand in for the session of a target, of which only the manifest is known."""
 
     info: TargetInfo
 
@@ -43,19 +43,20 @@ class _Remembered:
 
 
 def unended(directory: Path, *, why: str = KILLED) -> RunResult:
-    """Return the result of a run that ended in mid-run, as far as its directory holds it.
+    """Return the result of an unfinished run, as far as its directory has it.
 
-    `why` is a clause. Raises UsageError when manifest, profile or journal cannot be read.
+    `why`: a clause on why the run ended. Raises UsageError if manifest, profile or journal cannot
+    be read.
     """
     store = RunStore.open(directory)
     kept = load(directory / rundirectory.MANIFEST, Manifest)
     profile = load_profile(kept.profile_text, kept.profile_name)
     records, damaged = believed_records(directory)
     if damaged is not None:
-        why = f"its journal is damaged in line {damaged}, and nothing from there on is believed"
+        why = f"its journal is damaged in line {damaged}, so the lines from there on are ignored"
     elif not records:
         raise UsageError(
-            f"{directory / rundirectory.JOURNAL} holds no record",
+            f"{directory / rundirectory.JOURNAL} has no record",
             hint="The run never began; start a new one.",
         )
     order = order_of(kept, profile)
@@ -102,7 +103,7 @@ def _stage(
     before: Sequence[StageResult],
     why: str,
 ) -> StageResult:
-    """Return the stored result of a stage that ended; of another, what its finished units say."""
+    """Return the stored result of a finished stage, or a partial result from finished units."""
     finished = {record.unit: record for record in own if record.kind is Kind.FINISHED}
     if "" in finished and (stored := store.read_stage(stage.name)) is not None:
         return stored
@@ -113,7 +114,7 @@ def _stage(
         try:
             done.append(place.load(path, stage.record, checksum=checksum))
         except SsdbenchError:
-            continue  # it counts as not measured
+            continue  # a damaged unit counts as not measured
     context = Context(
         session=cast(TargetSession, _Remembered(kept.target)),
         store=place,
@@ -146,14 +147,14 @@ def _stage(
 
 
 def _grown(first: Record, last: Record, name: str) -> float:
-    """Say how much of something the run used up between two records."""
+    """Return how much a counter of the run grew between two records."""
     values = [record.data.get(name) for record in (first, last)]
     start, end = (value if isinstance(value, int | float) else 0 for value in values)
     return max(0, end - start)
 
 
 def _with_seconds(found: Model, run: Path, last: Record) -> Found:
-    """Add the seconds of the unit under way, which only a finished unit names."""
+    """Add the path of the seconds of the unfinished unit, for fills and warm-ups."""
     at_work = run / rundirectory.STAGES / last.stage / last.unit
     seconds = [p.relative_to(run).as_posix() for p in sorted(at_work.rglob(rundirectory.SECONDS))]
     if seconds and isinstance(found, FillDone) and not found.seconds_csv:

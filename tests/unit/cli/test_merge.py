@@ -107,7 +107,7 @@ FUTURE = (datetime.now(UTC) + timedelta(days=30)).isoformat()
         (with_target(id="sim-drive-1"), "are of one drive, sim-drive-1"),
         (with_target(serial="S0001"), "are of one drive under two names, sim-drive-1 and"),
         (with_target(model="Another"), "are of different models or sizes"),
-        (with_target(simulated=False), "are of a simulated and a real drive"),
+        (with_target(simulated=False), "are of a simulated drive and a real drive"),
         (of(method=METHOD + 1), f"were measured by methods {METHOD} and {METHOD + 1}"),
         (of(profile_text="repeats: 9\n"), "are the results of different profiles"),
         (of(interrupted=True), "was interrupted before its end"),
@@ -182,7 +182,7 @@ def damaged_journal(path: Path) -> None:
         ("result.json", a_link, "holds no result.json"),
         ("result.json", a_pipe, "holds no result.json"),
         ("result.json", no_longer, "did not end"),
-        ("journal.jsonl", no_longer, "is no whole run directory"),
+        ("journal.jsonl", no_longer, "is not a complete run directory"),
         ("journal.jsonl", damaged_journal, "the journal is damaged"),
         ("journal.jsonl", half, "did not end"),
     ],
@@ -212,7 +212,7 @@ def test_a_run_that_is_named_twice_or_a_directory_without_runs_is_refused(
     assert main.run(["merge", str(lot[0]), str(lot[0].parent)]) == 2
     assert "is named twice" in capsys.readouterr().err
     assert main.run(["merge", str(tmp_path / "empty")]) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "has no run" in capsys.readouterr().err
     assert main.run(["merge", *map(str, lot), "--lot", "11"]) == 2
     assert "a lot of 11 cannot have 12 drives" in capsys.readouterr().err
 
