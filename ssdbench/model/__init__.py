@@ -1,1 +1,1 @@
-"""What is read and stored: frozen models, no I/O, no clock."""
+"""Define everything that is read and stored, as frozen models without I/O and clock."""

@@ -73,10 +73,7 @@ Number = Scalar | tuple[Scalar, ...]
 
 
 class Finding(Model):
-    """A finding as it is stored: what was seen, why it matters, and what to do.
-
-    Only the kinds in `ssdbench.model.findings` make one, because they have the words.
-    """
+    """A finding as it is stored, made by a kind in `ssdbench.model.findings`."""
 
     code: Code
     severity: Severity

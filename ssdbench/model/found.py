@@ -147,7 +147,7 @@ class DeclaredExtra(Model):
 
 
 class Points(Model):
-    """Points measured in repeats."""
+    """The points that a stage measured in repeats."""
 
     kind: PointsKind
     points: tuple[PointResult, ...] = ()

@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -256,9 +256,18 @@ class _Generator(GenerateJsonSchema):
         for key, body in made.get("properties", {}).items():
             if "default" in body and key in written:
                 body["default"] = written[key]
-            if "description" in body:
-                body["description"] = " ".join(body["description"].split())
+            if said := body.get("description") or _said_of(schema["cls"], key):
+                body["description"] = " ".join(said.split())
         return made
+
+
+def _said_of(model: type[BaseModel], key: str) -> str:
+    """Return the first sentences about the model of a key, for keys without a description."""
+    field = next(f for name, f in model.model_fields.items() if key in (name, f.alias))
+    for kind in (field.annotation, *get_args(field.annotation)):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return (kind.__doc__ or "").split("\n\n")[0]
+    return ""
 
 
 def _told_apart(node: Any, definitions: dict[str, Any]) -> Any:

@@ -106,7 +106,7 @@ class HostDuring(Model):
 
 
 class Repeat(UnitRecord):
-    """One measured start of one point."""
+    """One start of one point, and what it measured."""
 
     point: str = ""  # Point.id
     repeat: int
@@ -166,7 +166,7 @@ class StreamResult(Model):
 
 
 class PointResult(Model):
-    """One point over all its repeats."""
+    """The result of one point over all its repeats."""
 
     point: Point
     repeats: tuple[Repeat, ...]

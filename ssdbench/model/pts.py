@@ -74,7 +74,7 @@ class PtsRound(Model):
 
 
 class PtsRate(Model):
-    """The rate of one sample."""
+    """The rate in one sample."""
 
     phase: str
     t_s: float  # end of the sample, since the start of its phase
@@ -94,10 +94,7 @@ class PtsSample(PtsRate):
 
 
 class PtsWaited(Model):
-    """A phase whose requests waited for a free slot of the drive's queue.
-
-    Only the latencies of the whole phase include this wait, so its samples have no latency.
-    """
+    """A phase whose requests waited for a free queue slot; its samples have no latencies."""
 
     phase: str
     submit_percent: float  # of the latency

@@ -177,5 +177,5 @@ class Consent(Model):
         return self.model_copy(update={"overwrite": True})
 
     def of_run(self, run: str) -> Self:
-        """Return the same for the work of one run."""
+        """Return the same consent for the work of one run."""
         return self.model_copy(update={"run": run})

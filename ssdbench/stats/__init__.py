@@ -1,1 +1,1 @@
-"""Pure statistics: numbers in, frozen dataclasses out."""
+"""Compute statistics and verdicts: numbers in, frozen dataclasses out, no I/O."""

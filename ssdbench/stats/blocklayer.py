@@ -224,10 +224,7 @@ def traced_requests(events: Iterable[Seen]) -> TracedRequests:
 
 
 def medians_ns(requests: Iterable[Request]) -> Mapping[str, float]:
-    """Return the median of each layer over the requests that show the layer.
-
-    Medians of the parts do not add up to the median of the whole.
-    """
+    """Return the median of each layer; these medians do not add up to that of the whole."""
     found = [request.layers() for request in requests]
     values = {layer: [own[layer] for own in found if layer in own] for layer in LAYERS}
     return {layer: float(median(own)) for layer, own in values.items() if own}

@@ -71,10 +71,7 @@ def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) ->
 
 
 def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
-    """Return as many latencies as `histogram` has: the slowest of both histograms.
-
-    The requests that waited were sent in the end, so they are among the first histogram's.
-    """
+    """Return the slowest latencies of both histograms, as many as `histogram` has."""
     both = np.cumsum((histogram.counts + waited.counts)[::-1])[::-1]
     kept = np.minimum(both, histogram.n)
     longest_ns = Histogram.merged([histogram, waited]).longest_ns or math.inf
@@ -105,7 +102,7 @@ PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a drive loses beside others under one workload, as a share of its rate alone."""
+    """The loss of a drive that works together with others under one workload, as a share."""
 
     drive: str
     workload: str

@@ -132,10 +132,7 @@ class Comparison:
 
 
 def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> Comparison:
-    """Compare two samples of repeats, each in the order of measurement.
-
-    Raises ValueError if a sample has fewer than two values.
-    """
+    """Compare two samples in order of measurement. Raises ValueError for fewer than 2 values."""
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     found, serial = independent(a, b), serial_difference(a, b)
     low, high = found.shift_low, found.shift_high
@@ -150,9 +147,9 @@ def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -
 
 
 def independent(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> Comparison:
-    """Compare two samples whose order means nothing, such as one value per drive of two lots.
+    """Compare two samples without an order, such as the drives of two lots.
 
-    Raises ValueError if a sample has fewer than two values.
+    Raises ValueError for fewer than two values in one.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if min(len(a), len(b)) < 2:
@@ -316,10 +313,7 @@ def compared(results: Sequence[RunResult]) -> Compared:
 
 
 def points_of(result: RunResult) -> dict[Key, PointResult]:
-    """Return the points of a run by a key that is equal for the same point of other drives.
-
-    If a run measured a point several times, the first measurement counts.
-    """
+    """Return the first measurement of each point of a run, by a key that is equal on all drives."""
     points: dict[Key, PointResult] = {}
     for stage in result.stages:
         for point in stage.points:

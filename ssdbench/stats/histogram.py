@@ -84,10 +84,7 @@ class Histogram:
         return cls(total).ended(max(longest_ns, default=0.0))
 
     def ended(self, longest_ns: float) -> "Histogram":
-        """Set the longest latency as the end of the last bin, if that bin holds any I/O.
-
-        Latencies below the last bin, or infinite ones, set no end.
-        """
+        """Set the longest latency as the end of the last bin, if it is finite and in that bin."""
         known = self.counts[-1] > 0 and OPEN_NS <= longest_ns < math.inf
         return replace(self, longest_ns=longest_ns if known else None)
 

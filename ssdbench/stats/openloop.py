@@ -85,10 +85,7 @@ class Requests:
 
 
 def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: float) -> float:
-    """Return the share of the requests in a window that were due while every client was busy.
-
-    All clients are busy when as many requests as there are clients were sent and not done.
-    """
+    """Return the share of requests that were due while all clients waited for an answer."""
     due = requests.due_between(from_ns, to_ns).due_ns
     if not len(due):
         return 0.0
@@ -339,10 +336,7 @@ def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
 
 
 def on_their_way_iops(offered_iops: float, limit_ns: float, seconds: float) -> float:
-    """Return by how much the achieved rate may be lower because requests are still in flight.
-
-    Without a limit of latency, that is one second of requests.
-    """
+    """Return by how much fewer IOPS may be done, because requests are in flight at the end."""
     within_s = limit_ns / NS_PER_S if math.isfinite(limit_ns) else 1.0
     return offered_iops * within_s / seconds
 

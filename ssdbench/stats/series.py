@@ -180,10 +180,7 @@ def _normal_p(score: float, y: Floats) -> float:
 
 
 def mean_shift(differences: Sequence[float] | Floats) -> tuple[float, float]:
-    """Return the mean of paired differences and the p-value of the two-sided t test that it is 0.
-
-    The p-value is 1 for fewer than three differences.
-    """
+    """Return the mean of paired differences and its p-value (t test); 1 for fewer than three."""
     data = np.asarray(differences, dtype=np.float64)
     if len(data) < 3:
         return (float(data.mean()) if len(data) else 0.0), 1.0

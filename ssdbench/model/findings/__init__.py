@@ -1,1 +1,1 @@
-"""Every kind of finding, declared once: its code, its numbers and its words."""
+"""Declare every kind of finding once, with its code, its numbers and its words."""

@@ -5,10 +5,7 @@ from ssdbench.units import counted, format_count, format_ns, format_size
 
 
 class HostDisturbed(FindingKind):
-    """Other work disturbed the host during a measurement.
-
-    None is a fact that the host does not report.
-    """
+    """Other work disturbed the host during a measurement. None is a value that is not known."""
 
     code = Code.DISTURBED
     severities = (Severity.INVALIDATES, Severity.WARNS)

@@ -316,15 +316,9 @@ class FewSamples(FindingKind):
     def message(self) -> str:
         parts = [
             f"{direction} {', '.join(names)} {words}"
-            for direction, names, words in (
-                ("read", self.read_indicative, "only indicative"),
-                ("read", self.read_left_out, "left out"),
-                ("write", self.write_indicative, "only indicative"),
-                ("write", self.write_left_out, "left out"),
-                ("flush", self.flush_indicative, "only indicative"),
-                ("flush", self.flush_left_out, "left out"),
-            )
-            if names
+            for direction in ("read", "write", "flush")
+            for kind, words in (("indicative", "only indicative"), ("left_out", "left out"))
+            if (names := getattr(self, f"{direction}_{kind}"))
         ]
         return f"too few independent I/Os for some percentiles: {'; '.join(parts)}"
 

@@ -161,7 +161,7 @@ class HastyRule(FindingKind):
 
 
 def newer_half(mean: float, words: Callable[[float], str]) -> str:
-    """Return a clause about the rate that was seen without a verdict; a mean of 0 is none."""
+    """Return a clause about the mean rate that was seen; a mean of 0 means no rate."""
     if not mean:
         return "no rate was seen"
     return f"the newer half of it averaged {words(mean)}, and {SLOWER}"

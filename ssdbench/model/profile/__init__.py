@@ -241,7 +241,7 @@ class SteadyWorkload(ProfileModel):
 
 
 class Steady(ProfileModel):
-    """When the drive counts as steady, and how long it may take."""
+    """The warm-up: when the drive counts as steady, and how long it may take."""
 
     rule: RuleName = RuleName.PSS
     """Steady-state rule. Only pss and pss-paranoid can validate a result."""
@@ -321,7 +321,6 @@ class Profile(ProfileModel):
     """The program that sends the requests: fio, or slam. slam is the kernel module ssdb_slam; the
     host must have it loaded, and the target must be a block device."""
     host: Host = Host()
-    """Settings of the host during the run."""
     purge: Purge = Purge.NONE
     """How the drive is purged before the run."""
     lba_format: AskedLbaFormat = None
@@ -341,13 +340,11 @@ class Profile(ProfileModel):
     content: Content = Content.RANDOM
     """Written data: random (incompressible), or zeros."""
     steady: Steady = Steady()
-    """Warm-up until the drive is steady."""
     repeats: Repeats = 10
     """Repeats per point; each pass measures all points once, in random order."""
     window_s: Seconds = Field(default=60.0, alias="window")
     """Time measured and counted per repeat."""
     settle: Settle = Settle()
-    """The start of each repeat, before its window."""
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = 1
     """Seed of offsets, data and order; the report shows it."""
     measure: tuple[Measure, ...] = Field(
@@ -355,9 +352,7 @@ class Profile(ProfileModel):
     )
     """What is measured, in order."""
     limits: Limits = Limits()
-    """Limits that end a run early."""
     plan: CapacityPlan = CapacityPlan()
-    """The demand to plan drives for."""
     accept: tuple[Target, ...] = Field(default=(), max_length=200)
     """Targets for the drive. The outcome of each is pass, fail or cannot tell."""
 

@@ -74,7 +74,6 @@ class Replay(ProfileModel):
     form: TraceForm = TraceForm.AUTO
     """Format of the trace; auto recognises it by its first bytes."""
     columns: Columns = Columns()
-    """Columns of a CSV file."""
     files: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
     """For an iolog of several files: the files whose requests count. They are placed on the drive
     in this order, one after another."""

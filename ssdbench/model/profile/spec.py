@@ -84,57 +84,33 @@ _Body = BeforeValidator(_empty)
 
 
 class Measure(ProfileModel):
-    """One stage of measuring: exactly one of the keys below."""
+    """One stage of measuring: exactly one of the keys below, which their models describe."""
 
     model_config = {"json_schema_extra": {"minProperties": 1, "maxProperties": 1}}
 
     sweep: Annotated[Sweep | None, _Body] = None
-    """Points over block size, read share, depth and jobs."""
     span: Annotated[SpanSweep | None, _Body] = None
-    """One workload over growing parts of the drive."""
     blocksize: Annotated[BlockSize | None, _Body] = None
-    """Block size and write buffer, from strided writes."""
     rate: Annotated[RateSweep | None, _Body] = None
-    """Highest offered rate that keeps a limit of latency."""
     load: Annotated[Load | None, _Body] = None
-    """Latencies at one offered load."""
     replay: Annotated[Replay | None, _Body] = None
-    """A trace, sent again at the times of the trace."""
     processes: Annotated[Processes | None, _Body] = None
-    """Several writers at the same time, and writers that pause."""
     fio: Annotated[FioJobs | None, JobBody] = None
-    """Your own fio job file, or its text."""
     mix: Annotated[Mix | None, _Body] = None
-    """Several streams of requests at the same time."""
     pts: Annotated[Pts | None, _Body] = None
-    """Standard tests in the style of SNIA's PTS."""
-
     probe: Annotated[Probes | None, _Body] = None
-    """The drive's inner structure: units, buffers, spare area."""
     schedulers: Annotated[Schedulers | None, _Body] = None
-    """I/O schedulers compared over several workloads."""
     queue: Annotated[QueueSettings | None, _Body] = None
-    """Settings of the drive's queue compared."""
     engines: Annotated[Engines | None, _Body] = None
-    """I/O engines and the page cache compared."""
     depth: Annotated[Depth | None, _Body] = None
-    """Queue depths, merging and occupancy of the queue."""
     interrupts: Annotated[Interrupts | None, _Body] = None
-    """Interrupts on the submitting CPU, near it, far from it and spread; coalescing."""
     latency_path: Annotated[LatencyPath | None, _Body] = None
-    """Time of a request in queue, scheduler, driver and device."""
     cpu_cost: Annotated[CpuCost | None, _Body] = None
-    """CPU time and energy per I/O at several CPU frequencies."""
     surface: Annotated[Surface | None, _Body] = None
-    """Throughput over file size and record size."""
     filesystems: Annotated[FileSystems | None, _Body] = None
-    """File systems by threads, fresh and aged."""
     file_writers: Annotated[FileWriters | None, _Body] = None
-    """Several writers with one file each, with and without pauses."""
     file_mix: Annotated[FileMix | None, _Body] = None
-    """Threads that read and write one file at random."""
     applications: Annotated[Applications | None, _Body] = None
-    """Postmark, dbench and sysbench on a file system."""
 
     @model_validator(mode="after")
     def _one_key(self) -> Self:

@@ -74,7 +74,7 @@ class Requests(ProfileModel):
 
 
 class Sweep(Extendable):
-    """Measure every combination of the lists below as one point."""
+    """Measure a point for every combination of order, block size, read share, depth and jobs."""
 
     kind: ClassVar[PointsKind] = StageKind.SWEEP
 

@@ -1,1 +1,1 @@
-"""The inner structure of a drive: block size, write buffer, stripes, spare area, caches."""
+"""Find the inner structure of a drive: block size, write buffer, stripes, spare area, caches."""

@@ -98,7 +98,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class BlockVerdict:
-    """The block size; None if none was found, with the best period that was seen."""
+    """The block size, or None; and the best period that was seen."""
 
     block_bytes: int | None
     best: Evidence | None

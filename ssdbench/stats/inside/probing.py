@@ -66,10 +66,7 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
 
 
 def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
-    """Return the gain in rate by parallel requests, and the smallest depth for 90 % of the best.
-
-    None if the rate still grows at the largest depth.
-    """
+    """Return how much faster parallel requests are, and the depth for 90 %; None if not known."""
     depths = sorted(iops)
     most = max(iops.values(), default=0.0)
     if len(depths) < 2 or iops[depths[0]] <= 0 or iops[depths[-1]] > 1.1 * iops[depths[-2]]:

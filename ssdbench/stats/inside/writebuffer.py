@@ -128,10 +128,7 @@ class Held:
 
 
 def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
-    """Return how many writes the buffer in front of a block holds; None if no peak is late.
-
-    The latencies must be those of single writes, one at a time, as they were measured.
-    """
+    """Return what the buffer in front of a block holds, from single writes; None without lag."""
     best = verdict.best
     if verdict.block_bytes is None or best is None:
         return None
@@ -255,10 +252,7 @@ def _begin(passes: Sequence[_Pass]) -> Held | None:
 
 
 def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
-    """Return where a stride has its boundaries, and how likely each of them shows a peak.
-
-    The usual score of a peak is taken from the last quarter of each pass.
-    """
+    """Return where a stride has its boundaries, and how likely each of them shows a peak."""
     position = np.concatenate([one.position for one in passes])
     score = np.concatenate([one.score[one.position] for one in passes])
     late = np.concatenate([one.score[one.position[len(one.position) * 3 // 4 :]] for one in passes])

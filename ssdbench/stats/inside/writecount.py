@@ -220,10 +220,7 @@ def _widened(train: _Train, folded: Floats, width: int) -> tuple[Floats, Floats]
 
 
 def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
-    """Return the score at the phase that fits all strides best, and how many strides agree.
-
-    No stride counts for more than `MOST_STRIDE`, so that none can decide alone.
-    """
+    """Return the score at the phase that fits all strides, each limited, and how many agree."""
     folded, noise = _widened(train, _folded(train, period), width)
     told = folded[:, int(folded.sum(axis=0).argmax())]
     held = np.minimum(told, MOST_STRIDE * noise).sum() / np.sqrt((noise**2).sum())

@@ -1,1 +1,1 @@
-"""Several drives of one model: what they say of their lot and of the model."""
+"""Judge several drives of one model, and what they show about their lot and the model."""

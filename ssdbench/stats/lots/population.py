@@ -180,10 +180,7 @@ def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | N
 
 @cache
 def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float:
-    """Return the chance to find one drive of a fleet that is slower by a share, by simulation.
-
-    `spread` is the standard deviation of the drives over their median.
-    """
+    """Return the chance to find one drive of a fleet that is slower by a share, by simulation."""
     fleets = 1 + spread * np.random.default_rng(1).standard_normal((_POWER_FLEETS, drives))
     fleets[:, 0] -= slower
     judged = outliers(fleets, tests=tests)
@@ -228,7 +225,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class DriveRate:
-    """One drive at one point."""
+    """The rate of one drive at one point, and why the drive failed there if it did."""
 
     mean: float | None
     low: float | None  # end of the 95 % interval
@@ -294,7 +291,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class LotPoint:
-    """One point over all drives."""
+    """The result of one point over all drives."""
 
     label: str
     rates: tuple[DriveRate, ...]  # of each drive, in their order
@@ -326,10 +323,7 @@ class Questions:
 
 
 def population(members: Sequence[Member], questions: Questions) -> tuple[LotPoint, ...]:
-    """Judge every point of any drive. A drive that did not measure a point failed there.
-
-    The p-values of conditions are corrected together over all points (Holm).
-    """
+    """Judge every point of any drive; a drive without a point failed there."""
     points = [points_of(member.result) for member in members]
     keys = list(dict.fromkeys(key for own in points for key in own))
     found = [
@@ -490,7 +484,7 @@ LEAST_DRIVES = 2
 
 @dataclass(frozen=True, slots=True)
 class LotPair:
-    """One point of two lots."""
+    """The comparison of one point between two lots."""
 
     label: str
     drives: tuple[int, int]
@@ -515,10 +509,7 @@ class LotPair:
 
 
 def lots_compared(first: Sequence[RunResult], second: Sequence[RunResult]) -> tuple[LotPair, ...]:
-    """Compare two lots at every point that drives of both measured.
-
-    Raises ValueError for a lot of fewer than two drives.
-    """
+    """Compare two lots at every common point. Raises ValueError for fewer than two drives."""
     if min(len(first), len(second)) < LEAST_DRIVES:
         raise ValueError("a comparison of lots needs at least two drives on both sides")
     sides = [[(result, points_of(result)) for result in lot] for lot in (first, second)]

@@ -1,1 +1,1 @@
-"""Capacity plans and acceptance: what follows from the bounds of finished runs."""
+"""Make capacity plans and judge targets from the bounds of finished runs."""

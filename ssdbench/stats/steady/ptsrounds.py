@@ -59,10 +59,7 @@ class RoundWindow:
 
 
 def round_window(values: Sequence[float], numbers: Sequence[int] = ()) -> RoundWindow:
-    """Return the window over the last five values. `numbers` are the numbers of their rounds.
-
-    Raises ValueError without any value.
-    """
+    """Return the window over the last five values of the rounds. Raises ValueError without any."""
     if not values:
         raise ValueError("no round was measured")
     last = np.asarray(values[-ROUNDS:], dtype=np.float64)

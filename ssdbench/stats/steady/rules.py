@@ -246,10 +246,7 @@ def findings(
     stage: str | None = None,
     spent: Spent | None = None,
 ) -> tuple[Finding, ...]:
-    """Return findings about a verdict; none for a steady one by a rule that validates.
-
-    `spent` is the limit at which a warm-up was given up.
-    """
+    """Return findings about a verdict; `spent` is the limit at which a warm-up was given up."""
     kinds: list[FindingKind] = []
     if not verdict.steady:
         kinds.append(_settle(verdict) if point is not None else _warm_up(verdict, spent or Spent()))

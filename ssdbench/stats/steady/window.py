@@ -87,10 +87,7 @@ def needed_window(
 
 
 def _variation(history: History, end_s: float, length_s: float, *, short: bool) -> float:
-    """Return the coefficient of variation of the means over `length_s`, wherever they begin.
-
-    With `short`, return its upper 90 % limit for the number of means that do not overlap.
-    """
+    """Return the coefficient of variation of means over `length_s`; if `short`, its upper limit."""
     starts = np.arange(0.0, end_s - length_s + 1e-9, max(1.0, length_s / 10))
     if len(starts) < 2:
         return 0.0
