@@ -1,11 +1,11 @@
 """Use the in-kernel generator: requests from inside the kernel, fio for the rest.
 
-One instance of ssdb_slam per job of `numjobs`, each with its own kernel thread. The run's claim
-stays: its descriptor is lent to the module, which keeps the drive open and ends when this process
-does. Writes are allowed for this drive only, by its number and size.
+Each job of `numjobs` has one instance of ssdb_slam with its own kernel thread. The run lends its
+claim to the module, which keeps the drive open and ends when this process ends. Writes are allowed
+for this drive only, by its number and size.
 
-What it cannot do is refused by name, except fills in random order that write each block once: they
-need a map, measure nothing, and are done by fio.
+Anything that the module cannot do is refused by name. Only fills in random order that write each
+block once are done by fio, because they need a map and measure nothing.
 """
 
 import json
@@ -170,7 +170,7 @@ def remove(instances: Sequence[Instance]) -> None:
         except OSError as error:
             failed.append(error)
     if failed:
-        raise DeviceError(f"{NAME} does not end: {failed[0].strerror}") from failed[0]
+        raise DeviceError(f"{NAME} cannot be stopped: {failed[0].strerror}") from failed[0]
 
 
 @dataclass(slots=True)

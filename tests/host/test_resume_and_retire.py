@@ -259,7 +259,7 @@ def test_a_file_system_that_was_made_since_is_not_erased_by_what_the_first_call_
 
     said = asked_again(ssdbench, output, drive)
 
-    assert "the signature of ext4 came since its last use by the run" in said
+    assert "the signature of ext4 appeared since its last use by the run" in said
     assert "resume" in said.splitlines()[-1]
     assert {*allowed} <= set(said.splitlines()[-1].split())
     half = asked_again(ssdbench, output, drive, "--overwrite-data")
@@ -381,7 +381,7 @@ def test_what_is_called_again_and_again_overrides_nothing_that_came_since(
 
     assert done.returncode == 3, done.stderr
     assert drive.backing.read_bytes() == before
-    assert "the signature of ext4 came since" in done.stderr
+    assert "the signature of ext4 appeared since" in done.stderr
     again = f"`ssdbench resume {tmp_path / 'run'} --overwrite-"
     assert again in done.stderr
 

@@ -15,7 +15,7 @@ from ssdbench.host.command import Process
 from ssdbench.model.target import TargetInfo, TargetKind
 
 ENGINE = "libaio"
-STALL_S = 120.0  # four times the 30 s after which the kernel gives a request of a drive up
+STALL_S = 120.0  # four times the 30 s after which the kernel gives up a request
 FILE_BLOCK_BYTES = 512
 ROOT = Path("/")
 
@@ -60,24 +60,21 @@ class Attachment(Access, Protocol):
 class _Held:
     """Reach a target by a descriptor of ours, so that fio keeps the claim too."""
 
-    engine: str
-    _claim: int
+    def __init__(self, name: Path, descriptor: int, *, engine: str = ENGINE) -> None:
+        self.name = str(name)
+        self.engine = engine
+        self._claim = descriptor
 
     def options(self) -> Options:
         """Return options for direct I/O by threads, which end with their process."""
-        return {
-            "ioengine": self.engine,
-            "direct": 1,
-            "thread": 1,
-            "filename": str(regular.held(self._claim)),
-        }
+        return {"ioengine": self.engine, "direct": 1, "thread": 1}
 
     def environment(self, directory: Path) -> dict[str, str]:
         """Return nothing."""
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Return the claim, so that the target stays busy until fio has ended."""
+        """Return the descriptor, so that the target stays busy until fio has ended."""
         return (self._claim,)
 
 
@@ -95,10 +92,8 @@ class DeviceAttachment(_Held):
         stall_s: float = STALL_S,
         root: Path = ROOT,
     ) -> None:
-        self.name = str(node)
-        self.engine = engine
+        super().__init__(node, claim_fd, engine=engine)
         self._node = node
-        self._claim = claim_fd
         geometry = blockdev.geometry_of(claim_fd)
         self._size_bytes = geometry.size_bytes
         self._block_bytes = geometry.logical_block_bytes
@@ -116,7 +111,7 @@ class DeviceAttachment(_Held):
         range.
         """
         zones: Options = {"zonemode": "zbd", "size": self._size_bytes} if self._zoned else {}
-        return {**super().options(), **zones}
+        return {**super().options(), "filename": str(regular.held(self._claim)), **zones}
 
     def require(self, jobs: Sequence[Job]) -> None:
         """Raise UsageError for jobs beyond the end or with blocks that do not fit the device's."""
@@ -159,17 +154,16 @@ class FileAttachment(_Held):
                 f"{path} is on a file system without direct I/O: memory would be measured",
                 hint="choose a file on ext4, xfs or btrfs",
             )
-        self.name = str(path)
-        self.engine = engine
+        super().__init__(path, claim_fd, engine=engine)
         self._path = path
-        self._claim = claim_fd
         self._size_bytes = os.fstat(claim_fd).st_size
         self._stall_s = stall_s
         self._root = root
 
     def options(self) -> Options:
         """Return options that keep fio from laying out or growing the file."""
-        return {**super().options(), "fallocate": "none"}
+        file = str(regular.held(self._claim))
+        return {**super().options(), "filename": file, "fallocate": "none"}
 
     def require(self, jobs: Sequence[Job]) -> None:
         """Raise UsageError for jobs beyond the end or with blocks that direct I/O refuses."""
@@ -193,49 +187,36 @@ class FileAttachment(_Held):
         return KernelFeed(process, meter, stall_s=self._stall_s)
 
 
-class DirectoryAttachment:
+class DirectoryAttachment(_Held):
     """Reach a directory of a file system on the drive, in which fio makes its files.
 
     The claim on the drive is released meanwhile. Inside `with` the directory is held open, and fio
     reaches it by that descriptor.
     """
 
-    engine = ENGINE
-
     def __init__(self, directory: Path) -> None:
-        self.name = str(directory)
+        super().__init__(directory, regular.held_directory(directory))
         self._directory = directory
-        self._descriptor = regular.held_directory(directory)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        os.close(self._descriptor)
+        os.close(self._claim)
 
     def options(self) -> Options:
         """Return options: direct I/O unless changed; files are created, not preallocated."""
         return {
-            "ioengine": self.engine,
-            "direct": 1,
-            "thread": 1,
+            **super().options(),
             "allow_file_create": 1,
             "fallocate": "none",
             # fio looks at the path itself (lstat): the dot makes it follow the link.
-            "directory": f"{regular.held(self._descriptor)}/.",
+            "directory": f"{regular.held(self._claim)}/.",
         }
-
-    def environment(self, directory: Path) -> dict[str, str]:
-        """Return nothing."""
-        return {}
-
-    def pass_fds(self) -> tuple[int, ...]:
-        """Return the directory."""
-        return (self._descriptor,)
 
     def check(self) -> None:
         """Check that it is the same directory. Raises DeviceLost."""
-        regular.still_there(self._directory, self._descriptor)
+        regular.still_there(self._directory, self._claim)
 
 
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:

@@ -38,7 +38,7 @@ from ssdbench.stats.openloop import Requests
 OLDEST = (3, 33)
 INSTALL = "install fio 3.33 or newer, for example with `apt-get install fio`"
 ANSWERS_S = 120.0  # an emulated guest on a busy host takes its time to load a program
-UNREAPED_S = 10.0  # a fio stuck in a dead drive is left to the kernel
+UNREAPED_S = 10.0  # after this a fio stuck in a dead drive is left to the kernel
 
 
 def usable(engine: str) -> str:
@@ -63,7 +63,9 @@ def installed() -> tuple[tuple[int, int], frozenset[str]]:
     try:
         return version_of(said), engines_of(engines)
     except ValueError as error:
-        raise HostLacks(f"the program fio is not fio: {error}", hint=INSTALL) from error
+        raise HostLacks(
+            f"the program fio on this host is not fio: {error}", hint=INSTALL
+        ) from error
 
 
 @cache
@@ -74,7 +76,7 @@ def _asked(path: str, changed_ns: int) -> tuple[str, str]:
 
 
 def complaint(text: str) -> str:
-    """Return the first sentence of fio's objection to a job file; empty if it has none.
+    """Return the first sentence of fio's objection to a job file, or an empty text.
 
     Nothing is opened or run. Also empty without fio.
     """
@@ -198,7 +200,7 @@ def finished_report(
     try:
         return checked_report(ending, asked)
     finally:
-        way.check()  # a target that has gone explains whatever fio said
+        way.check()  # a target that is gone explains any error of fio
 
 
 class FioRunning:
@@ -323,19 +325,21 @@ class FioOutcome:
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this start kept a histogram log")
-        merged = Histogram.empty()
+        parts = [Histogram.empty()]
+        for index, _, rows in self._rows(direction, from_s, to_s):
+            parts.append(logs.merged(rows).ended(self.jobs[index].longest_ns(direction)))
+        return Histogram.merged(parts)
+
+    def _rows(
+        self, direction: str, from_s: float = -math.inf, to_s: float = math.inf
+    ) -> Iterator[tuple[int, float, Iterator[logs.HistogramRow]]]:
+        """Yield job number, the clock's zero for row middles, and rows of each histogram log."""
         for index, job in enumerate(self.planned):
             shift_s = self.origin_s + job.histogram_s / 2
-            window = {
-                "from_ms": (from_s + shift_s) * 1000,
-                "to_ms": (to_s + shift_s) * 1000,
-            }
+            window = {"from_ms": (from_s + shift_s) * 1000, "to_ms": (to_s + shift_s) * 1000}
             for path in jobfile.histogram_logs(self.directory, index, job):
                 with regular.open_log(path) as lines:
-                    part = logs.merged(logs.histogram_rows(lines, direction, **window))
-                part = part.ended(self.jobs[index].longest_ns(direction))
-                merged = Histogram.merged([merged, part])
-        return merged
+                    yield index, shift_s, logs.histogram_rows(lines, direction, **window)
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
         """Return what each stream of the only job did, on the clock of `seconds`.
@@ -344,7 +348,7 @@ class FioOutcome:
         than a second.
         """
         if len(self.planned) != 1:
-            raise ValueError("the streams of a start are those of its only job")
+            raise ValueError("a start of several jobs has no streams of its own")
         (job,), (done,) = self.planned, self.jobs
         shift_s = self.origin_s + job.histogram_s / 2
         seen = []
@@ -367,18 +371,14 @@ class FioOutcome:
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
         """Return latencies of both directions by interval; a row belongs where its middle lies."""
         by_second: dict[int, Histogram] = {}
-        whole = {"from_ms": -math.inf, "to_ms": math.inf}
-        for index, job in enumerate(self.planned):
-            shift_s = self.origin_s + job.histogram_s / 2
-            for path in jobfile.histogram_logs(self.directory, index, job):
-                for direction in ("read", "write"):
-                    with regular.open_log(path) as lines:
-                        longest_ns = self.jobs[index].longest_ns(direction)
-                        for row in logs.histogram_rows(lines, direction, **whole):
-                            place = max(0, int((row.t_ms / 1000 - shift_s) // every_s))
-                            part = Histogram(row.counts).ended(longest_ns)
-                            parts = [by_second.get(place, Histogram.empty()), part]
-                            by_second[place] = Histogram.merged(parts)
+        for direction in ("read", "write"):
+            for index, shift_s, rows in self._rows(direction):
+                longest_ns = self.jobs[index].longest_ns(direction)
+                for row in rows:
+                    place = max(0, int((row.t_ms / 1000 - shift_s) // every_s))
+                    part = Histogram(row.counts).ended(longest_ns)
+                    parts = [by_second.get(place, Histogram.empty()), part]
+                    by_second[place] = Histogram.merged(parts)
         return by_second
 
     def logged(self, job: str) -> LoggedIo:
@@ -395,7 +395,9 @@ class FioOutcome:
         schedule than the known one.
         """
         if [one.name for one in self.planned if one.latency_log] != [job] or len(self.planned) > 1:
-            raise ValueError(f"a start of {job} alone, with a log, tells when requests were due")
+            raise ValueError(
+                f"only a start of {job} alone, with a log, shows when requests were due"
+            )
         (planned,) = self.planned
         return logs.due_requests(
             planned,

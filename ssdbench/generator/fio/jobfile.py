@@ -20,8 +20,8 @@ from ssdbench.model.workload import Arrivals, Content, IoEngine, Pattern, Worklo
 Options = Mapping[str, str | int]
 
 LOG_ENTRIES = (1024, 1_048_576)  # the least and the most that fio takes
-SIGMAS = 6  # of Poisson arrivals: so many more than expected have room
-_STREAM = ".s"  # and its number, behind what the names of a job begin with
+SIGMAS = 6  # of Poisson arrivals: the log has room for this many more than expected
+_STREAM = ".s"  # with its number: follows the log prefix of a job
 UNTIL_STOPPED_S = 10 * 365 * 86400  # time_based needs a time; this one is never reached
 
 _ALWAYS: Mapping[str, str | int] = {
@@ -94,7 +94,8 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
 def sections_jobfile(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
     """Return a job file of sections that run at the same time and are reported as one.
 
-    The options are fio's own; those of a section override `options`, which are for all.
+    The options are fio's own. `options` are for all sections; a section's own options override
+    them.
     """
     lines = ["[global]", *_lines({**_ALWAYS, **options})]
     for number, section in enumerate(sections):
@@ -136,7 +137,7 @@ def _streams(index: int, job: Job) -> Iterator[str]:
         if job.runtime_s is not None:
             end = {"time_based": 1, "runtime": _milliseconds(job.runtime_s)}
         if part is not None:
-            # The first to reach its part ends all: the mix stays what it is.
+            # The first stream to reach its part ends all, so that the mix stays the same.
             end = {"io_size": part, "exitall": 1, **end}
             end.pop("time_based")
         yield ""
@@ -231,8 +232,8 @@ def _offsets(job: Job, section: Section) -> Options:
         return seed
     if job.cover:
         return {**seed, "random_generator": "lfsr"} if wants_lfsr(section) else seed
-    # Without a map a pass of fio touches 63 % of the blocks; right for steady random I/O, which
-    # has no memory, and wrong for a fill.
+    # Without a map a pass of fio touches 63 % of the blocks. This is right for steady random I/O,
+    # where each request is independent, and wrong for a fill.
     return {**seed, "norandommap": 1, **_zones(workload)}
 
 
@@ -255,7 +256,7 @@ def _buffers(workload: Workload) -> Options:
 def _pace(workload: Workload, section: Section) -> Options:
     pace: dict[str, str | int] = {}
     if section.pace is not None:
-        # fio applies the rate to each direction on its own; what is not used may not be 0.
+        # fio applies the rate to each direction; 0 is not allowed even for an unused one.
         pace["rate_iops"] = ",".join(str(max(1, rate)) for rate in section.pace.both)
         if workload.arrivals is Arrivals.POISSON:
             pace["rate_process"] = "poisson"
@@ -323,7 +324,7 @@ def _entries(job: Job, section: Section) -> int:
 
 _FIXED: Options = {"ioengine": "io_uring", "fixedbufs": 1, "registerfiles": 1}
 ENGINE_OPTIONS: Mapping[IoEngine, Options] = {
-    IoEngine.LIBAIO: {},  # what a target is reached with anyway
+    IoEngine.LIBAIO: {},  # the attachment's own engine
     IoEngine.IO_URING: {"ioengine": "io_uring"},
     IoEngine.IO_URING_FIXED: _FIXED,
     IoEngine.IO_URING_POLLED: {**_FIXED, "hipri": 1},
@@ -343,7 +344,7 @@ GOLDEN_RATIO = 0x61C8864680B583EB
 SECTOR_BYTES = 512
 _WORDS = struct.Struct(f"={SECTOR_BYTES // 8}Q")
 _MASK = (1 << 64) - 1
-# Rows side by side: 1 before fio 3.15 and for what is shorter than a row.
+# Rows side by side: 1 before fio 3.15 and for data shorter than a row.
 _ROWS = (4, 1, 2, 8, 16)
 _LEAST_STEPS = 8  # words that must follow the rule, where zeros end a sector
 

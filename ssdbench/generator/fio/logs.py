@@ -44,7 +44,7 @@ class DamagedLog(HostLacks, ValueError):
     def __init__(self, why: str) -> None:
         super().__init__(
             f"fio's log cannot be read: {why}",
-            hint="look whether the disk of the run directory is full, then go on with "
+            hint="check whether the disk of the run directory is full, then continue with "
             "`ssdbench resume`",
         )
 
@@ -78,17 +78,17 @@ def histogram_rows(
 def _whole(text: str) -> int:
     number = text.strip()
     if not number.isascii() or not number.removeprefix("-").isdigit() or len(number) > 18:
-        raise DamagedLog(f"{plain(number, 40)!r} is no whole number")
+        raise DamagedLog(f"{plain(number, 40)!r} is not a whole number")
     return int(number)
 
 
 def _counts(text: str) -> Counts:
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # how numpy says: not all was a number
+        warnings.simplefilter("error", DeprecationWarning)  # numpy's sign of text that is no number
         try:
             counts = np.fromstring(text, dtype=np.int64, sep=",")
         except (ValueError, OverflowError, DeprecationWarning) as error:
-            raise DamagedLog(f"{plain(text.strip(), 40)!r} are no counts") from error
+            raise DamagedLog(f"{plain(text.strip(), 40)!r} are not counts") from error
     if len(counts) != BINS:
         raise DamagedLog(f"a histogram log with {len(counts)} bins instead of {BINS}")
     return counts
@@ -149,7 +149,7 @@ def of_thread(name: str, lines: Iterable[str]) -> ThreadLog:
     """Parse a thread's latency log, whose name ends with the thread's number."""
     number = re.search(r"_lat\.(\d+)\.log", name)
     if number is None:
-        raise DamagedLog(f"{plain(name, 80)} names no thread")
+        raise DamagedLog(f"its name {plain(name, 80)} has no thread number")
     rows = _latency_rows(lines)
     return ThreadLog(int(number[1]), rows[:, 0], rows[:, 1], rows[:, 2])
 
@@ -172,8 +172,8 @@ def _latency_rows(lines: Iterable[str]) -> Counts:
 
 
 NS_PER_US = 1000
-SLACK_NS = 100 * NS_PER_US  # how much earlier than drawn: rounding of each gap adds up
-LATE_SHARE = 0.2  # of the time a client that waits for nothing is late: another schedule
+SLACK_NS = 100 * NS_PER_US  # how much earlier than computed: the gaps' rounding adds up
+LATE_SHARE = 0.2  # of the time sent late without a reason: fio has another schedule
 
 
 def due_streams(parts: Sequence[Section]) -> list[tuple[int, int, int]]:
@@ -196,7 +196,7 @@ def due_requests(job: Job, parts: Sequence[Section], logs: Iterable[ThreadLog], 
     known = due_streams(parts)
     seeds = [poisson_seed(job.seed + 1, thread, way) for thread, way, _ in known]
     rates = np.array([rate for _, _, rate in known], dtype=np.int64)
-    # Threads start after the origin: what is due later than the end on their own clock is too.
+    # Threads start after the origin, so a request due after the end on their clock stays so.
     schedule = due_us(rates, job.workload.arrivals, seeds, end_s * 1e6)
     due = {one[:2]: at * NS_PER_US for one, at in zip(known, schedule, strict=True)}
     found = [
@@ -234,7 +234,7 @@ def _thread(
         was_due[mine] = at[: len(mine)]
         rest.append((at[len(mine) :], way))
     start_ms = _start_ms(log, was_due, origin_ms)
-    # Max-plus: done is the latest of all (due or seen, + latency), plus the latencies since then.
+    # Max-plus: done is the latest of all (due or seen, plus latency), plus the latencies after it.
     total = np.cumsum(log.latency_ns)
     seen = (log.t_ms - start_ms) * NS_PER_MS
     done = total + np.maximum.accumulate(

@@ -1,7 +1,7 @@
 """Read fio's report (`json+`) and decide whether the run of fio may be believed; pure.
 
-fio ends with status 0 over a vanished device, reads 0 bytes without an error, and reports error 0
-beside a status of 1: no sign is trusted alone.
+fio ends with status 0 although a device vanished, reads 0 bytes without an error, and reports error
+0 beside a status of 1. So every sign is checked, and no single one is trusted.
 """
 
 import errno
@@ -95,21 +95,21 @@ def engines_of(text: str) -> frozenset[str]:
 def _count(value: object) -> int:
     """Check a count; text, fractions and impossible numbers are refused."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST_COUNTED:
-        raise ValueError(f"{value!r} is no count")  # what fio wrote is wrong, not a type of ours
+        raise ValueError(f"{value!r} is not a count")  # ValueError, because fio's text is wrong
     return value
 
 
 def _measure(value: object) -> float:
     """Check a time or a share."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
-        raise ValueError(f"{value!r} is no measure")
+        raise ValueError(f"{value!r} is not a measurement")
     return float(value)
 
 
 def _number_of(error: object) -> int:
     """Return an errno, which some versions of fio write with a minus sign."""
     if not isinstance(error, int) or isinstance(error, bool):
-        raise ValueError(f"{error!r} is no errno")
+        raise ValueError(f"{error!r} is not an errno")
     return _count(abs(error))
 
 
@@ -130,7 +130,7 @@ def _job(name: str, groups: Sequence[Sequence[Json]]) -> Group:
 
 
 def _group(name: str, parts: Sequence[Json]) -> Group:
-    # group_reporting leaves one entry a group; an error may split it, so all are looked at.
+    # group_reporting leaves one entry per group, but an error may split it.
     runtime_ms = sum(_measure(part.get("job_runtime", 0)) for part in parts) or 1.0
 
     def cpu(field: str) -> float:
@@ -189,7 +189,7 @@ def _histogram(side: Json) -> Histogram:
 
 
 STATUS_AFTER_SIGINT = 128
-EARLY_S = 1.0  # a timed job that ends this much too early did not end by its clock
+EARLY_S = 1.0  # a timed job that ends this much too early was cut short
 
 _GONE = {errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN, errno.ENOENT, errno.ENOMEDIUM}
 _OURS = {errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
@@ -198,13 +198,13 @@ _IO_ERROR = re.compile(
     r"io_u error on file (?P<file>.+?): (?P<text>Too many references: cannot splice|[^:]+): "
     r"(?P<direction>\w+) offset=(?P<offset>\d+)"
 )
-# What the library of virtual time says before it ends fio (native/vt.h: VT_EXIT_…).
+# The message of the virtual-time library before it ends fio (native/vt.h: VT_EXIT_…).
 _REFUSAL = re.compile(r"^ssdbench: (?P<text>.+)$", re.MULTILINE)
 _LIBRARY: dict[int, type[SsdbenchError]] = {
     95: UsageError,  # an option that virtual time cannot honour
-    96: DeviceError,  # nothing can ever happen again
-    97: HostLacks,  # state, page and library do not fit together
-    98: HostLacks,  # whoever steered fio is gone
+    96: DeviceError,  # every job waits, and no event is left
+    97: HostLacks,  # state file, clock page and library do not match
+    98: HostLacks,  # the process that controlled fio is gone
     99: HostLacks,  # the disk under the drive's files is full or fails
 }
 _DISK = 99
@@ -241,8 +241,8 @@ class Ending:
     stderr: str
     stopped: bool  # we asked it to end
     target: str  # the name for people
-    hung_s: float | None = None  # no I/O finished for so long, and we killed it
-    late_s: float | None = None  # it had not ended after so long, and we killed it
+    hung_s: float | None = None  # how long no I/O finished, until we killed it
+    late_s: float | None = None  # after how long without an end we killed it
 
     @property
     def badly(self) -> bool:
@@ -330,7 +330,8 @@ def _check_work(ending: Ending, job: Expected, group: Group) -> None:
         return
     if not group.outcome.read.ios + group.outcome.write.ios:
         raise DeviceLost(
-            f"{ending.target}: fio did no I/O at all in {job.name}, and gave no reason"
+            f"{ending.target}: fio did no I/O in {job.name} and gave no reason",
+            hint="check that the drive is still there and as large as it was",
         )
     timed = job.runtime_s is not None
     if job.total_bytes is not None and done < job.total_bytes and not timed:
@@ -356,8 +357,8 @@ def _io_error(ending: Ending) -> DeviceError | None:
     hint = "look at the kernel's log (`dmesg`) and the drive's SMART data"
     if number in _TOO_MANY_ZONES:
         hint = (
-            "more zones are begun than the drive allows: "
-            f"`blkzone reset {ending.target}` empties them, and erases all of it"
+            "more zones are open or active than the drive allows: "
+            f"`blkzone reset {ending.target}` resets all zones, and erases the whole drive"
         )
     return kind(
         f"{ending.target}: a {match['direction']} at byte {match['offset']} failed with {name} "

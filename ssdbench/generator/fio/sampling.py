@@ -22,7 +22,7 @@ from ssdbench.host.counters import (
     process_counters,
 )
 
-FIRST_IO_POLL_S = 0.01  # how exactly the start of the first second is known
+FIRST_IO_POLL_S = 0.01  # the error of the start of the first second
 STOP_SIGNAL = signal.SIGINT
 STARTS_WITHIN_S = 10.0  # from the start of fio to the start of its jobs, on a busy host
 STOP_GRACE_S = 15.0  # fio ends its I/O, writes logs and its report
@@ -97,9 +97,9 @@ def one_block(jobs: Sequence[Job]) -> int | None:
 class DeviceMeter:
     """Read the counters of a block device, and fio's own to tell our I/O from others'.
 
-    fio's counters move when an I/O is submitted and the device's when it is done, so ours are never
-    behind; what the device has done beyond ours is someone else's. With one block size the I/Os are
-    counted from bytes, because the kernel merges and splits requests.
+    fio's counters move when an I/O is submitted and the device's when it is done, so bytes of the
+    device beyond fio's are somebody else's. With one block size the I/Os are computed from bytes,
+    because the kernel merges and splits requests.
 
     fio's counters include its libraries and logs on the system's disk. So jobs that only write
     (`reads` False) or only read own nothing of the other direction.
@@ -132,7 +132,7 @@ class DeviceMeter:
         try:
             disk = self._disk.read()
         except (OSError, ValueError):
-            return self._last  # the device has gone: fio's report will tell
+            return self._last  # the device is gone: fio's report will say so
         ours = self._ours()
         if self._base is None:
             self._base = disk, ours or ProcessIo(0, 0)

@@ -106,11 +106,14 @@ class SimAttachment:
         """Raise UsageError for jobs that fio's nbd engine or the drive cannot serve."""
         for job in jobs:
             if largest_block(job.workload) > LARGEST_BLOCK:
-                raise UsageError("fio reaches a simulated drive with blocks of up to 64 MiB")
+                raise UsageError(
+                    f"{job.name}: blocks on a simulated drive must not be larger than 64 MiB",
+                    hint="use smaller blocks",
+                )
             within(job, size_bytes=self._drive.spec.capacity_bytes, block_bytes=SECTOR_BYTES)
 
     def check(self) -> None:
-        """Do nothing: the state is locked, so nobody else can change it."""
+        """Do nothing: the state file is locked, so no other process can change it."""
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> SimFeed:
         """Return seconds from the drive itself."""

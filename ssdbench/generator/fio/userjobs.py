@@ -45,7 +45,7 @@ _REFUSED: Mapping[str, str] = {
         _NO_ZONES,
     ),
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _REAL_TIME),
-    "gtod_cpu": "a thread that only copies the clock would show times that are past",
+    "gtod_cpu": "its clock thread would show old times in virtual time",
     "read_iolog": "the log names files of its own",
     "profile": "it makes jobs of its own",
     "verify_async": "its threads need more stack than a job has in virtual time",
@@ -56,7 +56,7 @@ _REFUSED_VALUES: Mapping[tuple[str, str], str] = {
     ("create_serialize", "0"): _CRASHES,
 }
 
-# What says where the data lie and how files are made. There is one file: the drive.
+# Options on where data lie and how files are made. There is only one file: the drive.
 _PLACES = frozenset(
     [
         "filename",
@@ -87,7 +87,7 @@ _PLACES = frozenset(
     ]
 )
 _CACHED = {("direct", "0"), ("buffered", "1"), ("buffered", "")}
-_PROMISED = frozenset({"sync", "atomic"})  # fio gives them to open(2), which nobody calls here
+_PROMISED = frozenset({"sync", "atomic"})  # flags of open(2), which is not called here
 
 # Options of a job whose value may only follow a "="; all others may have it in the next argument.
 _FLAGS = frozenset(
@@ -198,7 +198,7 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """Hold a job file for the simulated drive, and what was changed, as sentences."""
+    """Hold a job file for the simulated drive, and sentences on what was changed."""
 
     text: str
     changes: tuple[str, ...]
@@ -206,7 +206,7 @@ class Rewritten:
 
 
 def command_line(arguments: Sequence[str]) -> CommandLine:
-    """Parse the arguments after `fio`. Raises UsageError for what is not supported."""
+    """Parse the arguments after `fio`. Raises UsageError for unsupported ones."""
     general: list[str] = []
     files: list[str] = []
     sections: list[Section] = []
@@ -249,7 +249,7 @@ def job_file(text: str, *, path: str) -> tuple[Section, ...]:
             sections.append(Section(header[1]))
             continue
         if stripped.split()[0] == "include":
-            raise UsageError(f"{place}: include is not followed", hint="write its lines here")
+            raise UsageError(f"{place}: include is not supported", hint="write its lines here")
         if not sections:
             raise UsageError(
                 f"{place}: {stripped!r} stands before the first section",
@@ -309,7 +309,7 @@ class _Rewriting:
             if option.name == "ioengine":
                 engine = _reached(option)
                 if engine != "nbd":
-                    self.changes[f"{option.place}: {option} is nbd, which reaches the drive"] = None
+                    self._note(option, "is nbd, which reaches the drive")
             elif option.name == "iodepth":
                 depth = option.value
         return engine, depth
@@ -322,32 +322,36 @@ class _Rewriting:
             return False  # settled for the section as a whole
         if option.name in ON_THE_DRIVE:
             if option.value not in ("", ON_THE_DRIVE[option.name]):
-                self.changes[f"{option.place}: {option} is {ON_THE_DRIVE[option.name]}"] = None
+                self._note(option, f"is {ON_THE_DRIVE[option.name]}")
             return False
         if option.name in _PLACES:
-            self.changes[f"{option.place}: {option} has no meaning: all jobs use the drive"] = None
+            self._note(option, "has no meaning: all jobs use the drive")
             return False
         if (option.name, option.value) in _CACHED:
-            self.changes[f"{option.place}: {option} is direct I/O: there is no page cache"] = None
+            self._note(option, "is direct I/O: there is no page cache")
             return False
         if option.name in _PROMISED and option.value not in ("", "0", "none"):
-            self.changes[
-                f"{option.place}: {option} is left out: a drive with a volatile buffer answers "
-                "sooner than with it (fsync=1 asks for a flush after each write)"
-            ] = None
+            self._note(
+                option,
+                "is left out: a drive with a volatile buffer answers sooner than with it (fsync=1 "
+                "asks for a flush after each write)",
+            )
             return False
         if option.name in own:
-            self.changes[f"{option.place}: {option} is left out: nbd does not know it"] = None
+            self._note(option, "is left out: nbd does not know it")
             return False
         return True
+
+    def _note(self, option: Option, change: str) -> None:
+        self.changes[f"{option.place}: {option} {change}"] = None
 
 
 def _reached(option: Option) -> str:
     engine = option.value.partition(":")[0] if option.value.startswith("external") else option.value
     if engine not in SYNCHRONOUS | ASYNCHRONOUS:
         raise UsageError(
-            f"{option.place}: ioengine={engine} does no I/O to a block device that a simulated "
-            "drive could stand for",
+            f"{option.place}: ioengine={engine} does not access a block device, so a simulated "
+            "drive cannot replace it",
             hint="engines that are replaced: " + ", ".join(sorted(SYNCHRONOUS | ASYNCHRONOUS)),
         )
     return engine

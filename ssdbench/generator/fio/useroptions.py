@@ -1,8 +1,8 @@
 """List the options that a user's fio job may have, and read their values as fio does; pure.
 
-Every option is on a list here or is refused by name, with its line: nothing in a job file starts a
-program, names a file or a device, or says how long it runs. Sizes of requests, and how often they
-come, are in `userrequests`. Raises UsageError, with the place, for a bad value.
+Every other option is refused by name, with its line. So no job file can start a program, name a
+file or a device, or set how long it runs. Request sizes and rates are in `userrequests`. Raises
+UsageError, with the place, for a bad value.
 """
 
 import math
@@ -34,7 +34,7 @@ _ALIASES: Mapping[str, str] = {
     "blocksize_unaligned": "bs_unaligned",
 }
 
-# What a job does, handed to fio as it is.
+# Options on what a job does; fio gets them unchanged.
 REQUESTS = frozenset(
     [
         "rwmixread",
@@ -82,13 +82,13 @@ PACE = frozenset(
         "thinktime_iotime",
     ]
 )
-_READ = frozenset(  # understood here, and written anew
+_READ = frozenset(  # parsed here, and written in our own form
     ["rw", "bs", "bsrange", "bssplit", "iodepth", "numjobs", "size", "offset", "offset_increment",
      "ioengine", "direct", "buffered", "stonewall", "new_group"]
 )  # fmt: skip
 _VALUED = _READ - {"stonewall", "new_group", "direct", "buffered"}  # not by their name alone
 
-_LENGTH = "each repeat settles and is then counted for the window of the profile"
+_LENGTH = "the profile sets how long each repeat settles and is measured"
 _SEEDS = "each repeat has other offsets and data, from the seed of the run"
 _REPORT = "the report is made by ssdbench"
 _SETTLED: Mapping[str, str] = {
@@ -102,10 +102,10 @@ _SETTLED: Mapping[str, str] = {
 }  # fmt: skip
 
 _PROGRAM = "it starts a program"
-_PLACE = "the place is the target of the run"
+_PLACE = "the job always works on the target of the run"
 _OUTPUT = "ssdbench decides where output goes"
-_STOPS = "it would end the job, or change it, by what is measured"
-_UNPRICED = "its time is not the drive's"
+_STOPS = "it would end or change the job depending on the measurement"
+_UNPRICED = "checking data takes time that is not the drive's"
 _ENGINES = "ways into the kernel are compared in a sweep (`engine: [libaio, io_uring_fixed]`)"
 _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _PROGRAM),
@@ -125,9 +125,9 @@ _REFUSED: Mapping[str, str] = {
                      "cmd_type", "userspace_reap"), _ENGINES),
     "buffer_pattern": "it may name a file",
     "profile": "it makes jobs of its own",
-    "kb_base": "sizes are read with fio's own units",
+    "kb_base": "sizes always have fio's default units",
 }  # fmt: skip
-# At these values an option does nothing; all of them are refused or unknown else.
+# At these values an option does nothing; at other values it is refused or unknown.
 _OFF: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         ("unlink", "verify", "do_verify", "verify_only", "experimental_verify", "rate_min",
@@ -158,9 +158,9 @@ def known(option: Option) -> tuple[Option, str]:
     named = plain(option.name, MOST_NAME)
     if not option.value.isprintable() or set("$`") & set(option.value):
         raise UsageError(
-            f"{option.place}: {named} holds a variable or a sign that is not printed; neither "
-            "is replaced",
-            hint="write its value",
+            f"{option.place}: {named} holds a variable, which ssdbench does not replace, or an "
+            "unprintable character",
+            hint="write the value itself",
         )
     if not option.value and name in _VALUED:
         raise UsageError(f"{option.place}: {named} has no value", hint="write one, or remove it")
@@ -174,8 +174,13 @@ def known(option: Option) -> tuple[Option, str]:
     why = _REFUSED.get(name, "it is not on the list of options that a measured job may have")
     raise UsageError(
         f"{option.place}: {named} is refused: {why}",
-        hint="remove it; the page on your workload lists what a job may say",
+        hint="remove it; docs/workloads.md lists the options that a job may have",
     )
+
+
+def wrong(option: Option, why: str, *, hint: str = "") -> UsageError:
+    """Return the error for an option: its place, the option and what is wrong with it."""
+    return UsageError(f"{option.place}: {shown(option)} {why}", hint=hint)
 
 
 def place_of(options: Mapping[str, Option], *names: str) -> str:
@@ -191,7 +196,7 @@ def shown(option: Option) -> str:
 
 
 _MIXED = -1
-_WAYS: Mapping[str, tuple[int, int]] = {  # percent of reads in what is moved, and of trims in all
+_WAYS: Mapping[str, tuple[int, int]] = {  # percent of reads in reads and writes; trims in all
     "read": (100, 0),
     "write": (0, 0),
     "trim": (0, 100),
@@ -237,9 +242,7 @@ def size_in_bytes(text: str, option: Option) -> int:
     """Parse a size in an option. Raises UsageError."""
     size = fio_bytes(text)
     if size is None:
-        raise UsageError(
-            f"{option.place}: {shown(option)}: {plain(text, MOST_NAME)!r} is not a size"
-        )
+        raise wrong(option, f"has {plain(text, MOST_NAME)!r}, which is not a size")
     return size
 
 
@@ -251,7 +254,7 @@ def by_direction(option: Option) -> tuple[str, str, str]:
     """
     parts = [part.strip() for part in option.value.split(",")]
     if len(parts) > 3:
-        raise UsageError(f"{option.place}: {shown(option)} has more than three directions")
+        raise wrong(option, "has more than three directions")
     reads, writes, trims = (parts[min(side, len(parts) - 1)] for side in range(3))
     return reads, writes, trims
 
@@ -267,7 +270,7 @@ class Directions:
     """Hold the pattern and shares that `rw` sets."""
 
     random: bool
-    read_percent: int  # of what is moved
+    read_percent: int  # of reads and writes
     trim_percent: int  # of the requests
     way: str
 
@@ -287,12 +290,10 @@ def direction(options: Mapping[str, Option]) -> Directions:
     way, colon, skip = option.value.partition(":")
     plainly = way.removeprefix(_AT_RANDOM)
     if plainly not in _WAYS or way == "randreadwrite":
-        raise UsageError(
-            f"{option.place}: {shown(option)} is not a direction", hint="one of " + ", ".join(_WAYS)
-        )
+        raise wrong(option, "is not a direction", hint="one of " + ", ".join(_WAYS))
     back = "-" if plainly == way else ""  # a sequence may go backwards
     if colon and fio_bytes(skip.removeprefix(back)) is None:
-        raise UsageError(f"{option.place}: {shown(option)}: {skip!r} is not a number")
+        raise wrong(option, f"has {skip!r}, which is not a number")
     percent, trims = _WAYS[plainly]
     if percent == _MIXED:
         percent = whole_number(options, "rwmixread", -1, least=0, most=100)
@@ -313,9 +314,7 @@ def whole_number(
         return default
     number = int(option.value) if re.fullmatch(r"[0-9]{1,9}", option.value) else -1
     if not least <= number <= most:
-        raise UsageError(
-            f"{option.place}: {shown(option)} is not a whole number from {least} to {most:,}"
-        )
+        raise wrong(option, f"is not a whole number from {least} to {most:,}")
     return number
 
 

@@ -25,6 +25,7 @@ from ssdbench.generator.fio.useroptions import (
     is_on,
     shown,
     size_in_bytes,
+    wrong,
 )
 from ssdbench.model.workload import Arrivals
 
@@ -100,10 +101,11 @@ def sizes_of(options: Mapping[str, Option]) -> Sizes:
                 ranges[number] = _ends(splits[number] or ())
             for ends, split in zip(ranges, splits, strict=True):
                 if ends and split and min(size for size, _ in split) < ends[0]:
-                    raise UsageError(
-                        f"{option.place}: {shown(option)} begins above the smallest size of the "
-                        "bssplit before it, and fio then sends nothing",
-                        hint="leave out one of both",
+                    raise wrong(
+                        option,
+                        "begins above the smallest size of the bssplit before it, and fio then "
+                        "sends nothing",
+                        hint="remove one of the two",
                     )
     reads, writes, trims = map(_side, blocks, ranges, splits)
     return Sizes((reads, writes, trims), tuple(_written(blocks, ranges, splits)))
@@ -143,7 +145,7 @@ def _side(block: int, ends: _Range | None, split: _Split | None) -> Side:
         whole = most // least
         mean = least * least / most * whole * (whole + 1) / 2 + most - whole * least
         return Side((least, most), mean, least)
-    # The smallest share is looked at first; what is left of 100 % is for the last.
+    # fio takes the smallest share first; the last gets the rest of 100 %.
     order = sorted(split, key=lambda one: one[1])
     left = 100 - sum(share for _, share in order)
     sizes = [
@@ -157,7 +159,7 @@ def _side(block: int, ends: _Range | None, split: _Split | None) -> Side:
 def _block(text: str, option: Option) -> int:
     size = size_in_bytes(text, option)
     if not 0 < size <= LARGEST_BLOCK_BYTES:
-        raise UsageError(f"{option.place}: a block of {size} bytes: 1 byte to 64 MiB are possible")
+        raise wrong(option, f"has a block of {size} bytes; it must have 1 byte to 64 MiB")
     return size
 
 
@@ -168,10 +170,7 @@ def _ends(split: _Split) -> _Range:
 def _range(text: str, option: Option) -> _Range:
     low, dash, high = text.partition("-" if "-" in text else ":")
     if not dash:
-        raise UsageError(
-            f"{option.place}: {shown(option)} is not a range",
-            hint="write `bsrange=4k-64k`, or `bs`",
-        )
+        raise wrong(option, "is not a range", hint="write `bsrange=4k-64k`, or `bs`")
     least, most = sorted((_block(low, option), _block(high, option)))
     return least, most
 
@@ -181,17 +180,13 @@ def _split(text: str, option: Option) -> _Split:
     sizes = [_block(size, option) for size, _, _ in parts]
     shares = [share.strip().removesuffix("%") for _, _, share in parts]
     if any(share and not _SHARE.fullmatch(share) for share in shares):
-        raise UsageError(
-            f"{option.place}: {shown(option)} has a share that is not a whole percentage"
-        )
-    # A share of 0 is none that is given.
+        raise wrong(option, "has a share that is not a whole percentage")
+    # A share of 0 counts as not given.
     given = sum(int(share) for share in shares if share)
     empty = sum(not share.strip("0") for share in shares)
     if given > 100 or (given < 100 and not empty):
-        raise UsageError(
-            f"{option.place}: the shares of {shown(option)} add up to {given} %, not 100 %"
-        )
-    # As fio does it: what is left is shared evenly, in whole percentages.
+        raise wrong(option, f"has shares that add up to {given} %, not 100 %")
+    # Like fio: the rest is divided evenly, in whole percentages.
     rest = (100 - given) // empty if empty else 0
     return tuple(
         (size, int(share) if share.strip("0") else rest)
@@ -209,7 +204,7 @@ class Offered:
     does: Directions  # with the share of reads that the rates make, whatever `rwmixread` says
     paced: bool = False  # by a rate, or by pauses
     iops: float | None = None  # over all its threads, where rates say it
-    told: tuple[str, ...] = ()  # what fio makes of it that a reader may not expect
+    told: tuple[str, ...] = ()  # sentences on what fio does differently than one may expect
 
 
 def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Directions) -> Offered:
@@ -226,15 +221,15 @@ def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Dir
     if len(rated) < len(used):
         name = ("reads", "writes")[rated[0]]
         raise UsageError(
-            f"{place}: only the {name} have a rate: fio fills all that they leave with the others, "
-            "and how many these are is neither the job's nor rwmixread's to say",
-            hint="give both a rate, or make two jobs of it",
+            f"{place}: only the {name} have a rate, and fio fills the remaining time with the "
+            "other direction, as fast as the drive allows",
+            hint="give both a rate, or write two jobs",
         )
     each = sum(rates)
     if most is not None and (most <= each or is_on(options.get("rate_ignore_thinktime"))):
         told = (
-            f"{pause}: the pauses set the pace and not the rate: {each:,.6g} requests a second of "
-            f"each job are asked, and pauses leave at most {most:,.6g}"
+            f"{pause}: the pauses set the pace, not the rate: each job asks for {each:,.6g} "
+            f"requests a second, but its pauses allow at most {most:,.6g}"
         )
         return Offered(does, paced=True, told=(told,))
     mixed, told_mix = _mixed(rates, does)
@@ -290,9 +285,10 @@ def _sent(rate_bytes: int, side: Side, option: Option, *, poisson: bool) -> floa
         return rate_bytes / side.mean_bytes
     whole = rate_bytes // side.smallest_bytes
     if not whole:
-        raise UsageError(
-            f"{option.place}: {shown(option)} is less than one block of {side.smallest_bytes} "
-            "bytes a second, so fio would end itself with rate_process=poisson",
+        raise wrong(
+            option,
+            f"is less than one block of {side.smallest_bytes} bytes a second, with which fio ends "
+            "itself under rate_process=poisson",
             hint="set a higher rate, or leave out rate_process",
         )
     # Gaps are whole microseconds: of more than one request in each they are 0.
@@ -306,7 +302,7 @@ def _between_pauses(options: Mapping[str, Option]) -> tuple[float | None, str]:
     if pause is None or not pause_us:
         return None, ""
     if is_nonzero(options, "thinktime_iotime") and "thinktime_blocks" not in options:
-        return None, ""  # between pauses requests flow for a time, and what was missed is made up
+        return None, ""  # requests are sent for a time between pauses, and catch up
     blocks = options.get("thinktime_blocks")
     number = max(1, size_in_bytes(blocks.value, blocks)) if blocks is not None else 1
     return number * US_PER_S / pause_us, f"{pause.place}: {shown(pause)}"

@@ -37,6 +37,7 @@ from ssdbench.generator.fio.useroptions import (
     place_of,
     shown,
     whole_number,
+    wrong,
 )
 from ssdbench.generator.fio.userrequests import Sizes, offered, sizes_of
 from ssdbench.model.profile.streams import MOST_NAME, title
@@ -74,7 +75,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredJobs:
-    """Hold a job file as phases, and what was changed, as sentences."""
+    """Hold a job file as phases, and sentences on what was changed."""
 
     phases: tuple[Phase, ...]
     changes: tuple[str, ...]
@@ -91,7 +92,7 @@ def phases_of(sections: Sequence[UserSection], *, path: str, room: Room) -> Meas
     for section in sections:
         reading.take(section)
     if not reading.phases:
-        raise UsageError(f"{path}: no job in it", hint="write at least one section with a job")
+        raise UsageError(f"{path} has no job", hint="write at least one section with a job")
     for streams, options in reading.phases:
         _require_refilled(streams, options)
     name = title(path)
@@ -164,8 +165,9 @@ class _Reading:
         places += options.values()
         if len(streams) > MOST_STREAMS or sum(s.numjobs for s in streams) > MOST_JOBS:
             raise UsageError(
-                f"{place_of(options)}: [{plain(section.name, MOST_NAME)}] is one job too many: "
-                f"{MOST_STREAMS} jobs and {MOST_JOBS} threads may run at the same time"
+                f"{place_of(options)}: [{plain(section.name, MOST_NAME)}] is one job too many: at "
+                f"most {MOST_STREAMS} jobs and {MOST_JOBS} threads may run at the same time",
+                hint="put a stonewall between jobs, or set a smaller `numjobs`",
             )
         if sum(s.in_flight * max(s.block_sizes) for s in streams) > MOST_BUFFERS_BYTES:
             raise UsageError(
@@ -187,9 +189,9 @@ class _Reading:
                 hint="remove the flush, or trim in a job of its own",
             )
         if does.trim_percent and not self.room.discards:
-            raise UsageError(
-                f"{options['rw'].place}: {shown(options['rw'])} cannot be served: the target "
-                "takes no discards",
+            raise wrong(
+                options["rw"],
+                "cannot be served: the target takes no discards",
                 hint="remove the job, or use a drive that has TRIM or deallocate",
             )
         sizes = self._sizes(options, does)
@@ -198,10 +200,9 @@ class _Reading:
         place, extent = self._range(options, numjobs, sizes, does)
         back = fio_bytes(does.way.partition(":-")[2])
         if back in blocks:
-            self.changes[
-                f"{options['rw'].place}: {shown(options['rw'])} sends the same block each time: "
-                "fio goes back from the end of a block"
-            ] = None
+            self._note(
+                options["rw"], "sends the same block each time: fio goes back from the block's end"
+            )
         if does.random and sizes.several(does) and not _without_map(options):
             self.changes[
                 f"{place_of(options, 'bssplit', 'bsrange', 'rw')}: requests are cut where they "
@@ -211,10 +212,8 @@ class _Reading:
         self.changes |= dict.fromkeys(pace.told)
         if self.room.simulated and (given := PRIORITY & options.keys()):
             option = options[min(given)]
-            raise UsageError(
-                f"{option.place}: {option.name} cannot be served: a simulated drive has no "
-                "priorities",
-                hint="remove it",
+            raise wrong(
+                option, "cannot be served: a simulated drive has no priorities", hint="remove it"
             )
         kept = [
             ("rw", does.way),
@@ -245,14 +244,15 @@ class _Reading:
     def _kept(self, options: Mapping[str, Option], *, writes: bool) -> Iterator[tuple[str, str]]:
         for option in options.values():
             if option.name == "sync" and self.room.simulated and is_set(option):
-                self.changes[
-                    f"{option.place}: {shown(option)} is left out: a simulated drive is not opened"
-                ] = None
+                self._note(option, "is left out: a simulated drive is not opened")
             elif option.name in REQUESTS | PACE:
                 yield option.name, option.value or "1"
         if writes and not BUFFERS & options.keys():  # fio's own buffers shrink to 7 %
             zeros = self.room.content is Content.ZEROS
             yield ("zero_buffers" if zeros else "refill_buffers"), "1"
+
+    def _note(self, option: Option, change: str) -> None:
+        self.changes[f"{option.place}: {shown(option)} {change}"] = None
 
     def _depth(self, options: Mapping[str, Option]) -> int:
         depth = whole_number(options, "iodepth", 1, most=1 << 16)
@@ -261,8 +261,8 @@ class _Reading:
             engine, place = option.value, f"{option.place}: "
         if engine not in SYNCHRONOUS | ASYNCHRONOUS:
             raise UsageError(
-                f"{place}ioengine={plain(engine, MOST_NAME)} is refused: it is no engine of fio "
-                "that reaches a block device",
+                f"{place}ioengine={plain(engine, MOST_NAME)} is refused: it is not an engine of "
+                "fio for block devices",
                 hint="engines: " + ", ".join(sorted(SYNCHRONOUS | ASYNCHRONOUS)),
             )
         if place:
@@ -271,14 +271,9 @@ class _Reading:
             ] = None
         for name, value in (("direct", "0"), ("buffered", "1")):
             if (option := options.get(name)) is not None and (option.value or "1") == value:
-                self.changes[
-                    f"{option.place}: {shown(option)} is direct I/O: else memory is measured"
-                ] = None
+                self._note(option, "is direct I/O: else memory is measured")
         if engine in SYNCHRONOUS and depth > 1:
-            self.changes[
-                f"{options['iodepth'].place}: iodepth={depth} is 1, as {engine} has one request in "
-                "flight"
-            ] = None
+            self._note(options["iodepth"], f"is 1, as {engine} has one request in flight")
         return 1 if engine in SYNCHRONOUS else depth
 
     def _sizes(self, options: Mapping[str, Option], does: Directions) -> Sizes:
@@ -355,19 +350,16 @@ class _Reading:
             return None
         if share := re.fullmatch(r"([0-9]{1,3})%", option.value):
             if int(share[1]) > 100:
-                raise UsageError(f"{option.place}: {shown(option)} is more than the whole")
+                raise wrong(option, "is more than the whole")
             if option.name == "size" and int(share[1]) == 100:
                 return None  # all that is left behind the offset
             return self.room.length_bytes * int(share[1]) // 100
         size = fio_bytes(option.value)
         align = self.room.block_bytes
         if size is None:
-            raise UsageError(f"{option.place}: {shown(option)} is not a size")
+            raise wrong(option, "is not a size")
         if size % align:
-            raise UsageError(
-                f"{option.place}: {shown(option)} is {size} bytes, not a multiple of the "
-                f"target's block of {align}"
-            )
+            raise wrong(option, f"is {size} bytes, not a multiple of the target's block of {align}")
         return size
 
 
@@ -394,8 +386,9 @@ def _give(options: dict[str, Option], option: Option) -> None:
     if before is not None and option.name in _BY_DIRECTION:
         option = combined(before, option)
     if _is_share(before) and option.name in _PLACES and not _is_share(option):
-        raise UsageError(
-            f"{option.place}: {shown(option)} comes after a percentage, which fio keeps",
+        raise wrong(
+            option,
+            "comes after a percentage, which fio keeps",
             hint=f"remove the {option.name} of {before.place if before else ''}",
         )
     options.pop(_ONE_OF_BOTH.get(option.name, ""), None)
@@ -410,8 +403,8 @@ def _require_refilled(streams: Sequence[Stream], options: Sequence[Option]) -> N
         return
     place = next(o.place for o in options if o.name == "rw" and "trim" in o.value)
     raise UsageError(
-        f"{place}: jobs that trim need one that writes at the same time: trims are no I/O to plan "
-        "on, and alone they leave a drive that holds nothing",
+        f"{place}: jobs that trim need another job that writes at the same time: trims alone leave "
+        "an empty drive, and a planner cannot use their rate",
         hint="use rw=trimwrite or randtrimwrite, or let another job of the phase write",
     )
 

@@ -1,1 +1,1 @@
-"""Read traces of block I/O in several formats, summarize them, and make fio's work of them."""
+"""Read traces of block I/O in several formats, summarize them, and turn them into fio jobs."""

@@ -25,6 +25,7 @@ from ssdbench.generator.trace.source import (
     Chunk,
     TraceError,
     Whole,
+    refuse,
 )
 from ssdbench.generator.trace.summary import Summing, summarised
 from ssdbench.model.profile.replay import Placing
@@ -33,7 +34,7 @@ from ssdbench.units import format_capacity
 
 EXTENT_BYTES = 2 << 20  # stays together when a trace is spread over another size
 START_MS = 2000  # after fio's start: all its threads are there by then
-NAME = "drive"  # of the file in an iolog, where fio is not told another
+NAME = "drive"  # of the file in an iolog, unless fio is given another
 TRIMS = "trims: a drive that is tested stays full"
 MOST_LOGGED = 2_000_000  # requests of a replay, at 32 bytes each in fio's memory until it ends
 DUE = np.dtype([("due_ns", "<i8"), ("write", "u1")])
@@ -47,7 +48,7 @@ class Sending:
     clients: int
     speed: float
     placing: Placing
-    traced_bytes: int  # size of what was traced; 0: where its last request ends
+    traced_bytes: int  # size of the traced drive; 0: where its last request ends
     range_bytes: int  # of the drive, from its start, that may be used
     block_bytes: int  # of the drive: requests are made whole ones
 
@@ -152,26 +153,26 @@ def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: TraceWork) -> Chun
     made.rounded += int(
         (moves & ((start != chunk.offset_bytes) | (size != chunk.size_bytes))).sum()
     )
-    _refuse(trace, chunk, size > how.range_bytes, "its request is larger than the drive")
+    refuse(trace.path, chunk, size > how.range_bytes, "the request is larger than the drive")
     whole = how.range_bytes // block * block
     match how.placing:
         case Placing.KEEP:
             told = format_capacity(how.range_bytes)
-            _refuse(
-                trace,
+            refuse(
+                trace.path,
                 chunk,
                 moves & (end > how.range_bytes),
-                f"its request ends beyond the {told} of the drive that may be used",
+                f"the request ends beyond the {told} of the drive that may be used",
                 "set `placing: scale` or `placing: wrap`, or use a larger drive",
             )
         case Placing.WRAP:
             start = start % whole
         case Placing.SCALE:
-            _refuse(
-                trace,
+            refuse(
+                trace.path,
                 chunk,
                 moves & (chunk.offset_bytes >= how.traced_bytes),
-                "its request lies beyond `traced_size`",
+                "the request lies beyond `traced_size`",
             )
             extent, within = np.divmod(start, EXTENT_BYTES)
             traced = max(1, -(-how.traced_bytes // EXTENT_BYTES))
@@ -180,16 +181,15 @@ def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: TraceWork) -> Chun
     start = np.where(moves, np.minimum(start, whole - size), 0)
     time_ns = chunk.time_ns / how.speed
     slow = time_ns > LONGEST_NS
-    _refuse(trace, chunk, slow, "it would be sent after more than 30 days", "use a higher `speed`")
+    refuse(
+        trace.path,
+        chunk,
+        slow,
+        "the request would be sent after more than 30 days",
+        "use a higher `speed`",
+    )
     time = np.rint(time_ns).astype(np.int64) if how.speed != 1 else chunk.time_ns
     return Chunk(time, start, size, chunk.op, chunk.line)
-
-
-def _refuse(
-    trace: Trace, chunk: Chunk, wrong: npt.NDArray[np.bool_], why: str, hint: str = ""
-) -> None:
-    if wrong.any():
-        raise trace.wrong(int(chunk.line[int(np.argmax(wrong))]), why, hint=hint)
 
 
 def _deal(chunk: Chunk, sent: int, how: Sending, made: TraceWork, last_ms: Whole) -> None:

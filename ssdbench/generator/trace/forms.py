@@ -10,6 +10,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -53,6 +54,7 @@ _WORDS = {
     "flush": FLUSH,
     "sync": FLUSH,
 }
+Row = tuple[int, int, int, int, int]  # time in ns, offset, size, op, line
 _UNITS_NS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 
 
@@ -65,12 +67,14 @@ class Trace:
     columns: Columns = field(default_factory=Columns)
     keep_names: bool = False  # of processes
     files: tuple[str, ...] = ()  # of an iolog: those that count, in their order on the drive
-    left_out: Counter[str] = field(default_factory=Counter)  # what is no request, by its kind
+    left_out: Counter[str] = field(
+        default_factory=Counter
+    )  # entries that are not requests, by kind
     by_process: Counter[str] = field(default_factory=Counter)
     version: int = 0  # of an iolog
     events: int = 0  # of blktrace or blkparse, whether they are requests or not
-    lost: int = 0  # events that were traced and are not there, as far as the file tells
-    cpus: set[int] = field(default_factory=set)  # that sent requests, where the file tells
+    lost: int = 0  # traced events that are missing, as far as the file shows
+    cpus: set[int] = field(default_factory=set)  # that sent requests, where the file shows it
 
     @property
     def timed(self) -> bool:
@@ -88,8 +92,10 @@ class Trace:
             self._recognise(file)
             if self.form is TraceForm.BLKTRACE:
                 _require_all_cpus(self)
-            read = _READERS[self.form]
-            for chunk in in_order(self.path, read(self, file)):
+                chunks = _blktrace(self, file)
+            else:
+                chunks = _in_chunks(_READERS[self.form](self, file))
+            for chunk in in_order(self.path, chunks):
                 any_row = True
                 yield chunk
         if not any_row:
@@ -133,12 +139,17 @@ def _form_of(start: bytes) -> TraceForm:
     return TraceForm.AUTO
 
 
+def _in_chunks(rows: Iterator[Row]) -> Iterator[Chunk]:
+    while some := list(islice(rows, ROWS)):
+        yield Chunk.of(some)
+
+
 def _is_device(word: bytes) -> bool:
     major, _, minor = word.partition(b",")
     return major.isdigit() and minor.isdigit()
 
 
-def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
+def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
     """Read fio's iolog; version 3 has times in microseconds, version 2 waits in milliseconds.
 
     fio sends nothing after a wait before that many milliseconds of the run (iolog.c).
@@ -151,7 +162,6 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
     timed = trace.version == 3
     starts = _starts(trace) if trace.files else {}
     now_ns = 0
-    rows: list[tuple[int, int, int, int, int]] = []
     for number, line in numbered:
         words = line.split()
         at = 1 if timed else 0
@@ -178,11 +188,7 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
         op = _ACTIONS[action]
         offset = start + whole(trace.path, number, "offset", words[at + 2])
         size = whole(trace.path, number, "length", words[at + 3])
-        rows.append((now_ns, offset, 0 if op == FLUSH else size, op, number))
-        if len(rows) >= ROWS:
-            yield Chunk.of(rows)
-            rows = []
-    yield Chunk.of(rows)
+        yield now_ns, offset, 0 if op == FLUSH else size, op, number
 
 
 def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) -> int | None:
@@ -192,7 +198,7 @@ def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) 
     if starts and name not in starts:
         raise trace.wrong(
             number,
-            f"this is a second file, {shown(name)}: offsets in files do not say where on a drive",
+            f"this is a second file, {shown(name)}: an offset in a file is not a place on a drive",
             hint="list its `files`: they are placed one after another; or trace the drive itself",
         )
     return starts.setdefault(name, 0)
@@ -227,7 +233,7 @@ def _starts(trace: Trace) -> dict[bytes, int]:
         starts[name] = start
         start += -(-end // FILE_EXTENT_BYTES) * FILE_EXTENT_BYTES
     if start > MOST:
-        raise trace.wrong(0, "its files are larger together than any drive")
+        raise trace.wrong(0, "its files together are larger than any drive")
     return starts
 
 
@@ -259,7 +265,7 @@ def _order_of(start: bytes) -> str:
 
 
 def _require_all_cpus(trace: Trace) -> None:
-    """Raise TraceError for the file of one CPU beside those of others, as blktrace writes them."""
+    """Raise TraceError for one CPU's file of a blktrace that has one file per CPU."""
     named = re.fullmatch(r"((.+)\.blktrace\.)([0-9]+)", trace.path.name)
     if named is None:
         return
@@ -267,11 +273,13 @@ def _require_all_cpus(trace: Trace) -> None:
              if re.fullmatch(re.escape(named[1]) + "[0-9]+", one.name)]  # fmt: skip
     full = sum(one.stat().st_size > 0 for one in every)
     if full > 1 or (len(every) == 1 and int(named[3])):
-        beside = f"{full} lie side by side" if full > 1 else "those of the others are not here"
+        beside = (
+            f"{full} such files are here" if full > 1 else "the files of other CPUs are missing"
+        )
         raise trace.wrong(
             0,
-            f"this is the file of one CPU, {int(named[3])}, and {beside}: it holds a part of the "
-            "load",
+            f"this is the file of CPU {int(named[3])} only, and {beside}: it holds a part of "
+            "the load",
             hint=f"merge the files of all CPUs: `blkparse -i {named[2]} -O -d {named[2]}.bin`",
         )
 
@@ -383,13 +391,12 @@ def _count(trace: Trace, what: str, number: int) -> None:
         trace.left_out[what] += number
 
 
-def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
+def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Row]:
     """Read blkparse's format: device, CPU, sequence, seconds, PID, action, kind, sector + count.
 
     Its summary at the end, and events other than Q, are left out.
     """
     device: bytes | None = None
-    rows: list[tuple[int, int, int, int, int]] = []
     for number, line in lines(trace.path, file):
         words = line.split()
         if len(words) < 7 or not _is_device(words[0]):
@@ -407,13 +414,9 @@ def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
         if (row := _event(trace, number, line, words)) is None:
             trace.left_out["requests of 0 bytes"] += 1
             continue
-        rows.append(row)
         if len(trace.cpus) < 2 and words[1].isdigit() and len(words[1]) < 10:
             trace.cpus.add(int(words[1]))
-        if len(rows) >= ROWS:
-            yield Chunk.of(rows)
-            rows = []
-    yield Chunk.of(rows)
+        yield row
 
 
 # What blkparse and blktrace say at their end (show_stats of either), with the locale's separators.
@@ -426,9 +429,7 @@ def _lost(line: bytes) -> int:
     return int(digits[:18] or b"0")
 
 
-def _event(
-    trace: Trace, number: int, line: bytes, words: list[bytes]
-) -> tuple[int, int, int, int, int] | None:
+def _event(trace: Trace, number: int, line: bytes, words: list[bytes]) -> Row | None:
     """Return a queued request; None for one that moves nothing."""
     op = _kind(words[6])
     if op is None:
@@ -470,7 +471,7 @@ def _process(trace: Trace, name: bytes) -> None:
     trace.by_process[text if known else "others"] += 1
 
 
-def _csv(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
+def _csv(trace: Trace, file: BinaryIO) -> Iterator[Row]:
     """Read a CSV file whose first line names its columns; other columns are ignored."""
     numbered = lines(trace.path, file)
     number, first = next(numbered)
@@ -483,18 +484,18 @@ def _csv(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
             why = f"it has no column {name!r}; it has {seen}"
             why = f"it has the column {name!r} twice" if name in names else why
             raise trace.wrong(
-                number, why, hint="say which is which: `columns: {time: ts, offset: lba …}`"
+                number, why, hint="name the columns: `columns: {time: ts, offset: lba …}`"
             )
         places.append(names.index(name))
     scale = _UNITS_NS[asked.time_unit]
     by_offset = SECTOR_BYTES if asked.offset_unit == "sectors" else 1
     by_size = SECTOR_BYTES if asked.size_unit == "sectors" else 1
-    rows: list[tuple[int, int, int, int, int]] = []
     for number, line in numbered:
         cells = _cells(trace, number, line)
         if len(cells) != len(names):
             raise trace.wrong(
-                number, f"it has {len(cells)} cells, and there are {len(names)} names"
+                number,
+                f"this line has {len(cells)} cells, but the first line names {len(names)} columns",
             )
         time, offset, size, word = (cells[place].strip() for place in places)
         op = _WORDS.get(word.lower())
@@ -504,11 +505,7 @@ def _csv(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
         moved = 0 if op == FLUSH else whole(trace.path, number, "size", size.encode()) * by_size
         if max(start, moved) > MOST:
             raise trace.wrong(number, "its place or size is out of range")
-        rows.append((_time(trace, number, time, scale), start, moved, op, number))
-        if len(rows) >= ROWS:
-            yield Chunk.of(rows)
-            rows = []
-    yield Chunk.of(rows)
+        yield _time(trace, number, time, scale), start, moved, op, number
 
 
 def _cells(trace: Trace, number: int, line: bytes) -> list[str]:
@@ -535,9 +532,8 @@ def _time(trace: Trace, number: int, text: str, scale: int) -> int:
     return value
 
 
-_READERS: dict[TraceForm, Callable[[Trace, BinaryIO], Iterator[Chunk]]] = {
+_READERS: dict[TraceForm, Callable[[Trace, BinaryIO], Iterator[Row]]] = {
     TraceForm.IOLOG: _iolog,
-    TraceForm.BLKTRACE: _blktrace,
     TraceForm.BLKPARSE: _blkparse,
     TraceForm.CSV: _csv,
 }

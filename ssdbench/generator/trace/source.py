@@ -39,7 +39,7 @@ _PACKED = {
 
 
 class TraceError(UsageError):
-    """Report where a trace is wrong, and what is wrong."""
+    """Report what is wrong in a trace, and in which line."""
 
     def __init__(self, path: Path, line: int, why: str, *, hint: str = "") -> None:
         where = f"{plain(str(path), 200)}:{line}" if line else plain(str(path), 200)
@@ -51,7 +51,7 @@ class TraceError(UsageError):
 class Chunk:
     """Hold some requests of a trace in order; arrays of equal length."""
 
-    time_ns: Whole  # of arrival; of a trace without, not before
+    time_ns: Whole  # of arrival; in a trace without times, the earliest possible
     offset_bytes: Whole
     size_bytes: Whole  # 0 of a flush
     op: npt.NDArray[np.uint8]  # an index of OPS
@@ -145,36 +145,37 @@ def in_order(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         if first is None:
             first = last = int(chunk.time_ns[0])
         back = np.diff(chunk.time_ns, prepend=last) < 0
-        _refuse(
+        refuse(
             path,
             chunk,
             back,
-            "its time is before the previous request's",
+            "the request is earlier than the request before it",
             "merge the files of all CPUs (`blkparse -d`), or sort the trace by time",
         )
         moves = chunk.op != FLUSH
-        _refuse(
+        refuse(
             path, chunk, moves & (chunk.size_bytes <= 0), "a request must be larger than 0 bytes"
         )
         large = (chunk.op <= WRITE) & (chunk.size_bytes > LARGEST_BYTES)
-        _refuse(path, chunk, large, "a request must not be larger than 64 MiB")
+        refuse(path, chunk, large, "a request must not be larger than 64 MiB")
         far = chunk.size_bytes > MOST_TRIMMED_BYTES
-        _refuse(path, chunk, far, "a trim must not be larger than 64 TiB")
+        refuse(path, chunk, far, "a trim must not be larger than 64 TiB")
         last = int(chunk.time_ns[-1])
-        _refuse(
+        refuse(
             path,
             chunk,
             chunk.time_ns - first > LONGEST_NS,
-            "it is more than 30 days after the first",
-            "is the unit of the times right?",
+            "the request is more than 30 days after the first",
+            "check the unit of the times",
         )
         yield Chunk(
             chunk.time_ns - first, chunk.offset_bytes, chunk.size_bytes, chunk.op, chunk.line
         )
 
 
-def _refuse(
+def refuse(
     path: Path, chunk: Chunk, wrong: npt.NDArray[np.bool_], why: str, hint: str = ""
 ) -> None:
+    """Raise TraceError with the line of the first wrong request, if there is one."""
     if wrong.any():
         raise TraceError(path, int(chunk.line[int(np.argmax(wrong))]), why, hint=hint)

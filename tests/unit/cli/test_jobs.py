@@ -212,7 +212,10 @@ def test_a_profile_that_names_a_file_again_and_again_is_refused_soon(
         ("{name: 'a b', iodepth: 1}", "characters other than letters"),
         ("{name: a, iodepth: 1, trim: 20}", "a share of trims needs a rate"),
         ("{name: a, rate_iops: 9, trim: 100, flush_every: 1}", "only trims has no data"),
-        ("{name: a, iodepth: 1, trim: 100}", "streams[0] (a): jobs that trim need one that writes"),
+        (
+            "{name: a, iodepth: 1, trim: 100}",
+            "streams[0] (a): jobs that trim need another job that writes",
+        ),
     ],
 )
 def test_a_bad_stream_is_told_with_its_line(

@@ -123,7 +123,7 @@ def test_directories_of_records_are_private_whatever_the_umask(
 # --- what came since ------------------------------------------------------------------------------
 
 CAME = ContentCheck(against=(Objection("its data changed since", DATA),))
-MADE = ContentCheck(against=(Objection("the signature of ext4 came since", OVERWRITE),))
+MADE = ContentCheck(against=(Objection("the signature of ext4 appeared since", OVERWRITE),))
 
 
 @pytest.fixture

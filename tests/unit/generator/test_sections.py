@@ -82,7 +82,7 @@ def test_no_request_at_all_is_an_error_and_no_rate_of_zero(
 ) -> None:
     fake_fio.will(report=a_report(a_job()))
 
-    with pytest.raises(DeviceLost, match="did no I/O at all"):
+    with pytest.raises(DeviceLost, match="did no I/O in"):
         run_fio_sections(Claimed(), TWO, artifacts=tmp_path / "fio", placed={})
 
 

@@ -165,7 +165,7 @@ def test_no_clock_is_left_behind(drive: SimDrive, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"block_bytes": 128 * MIB, "length_bytes": CAPACITY}, "up to 64 MiB"),
+        ({"block_bytes": 128 * MIB, "length_bytes": CAPACITY}, "must not be larger than 64 MiB"),
         ({"length_bytes": 2 * CAPACITY}, "ends at byte"),
         ({"block_bytes": 1000, "length_bytes": CAPACITY}, "not a multiple of the target's block"),
     ],

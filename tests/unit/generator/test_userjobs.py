@@ -106,11 +106,11 @@ def test_what_cannot_be_as_written_is_left_out_and_said(option: str, said: str) 
         ("sqthread_poll=1", "nothing is polled"),
         ("zonemode=zbd", "no zones"),
         ("exec_prerun=echo x", "real time"),
-        ("gtod_cpu=1", "times that are past"),
+        ("gtod_cpu=1", "old times in virtual time"),
         ("io_submit_mode=offload", "crashes"),
         ("read_iolog=trace.log", "files of its own"),
-        ("ioengine=null", "does no I/O to a block device"),
-        ("ioengine=external:/tmp/x.so", "does no I/O to a block device"),
+        ("ioengine=null", "does not access a block device"),
+        ("ioengine=external:/tmp/x.so", "does not access a block device"),
     ],
 )
 def test_what_would_lose_its_meaning_is_refused_with_its_line(option: str, reason: str) -> None:
@@ -129,7 +129,7 @@ def test_what_is_switched_off_is_not_refused(option: str) -> None:
     ("text", "said"),
     [
         ("rw=read\n", "j.fio:1: 'rw=read' stands before the first section"),
-        ("[a]\ninclude other.fio\n", "j.fio:2: include is not followed"),
+        ("[a]\ninclude other.fio\n", "j.fio:2: include is not supported"),
     ],
 )
 def test_what_is_no_job_file_is_refused_with_its_line(text: str, said: str) -> None:

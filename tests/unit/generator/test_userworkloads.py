@@ -42,14 +42,14 @@ REFUSED = {
     "filename=/dev/sda": "the target of the run",
     "directory=/tmp": "the target of the run",
     "uri=nbd://elsewhere": "the target of the run",
-    "include other.fio": "is not followed",
-    "ioengine=external:/tmp/evil.so": "no engine of fio",
-    "ioengine=null": "no engine of fio",
+    "include other.fio": "is not supported",
+    "ioengine=external:/tmp/evil.so": "not an engine of fio",
+    "ioengine=null": "not an engine of fio",
     "ioscheduler=none": "the profile's",
     "buffer_pattern='/etc/passwd'": "may name a file",
     "fixedbufs=1": "compared in a sweep",
-    "verify=crc32c": "its time is not the drive's",
-    "latency_target=1ms": "by what is measured",
+    "verify=crc32c": "time that is not the drive's",
+    "latency_target=1ms": "depending on the measurement",
     "bs=": "bs has no value",
     "iodepth": "iodepth has no value",
     "trigger=5": "not on the list",
@@ -137,8 +137,11 @@ def test_a_warm_up_leaves_trims_out() -> None:
 @pytest.mark.parametrize(
     ("jobs", "told"),
     [
-        ("[a]\nrw=randtrim\n", "2: jobs that trim need one that writes at the same time"),
-        ("[a]\nrw=write\n[b]\nstonewall\nrw=trim\n[c]\nrw=read\n", "5: jobs that trim need one"),
+        ("[a]\nrw=randtrim\n", "2: jobs that trim need another job that writes at the same time"),
+        (
+            "[a]\nrw=write\n[b]\nstonewall\nrw=trim\n[c]\nrw=read\n",
+            "5: jobs that trim need another job",
+        ),
         ("[a]\nrw=trimwrite\nbs=4k,8k,4k\n", "3: rw=trimwrite needs one block size"),
         ("[a]\nrw=trimwrite\nfsync=1\n", "3: rw=trimwrite cannot flush"),
         ("[a]\nrw=write\n[b]\nrw=randtrim\nbs=1000\n", "5: a block of 1000 bytes"),
@@ -150,7 +153,7 @@ def test_trims_that_cannot_be_measured_are_refused(jobs: str, told: str) -> None
 
 
 def test_a_file_without_a_job_is_none() -> None:
-    assert "no job in it" in refusal("[global]\nbs=4k\n")
+    assert "has no job" in refusal("[global]\nbs=4k\n")
 
 
 def test_options_are_those_of_the_section_over_the_globals_before_it() -> None:
@@ -219,7 +222,7 @@ def test_pauses_that_leave_less_than_the_rate_set_the_pace() -> None:
     (stream,) = found.phases[0].workload.streams
 
     assert (stream.paced, stream.offered_iops) == (True, None)
-    assert any("pauses leave at most 100" in change for change in found.changes)
+    assert any("pauses allow at most 100" in change for change in found.changes)
     assert only("[a]\nrw=randread\nrate_iops=60\nthinktime=10ms\n").offered_iops == 60
 
 

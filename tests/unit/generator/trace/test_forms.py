@@ -71,13 +71,13 @@ def test_the_file_of_one_cpu_of_several_is_refused(tmp_path: Path) -> None:
     for cpu in range(3):
         (tmp_path / f"sda.blktrace.{cpu}").write_bytes(traces.queued([cpu] * 5))
 
-    with pytest.raises(TraceError, match="file of one CPU, 1, and 3 lie side by side") as told:
+    with pytest.raises(TraceError, match="file of CPU 1 only, and 3 such files are here") as told:
         summarised(Trace(tmp_path / "sda.blktrace.1"))
 
     assert "`blkparse -i sda -O -d sda.bin`" in told.value.hint
     for cpu in (0, 1):
         (tmp_path / f"sda.blktrace.{cpu}").unlink()
-    with pytest.raises(TraceError, match="those of the others are not here"):
+    with pytest.raises(TraceError, match="the files of other CPUs are missing"):
         summarised(Trace(tmp_path / "sda.blktrace.2"))
     for cpu in (0, 1):
         (tmp_path / f"sda.blktrace.{cpu}").touch()  # of CPUs that had nothing to do
@@ -160,7 +160,7 @@ WRONG = {
     "no request": (V3.encode(), 0, "holds no request"),
     "cut off": ((V3 + "5 d read 0 40").encode(), 3, "cut off"),
     "too few words": ((V3 + "5 d read 0\n").encode(), 3, "5 words"),
-    "backwards": ((V3 + "5 d read 0 512\n4 d read 0 512\n").encode(), 4, "previous request"),
+    "backwards": ((V3 + "5 d read 0 512\n4 d read 0 512\n").encode(), 4, "request before it"),
     "no number": ((V3 + "5 d read -1 512\n").encode(), 3, "offset"),
     "beyond any drive": ((V3 + f"5 d read {2**63} 512\n").encode(), 3, "offset"),
     "0 bytes": ((V3 + "5 d read 0 0\n").encode(), 3, "0 bytes"),
