@@ -1,37 +1,38 @@
-"""Runs compared: what the tests say in words, the page with the runs side by side, and the CSV."""
+"""Show a comparison of runs: answers in words, the page, and the CSV."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from ssdbench import __version__
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
 from ssdbench.report.html import render_sheet
-from ssdbench.report.metrics import percentiles_of, published_bound
+from ssdbench.report.metrics import published_bound, value_of
 from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Span
-from ssdbench.report.tables import SUMMARY_PERCENTILES, Row, Tidy, csv_bytes
+from ssdbench.report.tables import Row, Tidy, csv_bytes, point_numbers
 from ssdbench.report.view import words
 from ssdbench.report.view.page import (
     Block,
     Cell,
-    Column,
+    ColumnOf,
     Plot,
     Plots,
     Prose,
     Section,
     Sheet,
     Table,
-    numbers,
-    texts,
+    number,
+    table_of,
 )
-from ssdbench.report.view.words import simulated_label
+from ssdbench.report.view.points import BOUND, INTERVAL, MEAN, MINUTE, percentile_columns
 from ssdbench.stats.compare import ALPHA, Compared, Pair
 from ssdbench.units import counted, format_change, format_count
 
-BOUNDS_APART = 1.25  # bounds of equal drives differ by less, as repeats are few
+BOUNDS_APART = 1.25  # the bounds of equal drives differ by less than this factor
 
 
 def shift_words(pair: Pair) -> str:
-    """By how much the later run differs: `+1,266 (+242 %)`."""
+    """Format how much the later run differs: `+1,266 (+242 %)`."""
     percent = pair.shift_percent
     sign = "+" if pair.found.shift > 0 else ""
     said = f"{sign}{format_count(pair.found.shift)}"
@@ -41,7 +42,7 @@ def shift_words(pair: Pair) -> str:
 
 
 def shift_interval(pair: Pair) -> str:
-    """Interval of the shift in IOPS, or a dash for too few repeats."""
+    """Format the 95 % interval of the shift in IOPS; a dash if there are too few repeats."""
     low, high = pair.found.shift_low, pair.found.shift_high
     if low is None or high is None:
         return words.NONE
@@ -50,18 +51,18 @@ def shift_interval(pair: Pair) -> str:
 
 FASTER = "faster in"
 FASTER_MEANS = (
-    "in how many of all pairs of repeats, one of each run, that of the run named first is faster; "
-    "50 % is no difference"
+    "the share of pairs of repeats, one from each run, in which the run named first is faster; "
+    "50 % means no difference"
 )
 
 
 def faster_words(pair: Pair) -> str:
-    """How often a repeat of the later run is the faster one: `0 % of pairs`."""
+    """Format how often a repeat of the later run is faster: `0 % of pairs`."""
     return f"{100 * pair.found.effect:.0f} % of pairs"
 
 
 def bounds_words(pair: Pair) -> str:
-    """The numbers to plan on, the later run's first: `900 against 3,600 (-75.0 %)`."""
+    """Format both lower bounds, the later run first: `900 against 3,600 (-75.0 %)`."""
     first, second = (words.bound(bound) for bound in pair.bounds)
     percent = pair.bound_percent
     said = "" if percent is None else f" ({format_change(percent)})"
@@ -69,11 +70,11 @@ def bounds_words(pair: Pair) -> str:
 
 
 def pair_verdict(pair: Pair) -> tuple[str, str]:
-    """Return tone and answer for one pair; only a validated run is called faster."""
+    """Return colour and answer for one pair; only a VALIDATED run is called faster."""
     if pair.p_corrected > ALPHA:
         if (differs := _bounds_apart(pair)) is not None:
-            return "warn", f"{differs}; the means do not tell the runs apart"
-        apart = pair.found.effect in (0.0, 1.0)  # and still no p-value below the level
+            return "warn", f"{differs}; the means do not differ clearly"
+        apart = pair.found.effect in (0.0, 1.0)  # but the p-value is not small enough
         if pair.found.unsure:
             return "warn", f"cannot tell: {_why_unsure(pair)}"
         return "", "too few repeats to tell" if apart else "no difference shown"
@@ -88,7 +89,7 @@ def pair_verdict(pair: Pair) -> tuple[str, str]:
 
 
 def _bounds_apart(pair: Pair) -> str | None:
-    """Return a sentence where the bounds of two runs differ much, else None."""
+    """Return a sentence if the bounds of two runs differ much, else None."""
     first, second = pair.bounds
     low, high = sorted((first or 0.0, second or 0.0))
     if high <= 0 or high < BOUNDS_APART * low:
@@ -101,20 +102,19 @@ def _bounds_apart(pair: Pair) -> str | None:
 
 def _why_unsure(pair: Pair) -> str:
     if pair.found.entangled:
-        return "repeats of one run are at the level of the other"
-    return "repeats resemble their neighbours"
+        return "some repeats of one run are at the level of the other run"
+    return "neighbouring repeats are too similar"
 
 
 MOST_DRAWN = 20  # points of the figure
 MOST_LINES = 8  # points over time
 LEAST_SERIES = 3  # runs
-PERCENTILES = (50.0, 99.0, 99.9)
 
-Shared = tuple[str, tuple[PointResult | None, ...]]  # a point's label, and it in each run
+Shared = tuple[str, tuple[PointResult | None, ...]]  # a point's label, and its result in each run
 
 
 def _side_by_side(results: Sequence[RunResult], found: Compared) -> Iterator[Section]:
-    """Bounds first, then means with intervals and latencies; a series where there is one."""
+    """Yield the sections on bounds, on one drive over time, and on rates and latencies."""
     shared = _shared(results, found)
     yield Section(
         "bounds", "Bounds", [_bound_table(results, shared), _interval_plots(results, shared)]
@@ -125,7 +125,7 @@ def _side_by_side(results: Sequence[RunResult], found: Compared) -> Iterator[Sec
 
 
 def _shared(results: Sequence[RunResult], found: Compared) -> list[Shared]:
-    """Every point of two runs or more, with its result in each; the lowest bound first."""
+    """Return the points that two or more runs measured, the lowest bound first."""
     points: dict[str, list[PointResult | None]] = {}
     for pair in found.pairs:
         own = points.setdefault(pair.label, [None] * len(results))
@@ -140,20 +140,20 @@ def _least(point: PointResult | None) -> float:
 
 
 def _bound_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> Table:
-    numbers = range(1, len(results) + 1)
-    columns = [Column("Point"), *(Column(f"Run {number}", number=True) for number in numbers)]
-    columns.append(Column("Highest against lowest", number=True))
-    rows = []
-    for label, points in shared:
-        known = [value for point in points if point and (value := published_bound(point))]
-        apart = words.NONE
-        if len(known) > 1:
-            apart = format_change(100 * (max(known) / min(known) - 1))
-        rows.append([Cell(words.times(label)), *map(_bound_cell, points), Cell(apart)])
-    return Table("Lower bounds of IOPS, the numbers to plan on", columns, rows)
+    columns: list[ColumnOf[Shared]] = [("Point", lambda one: words.times(one[0]))]
+    for place in range(len(results)):
+        columns.append((number(f"Run {place + 1}"), partial(_bound_cell, place)))
+    columns.append((number("Difference of the highest from the lowest"), _apart))
+    return table_of("Lower bounds of IOPS, the numbers to plan on", shared, columns)
 
 
-def _bound_cell(point: PointResult | None) -> Cell:
+def _apart(one: Shared) -> str:
+    known = [value for point in one[1] if point and (value := published_bound(point))]
+    return format_change(100 * (max(known) / min(known) - 1)) if len(known) > 1 else words.NONE
+
+
+def _bound_cell(place: int, one: Shared) -> Cell:
+    point = one[1][place]
     if point is None:
         return Cell(words.NONE, hint="not measured")
     text = words.bound(published_bound(point))
@@ -162,7 +162,7 @@ def _bound_cell(point: PointResult | None) -> Cell:
 
 
 def _interval_plots(results: Sequence[RunResult], shared: Sequence[Shared]) -> Plots:
-    """In percent of the first run's mean, as points differ by orders of magnitude."""
+    """Return a figure of all runs, in percent of the first run's mean of each point."""
     rows = [(words.times(label), _spans(points)) for label, points in shared[:MOST_DRAWN]]
     names = tuple(f"{n}: {result.run_id}" for n, result in enumerate(results, start=1))
     axis = "IOPS in percent of the first run's mean   (| = lower bound)"
@@ -171,9 +171,9 @@ def _interval_plots(results: Sequence[RunResult], shared: Sequence[Shared]) -> P
     plot = Plot(
         name="intervals",
         title="Means with their 95 % intervals, and bounds",
-        caption=f"Each point of each run; a mark without a line is its mean alone.{more}",
+        caption=f"Each point of each run; a mark without a line is a mean without interval.{more}",
         alt=f"Means and bounds of {counted(len(rows), 'point')} in {len(results)} runs; the table "
-        "has them.",
+        "has the numbers.",
         figure=IntervalsFigure(tuple(rows), names, axis),
     )
     return Plots([plot], wide=True)
@@ -200,40 +200,37 @@ def _spans(points: Sequence[PointResult | None]) -> tuple[Span | None, ...]:
 
 
 def _rate_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> Table:
-    columns = [
-        *texts("Point", "Run"),
-        *numbers("Lower bound [IOPS]", "Mean [IOPS]", "95 % interval"),
-        *(Column(f"p{share:g}", number=True, hint="latency") for share in PERCENTILES),
-        Column("Worst minute [IOPS]", number=True),
-        Column("Verdict"),
-    ]
-    mixed = len({result.target.simulated for result in results}) > 1
-    rows = [
-        _rate_row(label, f"{number}{' (simulated)' * (mixed and result.target.simulated)}", point)
+    """Return a table with a row for each point of each run."""
+    items = [
+        (label, place, point)
         for label, points in shared
-        for number, (result, point) in enumerate(zip(results, points, strict=True), start=1)
+        for place, point in enumerate(points)
         if point is not None
     ]
-    return Table("Every point of every run", columns, rows)
-
-
-def _rate_row(label: str, run: str, point: PointResult) -> list[Cell]:
-    iops, latency = point.estimate("iops"), percentiles_of(point.estimates)
-    minute = point.estimate("worst_minute_iops")
-    return [
-        Cell(words.times(label)),
-        Cell(run),
-        Cell(words.bound(published_bound(point)), "strong"),
-        Cell(words.count(iops.value if iops else None)),
-        Cell(words.interval(iops) if iops else words.NONE),
-        *(words.latency_cell(latency.get(share)) for share in PERCENTILES),
-        Cell(words.count(minute.value if minute else None)),
-        words.verdict_cell(point.verdict),
+    columns: list[ColumnOf[tuple[str, int, PointResult]]] = [
+        ("Point", lambda one: words.times(one[0])),
+        ("Run", lambda one: _run_name(results, one[1])),
     ]
+    shown = [BOUND, MEAN, INTERVAL, *percentile_columns(50.0, 99.0, 99.9), MINUTE]
+    columns += [(column, partial(_of_point, show)) for column, show in shown]
+    columns.append(("Verdict", lambda one: words.verdict_cell(one[2].verdict)))
+    return table_of("Every point of every run", items, columns)
+
+
+def _of_point(
+    show: Callable[[PointResult], Cell | str], one: tuple[str, int, PointResult]
+) -> Cell | str:
+    return show(one[2])
+
+
+def _run_name(results: Sequence[RunResult], place: int) -> str:
+    """Return the number of a run, marked if it alone is simulated."""
+    mixed = len({result.target.simulated for result in results}) > 1
+    return f"{place + 1}{' (simulated)' * (mixed and results[place].target.simulated)}"
 
 
 def _is_series(results: Sequence[RunResult]) -> bool:
-    """Return whether these are runs of one drive in order of time."""
+    """Return whether all runs measured one drive, in order of time."""
     began = [result.started_at for result in results]
     same = len({result.target.id for result in results}) == 1
     return same and len(results) >= LEAST_SERIES and began == sorted(began)
@@ -268,7 +265,7 @@ def _series(
     plot = Plot(
         name="series",
         title="Lower bounds, run by run",
-        caption="Runs in the order of time, with their firmware.",
+        caption="The runs in order of time, with their firmware.",
         alt=f"Lower bounds of {counted(len(lines), 'point')} over {len(results)} runs; the table "
         "has them.",
         figure=LinesFigure(
@@ -285,23 +282,31 @@ def _series(
 
 
 def _changes(found: Compared) -> Prose | Table:
-    """Return the points that changed from one run to the next."""
-    rows = []
+    """Return a table of the points that changed from one run to the next."""
+    changed: list[tuple[Pair, Cell]] = []
     for pair in sorted(found.pairs, key=lambda pair: pair.second):
         tone, said = pair_verdict(pair)
         if pair.second == pair.first + 1 and tone:
-            runs = f"{pair.second + 1}{words.NO_BREAK}against{words.NO_BREAK}{pair.first + 1}"
-            label = words.times(pair.label)
-            rows.append([Cell(runs), Cell(label), Cell(bounds_words(pair)), Cell(said, tone)])
-    if not rows:
-        return Prose("No point changed from one run to the next, as far as the tests below show.")
-    columns = [Column("Runs"), Column("Point"), Column("Bound"), Column("Answer")]
-    return Table("From one run to the next, what changed or is undecided", columns, rows)
+            changed.append((pair, Cell(said, tone)))
+    if not changed:
+        return Prose("The tests below show no change of any point from one run to the next.")
+    columns: list[ColumnOf[tuple[Pair, Cell]]] = [
+        ("Runs", lambda one: _against(str(one[0].second + 1), str(one[0].first + 1))),
+        ("Point", lambda one: words.times(one[0].label)),
+        ("Bound", lambda one: bounds_words(one[0])),
+        ("Answer", lambda one: one[1]),
+    ]
+    return table_of("Points that changed from one run to the next, or may have", changed, columns)
+
+
+def _against(later: str, earlier: str) -> str:
+    """Write `2 against 1` so that it stays on one line."""
+    return f"{later} against {earlier}".replace(" ", words.NO_BREAK)
 
 
 def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
-    """Render the page."""
-    labels = tuple(dict.fromkeys(simulated_label(result.target) for result in results))
+    """Return the page as HTML."""
+    labels = tuple(dict.fromkeys(words.simulated_label(result.target) for result in results))
     page = Sheet(
         tool="compare",
         kind="Comparison",
@@ -318,46 +323,46 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
 
 
 def _mixed(labels: Iterable[str]) -> list[Block]:
-    """Return a warning where real and simulated drives are compared."""
+    """Return a warning if real and simulated drives are compared."""
     simulated = [label for label in labels if label]
     if not simulated or all(labels):
         return []
-    told = "Simulated and real drives are mixed here: a model's numbers are no hardware's"
+    told = "Some drives are simulated and some are real; a model says nothing about real hardware"
     return [Prose(f"{told}. {'; '.join(simulated)}.", tone="bad")]
 
 
 def _run_table(results: Sequence[RunResult]) -> Table:
-    columns = [Column("Run"), Column("Begun"), Column("Target"), Column("Model")]
-    columns += [Column("Firmware"), Column("Verdict")]
-    rows = [
-        [
-            Cell(f"{number}: {result.run_id}"),
-            Cell(words.moment(result.started_at)),
-            Cell(result.target.name + (" (simulated)" if result.target.simulated else ""), "name"),
-            Cell(result.target.model or words.NONE),
-            Cell(result.target.firmware or words.NONE),
-            words.verdict_cell(result.verdict),
-        ]
-        for number, result in enumerate(results, start=1)
+    columns: list[ColumnOf[tuple[int, RunResult]]] = [
+        ("Run", lambda one: f"{one[0]}: {one[1].run_id}"),
+        ("Started", lambda one: words.moment(one[1].started_at)),
+        ("Target", lambda one: Cell(_target_name(one[1]), "name")),
+        ("Model", lambda one: one[1].target.model or words.NONE),
+        ("Firmware", lambda one: one[1].target.firmware or words.NONE),
+        ("Verdict", lambda one: words.verdict_cell(one[1].verdict)),
     ]
-    return Table("In the order in which they were named", columns, rows)
+    caption = "The runs, in the order of the command line"
+    return table_of(caption, enumerate(results, start=1), columns)
+
+
+def _target_name(result: RunResult) -> str:
+    return result.target.name + (" (simulated)" if result.target.simulated else "")
 
 
 def _explained(found: Compared) -> list[Block]:
     unsure = sum(pair.found.unsure for pair in found.pairs)
     told = (
-        "Exact Mann-Whitney tests over the repeats of each point, and a test of their means that "
-        "allows for repeats that resemble their neighbours. The larger p-value counts, corrected "
-        f"by Holm for all {counted(len(found.pairs), 'comparison')} together. “2 against 1” tells "
-        "how run 2 differs from run 1: the shift is the median of all differences in IOPS "
-        "(Hodges-Lehmann) with its 95 % interval, in percent of the mean of the latter; the bound "
-        f"is how the number to plan on differs; “{FASTER}” tells {FASTER_MEANS}. Repeats speak of "
-        "these drives as they were, not of their models."
+        "Each point is tested twice: by an exact Mann-Whitney test of its repeats, and by a test "
+        "of its means that allows for similar neighbouring repeats. The larger p-value counts, "
+        f"after Holm's correction for {counted(len(found.pairs), 'comparison')}. “2 against 1” "
+        "means how run 2 differs from run 1. Shift: the median of all differences in IOPS "
+        "(Hodges-Lehmann) with its 95 % interval, in percent of the mean of run 1. Bound: how the "
+        f"number to plan on differs. “{FASTER.capitalize()}”: {FASTER_MEANS}. The answers hold "
+        "for these drives at the time of the runs, not for other drives of the same models."
     )
     if unsure:
         told += (
-            f" {unsure} of {len(found.pairs)} cannot be distinguished with certainty: independent "
-            "repeats would show a difference, but neighbouring repeats are too alike."
+            f" {unsure} of {len(found.pairs)} comparisons are not certain: the difference would be "
+            "clear for independent repeats, but neighbouring repeats are too similar."
         )
     blocks: list[Block] = [Prose(told)]
     if found.left_out:
@@ -366,37 +371,28 @@ def _explained(found: Compared) -> list[Block]:
 
 
 def _pair_table(results: Sequence[RunResult], found: Compared) -> Table:
-    columns = [
-        *texts("Point", "Runs"),
-        *numbers("Bound", "IOPS", "against", "Shift", "95 % interval"),
-        Column(FASTER.capitalize(), number=True),
-        Column("p, Holm", number=True),
-        Column("Answer"),
-    ]
-    return Table("Point by point", columns, [_pair_row(pair, results) for pair in found.pairs])
+    def runs(pair: Pair) -> str:
+        later, earlier = (_run_name(results, place) for place in (pair.second, pair.first))
+        simulated = later.endswith(")") or earlier.endswith(")")
+        return f"{later} against {earlier}" if simulated else _against(later, earlier)
 
+    def verdict(pair: Pair) -> Cell:
+        tone, answer = pair_verdict(pair)
+        return Cell(answer, tone)
 
-def _pair_row(pair: Pair, results: Sequence[RunResult]) -> list[Cell]:
-    mixed = len({result.target.simulated for result in results}) > 1
-    names = [
-        f"{place + 1}{' (simulated)' if mixed and results[place].target.simulated else ''}"
-        for place in (pair.second, pair.first)
+    columns: list[ColumnOf[Pair]] = [
+        ("Point", lambda pair: words.times(pair.label)),
+        ("Runs", runs),
+        (number("Bound"), bounds_words),
+        (number("IOPS"), lambda pair: words.count(value_of(pair.points[1], "iops"))),
+        (number("against"), lambda pair: words.count(value_of(pair.points[0], "iops"))),
+        (number("Shift"), shift_words),
+        (number("95 % interval"), shift_interval),
+        (number(FASTER.capitalize()), faster_words),
+        (number("p, Holm"), lambda pair: f"{pair.p_corrected:.2g}"),
+        ("Answer", verdict),
     ]
-    against = " against " if mixed else f"{words.NO_BREAK}against{words.NO_BREAK}"
-    first, second = (p.estimate("iops") for p in pair.points)
-    tone, answer = pair_verdict(pair)
-    return [
-        Cell(words.times(pair.label)),
-        Cell(against.join(names)),
-        Cell(bounds_words(pair)),
-        Cell(words.count(second.value if second else None)),
-        Cell(words.count(first.value if first else None)),
-        Cell(shift_words(pair)),
-        Cell(shift_interval(pair)),
-        Cell(faster_words(pair)),
-        Cell(f"{pair.p_corrected:.2g}"),
-        Cell(answer, tone),
-    ]
+    return table_of("Point by point", found.pairs, columns)
 
 
 SIDES = ("", "against_")
@@ -426,7 +422,7 @@ COMPARISON_TYPES = {
 
 
 def comparison_csv(results: Sequence[RunResult], found: Compared) -> bytes:
-    """The file that `compare --csv` writes."""
+    """Write the file of `compare --csv`."""
     rows: list[Row] = []
     for pair in found.pairs:
         first, second = pair.points
@@ -448,17 +444,5 @@ def comparison_csv(results: Sequence[RunResult], found: Compared) -> bytes:
 
 
 def _csv_side(prefix: str, result: RunResult, point: PointResult) -> Row:
-    iops, latency = point.estimate("iops"), percentiles_of(point.estimates)
-    row: Row = {
-        "run_id": result.run_id,
-        "firmware": result.target.firmware,
-        "verdict": point.verdict,
-        "iops_bound": published_bound(point),
-        "iops": iops.value if iops else None,
-        "iops_ci_low": iops.ci_low if iops else None,
-        "iops_ci_high": iops.ci_high if iops else None,
-    }
-    for share, name in SUMMARY_PERCENTILES.items():
-        one = latency.get(share)
-        row[name] = one.value if one and one.status != "suppressed" else None
-    return {f"{prefix}{name}": value for name, value in row.items()}
+    row = {"run_id": result.run_id, "firmware": result.target.firmware, "verdict": point.verdict}
+    return {f"{prefix}{name}": value for name, value in (row | point_numbers(point)).items()}

@@ -1,4 +1,4 @@
-"""Direction and percentile of an estimate, by its metric's name."""
+"""Find values in a point's estimates: by metric, direction or percentile."""
 
 import re
 from collections.abc import Iterable
@@ -19,12 +19,12 @@ MOVING = "the rate was still moving"  # why there is no bound
 
 
 def direction(estimate: Estimate, workload: Workload) -> str:
-    """Return the direction of an estimate; for a total, that of the whole workload."""
+    """Return the direction of an estimate; for a total, the direction of the workload."""
     return whole(workload) if estimate.direction == "total" else estimate.direction
 
 
 def whole(workload: Workload) -> str:
-    """Return the direction of all I/Os of a workload: read, write, or total for a mix."""
+    """Return the direction of a workload: read, write, or total for a mix of both."""
     return {0: "write", 100: "read"}.get(workload.read_percent, "total")
 
 
@@ -45,7 +45,7 @@ def percentile_name(value: float) -> str:
 
 
 def percentiles_of(estimates: Iterable[Estimate]) -> dict[float, Estimate]:
-    """Return, by percentile in ascending order, the slowest of reads, writes and flushes."""
+    """Return the highest latency among reads, writes and flushes at each percentile."""
     worst: dict[float, Estimate] = {}
     for estimate in estimates:
         share = percentile(estimate.metric)
@@ -58,6 +58,12 @@ def percentiles_of(estimates: Iterable[Estimate]) -> dict[float, Estimate]:
 
 def _rank(estimate: Estimate) -> tuple[bool, float]:
     return estimate.status != "suppressed", estimate.value
+
+
+def value_of(point: PointResult, metric: str) -> float | None:
+    """Return the value of a point's estimate, such as its mean IOPS; None if it has none."""
+    estimate = point.estimate(metric)
+    return None if estimate is None else estimate.value
 
 
 def published_bound(point: PointResult) -> float | None:

@@ -1,6 +1,6 @@
-"""A stored run as tables: one row per point, repeat and metric, and one row per point.
+"""Make the tables of a stored run: results, summary, artifacts and targets.
 
-Every row says whether the target was simulated, and why a number is not validated.
+Every row says whether the target was simulated, and why a number is not VALIDATED.
 """
 
 import csv
@@ -16,13 +16,20 @@ from ssdbench.foreign import cell
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
-from ssdbench.model.point import Estimate, PointResult, Repeat, SteadyVerdict
+from ssdbench.model.point import Estimate, PointResult, Repeat
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
-from ssdbench.report.metrics import MOVING, direction, percentiles_of, published_bound, whole
+from ssdbench.report.metrics import (
+    MOVING,
+    direction,
+    percentiles_of,
+    published_bound,
+    value_of,
+    whole,
+)
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import demanded
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Both tables begin with these, under one name and one type; docs/tables.md says what each means.
+# The first columns of results and summary; docs/tables.md explains all columns.
 SHARED_TYPES = {
     "run_id": "str",
     "target": "str",
@@ -123,18 +130,18 @@ Row = dict[str, object]
 
 
 def reasons(findings: Sequence[Finding]) -> str:
-    """What keeps a number from being validated, as `code: sentence`, joined by `; `."""
+    """Format why a number is not VALIDATED: `code: sentence`, joined by `; `."""
     invalidating = [f for f in findings if f.severity is Severity.INVALIDATES]
     return "; ".join(dict.fromkeys(f"{f.code}: {f.message}" for f in invalidating))
 
 
 def point_findings(point: PointResult) -> tuple[Finding, ...]:
-    """What was found about a point and about each of its repeats."""
+    """Return the findings about a point and about its repeats."""
     return point.findings + tuple(f for repeat in point.repeats for f in repeat.findings)
 
 
 def variation_percent(point: PointResult) -> float | None:
-    """Coefficient of variation of the repeats' IOPS, or None for fewer than two repeats."""
+    """Return the coefficient of variation of the repeats' IOPS, or None for a single repeat."""
     values = [repeat.iops for repeat in point.repeats]
     if len(values) < 2 or (mean := statistics.fmean(values)) <= 0:
         return None
@@ -143,13 +150,13 @@ def variation_percent(point: PointResult) -> float | None:
 
 @dataclass(frozen=True)
 class Tidy:
-    """Rows with the columns and types of a table, in their order."""
+    """A table: its rows, and the names and types of its columns in order."""
 
     rows: Sequence[Row]
     types: Mapping[str, str]
 
     def frame(self) -> "pd.DataFrame":
-        """For a notebook; the report does without pandas, whose import is a tenth of its time."""
+        """Return the table as a pandas frame, for notebooks; the import of pandas is slow."""
         import pandas as pd
 
         columns = {name: [row.get(name) for row in self.rows] for name in self.types}
@@ -157,7 +164,7 @@ class Tidy:
 
     @cached_property
     def columns(self) -> Sequence[Sequence[str | None]]:
-        """Each column as text, None where there is no value; each value is said only once."""
+        """Return each column as text, with None for a missing value."""
         found = []
         for name, kind in self.types.items():
             values = [row.get(name) for row in self.rows]
@@ -175,16 +182,17 @@ _SAID: Mapping[str, Callable[[Any], str]] = {
 
 
 def results_table(result: RunResult) -> Tidy:
-    """The tidy table; columns and types are fixed, so that files of many runs can be joined.
+    """Return one row per point, repeat and metric.
 
-    What is suppressed has a row and no value.
+    All runs have the same columns and types, so that their tables can be joined. A suppressed
+    number has a row without a value.
     """
     rows = [row for stage in result.stages for row in _stage_rows(result, stage)]
     return Tidy([*rows, *_capacity_rows(result)], RESULT_TYPES)
 
 
 def summary_table(result: RunResult) -> Tidy:
-    """One row per point, in the order in which the run stored them."""
+    """Return one row per point, in the order of the stored run."""
     rows = [_summary_row(result, stage, point) for stage in result.stages for point in stage.points]
     return Tidy([_rounded(row) for row in rows], SUMMARY_TYPES)
 
@@ -197,14 +205,14 @@ def _rounded(row: Row) -> Row:
 
 
 def artifacts_table(result: RunResult) -> Tidy:
-    """One row per number of `results_table` and file or directory from which it was computed."""
+    """Return, for each number, the files or directories from which it was computed."""
     own = {"run_id": result.run_id}
     rows = [own | row for stage in result.stages for row in _artifacts(stage)]
     return Tidy(rows, ARTIFACT_TYPES)
 
 
 def targets_table(result: RunResult) -> Tidy:
-    """One row per number of each target of the profile."""
+    """Return one row for each number that the profile requires of the drive."""
     rows: list[Row] = [
         _of_run(result)
         | one.model_dump(exclude={"target", "seen", "worse_because"})
@@ -216,11 +224,11 @@ def targets_table(result: RunResult) -> Tidy:
 
 
 def csv_bytes(table: Tidy) -> bytes:
-    """A table as CSV, with Unix line ends and an empty cell for "there is none"."""
+    """Write a table as CSV; a missing value is an empty cell, and lines end with LF."""
     shown = []
     for kind, column in zip(table.types.values(), table.columns, strict=True):
         words = {None: ""} | {value: value for value in set(column) if value is not None}
-        if kind == "str":  # rows repeat most of them
+        if kind == "str":  # most values repeat, so each is converted once
             words |= {value: cell(value) for value in words if value is not None}
         shown.append([words[value] for value in column])
     text = io.StringIO()
@@ -233,35 +241,16 @@ def csv_bytes(table: Tidy) -> bytes:
 def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
     common = _of_run(result) | {"stage": stage.name, "stage_kind": str(stage.kind)}
     common |= {"verdict": result.verdict}
-    found = stage.found
-    if isinstance(found, WarmUp) and found.verdict is not None:
-        yield common | _steady_row(found.unit, found.verdict)
-    yield from (common | row for row in _answers(stage))
+    yield from (common | row for row in _ANSWERS.get(type(stage.found), _none)(stage, stage.found))
     for point in stage.points:
         about = common | _workload_columns(point)
-        workload = point.point.workload
         for estimate in point.estimates:
             yield about | _estimate_columns(estimate, point)
         for stream in point.streams:
             for estimate in stream.estimates:
                 yield about | _estimate_columns(estimate, point) | {"stream": stream.name}
         for repeat in point.repeats:
-            yield from (about | row for row in _repeat_rows(repeat, workload))
-
-
-def _answers(stage: StageResult) -> Iterator[Row]:
-    """Of a stage whose answer is no point."""
-    match stage.found:
-        case RateFound() as found:
-            yield from _rate_rows(stage, found)
-        case LoadFound() as found:
-            yield from _load_rows(stage, found)
-        case ReplayFound() as found:
-            yield from _replay_rows(stage, found)
-        case BlockSizeFound() as found:
-            yield from _block_rows(stage, found)
-        case ProbeFound() as found:
-            yield from _probe_rows(stage, found)
+            yield from (about | row for row in _repeat_rows(repeat, point.point.workload))
 
 
 def _of_run(result: RunResult) -> Row:
@@ -272,29 +261,57 @@ def _of_run(result: RunResult) -> Row:
     }
 
 
-def _answered(stage: StageResult, metric: str, value: object, unit: str, how: str) -> Row:
-    """A row of a stage whose answer is no point; a number, or a word."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+def _number(metric: str, value: object, unit: str, how: str) -> Row:
+    """Return the columns of one number; without a value, its status is suppressed."""
+    status = "suppressed" if value is None else "published"
     return {
-        "metric": metric,
-        "metric_value": value if number else None,
-        "unit": unit if number else None,
-        "answer": None if number or value is None else str(value),
-        "computed_by": how,
-        "status": "suppressed" if value is None else "published",
-        "reasons": reasons(stage.findings),
+        "metric": metric, "metric_value": value, "unit": unit, "computed_by": how,
+        "status": status,
+    }  # fmt: skip
+
+
+def _answered(stage: StageResult, metric: str, value: object, unit: str, how: str) -> Row:
+    """Return a row for an answer of a stage without points: a number, or a word."""
+    row = _number(metric, value, unit, how) | {"reasons": reasons(stage.findings)}
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return row
+    return row | {
+        "metric_value": None,
+        "unit": None,
+        "answer": None if value is None else str(value),
     }
 
 
-def _rate_rows(stage: StageResult, found: RateFound) -> Iterator[Row]:
-    about: Row = {
+def _none(stage: StageResult, found: object) -> Iterator[Row]:
+    return iter(())
+
+
+def _warm_up_rows(stage: StageResult, found: WarmUp) -> Iterator[Row]:
+    if (verdict := found.verdict) is None:
+        return
+    rate = verdict.mean if verdict.steady else None
+    how = f"steady-state rule {verdict.rule}"
+    yield _number("steady_rate", rate, found.unit, how) | {
+        "direction": "total",
+        "bound": verdict.lower_bound if verdict.steady else None,
+        "samples": len(verdict.window_blocks),
+        "verdict": "STEADY" if verdict.steady else "NOT STEADY",
+        "reasons": verdict.reason,
+    }
+
+
+def _offered(found: RateFound | LoadFound) -> Row:
+    return {
         "workload": found.workload,
         "access_pattern": found.pattern,
         "block_bytes": found.block_bytes,
         "read_percent": found.read_percent,
-        "samples": found.searches,
-        "verdict": "NOT VALIDATED" if stage.why_not else "VALIDATED",
     }
+
+
+def _rate_rows(stage: StageResult, found: RateFound) -> Iterator[Row]:
+    verdict = "NOT VALIDATED" if stage.why_not else "VALIDATED"
+    about = _offered(found) | {"samples": found.searches, "verdict": verdict}
     how = words.mark_unvalidated(f"open-loop searches, {found.limit}", stage.why_not)
     for metric, value in (
         ("rate_within_limit_iops", found.rate_iops),
@@ -308,18 +325,11 @@ def _rate_rows(stage: StageResult, found: RateFound) -> Iterator[Row]:
 
 
 def _load_rows(stage: StageResult, found: LoadFound) -> Iterator[Row]:
-    about: Row = {
-        "workload": found.workload,
-        "access_pattern": found.pattern,
-        "block_bytes": found.block_bytes,
-        "read_percent": found.read_percent,
-        "verdict": found.verdict,
-        "reasons": reasons(stage.findings),
-    }
+    about = _offered(found) | {"verdict": found.verdict, "reasons": reasons(stage.findings)}
     for estimate in found.estimates:
-        told = _estimate(estimate)
         how = words.mark_unvalidated(f"at {found.label}, {estimate.method}", stage.why_not)
-        yield about | told | {"direction": estimate.direction, "computed_by": how}
+        own = {"direction": estimate.direction, "computed_by": how}
+        yield about | _estimate(estimate) | own
     yield about | _answered(stage, "load_offered_iops", found.offered_iops, "1/s", "as offered")
     yield about | _answered(stage, "rate_clients", found.clients, "1", "that shared the rate")
 
@@ -335,13 +345,15 @@ def _replay_rows(stage: StageResult, found: ReplayFound) -> Iterator[Row]:
 
 
 def _block_rows(stage: StageResult, found: BlockSizeFound) -> Iterator[Row]:
-    how = found.evidence or "strided writes"
-    yield _answered(stage, "block_answer", found.answer or None, "", how)
-    yield _answered(stage, "block_found_bytes", found.block_bytes, "B", how)
-    yield _answered(stage, "write_buffer_bytes", found.buffer_bytes, "B", how)
-    yield _answered(stage, "write_buffer_least_bytes", found.buffer_least_bytes, "B", how)
-    yield _answered(stage, "write_buffer_most_bytes", found.buffer_most_bytes, "B", how)
-    yield _answered(stage, "block_confidence", found.confidence, "1", how)
+    for metric, value, unit in (
+        ("block_answer", found.answer or None, ""),
+        ("block_found_bytes", found.block_bytes, "B"),
+        ("write_buffer_bytes", found.buffer_bytes, "B"),
+        ("write_buffer_least_bytes", found.buffer_least_bytes, "B"),
+        ("write_buffer_most_bytes", found.buffer_most_bytes, "B"),
+        ("block_confidence", found.confidence, "1"),
+    ):
+        yield _answered(stage, metric, value, unit, found.evidence or "strided writes")
 
 
 def _probe_rows(stage: StageResult, found: ProbeFound) -> Iterator[Row]:
@@ -351,8 +363,18 @@ def _probe_rows(stage: StageResult, found: ProbeFound) -> Iterator[Row]:
         yield _answered(stage, f"probe_{name}", value, _unit_of(name), how)
 
 
+_ANSWERS: Mapping[type, Callable[[StageResult, Any], Iterator[Row]]] = {
+    WarmUp: _warm_up_rows,
+    RateFound: _rate_rows,
+    LoadFound: _load_rows,
+    ReplayFound: _replay_rows,
+    BlockSizeFound: _block_rows,
+    ProbeFound: _probe_rows,
+}
+
+
 def _unit_of(name: str) -> str:
-    """The unit that the name of a probe's number ends with, or begins with."""
+    """Return the unit of a probe's number, from a part of its name."""
     for part, unit in (("_bytes", "B"), ("mb_per_s", "MB/s"), ("_us", "us"), ("_percent", "%")):
         if part in name:
             return unit
@@ -360,7 +382,7 @@ def _unit_of(name: str) -> str:
 
 
 def _capacity_rows(result: RunResult) -> Iterator[Row]:
-    """The plan for the profile's demand, where it names one."""
+    """Yield the capacity plan for the profile's demand; nothing if there is no demand."""
     if (wanted := demanded(result)) is None:
         return
     found = capacity_answer(result, wanted)
@@ -379,15 +401,8 @@ def _capacity_rows(result: RunResult) -> Iterator[Row]:
         ("capacity_life_years", wear and wear.life_years, "a"),
         ("capacity_drive_writes_per_day", wear and wear.dwpd_used, "1/d"),
     ):
-        yield common | {
-            "metric": metric,
-            "metric_value": value,
-            "unit": unit,
-            "computed_by": "plan of the profile",
-            "status": "suppressed" if value is None else "published",
-            "verdict": word,
-            "reasons": why,
-        }
+        number = _number(metric, value, unit, "plan of the profile")
+        yield common | number | {"verdict": word, "reasons": why}
 
 
 def _artifacts(stage: StageResult) -> Iterator[Row]:
@@ -401,21 +416,6 @@ def _artifacts(stage: StageResult) -> Iterator[Row]:
                 yield about | {"metric": estimate.metric, "artifact_path": path}
         for repeat in point.repeats:
             yield about | {"repeat_number": repeat.repeat, "artifact_path": repeat.artifacts}
-
-
-def _steady_row(unit: str, verdict: SteadyVerdict) -> Row:
-    return {
-        "direction": "total",
-        "metric": "steady_rate",
-        "metric_value": verdict.mean if verdict.steady else None,
-        "bound": verdict.lower_bound if verdict.steady else None,
-        "unit": unit,
-        "samples": len(verdict.window_blocks),
-        "computed_by": f"steady-state rule {verdict.rule}",
-        "status": "published" if verdict.steady else "suppressed",
-        "verdict": "STEADY" if verdict.steady else "NOT STEADY",
-        "reasons": verdict.reason,
-    }
 
 
 def _workload_columns(point: PointResult) -> Row:
@@ -465,85 +465,70 @@ def _repeat_rows(repeat: Repeat, workload: Workload) -> Iterator[Row]:
     ]
     if repeat.zone_resets is not None:
         metrics.append(("zone_resets", repeat.zone_resets, "1", "fio's count, settling included"))
-    for metric, value, unit, how in metrics:
-        yield {
-            "repeat_number": repeat.repeat,
-            "direction": whole(workload),
-            "metric": metric,
-            "metric_value": value,
-            "unit": unit,
-            "samples": 1,
-            "computed_by": how,
-            "status": "published",
-        }
-
-
-def _worst(point: PointResult, metric: str, of_repeats: list[float | None]) -> float | None:
-    """Over all evidence; where a result is older than that, over the repeats."""
-    if (estimate := point.estimate(metric)) is not None:
-        return estimate.value
-    return min((one for one in of_repeats if one is not None), default=None)
+    about: Row = {"repeat_number": repeat.repeat, "direction": whole(workload), "samples": 1}
+    yield from (about | _number(*metric) for metric in metrics)
 
 
 def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> Row:
-    iops = point.estimate("iops")
-    variation = variation_percent(point)
+    variation, basis = variation_percent(point), point.basis
+    fill, day = (basis.unseen_drift_per_fill, basis.unseen_drift_per_day) if basis else (None, None)
     row = _of_run(result) | {"stage": stage.name, "stage_kind": str(stage.kind)}
-    row |= _workload_columns(point) | {
-        "iops_bound": published_bound(point),
-        "iops": iops.value if iops else None,
-        "iops_ci_low": iops.ci_low if iops else None,
-        "iops_ci_high": iops.ci_high if iops else None,
+    row |= _workload_columns(point) | point_numbers(point)
+    for name in ("worst_minute_iops", "worst_second_iops"):
+        # A result of an older version has no estimate of it.
+        known = [value for r in point.repeats if (value := getattr(r, name)) is not None]
+        row[name] = value_of(point, name) if point.estimate(name) else min(known, default=None)
+    return row | {
         "repeats": len(point.repeats),
         "cv_percent": None if variation is None else round(variation, 3),
-        "worst_minute_iops": _worst(
-            point, "worst_minute_iops", [r.worst_minute_iops for r in point.repeats]
-        ),
-        "worst_second_iops": _worst(
-            point, "worst_second_iops", [r.worst_second_iops for r in point.repeats]
-        ),
-    }
-    percentiles = percentiles_of(point.estimates)
-    for share, name in SUMMARY_PERCENTILES.items():
-        estimate = percentiles.get(share)
-        row[name] = estimate.value if estimate and estimate.status != "suppressed" else None
-    return row | _slow_changes(point)
-
-
-def _slow_changes(point: PointResult) -> Row:
-    """What the run could not have seen."""
-    basis = point.basis
-    fill, day = (basis.unseen_drift_per_fill, basis.unseen_drift_per_day) if basis else (None, None)
-    return {
         "longest_wave_s": basis.longest_wave_s if basis else None,
-        "unseen_drift_per_fill_percent": None if fill is None else 100 * fill,
-        "unseen_drift_per_day_percent": None if day is None else 100 * day,
+        "unseen_drift_per_fill_percent": _percent(fill),
+        "unseen_drift_per_day_percent": _percent(day),
     }
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def point_numbers(point: PointResult) -> Row:
+    """Return a point's bound, mean, interval and percentiles, under the names of columns."""
+    iops, percentiles = point.estimate("iops"), percentiles_of(point.estimates)
+    row: Row = {
+        "iops_bound": published_bound(point),
+        "iops": iops and iops.value,
+        "iops_ci_low": iops and iops.ci_low,
+        "iops_ci_high": iops and iops.ci_high,
+    }
+    for share, name in SUMMARY_PERCENTILES.items():
+        one = percentiles.get(share)
+        row[name] = one.value if one and one.status != "suppressed" else None
+    return row
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedRun:
-    """What a run holds; docs/tables.md describes the columns of its tables."""
+    """A run with its tables as pandas frames; docs/tables.md explains the columns."""
 
     directory: Path
     result: RunResult
 
     @property
     def results(self) -> "pd.DataFrame":
-        """One row per point, repeat and metric, as in results.csv."""
+        """Return one row per point, repeat and metric, as in results.csv."""
         return results_table(self.result).frame()
 
     @property
     def summary(self) -> "pd.DataFrame":
-        """One row per point, as in summary.csv."""
+        """Return one row per point, as in summary.csv."""
         return summary_table(self.result).frame()
 
     @property
     def artifacts(self) -> "pd.DataFrame":
-        """The files behind each number, as in artifacts.csv."""
+        """Return the files from which each number was computed, as in artifacts.csv."""
         return artifacts_table(self.result).frame()
 
 
 def opened(path: Path) -> OpenedRun:
-    """Open a run directory. Raises UsageError when it has no result that this version reads."""
+    """Open a run directory. Raises UsageError if this version cannot read its result."""
     return OpenedRun(path, StoredRun.open(path).result)

@@ -1,4 +1,4 @@
-"""The targets of the profile on the page: met or missed, and the datasheet's values."""
+"""Show the targets of the profile: which ones the drive met, and the datasheet's values."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ssdbench.model.profile.accept import Accepted, Outcome
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Prose, Section, Table, numbers, texts
+from ssdbench.report.view.page import Block, Cell, ColumnOf, Prose, Section, number, table_of
 from ssdbench.units import counted
 
 TONES: dict[Outcome, str] = {"pass": "good", "fail": "bad", "cannot tell": "warn"}
@@ -20,24 +20,27 @@ _NAMES = {
 
 
 def sections(result: RunResult) -> list[Section]:
-    """One section for a profile with targets; none for another."""
-    if not result.accepted:
+    """Return the section of targets; nothing if the profile has no targets."""
+    rows = result.accepted
+    if not rows:
         return []
-    blocks: list[Block] = [Prose(_lead(result.accepted), tone=_tone(result.accepted))]
-    blocks.append(_table(result.accepted))
-    if any(row.datasheet is not None for row in result.accepted):
-        blocks.append(_beside(result.accepted))
+    blocks: list[Block] = [
+        Prose(_lead(rows), tone=_tone(rows)),
+        table_of("What the profile requires of the drive", rows, _REQUIRED),
+    ]
+    if stated := [row for row in rows if row.datasheet is not None]:
+        blocks.append(table_of("Measured values and the datasheet", stated, _STATED))
     return [Section("targets", "Targets", blocks)]
 
 
 def wanted(row: Accepted) -> str:
-    """`rate at least 40,000 IOPS`, with the load at which it is wanted."""
+    """Format what is required, with its load: `rate at least 40,000 IOPS`."""
     limit = f"{name(row)} {row.direction} {_value(row, row.wanted)}"
     return f"{limit} {row.load}".rstrip()
 
 
 def seen(row: Accepted) -> str:
-    """Format the measured value at its pessimistic limit."""
+    """Format the pessimistic limit of the measured value."""
     return _value(row, row.seen)
 
 
@@ -47,7 +50,7 @@ def middle(row: Accepted) -> str:
 
 
 def name(row: Accepted) -> str:
-    """`rate`, `p99.9`, `read p99`."""
+    """Return the name of the quantity: `rate`, `p99.9`, `read p99`."""
     latency = row.metric.removeprefix("lat_").removesuffix("_ns").replace("_", " ")
     return _NAMES.get(row.metric) or latency
 
@@ -57,59 +60,50 @@ def _value(row: Accepted, value: float | None) -> str:
 
 
 def _tone(rows: Sequence[Accepted]) -> str:
+    """Return the colour of the worst outcome."""
     outcomes = {row.outcome for row in rows}
     worst = sorted(TONES, key=("fail", "cannot tell", "pass").index)
     return next(TONES[word] for word in worst if word in outcomes)
 
 
 def _lead(rows: Sequence[Accepted]) -> str:
-    seen_so_often = Counter(row.outcome for row in rows)
-    parts = [f"{counted(seen_so_often[word], 'number')}: {word}" for word in TONES
-             if seen_so_often[word]]  # fmt: skip
+    counts = Counter(row.outcome for row in rows)
+    parts = [f"{counted(counts[word], 'number')}: {word}" for word in TONES if counts[word]]
     return (
-        f"{', '.join(parts)}. A rate is judged by its bound, a percentile by its upper 95 % limit; "
-        "what is not VALIDATED never passes."
+        f"{', '.join(parts)}. A rate passes if its lower bound does, a percentile of latency if "
+        "its upper 95 % limit does. A number that is not VALIDATED never passes."
     )
 
 
-def _table(rows: Sequence[Accepted]) -> Table:
-    columns = [
-        *texts("Target", "Wanted"),
-        *numbers("Ours, pessimistic", "Mean or percentile"),
-        *texts("Outcome", "Why"),
-    ]
-    return Table("What the drive must hold", columns, [_row(row) for row in rows])
+def _target(row: Accepted) -> Cell:
+    return Cell(words.times(row.target), hint=row.workload)
 
 
-def _row(row: Accepted) -> list[Cell]:
-    return [
-        Cell(words.times(row.target), hint=row.workload),
-        Cell(wanted(row)),
-        Cell(seen(row), "strong"),
-        Cell(middle(row)),
-        Cell(row.outcome, TONES[row.outcome]),
-        Cell(words.sentence(row.why)),
-    ]
+def _conditions(row: Accepted) -> str:
+    text = row.datasheet_conditions or "none stated"
+    return f"{text} ({row.datasheet_source})" if row.datasheet_source else text
 
 
-def _beside(rows: Sequence[Accepted]) -> Table:
-    columns = [
-        *texts("Target", "Number"),
-        *numbers("Ours, pessimistic", "Datasheet"),
-        *texts("Its conditions", "Why ours is worse, as far as this run knows"),
-    ]
-    stated = [row for row in rows if row.datasheet is not None]
-    return Table("Beside the datasheet", columns, [_stated(row) for row in stated])
-
-
-def _stated(row: Accepted) -> list[Cell]:
-    told = row.datasheet_conditions or "none stated"
-    worse = row.worse_because
-    return [
-        Cell(words.times(row.target), hint=row.workload),
-        Cell(name(row)),
-        Cell(seen(row), "strong"),
-        Cell(_value(row, row.datasheet)),
-        Cell(f"{told} ({row.datasheet_source})" if row.datasheet_source else told),
-        Cell("; ".join(worse) or words.NONE),
-    ]
+_SEEN: ColumnOf[Accepted] = (
+    number("Measured, pessimistic limit"),
+    lambda row: Cell(seen(row), "strong"),
+)
+_REQUIRED: list[ColumnOf[Accepted]] = [
+    ("Target", _target),
+    ("Required", wanted),
+    _SEEN,
+    (number("Mean or percentile"), middle),
+    ("Outcome", lambda row: Cell(row.outcome, TONES[row.outcome])),
+    ("Why", lambda row: words.sentence(row.why)),
+]
+_STATED: list[ColumnOf[Accepted]] = [
+    ("Target", _target),
+    ("Number", name),
+    _SEEN,
+    (number("Datasheet"), lambda row: _value(row, row.datasheet)),
+    ("Conditions of the datasheet", _conditions),
+    (
+        "Possible reasons why the measured value is worse",
+        lambda row: "; ".join(row.worse_because) or words.NONE,
+    ),
+]

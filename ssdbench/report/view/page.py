@@ -1,15 +1,18 @@
-"""The page as data: sections made of blocks."""
+"""Define the parts of a page: sections, and the blocks in them such as tables and figures."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ssdbench.report.figure import ReportFigure
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell; `tone` is good, bad, warn, or name where it may be broken anywhere, or empty."""
+    """One cell of a table; `tone` is its style: good, bad, warn, strong, muted, or name."""
 
     text: str
     tone: str = ""
@@ -19,42 +22,37 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; numbers are set flush right."""
+    """One column of a table; columns of numbers are aligned to the right."""
 
     title: str
     number: bool = False
     hint: str = ""
-    facet: bool = False  # rows can be chosen by what stands in it
+    facet: bool = False  # the reader can filter rows by the values of this column
 
 
-def texts(*titles: str) -> list[Column]:
-    """Return columns of text with these titles."""
-    return [Column(title) for title in titles]
-
-
-def numbers(*titles: str) -> list[Column]:
-    """Return columns of numbers with these titles."""
-    return [Column(title, number=True) for title in titles]
+def number(title: str, hint: str = "") -> Column:
+    """Return a column of numbers."""
+    return Column(title, number=True, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Which rows of a long table a map shows: the facets of its two axes, and the others."""
+    """Say which rows of the table of all points a heat map shows, and on which cells."""
 
     down: tuple[str, Sequence[str]]
     across: tuple[str, Sequence[str]]
     only: Mapping[str, Sequence[str]]
 
     def json(self) -> str:
-        """Encode it for the page's script, which draws the map again for the chosen rows."""
+        """Encode as JSON for the page's script, which redraws the map for the filtered rows."""
         return json.dumps({"down": self.down, "across": self.across, "only": self.only})
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells. With `fold` words the table is closed at first, under these words.
+    """A table. If `fold` has text, only this text is shown until the reader opens the table.
 
-    Rows become `cards` where the page is as narrow as a phone: the strong number first.
+    On a narrow screen such as a phone, each row of a table with `cards` becomes a block.
     """
 
     caption: str
@@ -67,13 +65,31 @@ class Table:
 
     @property
     def filter(self) -> bool:
-        """Whether the page's script offers to choose rows."""
+        """Return whether the page's script lets the reader filter rows."""
         return any(column.facet for column in self.columns)
+
+
+ColumnOf = tuple[Column | str, Callable[[T], Cell | str]]  # its title, and its cell of an item
+
+
+def table_of(
+    caption: str,
+    items: Iterable[T],
+    columns: Sequence[ColumnOf[T]],
+    *,
+    fold: str = "",
+    cards: bool = False,
+) -> Table:
+    """Return a table with a row for each item; each column says how it shows an item."""
+    titles = [Column(title) if isinstance(title, str) else title for title, _ in columns]
+    found = ([show(item) for _, show in columns] for item in items)
+    rows = [[Cell(one) if isinstance(one, str) else one for one in row] for row in found]
+    return Table(caption, titles, rows, fold, cards)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names and values."""
+    """A list of names and their values."""
 
     caption: str
     items: Sequence[tuple[str, str]]
@@ -82,7 +98,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure with its title, caption and alternative text."""
+    """A figure with its title, its caption, and the text (`alt`) for readers who cannot see it."""
 
     name: str
     title: str
@@ -93,17 +109,16 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Plots:
-    """Figures; side by side where there is room, unless they are `wide`."""
+    """Figures side by side, or one below the other if they are `wide`."""
 
     plots: Sequence[Plot]
     wide: bool = False
-    fold: str = ""
     kind: str = field(default="plots", init=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A paragraph; with a tone it stands in a box."""
+    """A paragraph; with a `tone` it is shown in a coloured box."""
 
     text: str
     tone: str = ""
@@ -112,7 +127,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Text as it was stored."""
+    """Stored text, shown without change."""
 
     title: str
     text: str
@@ -121,7 +136,7 @@ class Verbatim:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Blocks below a title line that the reader unfolds."""
+    """Blocks that are hidden until the reader clicks on the title."""
 
     title: str
     blocks: "Sequence[Block]"
@@ -130,19 +145,19 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """Findings of one code with one advice, and where each was seen."""
+    """Findings with the same code and the same advice."""
 
     tone: str
     severity: str
     code: str
     advice: str
-    places: Sequence[tuple[str, str]]  # where, what was seen
-    brief: str  # of one line
+    places: Sequence[tuple[str, str]]  # stage, point or repeat; the message
+    brief: str  # one line
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All findings, worst first."""
+    """All findings, the most serious first."""
 
     groups: Sequence[FindingGroup]
     kind: str = field(default="findings", init=False)
@@ -153,7 +168,7 @@ Block = Table | Facts | Plots | Prose | Verbatim | Findings | Fold
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page with a heading; with a `brief`, folded to one line at first."""
+    """A part of the page with a heading; if `brief` has text, only this line is shown at first."""
 
     id: str
     title: str
@@ -163,7 +178,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The first number of the page: what it is, what it means, its evidence."""
+    """The first number of the page, with its meaning and its evidence."""
 
     label: str
     number: str
@@ -172,12 +187,12 @@ class Headline:
     meaning: str
     evidence: Sequence[tuple[str, str]]
     tone: str
-    promise: str = ""  # what exactly the number says, for those who unfold it
+    promise: str = ""  # the exact meaning of the number
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One report."""
+    """The page of one run."""
 
     title: str
     run_id: str
@@ -192,7 +207,7 @@ class Page:
     simulated: str
     headline: Headline
     workloads: Table | None
-    rest: str  # about workloads that the first table leaves out
+    rest: str  # a sentence about points that the first table leaves out
     sections: Sequence[Section]
 
 
@@ -200,8 +215,8 @@ class Page:
 class Sheet:
     """A page about several runs."""
 
-    tool: str  # the command that makes it
-    kind: str  # what it is, for the title
+    tool: str  # the command that made the page
+    kind: str  # the first word of the title
     title: str
     simulated: str
     version: str

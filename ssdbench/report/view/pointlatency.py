@@ -1,4 +1,4 @@
-"""Latencies of the points of the plan and of failed ones: tails, over time, and as histograms."""
+"""Draw the latencies of points: how often I/Os are slow, percentiles over time, histograms."""
 
 import re
 import zlib
@@ -20,32 +20,32 @@ from ssdbench.report.view.points import worst_first
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.units import counted, format_ns
 
-MAX_LINES = 6  # a seventh line could not be told from the first
+MAX_LINES = 6  # there are only six colours and line styles
 PERCENTILES = (50.0, 99.0, 99.9)
 MOST_PARTS = 30  # of one repeat
-LEAST_BEYOND = 10  # I/Os of one repeat above a percentile that is drawn
-COARSER = 8  # bins of a histogram that are drawn as one: eight to an octave stay
+LEAST_BEYOND = 10  # a percentile is drawn if so many I/Os were slower
+COARSER = 8  # stored bins that are drawn as one, so eight bins for each factor of two
 
 
 @dataclass(frozen=True, slots=True)
 class _Latencies:
-    """One direction of one point."""
+    """The latencies of one direction (reads, writes or flushes) of one point."""
 
     id: str
     label: str
-    side: str  # of the log: "read", "write" or "flush", of which fio logs none
+    side: str  # "read", "write" or "flush"; fio writes no log of flushes
     repeats: Sequence[tuple[Repeat, Histogram]]  # in the order in which they ran
     merged: Histogram
 
 
 def blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[Block]:
-    """Yield the tails of all points in one figure, then each over time and as a histogram."""
+    """Yield the figures: all points together, then each point over time and as a histogram."""
     found = list(_latencies(run, stage, drawn))
     if not found:
         return
     yield Plots([_exceedance(stage, found[:MAX_LINES])], wide=True)
     plots = [*_over_time(stage, found), *_within(run, stage, found), _histograms(stage, found)]
-    title = "Latency of each point, repeat by repeat and as a histogram"
+    title = "Latency of each point: every repeat, and a histogram"
     yield Fold(title, [Plots(plots, wide=True)])
 
 
@@ -72,10 +72,11 @@ def _exceedance(stage: StageResult, found: Sequence[_Latencies]) -> Plot:
     worst = max(curves, key=lambda curve: float(curve.latency_ns[-1]))
     return Plot(
         name=f"tail-{stage.name}",
-        title="How often an I/O takes longer",
-        caption="Read: “this share of all I/Os took this time or longer”. All repeats merged. "
-        f"Points of the plan and failed ones, lowest bound first, at most {MAX_LINES} lines.",
-        alt=f"Tail of latencies; the slowest I/O shown took "
+        title="How often I/Os are slow",
+        caption="A line shows which share of the I/Os of all repeats took this time or longer. "
+        "Shown are points of the plan and points that are NOT VALIDATED, the lowest bound first, "
+        f"at most {MAX_LINES} lines.",
+        alt="The share of slow I/Os; the slowest I/O shown took "
         f"{words.quantity(float(worst.latency_ns[-1]), 'ns')} ({worst.label}).",
         figure=CurvesFigure(curves),
     )
@@ -92,7 +93,7 @@ def _panel_label(label: str) -> str:
 
 
 def _over_time(stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot]:
-    """Yield the percentiles of each repeat of points with several repeats."""
+    """Yield a figure with the percentiles of each repeat."""
     panels = []
     for one in found:
         lines = _percentiles((float(repeat.sequence), part) for repeat, part in one.repeats)
@@ -102,17 +103,17 @@ def _over_time(stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot
         yield Plot(
             name=f"percentiles-{stage.name}",
             title="Percentiles of latency, repeat by repeat",
-            caption="In the order in which the repeats ran; a percentile needs "
-            f"{LEAST_BEYOND} slower I/Os in its repeat.",
+            caption="The repeats in the order in which they ran. A percentile is drawn only if at "
+            f"least {LEAST_BEYOND} I/Os of the repeat were slower.",
             alt=f"p50, p99 and p99.9 of every repeat of {counted(len(panels), 'point')}, in time.",
             figure=PanelsFigure(
-                tuple(panels), "place in the order of all repeats", "latency", latency_y=True
+                tuple(panels), "number of the repeat in order of time", "latency", latency_y=True
             ),
         )
 
 
 def _percentiles(parts: Iterable[tuple[float, Histogram]]) -> tuple[Line, ...]:
-    """Return a line for each percentile; places with too few I/Os are left out."""
+    """Return a line for each percentile, without places where too few I/Os were slower."""
     places = list(parts)
     lines = []
     for share in PERCENTILES:
@@ -128,7 +129,7 @@ def _percentiles(parts: Iterable[tuple[float, Histogram]]) -> tuple[Line, ...]:
 
 
 def _within(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot]:
-    """Yield the percentiles over the slowest repeat, where fio's logs are kept."""
+    """Yield a figure with the percentiles over the time of the slowest repeat, from fio's logs."""
     panels = []
     for one in found:
         slowest = min((repeat for repeat, _ in one.repeats), key=lambda repeat: repeat.iops)
@@ -138,13 +139,13 @@ def _within(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> 
     if panels:
         yield Plot(
             name=f"within-{stage.name}",
-            title="Percentiles of latency, over the seconds of the slowest repeat",
-            caption="From fio's own log of the repeat with the lowest rate, its counted seconds in "
-            f"at most {MOST_PARTS} parts; a percentile needs {LEAST_BEYOND} slower I/Os in its "
-            "part.",
+            title="Percentiles of latency during the slowest repeat",
+            caption="From fio's log of the repeat with the lowest rate. Its counted seconds are "
+            f"divided into at most {MOST_PARTS} parts. A percentile is drawn only if at least "
+            f"{LEAST_BEYOND} I/Os of the part were slower.",
             alt=f"p50, p99 and p99.9 within one repeat of {counted(len(panels), 'point')}.",
             figure=PanelsFigure(
-                tuple(panels), "seconds since the repeat began to count", "latency", latency_y=True
+                tuple(panels), "seconds since counting began", "latency", latency_y=True
             ),
         )
 
@@ -154,9 +155,9 @@ def _histograms(stage: StageResult, found: Sequence[_Latencies]) -> Plot:
     slowest = max(max(panel.lines[0].x) for panel in panels)
     return Plot(
         name=f"histogram-{stage.name}",
-        title="How the latencies are spread",
-        caption="I/Os of all repeats on two log axes, eight bins to an octave: a single slow I/O "
-        "is seen beside millions of others.",
+        title="Histograms of latency",
+        caption="The I/Os of all repeats. Both axes are logarithmic, so a single slow I/O can be "
+        "seen beside millions of fast I/Os. Each factor of two has eight bins.",
         alt=f"Histograms of {counted(len(panels), 'point')}; the slowest I/O took "
         f"{format_ns(slowest)}.",
         figure=PanelsFigure(tuple(panels), "latency", "I/Os", latency_x=True, steps=True),
@@ -167,25 +168,25 @@ def _bars(histogram: Histogram) -> Line:
     counts = np.append(histogram.counts.reshape(-1, COARSER).sum(axis=1), 0).astype(np.float64)
     edges = np.maximum(LOWER_EDGES_NS[::COARSER], 1).astype(np.float64)
     used = np.flatnonzero(counts)
-    seen = slice(used[0], used[-1] + 2)  # and an empty one, where the last ends
+    seen = slice(used[0], used[-1] + 2)  # with an empty bin that ends the last bar
     return Line("", tuple(edges[seen].tolist()), tuple(counts[seen].tolist()))
 
 
-MOST_BYTES = 1 << 26  # of a log: an hour of four threads
-ROW_MS = 1000  # what a row covers
+MOST_BYTES = 1 << 26  # of a log; enough for an hour of four threads
+ROW_MS = 1000  # time between two rows of the log
 _LOG = re.compile(r"_clat_hist(\.\d+)?\.log(\.gz)?$")
-_GZIP = 31  # how zlib calls it
+_GZIP = 31  # zlib's number for the gzip format
 
 
 def latencies_within(
     run: StoredRun, artifacts: str, sides: tuple[str, ...], most: int
 ) -> dict[str, list[tuple[float, Histogram]]]:
-    """Return histograms of the counted part of a repeat, in at most `most` equal parts.
+    """Return latency histograms over the counted time of a repeat, in at most `most` parts.
 
-    They are by direction, each with its end in seconds since counting began. Empty unless the logs
-    of all threads are complete.
+    The result has, for each direction, the end of each part in seconds and its histogram. It is
+    empty unless the logs of all threads are complete.
     """
-    from ssdbench.generator.fio.logs import DamagedLog, histogram_rows  # not without need
+    from ssdbench.generator.fio.logs import DamagedLog, histogram_rows  # slow to import
 
     seconds = run.seconds(f"{artifacts}/seconds.csv")
     if seconds is None or not seconds.measured.any():
@@ -213,22 +214,22 @@ def latencies_within(
 
 
 def _counted_ends(seconds: Seconds) -> tuple[float, float]:
-    """The counted part, on the clock of the seconds."""
+    """Return the start and the end of the counted time, in seconds."""
     t, length = (column[seconds.measured] for column in (seconds.t_s, seconds.duration_s))
     return float(t[0] - length[0]), float(t[-1])
 
 
 def _logs(run: StoredRun, directory: str) -> Iterator[list[str]]:
-    """Yield the lines of each thread's log. Raises ValueError for one that is incomplete."""
+    """Yield the lines of each thread's log. Raises ValueError if a log is incomplete."""
     names = [name for name in run.files(directory) if _LOG.search(name)]
     for name in names:
         if name.removesuffix(".gz") in names and name.endswith(".gz"):
-            continue  # beside the plain one it may not be whole
+            continue  # the plain file exists too; the packed one may be incomplete
         data = run.data(name) or b""
         if name.endswith(".gz"):
             data = _unpacked(data)
         if not data:
-            raise ValueError("a log of nothing")
+            raise ValueError("empty log")
         yield data.decode("ascii", "replace").splitlines(keepends=True)
 
 

@@ -1,28 +1,26 @@
-"""Figures of the points of a sweep."""
+"""Draw the rates of a sweep over block size, queue depth, or the used part of the drive."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-import numpy as np
-
-from ssdbench.model.point import Estimate, PointResult
+from ssdbench.model.point import PointResult
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import IoEngine
-from ssdbench.report.metrics import percentiles_of, published_bound
+from ssdbench.report.metrics import percentiles_of, published_bound, value_of
 from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Plot, Plots
-from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
+from ssdbench.report.view.points import octaves, queue_of
 from ssdbench.units import format_count, format_ns, format_size
 
-MAX_LINES = 6  # a seventh line could not be told from the first
+MAX_LINES = 6  # there are only six colours and line styles
 MAX_FIGURES = 2
-KNEE = 0.9  # of the highest mean
+KNEE = 0.9  # share of the highest mean
 
 
 def rates(stage: StageResult, drawn: frozenset[str]) -> list[Block]:
-    """IOPS over block size, queue and span, as far as the points differ in them."""
+    """Return figures of IOPS over block size, queue depth or span, whichever the points vary."""
     points = [p for p in stage.points if p.estimate("iops") is not None]
     if words.several_spans([p.point for p in points]):
         plots = [*_by_span(stage, points)]
@@ -34,14 +32,9 @@ def rates(stage: StageResult, drawn: frozenset[str]) -> list[Block]:
     return [Plots(plots[:MAX_FIGURES])] if plots else []
 
 
-def _iops(point: PointResult) -> Estimate:
-    estimate = point.estimate("iops")
-    assert estimate is not None
-    return estimate
-
-
 def _line(label: str, points: Sequence[PointResult], x: Sequence[float]) -> Line:
-    found = [_iops(point) for point in points]
+    """Return a line through means, with their intervals and bounds."""
+    found = [e for point in points if (e := point.estimate("iops")) is not None]
     lows = [e.value if e.ci_low is None else e.ci_low for e in found]
     highs = [e.value if e.ci_high is None else e.ci_high for e in found]
     bounds = [b for point in points if (b := published_bound(point)) is not None]
@@ -55,21 +48,21 @@ def _line(label: str, points: Sequence[PointResult], x: Sequence[float]) -> Line
     )
 
 
-_NOTE = "Dots: mean; thick strokes: 95 % interval of the mean; dashes: lower bound."
+_NOTE = "Dot: mean. Thick line: 95 % interval of the mean. Dash: lower bound."
 
 
 def _alt(points: Sequence[PointResult], over: str) -> str:
-    """Return the range of the bounds as text; of the means where a point has no bound."""
+    """Describe the lowest and highest bound; the means if a point has no bound."""
     name, values = "Lower bounds", [b for p in points if (b := published_bound(p)) is not None]
     if len(values) < len(points):
-        name, values = "Means", [_iops(p).value for p in points]
+        name, values = "Means", [v for p in points if (v := value_of(p, "iops")) is not None]
     return f"{name} over {over}: {format_count(min(values))} to {format_count(max(values))} IOPS."
 
 
 def _by_block(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
-    queues = dict.fromkeys(_queue(p) for p in points)
+    queues = dict.fromkeys(queue_of(p) for p in points)
     for number, queue in enumerate(queues):
-        here = [p for p in points if _queue(p) == queue]
+        here = [p for p in points if queue_of(p) == queue]
         sizes = sorted({p.point.workload.block_bytes for p in here})
         if len(sizes) < 2:
             continue
@@ -83,7 +76,7 @@ def _by_block(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plo
         yield Plot(
             name=f"block-{stage.name}-{number}",
             title=f"IOPS and block size, {pattern}, QD {depth} × {jobs}",
-            caption=f"Two log axes, as in SNIA PTS-style reports. {_NOTE}",
+            caption=f"Both axes are logarithmic, as in SNIA PTS-style reports. {_NOTE}",
             alt=_alt(here, f"block sizes from {format_size(sizes[0])} to {format_size(sizes[-1])}"),
             figure=LinesFigure(
                 lines=tuple(lines[:MAX_LINES]),
@@ -96,15 +89,10 @@ def _by_block(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plo
         )
 
 
-def _queue(point: PointResult) -> tuple[str, int, int]:
-    workload = point.point.workload
-    return workload.order, workload.iodepth, workload.numjobs
-
-
 def _by_queue(
     stage: StageResult, points: Sequence[PointResult], shares: set[int]
 ) -> Iterator[Plot]:
-    queues = sorted({_queue(p)[1:] for p in points}, key=lambda q: (q[0] * q[1], q[1]))
+    queues = sorted({queue_of(p)[1:] for p in points}, key=lambda q: (q[0] * q[1], q[1]))
     if len(queues) < 2:
         return
     place = {queue: float(index) for index, queue in enumerate(queues)}
@@ -116,13 +104,13 @@ def _by_queue(
             if (p.point.workload.read_percent, p.point.workload.engine) == (read, engine)
         ]
         way = "" if engine is IoEngine.LIBAIO else f", {engine}"
-        sizes = sorted({p.point.workload.block_bytes for p in here}, key=_distance)[:MAX_LINES]
+        sizes = sorted({p.point.workload.block_bytes for p in here}, key=octaves)[:MAX_LINES]
         lines: list[Line] = []
         slow: list[Line] = []
         for size in sorted(sizes):
             same = [p for p in here if p.point.workload.block_bytes == size]
-            same.sort(key=lambda p: place[_queue(p)[1:]])
-            lines.append(_line(format_size(size), same, [place[_queue(p)[1:]] for p in same]))
+            same.sort(key=lambda p: place[queue_of(p)[1:]])
+            lines.append(_line(format_size(size), same, [place[queue_of(p)[1:]] for p in same]))
             slow += _tail(format_size(size), same, place)
         usual = lines[sorted(sizes).index(sizes[0])]
         knee = next(x for x, y in zip(usual.x, usual.y, strict=True) if y >= KNEE * max(usual.y))
@@ -136,9 +124,9 @@ def _by_queue(
         yield Plot(
             name=f"queue-{stage.name}-{read}{way.replace(', ', '-')}",
             title=f"IOPS and queue depth × jobs, {read} % read{way}",
-            caption=f"From left to right, more I/Os in flight. {_NOTE} Knee: the fewest in flight "
-            f"that reach {100 * KNEE:.0f} % of the highest mean of {usual.label}; beyond it they "
-            "only wait longer.",
+            caption=f"More I/Os are in flight from left to right. {_NOTE} Knee: the fewest I/Os in "
+            f"flight that reach {100 * KNEE:.0f} % of the highest mean of {usual.label}. More I/Os "
+            "in flight mainly wait longer.",
             alt=_alt(here, f"{len(queues)} queue settings"),
             figure=figure,
         )
@@ -146,7 +134,7 @@ def _by_queue(
             yield Plot(
                 name=f"queue-latency-{stage.name}-{read}{way.replace(', ', '-')}",
                 title=f"p99 latency and queue depth × jobs, {read} % read{way}",
-                caption="The 99th percentile of all repeats together, on a log axis.",
+                caption="The 99th percentile of all repeats together; logarithmic axis.",
                 alt=f"p99 over {len(queues)} queue settings, from "
                 f"{format_ns(min(min(line.y) for line in slow))} to "
                 f"{format_ns(max(max(line.y) for line in slow))}.",
@@ -159,16 +147,12 @@ def _by_queue(
 def _tail(
     label: str, points: Sequence[PointResult], place: dict[tuple[int, int], float]
 ) -> Iterator[Line]:
-    """Yield a line of the published p99 of points."""
+    """Yield a line through the published p99 of points; nothing if none is published."""
     found = [(p, percentiles_of(p.estimates).get(99.0)) for p in points]
     known = [(p, e.value) for p, e in found if e and e.status == "published" and e.value > 0]
     if known:
-        places = tuple(place[_queue(p)[1:]] for p, _ in known)
+        places = tuple(place[queue_of(p)[1:]] for p, _ in known)
         yield Line(label, places, tuple(value for _, value in known))
-
-
-def _distance(block_bytes: int) -> float:
-    return float(abs(np.log2(block_bytes / USUAL_BLOCK_BYTES)))
 
 
 def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
@@ -183,13 +167,13 @@ def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot
     spans = sorted({p.point.span_percent or 0.0 for p in points})
     yield Plot(
         name=f"span-{stage.name}",
-        title="IOPS and the share of the drive in use",
-        caption="The same work on a growing part of the drive. What a part does is no promise "
-        f"for the whole: plan on the last point. {_NOTE} Pale: every repeat.",
+        title="IOPS and the used share of the drive",
+        caption="The same workload on ever larger parts of the drive. The rate on a part does "
+        f"not hold for the whole drive: plan on the last point. {_NOTE} Pale dots: all repeats.",
         alt=_alt(points, f"spans from {spans[0]:g} % to {spans[-1]:g} %"),
         figure=LinesFigure(
             lines=tuple(lines[:MAX_LINES]),
-            x_label="share of the drive that is touched [%]",
+            x_label="used share of the drive [%]",
             y_label="IOPS",
             ticks=tuple((span, f"{span:g}") for span in spans),
         ),

@@ -1,8 +1,9 @@
-"""Tables and maps of the points of a sweep: worst first, the bound before the mean."""
+"""Show the points of a sweep in tables and heat maps, the worst points first."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
@@ -13,30 +14,44 @@ from ssdbench.report.metrics import (
     percentile_name,
     percentiles_of,
     published_bound,
+    value_of,
 )
 from ssdbench.report.tables import point_findings, variation_percent
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Fold, Places, Prose, Table, numbers
+from ssdbench.report.view.page import (
+    Block,
+    Cell,
+    Column,
+    ColumnOf,
+    Fold,
+    Places,
+    Prose,
+    Table,
+    number,
+    table_of,
+)
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
-from ssdbench.units import counted, format_count, format_rate, format_size, listed
+from ssdbench.units import counted, format_count, format_size, listed
 
-MOST_ROWS = 40  # with all columns; further points get a row with the few that decide
-MOST_MAPS = 4  # one for each queue; of more queues, one of the lowest
-HEATS = 6  # shades of a map
-MAX_WHY = 160  # characters of reasons in a row
+MOST_ROWS = 40  # with all columns; further points get a short row
+MOST_MAPS = 4  # one for each queue depth and number of jobs; one for all if there are more
+HEATS = 6  # colours of a map
+MAX_WHY = 160  # characters; longer reasons are shown by their codes
 _VERDICT_ORDER = ("NOT VALIDATED", "MEASURED, NOT PLANNABLE", "VALIDATED")
 
 
 def worst_first(points: Sequence[PointResult]) -> list[PointResult]:
-    """Sort points: not validated ones first, then by ascending bound."""
+    """Sort points: the points that are not VALIDATED first, then by ascending bound."""
     return sorted(
         points, key=lambda p: (_VERDICT_ORDER.index(p.verdict), published_bound(p) or 0.0)
     )
 
 
 def overview(points: Sequence[PointResult]) -> list[Block]:
-    """Return what was measured, and maps of the lower bounds."""
-    return [_introduction(points), *_matrices(points)]
+    """Return a sentence on what was measured, and heat maps of the lower bounds."""
+    if words.several_spans([p.point for p in points]):
+        return [_introduction(points)]
+    return [_introduction(points), *_by_block_and_mix(points), *_by_depth_and_jobs(points)]
 
 
 def _introduction(points: Sequence[PointResult]) -> Prose:
@@ -45,57 +60,53 @@ def _introduction(points: Sequence[PointResult]) -> Prose:
     spans = words.several_spans([p.point for p in points])
     numbers = [len(p.repeats) for p in points]
     subject = "It" if len(points) == 1 else "Each"
-    order = ", from the smallest span to the whole drive" if spans else ""
+    order = ", from the smallest part of the drive to the whole drive" if spans else ""
     if not order and len(points) > 1 and max(numbers) > 1:
-        order = ", in freshly shuffled passes"
+        order = ", each time in a new random order of all points"
     return Prose(
         f"{counted(len(points), 'point')}: {told}. {subject} was measured "
         f"{words.how_often(min(numbers), max(numbers))}{order}. "
-        "Plan on a lower bound only where its point is VALIDATED."
+        "Plan on a lower bound only if its point is VALIDATED."
     )
 
 
-def _matrices(points: Sequence[PointResult]) -> list[Block]:
-    if words.several_spans([p.point for p in points]):
-        return []
-    return [*_by_block_and_mix(points), *_by_depth_and_jobs(points)]
-
-
 def _by_block_and_mix(points: Sequence[PointResult]) -> Iterator[Table]:
-    """Yield a map for each queue; of many queues, one map of the lowest bound over all."""
-    queues = dict.fromkeys(map(_queue, points))
+    """Yield a map for each queue depth; if there are many, one map of the lowest bounds."""
+    queues = dict.fromkeys(map(queue_of, points))
     if len(queues) <= MOST_MAPS:
         for queue in queues:
             pattern, depth, jobs = queue
             caption = f"Lower bound of IOPS, {pattern}, QD {depth} × {jobs}"
-            yield from _map(caption, [p for p in points if _queue(p) == queue], _BLOCK, _MIX)
+            yield from _map(caption, [p for p in points if queue_of(p) == queue], _BLOCK, _MIX)
     else:
         for pattern in dict.fromkeys(pattern for pattern, _, _ in queues):
-            caption = f"Lowest lower bound of IOPS over all queues, {pattern}"
-            yield from _map(caption, [p for p in points if _queue(p)[0] == pattern], _BLOCK, _MIX)
+            caption = f"Lowest of the lower bounds of IOPS over all queue depths, {pattern}"
+            yield from _map(caption, [p for p in points if queue_of(p)[0] == pattern], _BLOCK, _MIX)
 
 
 def _by_depth_and_jobs(points: Sequence[PointResult]) -> Iterator[Table]:
-    """Yield a map over queue depth and jobs at the smallest read share, nearest to 4 KiB."""
+    """Yield a map over queue depth and jobs, for the fewest reads and blocks near 4 KiB."""
     least = min(p.point.workload.read_percent for p in points)
     same = [p for p in points if p.point.workload.read_percent == least]
-    near = min(map(_octaves, same))
-    same = [p for p in same if _octaves(p) == near]
-    if len({_queue(p)[1:] for p in same}) > MOST_MAPS:
+    near = min(octaves(p.point.workload.block_bytes) for p in same)
+    same = [p for p in same if octaves(p.point.workload.block_bytes) == near]
+    if len({queue_of(p)[1:] for p in same}) > MOST_MAPS:
         size = format_size(same[0].point.workload.block_bytes)
         yield from _map(f"Lower bound of IOPS, {size}, {least} % read", same, _DEPTH, _JOBS)
 
 
-def _octaves(point: PointResult) -> float:
-    return abs(math.log2(point.point.workload.block_bytes / USUAL_BLOCK_BYTES))
+def octaves(block_bytes: int) -> float:
+    """Return how far a block size is from 4 KiB, in factors of two."""
+    return abs(math.log2(block_bytes / USUAL_BLOCK_BYTES))
 
 
-def _queue(point: PointResult) -> tuple[str, int, int]:
+def queue_of(point: PointResult) -> tuple[str, int, int]:
+    """Return the access order, queue depth and number of jobs of a point."""
     workload = point.point.workload
     return workload.order, workload.iodepth, workload.numjobs
 
 
-# What points differ in: a column for each where all have a row, by which they are chosen.
+# The table of all points has a column for each of these that differs, to filter rows by.
 _FACETS: Mapping[str, Callable[[Point], str]] = {
     "Block": lambda point: format_size(point.workload.block_bytes),
     "Reads": lambda point: f"{point.workload.read_percent} %",
@@ -108,11 +119,13 @@ _FACETS: Mapping[str, Callable[[Point], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
+    """One axis of a heat map."""
+
     title: str
     facet: str
     of: Callable[[Workload], int]
     words: Callable[[int], str]
-    least: int  # places of a map that is worth drawing
+    least: int  # a map with fewer values on this axis is not drawn
 
 
 _BLOCK = _Axis("Block size", "Block", lambda w: w.block_bytes, format_size, 2)
@@ -124,7 +137,7 @@ _JOBS = _Axis("Jobs", "Jobs", lambda w: w.numjobs, lambda jobs: counted(jobs, "j
 def _map(
     caption: str, points: Sequence[PointResult], down: _Axis, across: _Axis
 ) -> Iterator[Table]:
-    """Yield a heat map of the lowest bound of each cell."""
+    """Yield a heat map; each cell has the lowest bound of its points."""
     cells: dict[tuple[int, int], list[PointResult]] = {}
     for point in points:
         workload = point.point.workload
@@ -149,7 +162,7 @@ def _map(
 
 
 def _places(points: Sequence[PointResult], down: _Axis, across: _Axis) -> Places:
-    """Return the facets of a map, as the table of all points names them."""
+    """Say which rows of the table of all points belong to a map."""
     only = {
         name: list(dict.fromkeys(said(p.point) for p in points)) for name, said in _FACETS.items()
     }
@@ -179,125 +192,136 @@ def _heat(point: PointResult | None, ends: tuple[float, float]) -> Cell:
 
 
 def tables(points: Sequence[PointResult]) -> Iterator[Fold]:
-    """Rates and latencies of the points, folded; of many points the worst in full."""
+    """Yield the tables of points, folded; of many points only the worst have all columns."""
     ordered = worst_first(points)
     first = ordered[:MOST_ROWS]
     many = len(ordered) > MOST_ROWS
     which = f"the {len(first)} worst points" if many else counted(len(first), "point")
     slow = latencies(first)
-    yield Fold(f"Rates and latencies of {which}", [rates(first), *([slow] if slow else [])])
+    rates = table_of("Rates of all points", first, _RATES)
+    yield Fold(f"Rates and latencies of {which}", [rates, *([slow] if slow else [])])
     if many:
         title = f"All {len(ordered):,} points, one row each"
         yield Fold(title, [Prose(_COMMAND), _brief(ordered)])
 
 
 _COMMAND = (
-    "Figures are drawn for points of the plan and for failed ones. "
-    "`ssdbench report RUN --point ID` draws those of the point with that ID as well; summary.csv "
-    "has every point with all its numbers."
+    "The figures show the points of the plan and the points that are NOT VALIDATED. "
+    "`ssdbench report RUN --point ID` adds figures of the point with this ID. summary.csv has all "
+    "numbers of all points."
 )
 
 
 def _brief(points: Sequence[PointResult]) -> Table:
-    """A row for each of many points; its columns are what the page's script filters by."""
-    facets = {name: [said(p.point) for p in points] for name, said in _FACETS.items()}
-    told = {name: said for name, said in facets.items() if len(set(said)) > 1}
-    columns = [Column("ID"), *(Column(name, facet=True) for name in told)]
-    columns += [Column("Lower bound [IOPS]", number=True), Column("Mean [IOPS]", number=True)]
-    columns += [Column("p99", number=True), Column("Verdict", facet=True)]
-    rows = []
-    for place, point in enumerate(points):
-        iops = point.estimate("iops")
-        cells = [Cell(point.point.id), *(Cell(said[place]) for said in told.values())]
-        cells += [
-            Cell(words.bound(published_bound(point))),
-            Cell(words.count(iops.value if iops else None)),
-        ]
-        cells += [words.latency_cell(percentiles_of(point.estimates).get(99.0))]
-        rows.append([*cells, words.verdict_cell(point.verdict)])
-    return Table("All points", columns, rows)
+    """Return a table with a short row for each point, which the page's script can filter."""
+    facets = {
+        name: said for name, said in _FACETS.items() if len({said(p.point) for p in points}) > 1
+    }
+    columns: list[ColumnOf[PointResult]] = [("ID", lambda point: point.point.id)]
+    for name, said in facets.items():
+        columns.append((Column(name, facet=True), partial(_facet, said)))
+    bound: ColumnOf[PointResult] = (BOUND[0], lambda point: words.bound(published_bound(point)))
+    verdict = Column("Verdict", facet=True)
+    columns += [bound, MEAN, *percentile_columns(99.0)]
+    columns.append((verdict, lambda point: words.verdict_cell(point.verdict)))
+    return table_of("All points", points, columns)
 
 
-def rates(points: Sequence[PointResult]) -> Table:
-    """One row per point, the bound and the verdict first."""
-    columns = [
-        Column("Point"),
-        Column("Lower bound [IOPS]", number=True),
-        Column("Verdict and reasons"),
-        *numbers(
-            "Mean [IOPS]",
-            "95 % interval of the mean",
-            "CV",
-            "Worst minute",
-            "Worst second",
-            "Throughput",
-            "Repeats",
-        ),
-    ]
-    return Table("Rates of all points", columns, [_rate_row(p) for p in worst_first(points)])
+def _facet(said: Callable[[Point], str], point: PointResult) -> str:
+    return said(point.point)
 
 
-def _rate_row(point: PointResult) -> list[Cell]:
-    iops, throughput = point.estimate("iops"), point.estimate("bw_bytes_per_s")
+def _interval(point: PointResult) -> str:
+    iops = point.estimate("iops")
+    return words.interval(iops) if iops else words.NONE
+
+
+def _variation(point: PointResult) -> str:
     variation = variation_percent(point)
-    repeats = point.repeats
-    return [
-        Cell(words.point_label(point.point), hint=point.point.id),
-        Cell(words.bound(published_bound(point)), "strong"),
-        _verdict(point),
-        Cell(words.count(iops.value if iops else None)),
-        Cell(words.interval(iops) if iops else words.NONE),
-        Cell(words.NONE if variation is None else f"{variation:.2g} %"),
-        Cell(words.count(_worst(point, "worst_minute_iops"))),
-        Cell(words.count(_worst(point, "worst_second_iops"))),
-        Cell(format_rate(throughput.value) if throughput else words.NONE),
-        Cell(str(len(repeats))),
-    ]
+    return words.NONE if variation is None else f"{variation:.2g} %"
 
 
-def _worst(point: PointResult, metric: str) -> float | None:
-    """Return an estimate's value, or None."""
-    estimate = point.estimate(metric)
-    return None if estimate is None else estimate.value
-
-
-def _verdict(point: PointResult) -> Cell:
+def verdict_and_reasons(point: PointResult) -> Cell:
+    """Return a point's verdict with the reasons; with their codes if the reasons are long."""
     reasons = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
     why = " ".join(dict.fromkeys(words.sentence(f.message) for f in reasons))
-    if len(why) > MAX_WHY:  # the findings have the sentences
-        why = ", ".join(dict.fromkeys(str(f.code) for f in reasons))
-    text = f"{point.verdict}: {why}" if why else point.verdict
+    short = ", ".join(dict.fromkeys(str(f.code) for f in reasons)) if len(why) > MAX_WHY else why
+    text = f"{point.verdict}: {short}" if short else point.verdict
     return Cell(text, words.VERDICT_TONES[point.verdict])
 
 
+def percentile_columns(*shares: float) -> list[ColumnOf[PointResult]]:
+    """Return a column for each percentile of a point's latency."""
+    return [
+        (number(f"p{share:g}", hint="latency"), partial(_percentile, share)) for share in shares
+    ]
+
+
+def _percentile(share: float, point: PointResult) -> Cell:
+    return words.latency_cell(percentiles_of(point.estimates).get(share))
+
+
+def _count(metric: str) -> Callable[[PointResult], str]:
+    return lambda point: words.count(value_of(point, metric))
+
+
+# Columns of tables with a row for each point.
+LABEL: ColumnOf[PointResult] = (
+    "Point",
+    lambda point: Cell(words.point_label(point.point), hint=point.point.id),
+)
+BOUND: ColumnOf[PointResult] = (
+    number("Lower bound [IOPS]", hint="the rate to plan on"),
+    lambda point: Cell(words.bound(published_bound(point)), "strong"),
+)
+MEAN: ColumnOf[PointResult] = (number("Mean [IOPS]"), _count("iops"))
+INTERVAL: ColumnOf[PointResult] = (number("95 % interval of the mean"), _interval)
+MINUTE: ColumnOf[PointResult] = (number("Worst minute [IOPS]"), _count("worst_minute_iops"))
+_RATES: list[ColumnOf[PointResult]] = [
+    LABEL,
+    BOUND,
+    ("Verdict and reasons", verdict_and_reasons),
+    MEAN,
+    INTERVAL,
+    (number("CV", hint="standard deviation of the repeats in percent of their mean"), _variation),
+    MINUTE,
+    (number("Worst second [IOPS]"), _count("worst_second_iops")),
+    (number("Throughput"), lambda p: words.quantity(value_of(p, "bw_bytes_per_s"), "B/s")),
+    (number("Repeats"), lambda point: str(len(point.repeats))),
+]
+
+
 def latencies(points: Sequence[PointResult]) -> Table | None:
-    """Return percentiles of each point and direction, or None where none were stored."""
-    names = sorted({share for p in points for share in percentiles_of(p.estimates)}, reverse=True)
-    if not names:
+    """Return a table of latency percentiles by point and direction; None if none are stored."""
+    shares = sorted({share for p in points for share in percentiles_of(p.estimates)}, reverse=True)
+    if not shares:
         return None
-    columns = [Column("Point"), Column("I/Os"), *(_latency_column(name) for name in names)]
-    columns += [Column("Mean", number=True), Column("I/Os behind it", number=True)]
-    rows = [row for point in points for row in _latency_rows(point, names)]
+    columns = [Column("Point"), Column("I/Os"), *(number(percentile_name(one)) for one in shares)]
+    columns += [number("Mean"), number("Number of I/Os")]
+    rows = [row for point in points for row in _latency_rows(point, shares)]
     rows.sort(key=lambda row: row[0], reverse=True)
-    caption = "Latency of all points, slowest first (all repeats merged, then percentiles)"
+    caption = "Latency of all points, slowest first; the repeats of a point are taken together"
     return Table(caption, columns, [cells for _, cells in rows])
 
 
-def _latency_column(share: float) -> Column:
-    return Column(percentile_name(share), number=True)
-
-
-def _latency_rows(point: PointResult, names: Sequence[float]) -> Iterator[tuple[float, list[Cell]]]:
-    workload = point.point.workload
+def _latency_rows(
+    point: PointResult, shares: Sequence[float]
+) -> Iterator[tuple[float, list[Cell]]]:
+    """Yield, for each direction, its slowest percentile in ns (to sort by) and its cells."""
     for side, name in DIRECTIONS.items():
-        here = [e for e in point.estimates if direction(e, workload) == side]
+        here = [e for e in point.estimates if direction(e, point.point.workload) == side]
         values = percentiles_of(here)
         if not values:
             continue
         mean = next((e for e in here if e.metric == "lat_mean_ns"), None)
         slowest = max((e.value for e in values.values() if e.status == "published"), default=0.0)
-        cells = [Cell(words.point_label(point.point), hint=point.point.id)]
-        cells.append(Cell(name))
-        cells += [words.latency_cell(values.get(name)) for name in names]
-        cells += [words.latency_cell(mean), Cell(format_count(max(e.n for e in values.values())))]
-        yield slowest, cells
+        shown = [*(values.get(share) for share in shares), mean]
+        yield (
+            slowest,
+            [
+                Cell(words.point_label(point.point), hint=point.point.id),
+                Cell(name),
+                *map(words.latency_cell, shown),
+                Cell(format_count(max(e.n for e in values.values()))),
+            ],
+        )

@@ -1,4 +1,4 @@
-"""The section of a stage of points: maps and curves, its streams, and every repeat."""
+"""Show a stage of points: heat maps, figures, tables of points, jobs and repeats."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ssdbench.model.found import Points
 from ssdbench.model.kind import KINDS
-from ssdbench.model.point import Estimate, PointResult, Repeat, StreamResult
+from ssdbench.model.point import PointResult, Repeat, StreamResult
 from ssdbench.model.result import StageResult
 from ssdbench.report.figure import Trace, thinned
 from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of, published_bound
@@ -18,26 +18,26 @@ from ssdbench.report.view.page import (
     Block,
     Cell,
     Column,
-    Facts,
+    ColumnOf,
     Fold,
     Plot,
     Plots,
     Prose,
     Table,
-    numbers,
-    texts,
+    number,
+    table_of,
 )
-from ssdbench.report.view.points import worst_first
+from ssdbench.report.view.points import LABEL, worst_first
 from ssdbench.report.view.words import record_table
 from ssdbench.report.view.workloads import drawn_points
 from ssdbench.stats.bounds.streams import DELIVERED
 from ssdbench.units import counted, format_count, format_duration
 
-SPAN_LEAD = "How the rate depends on how much of the drive is used, from small to the whole."
+SPAN_LEAD = "How the rate depends on the used share of the drive, from a small part to the whole."
 
 
 def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[Block]:
-    """Yield maps and curves, then tables of points and repeats that unfold."""
+    """Yield heat maps and figures, then tables of points and repeats."""
     if KINDS[found.kind].ascending:
         yield Prose(SPAN_LEAD)
     if found.points:
@@ -52,24 +52,24 @@ def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[Block]
     more: list[Block] = []
     if found.declared is not None:
         more.append(record_table("Declared", [found.declared.model_dump()]))
-    facts = [words.fact("points", len(found.points)), words.fact("repeats", found.repeats)]
-    yield Fold("In numbers", [*more, Facts("", facts)])
+    counts = words.facts("", {"points": len(found.points), "repeats": found.repeats}.items())
+    yield Fold("In numbers", [*more, counts])
 
 
 def _repeats_title(found: Points) -> str:
     total = sum(len(point.repeats) for point in found.points)
-    return f"Every repeat: {total:,} were run, none was dropped"
+    return f"Every repeat: {total:,} were run, none was left out"
 
 
 SHARES = (99.9, 99.0, 50.0)
 PACED = (
-    "A job with a rate or pauses sets its own pace: it has latencies and the share of its rate "
-    "that it got, and no bound to plan on."
+    "A job with a set rate or with pauses has no lower bound to plan on. The table shows its "
+    "latencies, and how much of its set rate it reached."
 )
 
 
 def stream_tables(points: Sequence[PointResult]) -> Iterator[Prose | Table]:
-    """Yield a table for each point of several streams, or with a rate."""
+    """Yield a table for each point with several jobs or with a set rate."""
     if any(point.point.workload.paced for point in points):
         yield Prose(PACED)
     for point in points:
@@ -77,10 +77,11 @@ def stream_tables(points: Sequence[PointResult]) -> Iterator[Prose | Table]:
             yield Table(
                 f"By job: {words.workload_label(point.point.workload)}",
                 [
-                    *texts("Job or group", "I/Os"),
-                    Column("Mean [IOPS]", number=True),
-                    *(Column(percentile_name(share), number=True) for share in SHARES),
-                    Column("Of its rate, at least", number=True),
+                    Column("Job or group"),
+                    Column("I/Os"),
+                    number("Mean [IOPS]"),
+                    *(number(percentile_name(share)) for share in SHARES),
+                    number("Reached share of its rate, at least"),
                 ],
                 [row for stream in point.streams for row in _stream_rows(stream)],
             )
@@ -99,20 +100,19 @@ def _stream_rows(stream: StreamResult) -> Iterator[list[Cell]]:
             Cell(DIRECTIONS[direction]),
             Cell(words.NONE if rate is None else words.count(rate.value)),
             *(words.latency_cell(slow.get(percent)) for percent in SHARES),
-            Cell(_share_of_rate(share)),
+            Cell(words.NONE if share is None or share.bound is None else f"{share.bound:.4g} %"),
         ]
 
 
-def _share_of_rate(share: Estimate | None) -> str:
-    return words.NONE if share is None or share.bound is None else f"{share.bound:.4g} %"
-
-
-MOST_ROWS = 400  # one for each repeat
+MOST_ROWS = 400  # one row for each repeat
 PLOTTED_BINS = 8_000  # over all repeats; keeps the page below a few megabytes
 
 
+_NOT_ALL = "Shown are the repeats of points that have figures; results.csv has all repeats."
+
+
 def repeat_blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
-    """Strip plot, settling and table of a stage's repeats."""
+    """Return figures and the table of all repeats of a stage."""
     points = [p for p in worst_first(stage.points) if p.repeats]
     if not points:
         return []
@@ -122,9 +122,10 @@ def repeat_blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> 
         plots = [_strips(stage, shown), _settle(run, stage, shown)]
         found.append(Plots([plot for plot in plots if plot is not None], wide=True))
     if sum(len(p.repeats) for p in points) > MOST_ROWS:
-        found.append(Prose("Only the repeats of the points in figures; results.csv has them all."))
+        found.append(Prose(_NOT_ALL))
         points = shown
-    return [*found, _repeat_table(points)] if points else found
+    rows = [(point, repeat) for point in points for repeat in point.repeats]
+    return [*found, _repeat_table(rows)] if rows else found
 
 
 def _strips(stage: StageResult, points: Sequence[PointResult]) -> Plot:
@@ -133,10 +134,10 @@ def _strips(stage: StageResult, points: Sequence[PointResult]) -> Plot:
     return Plot(
         name=f"repeats-{stage.name}",
         title="Every repeat",
-        caption=f"{counted(total, 'repeat')} of {counted(len(points), 'point')}; none was dropped "
-        "or run again. Crosses: points that are not validated. The limit of 4 % is one for their "
-        "variation (CV); single repeats may lie outside the shade.",
-        alt=f"{total} repeats in percent of their point's mean; the widest point spreads over "
+        caption=f"{counted(total, 'repeat')} of {counted(len(points), 'point')}; none was left out "
+        "or run again. Crosses: points that are NOT VALIDATED. The shade marks ± 4 %, the limit "
+        "for the variation (CV) of the repeats; single repeats may lie outside.",
+        alt=f"{total} repeats in percent of the mean of their point; they differ by up to "
         f"{widest:.2g} %.",
         figure=StripFigure(tuple(_strip(point) for point in points)),
     )
@@ -162,11 +163,11 @@ def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -
         return None
     return Plot(
         name=f"settle-{stage.name}",
-        title="Settling, and what is counted",
-        caption="All repeats of each point over each other, from zero. Grey: settling, stored and "
-        "not counted. Coloured: what the numbers come from.",
-        alt=f"Rate over time of all repeats of {counted(len(panels), 'point')}, settling and "
-        "counted part.",
+        title="Settling and counted time of each repeat",
+        caption="All repeats of a point in one panel. Grey: settling, which is stored but not "
+        "counted. Coloured: counted time, from which the mean is computed.",
+        alt=f"Rate over time of all repeats of {counted(len(panels), 'point')}, with settling and "
+        "counted time.",
         figure=SettleFigure(tuple(panels), x_label="seconds since the repeat started"),
     )
 
@@ -188,40 +189,34 @@ def _section(run: StoredRun, repeat: Repeat, *, bins: int) -> RepeatTraces | Non
     return RepeatTraces(settle=parts[0], measure=parts[1])
 
 
-def _repeat_table(points: Sequence[PointResult]) -> Table:
-    columns = [
-        Column("Point"),
-        *numbers(
-            "Repeat",
-            "Worst minute [IOPS]",
-            "Worst second [IOPS]",
-            "IOPS",
-            "Place in pass",
-            "Order of all",
-            "Seed",
-            "Settled for",
-            "Counted",
-        ),
-        *texts("Findings", "Files"),
+def _repeat_table(repeats: Sequence[tuple[PointResult, Repeat]]) -> Table:
+    columns: list[ColumnOf[tuple[PointResult, Repeat]]] = [
+        ("Point", lambda one: LABEL[1](one[0])),
+        (number("Repeat"), lambda one: str(one[1].repeat)),
+        (number("Worst minute [IOPS]"), lambda one: format_count(one[1].worst_minute_iops)),
+        (number("Worst second [IOPS]"), lambda one: format_count(one[1].worst_second_iops)),
+        (number("IOPS"), lambda one: format_count(one[1].iops)),
+        (number("Place in its pass"), lambda one: str(one[1].pass_order)),
+        (number("Place in time"), lambda one: str(one[1].sequence)),
+        (number("Seed"), lambda one: str(one[1].seed)),
+        (number("Settling"), lambda one: _settling(one[1])),
+        (number("Counted time"), lambda one: _length(one[1])),
+        ("Findings", lambda one: _findings(one[1])),
+        ("Files", lambda one: Cell("files", href=words.link(one[1].artifacts))),
     ]
-    rows = [_repeat_row(point, repeat) for point in points for repeat in point.repeats]
-    return Table("All repeats", columns, rows, fold=f"All {len(rows)} repeats, one row each")
+    fold = f"All {len(repeats)} repeats, one row each"
+    return table_of("All repeats", repeats, columns, fold=fold)
 
 
-def _repeat_row(point: PointResult, repeat: Repeat) -> list[Cell]:
-    sentences = " ".join(words.sentence(f.message) for f in repeat.findings)
+def _settling(repeat: Repeat) -> Cell:
     unsettled = repeat.settle is not None and not repeat.settle.steady
-    return [
-        Cell(words.point_label(point.point), hint=point.point.id),
-        Cell(str(repeat.repeat)),
-        Cell(format_count(repeat.worst_minute_iops)),
-        Cell(format_count(repeat.worst_second_iops)),
-        Cell(format_count(repeat.iops)),
-        Cell(str(repeat.pass_order)),
-        Cell(str(repeat.sequence)),
-        Cell(str(repeat.seed)),
-        Cell(format_duration(repeat.settle_s), "bad" if unsettled else ""),
-        Cell(format_duration(repeat.measure_to_s - repeat.measure_from_s)),
-        Cell(sentences, "bad" if sentences else ""),
-        Cell("files", href=words.link(repeat.artifacts)),
-    ]
+    return Cell(format_duration(repeat.settle_s), "bad" if unsettled else "")
+
+
+def _length(repeat: Repeat) -> str:
+    return format_duration(repeat.measure_to_s - repeat.measure_from_s)
+
+
+def _findings(repeat: Repeat) -> Cell:
+    sentences = " ".join(words.sentence(f.message) for f in repeat.findings)
+    return Cell(sentences, "bad" if sentences else "")

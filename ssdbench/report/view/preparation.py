@@ -1,4 +1,4 @@
-"""Purge and preconditioning on the page: what the drive reported, the rate over bytes written."""
+"""Show purge and preconditioning: reports of the drive, and the rate over written bytes."""
 
 from collections.abc import Iterator
 from itertools import takewhile
@@ -11,34 +11,34 @@ from ssdbench.report.figure import Floats, Trace, thinned
 from ssdbench.report.plots.series import CliffFigure, SeriesFigure
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose
+from ssdbench.report.view.page import Block, Plot, Plots, Prose
 from ssdbench.units import format_figure, format_rate
 
 
 def purge_blocks(run: StoredRun, stage: StageResult, found: PurgeDone) -> Iterator[Block]:
-    """Yield what was done, and what the drive reported before and after."""
+    """Yield how the drive was purged, and what it reported before and after."""
     items = [("done", found.done)] if found.done else []
     items += [(f"before: {name}", value) for name, value in found.before.items()]
     items += [(f"after: {name}", value) for name, value in found.after.items()]
     if items:
-        yield Facts("In numbers", [words.fact(name, value) for name, value in items])
+        yield words.facts("In numbers", items)
 
 
 LEAD = (
-    "Before anything is measured, the whole drive is written, so that no fresh flash makes it look "
-    "faster than it will be."
+    "The whole drive is written before anything is measured. A drive with unwritten flash would be "
+    "faster than it is in production."
 )
 
 
 def fill_blocks(run: StoredRun, stage: StageResult, found: FillDone) -> Iterator[Block]:
-    """Yield lead, figure and counts of a fill."""
+    """Yield the figure and the numbers of a fill."""
     yield Prose(LEAD)
     shown = any(stage is one for one in covered(run.result))
     if not shown and (plot := _fill_plot(run, stage, found)) is not None:
         yield Plots([plot], wide=True)
     counts = found.model_dump(exclude={"kind", "seconds_csv"}, exclude_none=True)
     if found.planned_bytes:
-        yield Facts("In numbers", [words.fact(name, value) for name, value in counts.items()])
+        yield words.facts("In numbers", counts.items())
 
 
 def _fill_plot(run: StoredRun, stage: StageResult, found: FillDone) -> Plot | None:
@@ -48,13 +48,14 @@ def _fill_plot(run: StoredRun, stage: StageResult, found: FillDone) -> Plot | No
     size = max(run.result.target.size_bytes, 1)
     fills = np.cumsum(seconds.write_bytes) / size
     rate = seconds.rate("B/s")
-    low, last = float(rate.min()), float(np.median(rate[-max(len(rate) // 20, 1) :]))
+    low, last = float(rate.min()), _last(rate, LAST_PART)
     whole = [float(n) for n in range(1, int(fills[-1] * 1.0001) + 1)]
     return Plot(
         name=f"fill-{stage.name}",
         title="Throughput while filling",
-        caption=f"Over {fills[-1]:.2f} drive fills; each bin from its slowest to its fastest "
-        f"second. Slowest second {format_rate(low)}, towards the end {format_rate(last)}.",
+        caption=f"Over {fills[-1]:.2f} drive fills. The line covers the range from the slowest to "
+        f"the fastest second of each part. Slowest second {format_rate(low)}, at the end "
+        f"{format_rate(last)}.",
         alt=f"Write throughput over {fills[-1]:.2f} drive fills, at the end {format_rate(last)}.",
         figure=SeriesFigure(
             trace=thinned(fills, rate / 1e6),
@@ -65,13 +66,13 @@ def _fill_plot(run: StoredRun, stage: StageResult, found: FillDone) -> Plot | No
     )
 
 
-LEAST_FILLS = 1e-4  # where the log axis begins at the latest
-FIRST_S = 20  # seconds that tell where the rate began
-LAST_PART = 20  # the last twentieth tells where it ended
+LEAST_FILLS = 1e-4  # start of the logarithmic axis
+FIRST_S = 20  # the first rate is the median of so many seconds
+LAST_PART = 20  # the last rate is the median of the last twentieth
 
 
 def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
-    """Yield one figure over all bytes written before steady state; none without any."""
+    """Yield a figure of the rate over all bytes written before steady state."""
     parts = list(_parts(run))
     if not parts:
         return
@@ -80,12 +81,17 @@ def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
     rate = np.concatenate([seconds.rate("B/s") for _, seconds in parts]) / 1e6
     if len(fills) < 2 or not 0 < fills[-1] < np.inf:
         return
-    first, last = _median(rate[:FIRST_S]), _median(rate[-max(len(rate) // LAST_PART, 1) :])
+    first, last = _last(rate[:FIRST_S], 1), _last(rate, LAST_PART)
     yield Plots([_cliff_plot(parts, fills, rate, first, last)], wide=True)
 
 
+def _last(rate: Floats, part: int) -> float:
+    """Return the median of the last part of a series, such as its last twentieth."""
+    return float(np.median(rate[-max(len(rate) // part, 1) :]))
+
+
 def _parts(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
-    """Yield the fills and the first warm-up, in their order."""
+    """Yield title and seconds of the fills and of the first warm-up, in order."""
     for stage in covered(run.result):
         for name in _files(stage):
             seconds = run.seconds(name)
@@ -94,7 +100,7 @@ def _parts(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
 
 
 def covered(result: RunResult) -> list[StageResult]:
-    """The stages of the figure: those up to the first that is neither purge nor fill."""
+    """Return the first stages of a run: purges, fills, and the warm-up after them."""
     preparing = takewhile(lambda s: isinstance(s.found, FillDone | PurgeDone), result.stages)
     first = list(preparing)
     following = result.stages[len(first) : len(first) + 1]
@@ -111,10 +117,6 @@ def _files(stage: StageResult) -> tuple[str, ...]:
             return ()
 
 
-def _median(rate: Floats) -> float:
-    return float(np.median(rate))
-
-
 def _cliff_plot(
     parts: list[tuple[str, Seconds]], fills: Floats, rate: Floats, first: float, last: float
 ) -> Plot:
@@ -127,9 +129,10 @@ def _cliff_plot(
     told = f"{format_rate(first * 1e6)} at first, {format_rate(last * 1e6)} at the end"
     return Plot(
         name="cliff",
-        title="The write cliff: throughput over what was written",
-        caption=f"Over {format_figure(fills[-1])} drive fills: {told}. Each bin from its slowest "
-        "to its fastest second; the kind of work changes at each mark, and with it the rate.",
+        title="Write cliff: throughput over bytes written",
+        caption=f"Over {format_figure(fills[-1])} drive fills: {told}. The line covers the range "
+        "from the slowest to the fastest second of each part. At each mark the workload changes, "
+        "and the rate with it.",
         alt=f"Write throughput over {format_figure(fills[-1])} drive fills: {told}.",
         figure=CliffFigure(
             thinned(fills, rate), _on_log(fills, rate), tuple(marks), "drive fills written", "MB/s"
@@ -138,7 +141,7 @@ def _cliff_plot(
 
 
 def _on_log(fills: Floats, rate: Floats) -> Trace:
-    """Thinned in equal parts of the log axis, which gives its beginning room."""
+    """Thin the series in equal parts of a logarithmic axis."""
     seen = fills >= min(LEAST_FILLS, float(fills[-1]) / 2)
     trace = thinned(np.log10(fills[seen]), rate[seen])
     low = trace.low

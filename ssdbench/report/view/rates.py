@@ -1,4 +1,4 @@
-"""Rate searches and loads on the page: headline, latency over the offered rate, every step."""
+"""Show searches for the highest rate, and latencies at one load."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,14 +11,14 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import (
     Block,
     Cell,
-    Column,
-    Facts,
+    ColumnOf,
     Headline,
     Plot,
     Plots,
     Prose,
     Table,
-    numbers,
+    number,
+    table_of,
 )
 from ssdbench.report.view.replays import latencies
 from ssdbench.units import counted, format_bound, format_count, format_duration, format_ns
@@ -27,17 +27,17 @@ TICKS = 6
 
 
 def blocks(run: StoredRun, stage: StageResult, found: RateFound) -> Iterator[Block]:
-    """The answer, the curve and every step."""
+    """Yield the rate found, latency over the offered rate, and a table of all offered rates."""
     yield _lead(stage, found)
     steps = sorted((s for s in found.steps if s.value_ns > 0), key=lambda s: s.offered_iops)
     if len({step.offered_iops for step in steps}) > 1:
         yield Plots([_curve(stage, found, steps)])
     yield _steps(found.steps, "first look", found.percentile)
-    yield Facts("In numbers", [words.fact(name, value) for name, value in _numbers(stage, found)])
+    yield words.facts("In numbers", _numbers(stage, found))
 
 
 def load_blocks(run: StoredRun, stage: StageResult, found: LoadFound) -> Iterator[Block]:
-    """The latencies at one load, and every start."""
+    """Yield the latencies at one load, and a table of all starts of fio."""
     yield _at_load(stage, found)
     if found.estimates:
         yield latencies(found.estimates)
@@ -45,16 +45,16 @@ def load_blocks(run: StoredRun, stage: StageResult, found: LoadFound) -> Iterato
 
 
 def _at_load(stage: StageResult, found: LoadFound) -> Prose:
-    kept = found.missed or "the drive kept up with it"
+    kept = found.missed or "the drive kept up with this load"
     told = (
-        f"{found.label} of {words.times(found.workload)}, from "
-        f"{counted(found.clients, 'client')}: {kept}; the latencies are those of "
-        f"{counted(found.trials, 'trial')} over {format_duration(found.measured_s)}, after "
-        f"{format_duration(found.settled_s)} at this load that do not count"
+        f"{found.label} of {words.times(found.workload)}, sent by "
+        f"{counted(found.clients, 'client')}: {kept}; the latencies come from "
+        f"{counted(found.trials, 'trial')} over {format_duration(found.measured_s)}; the first "
+        f"{format_duration(found.settled_s)} at this load do not count"
     )
     counts = (
-        " Latency counts from the moment when a request was due. The upper limit is that of all "
-        "trials together, or the percentile of the slowest trial where that is higher."
+        " Latency is counted from the time when a request was due. The upper limit comes from all "
+        "trials together; if the slowest trial alone has a higher percentile, from this trial."
     )
     sound = not (stage.why_not or found.missed)
     lead = words.sentence(words.mark_unvalidated(told, stage.why_not))
@@ -80,14 +80,14 @@ def _numbers(
 def _lead(stage: StageResult, found: RateFound) -> Prose:
     limit, name = format_ns(found.limit_ns), found.percentile
     if found.rate_iops is None:
-        none = f"no offered rate kept {name} within {limit} in every search"
+        none = f"in at least one search, no offered rate kept {name} within {limit}"
         return Prose(words.sentence(words.mark_unvalidated(none, stage.why_not)), tone="bad")
     rate = f"{format_count(found.rate_iops)} IOPS"
     sharing = f" from {counted(found.clients, 'client')}" if found.clients else ""
     counts = (
-        " Latency counts from the moment when a request was due, so that no wait is left out; a "
-        "rate holds when the upper 95 % limit of the percentile does, 99 % of the rate is done and "
-        "no backlog grows."
+        " Latency is counted from the time when a request was due, so no waiting time is left out. "
+        "A rate counts as kept if the upper 95 % limit of the percentile is within the limit, at "
+        "least 99 % of the requests complete in time, and no queue builds up."
     )
     if stage.why_not:
         kept = (
@@ -97,9 +97,9 @@ def _lead(stage: StageResult, found: RateFound) -> Prose:
             f"{words.sentence(words.mark_unvalidated(kept, stage.why_not))}{counts}", tone="bad"
         )
     return Prose(
-        f"{rate} can be offered{sharing} with {name} within {limit}: the lowest of "
-        f"{found.searches} searches, which lies below their median with "
-        f"{100 * found.confidence:.0f} % confidence.{counts}"
+        f"{rate} can be offered{sharing} with {name} within {limit}. This is the lowest result of "
+        f"{found.searches} searches; with {100 * found.confidence:.0f} % confidence it is below "
+        f"the median result of many such searches.{counts}"
     )
 
 
@@ -107,26 +107,26 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> P
     name, limit = found.percentile, found.limit_ns
     rates = tuple(step.offered_iops for step in steps)
     lines: tuple[Line, ...] = (
-        Line(f"{name} from when due", rates, tuple(s.value_ns for s in steps)),
-        Line(f"{name} from when sent", rates, tuple(s.seen_ns for s in steps)),
-        Line("p50 from when due", rates, tuple(s.p50_ns for s in steps)),
+        Line(f"{name} since due", rates, tuple(s.value_ns for s in steps)),
+        Line(f"{name} since sent", rates, tuple(s.seen_ns for s in steps)),
+        Line("p50 since due", rates, tuple(s.p50_ns for s in steps)),
         Line(f"limit of {name}", (rates[0], rates[-1]), (limit, limit)),
     )
     failed = [step for step in steps if not step.kept]
     if failed:
         places = tuple(step.offered_iops for step in failed)
         lost = tuple(step.value_ns for step in failed)
-        lines += (Line("not kept", places, lost, failed=True),)
+        lines += (Line("limit not kept", places, lost, failed=True),)
     answer, knee = found.rate_iops, found.knee_iops
     known = {"answer": answer, "knee": knee} if answer != knee else {"answer, and knee": answer}
     marks = tuple((place, word) for word, place in known.items() if place)
     low, high = rates[0], rates[-1]
     evenly = [low * (high / low) ** (n / (TICKS - 1)) for n in range(TICKS)]
-    ticks = [float(f"{tick:.2g}") for tick in evenly]  # each stands where its label says
+    ticks = [float(f"{tick:.2g}") for tick in evenly]  # exactly at the value of its label
     return Plot(
         name=f"rate-{stage.name}",
         title="Latency over the offered rate",
-        caption=f"All steps of the first look and {found.searches} searches, "
+        caption=f"All offered rates of the first look and of {found.searches} searches; "
         f"{found.arrivals.replace('poisson', 'Poisson')} arrivals.",
         alt=f"{name} over {len(rates)} offered rates from {format_count(low)} to "
         f"{format_count(high)} IOPS, with its limit of {format_ns(limit)}.",
@@ -144,49 +144,39 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> P
 
 
 def _steps(steps: Sequence[RateStep], before: str, name: str) -> Table:
-    columns = [
-        *numbers(
-            "Search",
-            "Offered IOPS",
-            "Done IOPS",
-            "Clients",
-            f"{name} when sent",
-            f"{name} when due",
+    columns: list[ColumnOf[RateStep]] = [
+        (number("Search"), lambda step: str(step.search) if step.search else before),
+        (number("Offered IOPS"), lambda step: format_count(step.offered_iops)),
+        (number("Completed IOPS"), lambda step: format_count(step.achieved_iops)),
+        (number("Clients"), lambda step: str(step.clients) if step.clients else words.NONE),
+        (number(f"{name} since sent"), lambda step: format_ns(step.seen_ns)),
+        (number(f"{name} since due"), lambda step: format_ns(step.value_ns)),
+        (
+            number("Upper limit of it", hint="one-sided, 95 %"),
+            lambda step: "too few" if step.upper_ns is None else format_ns(step.upper_ns),
         ),
-        Column("Upper limit", number=True, hint="one-sided, 95 %"),
-        Column("Kept"),
+        (
+            "Limit kept",
+            lambda step: Cell("yes", "good") if step.kept else Cell(step.reason, "bad"),
+        ),
     ]
-    rows = [_row(step, before) for step in steps]
-    return Table("Every offered rate", columns, rows, fold="Every rate")
-
-
-def _row(step: RateStep, before: str) -> list[Cell]:
-    return [
-        Cell(str(step.search) if step.search else before),
-        Cell(format_count(step.offered_iops)),
-        Cell(format_count(step.achieved_iops)),
-        Cell(str(step.clients) if step.clients else words.NONE),
-        Cell(format_ns(step.seen_ns)),
-        Cell(format_ns(step.value_ns)),
-        Cell("too few" if step.upper_ns is None else format_ns(step.upper_ns)),
-        Cell("yes" if step.kept else step.reason, "good" if step.kept else "bad"),
-    ]
+    return table_of("Every offered rate", steps, columns, fold="Every offered rate")
 
 
 def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> Headline:
-    """Return the headline of a run of rate searches: the lowest rate of all stages."""
+    """Return the headline of a run of rate searches: the lowest rate found."""
     stage, lowest = min(stages, key=lambda one: _rate_or_zero(one[1]))
     kept = _rate_or_zero(lowest) > 0
     valid = result.verdict == "VALIDATED"
     why = stage.why_not or "the run is not"
     simulated = " (simulated drive)" if result.target.simulated else ""
     if not kept:
-        label = "No offered rate kept the limit"
+        label = "No offered rate kept the latency limit"
     elif valid:
-        label = f"Rate within the limit of latency{simulated}"
+        label = f"Highest rate within the latency limit{simulated}"
     else:
         label = words.sentence(
-            words.mark_unvalidated("rate within the limit – do not plan on it", why)
+            words.mark_unvalidated("rate within the latency limit – do not plan on it", why)
         )[:-1]
     return Headline(
         label=label,
@@ -205,13 +195,15 @@ def _rate_or_zero(found: RateFound) -> float:
 
 def _meaning(*, kept: bool, valid: bool) -> str:
     if not kept:
-        return "At every rate that was offered the drive was slower than the limit allows."
+        return "At every offered rate the latency was above the limit."
     if not valid:
-        return "For the record only: the next search may find less, for the reasons beside it."
+        return (
+            "Do not plan on it: a further search may find a lower rate. The reasons are in the box."
+        )
     return (
-        "Offered at this rate or less, requests kept the limit of latency in every search. It is "
-        "the lowest of them. What the drive does when users wait for it (a closed loop) was not "
-        "measured, so a capacity plan needs a sweep besides."
+        "At this rate or less, requests kept the latency limit in every search. It is the lowest "
+        "rate that the searches found. The highest rate at a fixed queue depth was not measured: "
+        "for a capacity plan, measure a sweep too."
     )
 
 
@@ -223,19 +215,19 @@ def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
 
 
 def of_load(result: RunResult, stages: Sequence[tuple[StageResult, LoadFound]]) -> Headline:
-    """Return the headline of a run of loads: the upper limit at the first load."""
+    """Return the headline of a run of loads: the upper limit of latency at the first load."""
     stage, found = stages[0]
     worst = percentiles_of(found.estimates).get(float(found.percentile[1:]))
     upper = None if worst is None or worst.status == "suppressed" else worst.bound
     number, _, unit = words.quantity(upper, "ns").partition(" ")
-    label = f"{found.percentile} at the load, at most"
+    label = f"{found.percentile} at this load, at most"
     return Headline(
         label=words.sentence(words.mark_unvalidated(label, stage.why_not))[:-1],
         number=number,
         unit=unit,
         holds_for=words.times(f"{found.label} of {found.workload}"),
-        meaning="The upper 95 % limit of the percentile of latency at the offered load, from when "
-        "requests were due. How much more the drive can carry was not measured.",
+        meaning="The upper 95 % limit of this percentile of latency at the offered load, counted "
+        "from the time when requests were due. Whether the drive can carry more was not measured.",
         evidence=[(one.title, f"{told.label}, {told.trials} trials") for one, told in stages],
         tone=words.VERDICT_TONES[result.verdict],
     )

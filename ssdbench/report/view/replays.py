@@ -1,4 +1,4 @@
-"""A replayed trace on the page: its statistics, what was sent, latencies."""
+"""Show a replayed trace: latencies, each replay, and the statistics of the trace."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,17 +11,17 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import (
     Block,
     Cell,
-    Column,
+    ColumnOf,
     Facts,
     Headline,
     Prose,
     Table,
-    numbers,
-    texts,
+    number,
+    table_of,
 )
 from ssdbench.units import format_capacity, format_count, format_duration, format_ns, format_size
 
-_SINCE = {"open": "from when requests were due", "closed": "from when requests were sent"}
+_SINCE = {"open": "since requests were due", "closed": "since requests were sent"}
 
 
 def blocks(run: StoredRun, stage: StageResult, found: ReplayFound) -> Iterator[Block]:
@@ -29,7 +29,7 @@ def blocks(run: StoredRun, stage: StageResult, found: ReplayFound) -> Iterator[B
     yield Prose(_lead(found))
     if found.estimates:
         yield latencies(found.estimates)
-    yield _each(found.replays)
+    yield table_of("Every replay", found.replays, _REPLAY, fold="Every replay")
     if found.trace is not None:
         yield Facts("The trace", trace_facts(found.trace))
 
@@ -45,17 +45,20 @@ def of_replay(result: RunResult, replayed: Sequence[ReplayFound]) -> Headline:
         number=number,
         unit=unit,
         holds_for=f"{found.name}, {found.loop} loop",
-        meaning="The upper 95 % limit of the 99th percentile of latency, "
-        f"{_SINCE[found.loop]}. The trace sets the load: this is no rate to plan on.",
-        evidence=[("Sent", found.sent), ("Replays that count", str(_counting(found)))],
+        meaning="The upper 95 % limit of the 99th percentile of latency, counted "
+        f"{_SINCE[found.loop]}. The trace sets the load, so there is no rate to plan on.",
+        evidence=[
+            ("Sent", found.sent),
+            ("Counted replays", str(sum(run.replay > 0 for run in found.replays))),
+        ],
         tone=words.VERDICT_TONES[result.verdict],
     )
 
 
 def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
-    """Return the statistics of a trace, by name."""
+    """Return the statistics of a trace as names and values."""
     items = [
-        ("Form", trace.form + ("" if trace.timed else ", without arrivals")),
+        ("Form", trace.form + ("" if trace.timed else ", without arrival times")),
         ("Requests", f"{trace.requests:,}"),
         ("Reads", f"{trace.reads:,}, {format_capacity(trace.read_bytes)}"),
         ("Writes", f"{trace.writes:,}, {format_capacity(trace.write_bytes)}"),
@@ -72,25 +75,30 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
         items.append(("Seconds without a request", _percent(trace.idle_seconds_share)))
     if trace.dispersion_1s is not None:
         told = f"{format_count(trace.dispersion_1s)} (Poisson: 1)"
-        items.append(("Burstiness: variance over mean of the seconds", told))
+        items.append(("Burstiness (variance divided by mean of requests per second)", told))
     if trace.gap_variation is not None:
-        items.append(("Gaps, standard deviation over mean", f"{trace.gap_variation:.3g}"))
+        items.append(
+            (
+                "Time between requests, standard deviation divided by mean",
+                f"{trace.gap_variation:.3g}",
+            )
+        )
     items += [
-        ("Reaches up to", format_capacity(trace.ends_at_bytes)),
-        ("Working set, blocks of 4 KiB", format_capacity(trace.touched_bytes)),
-        ("Of it written", format_capacity(trace.written_bytes_distinct)),
-        ("Accesses to blocks touched before", _percent(trace.reused_share)),
+        ("Highest address", format_capacity(trace.ends_at_bytes)),
+        ("Working set, in blocks of 4 KiB", format_capacity(trace.touched_bytes)),
+        ("Written part of the working set", format_capacity(trace.written_bytes_distinct)),
+        ("Accesses to blocks that were accessed before", _percent(trace.reused_share)),
         *(
-            (f"Accesses to the hottest {percent} % of it", _percent(share))
+            (f"Accesses to the most used {percent} % of the working set", _percent(share))
             for percent, share in trace.hottest_share.items()
         ),
     ]
     if trace.median_reuse_s is not None:
         again = format_ns(trace.median_reuse_s * 1e9)
-        items.append(("Half of them come again within", again))
+        items.append(("Median time until a block is accessed again", again))
     items += [
         ("Sequential", _percent(trace.sequential_share)),
-        ("Not in whole 4 KiB", _percent(trace.unaligned_share)),
+        ("Not aligned to 4 KiB", _percent(trace.unaligned_share)),
         *_missing(trace),
         *((f"Left out: {what}", f"{number:,}") for what, number in trace.left_out.items()),
         *((f"By {name}", f"{number:,}") for name, number in trace.by_process.items()),
@@ -100,17 +108,18 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
 
 def _missing(trace: TraceSummary) -> Iterator[tuple[str, str]]:
     if trace.lost:
-        told = f"{trace.lost:,}, {_percent(trace.lost_share)} of all that was traced"
-        yield "Events that are missing", told
+        yield "Lost events", f"{trace.lost:,}, {_percent(trace.lost_share)} of all traced events"
     if trace.only_cpu is not None:
-        told = f"only {trace.only_cpu}; where others sent requests too, this is a part of the load"
+        told = (
+            f"only {trace.only_cpu}; if other CPUs sent requests too, a part of the load is missing"
+        )
         yield "CPUs that sent requests", told
 
 
 def _sizes(trace: TraceSummary) -> str:
     data = max(1, trace.reads + trace.writes)
     return ", ".join(
-        f"{format_size(size) if size else 'others'} {100 * number / data:.3g} %"
+        f"{format_size(size) if size else 'other sizes'} {100 * number / data:.3g} %"
         for size, number in trace.sizes.items()
     )
 
@@ -119,61 +128,60 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _counting(found: ReplayFound) -> int:
-    return sum(run.replay > 0 for run in found.replays)
-
-
 def _lead(found: ReplayFound) -> str:
     how = (
-        "at the times of the trace, whether the drive kept up or not"
+        "at the times of the trace, even if the drive could not keep up"
         if found.loop == "open"
-        else "as a closed loop, as the trace tells no arrivals"
+        else "as a closed loop, because the trace has no arrival times"
     )
     return (
-        f"{found.sent}; sent {how}, by {found.clients} clients with one request in flight each. "
-        f"Latencies count {_SINCE[found.loop]}."
+        f"{found.sent}; sent {how}, by {found.clients} clients. Each client has one request in "
+        f"flight. Latencies are counted {_SINCE[found.loop]}."
     )
 
 
 def latencies(estimates: Sequence[Estimate]) -> Table:
-    """Every percentile of every direction, with its upper limit."""
-    columns = [
-        *texts("Direction", "Percentile"),
-        *numbers("Latency", "Upper 95 % limit", "Requests"),
-    ]
-    return Table("Latency", columns, [_latency(estimate) for estimate in estimates])
+    """Return a table of all percentiles of latency, with their upper limits."""
+    return table_of("Latency", estimates, _LATENCY)
 
 
-def _latency(estimate: Estimate) -> list[Cell]:
+def _share(estimate: Estimate) -> str:
     (share,) = percentiles_of([estimate]) or (0.0,)
+    return percentile_name(share)
+
+
+def _upper(estimate: Estimate) -> Cell:
     limit = None if estimate.status == "suppressed" else estimate.bound
-    return [
-        Cell(estimate.direction),
-        Cell(percentile_name(share)),
-        words.latency_cell(estimate),
-        Cell(words.quantity(limit, "ns"), "strong"),
-        Cell(f"{estimate.n:,}"),
-    ]
+    return Cell(words.quantity(limit, "ns"), "strong")
 
 
-def _each(replays: Sequence[ReplayRun]) -> Table:
-    columns = [
-        Column("Replay"),
-        *numbers("Took", "IOPS", "Done in time", "Longest wait"),
-        Column("Arrivals off", number=True, hint="of the trace's length; 99 % were nearer"),
-        Column("Client busy", number=True, hint="when the request came due"),
-    ]
-    return Table("Every replay", columns, [_replay(run) for run in replays], fold="Every replay")
-
-
-def _replay(run: ReplayRun) -> list[Cell]:
+def _off(run: ReplayRun) -> str:
     off = run.arrivals_off_percent
-    return [
-        Cell(str(run.replay) if run.replay > 0 else "not counted"),
-        Cell(format_duration(run.took_s)),
-        Cell(format_count(run.iops)),
-        Cell(f"{run.delivered_percent:.4g} %", "" if run.ended else "bad"),
-        Cell(format_ns(run.longest_ns)),
-        Cell(words.NONE if off is None else f"{off:.2g} %"),
-        Cell(f"{run.held_up_percent:.2g} %"),
-    ]
+    return words.NONE if off is None else f"{off:.2g} %"
+
+
+_LATENCY: list[ColumnOf[Estimate]] = [
+    ("Direction", lambda estimate: estimate.direction),
+    ("Percentile", _share),
+    (number("Latency"), words.latency_cell),
+    (number("Upper 95 % limit"), _upper),
+    (number("Requests"), lambda estimate: f"{estimate.n:,}"),
+]
+_REPLAY: list[ColumnOf[ReplayRun]] = [
+    ("Replay", lambda run: str(run.replay) if run.replay > 0 else "not counted"),
+    (number("Took"), lambda run: format_duration(run.took_s)),
+    (number("IOPS"), lambda run: format_count(run.iops)),
+    (
+        number("Completed in time"),
+        lambda run: Cell(f"{run.delivered_percent:.4g} %", "" if run.ended else "bad"),
+    ),
+    (number("Longest wait"), lambda run: format_ns(run.longest_ns)),
+    (
+        number("Error of arrival times", "in percent of the trace's length; for 99 % of requests"),
+        _off,
+    ),
+    (
+        number("Client busy", hint="share of requests that came due while their client was busy"),
+        lambda run: f"{run.held_up_percent:.2g} %",
+    ),
+]

@@ -1,4 +1,4 @@
-"""One section per stage: what it did and measured."""
+"""Make a section for each stage of a run."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ from ssdbench.units import format_capacity, format_duration
 
 
 def sections(run: StoredRun) -> Iterator[Section]:
-    """Yield a section for each stage but judged warm-ups, which have a section of their own."""
+    """Yield a section for each stage; warm-ups are shown in the section on steady state."""
     for stage in sorted(run.result.stages, key=lambda s: KINDS[s.kind].page_order):
         if stage.verdict is None:
             blocks = list(_blocks(run, stage))
@@ -32,7 +32,7 @@ def sections(run: StoredRun) -> Iterator[Section]:
 
 
 def _brief(stage: StageResult) -> str:
-    """Return one line for a stage that is folded; empty for one that is shown open."""
+    """Return the only visible line of a stage that is closed at first; empty for other stages."""
     if not stage.complete:
         return ""
     match stage.found:
@@ -47,12 +47,14 @@ def _brief(stage: StageResult) -> str:
 
 def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     if not stage.complete:
-        yield Prose("This stage was not finished; what it measured until then is kept.", tone="bad")
+        yield Prose(
+            "This stage was not finished. Shown is what it had measured until then.", tone="bad"
+        )
     yield from VIEWS[type(stage.found)](run, stage, stage.found)
-    yield Fold("What it took", [cost(stage)])
+    yield Fold("Time and bytes of this stage", [cost(stage)])
 
 
-# One row for each kind of result: what its section shows. A test holds it against `AnyFound`.
+# How the section of each kind of result is made. A test checks that no kind is missing.
 VIEWS: Mapping[type, Callable[[StoredRun, StageResult, Any], Iterator[Block]]] = {
     PurgeDone: preparation.purge_blocks,
     FillDone: preparation.fill_blocks,
@@ -74,11 +76,11 @@ def cost(stage: StageResult) -> Facts:
     items = [
         ("Stage", stage.name),
         ("Started", words.moment(stage.started_at)),
-        ("Took, on the drive's clock", format_duration(stage.duration_s)),
-        ("Took, on the wall clock", format_duration(stage.wall_s)),
+        ("Duration on the drive's clock", format_duration(stage.duration_s)),
+        ("Duration on the wall clock", format_duration(stage.wall_s)),
     ]
     if stage.bytes_written:
-        items.append(("Written", format_capacity(stage.bytes_written)))
+        items.append(("Bytes written", format_capacity(stage.bytes_written)))
     if stage.bytes_read:
-        items.append(("Read", format_capacity(stage.bytes_read)))
+        items.append(("Bytes read", format_capacity(stage.bytes_read)))
     return Facts("", items)

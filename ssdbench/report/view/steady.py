@@ -1,4 +1,4 @@
-"""Steady state on the page: the whole series, the window that was judged, each criterion."""
+"""Show whether the drive reached steady state: rate over time, judged window, criteria."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ from ssdbench.report.view import preparation, words
 from ssdbench.report.view.page import (
     Block,
     Cell,
-    Column,
+    ColumnOf,
     Facts,
     Fold,
     Plot,
@@ -24,7 +24,8 @@ from ssdbench.report.view.page import (
     Prose,
     Section,
     Table,
-    numbers,
+    number,
+    table_of,
 )
 from ssdbench.report.view.stages import cost
 from ssdbench.units import format_change, format_duration, format_figure
@@ -35,7 +36,7 @@ MINUTE_S = 60.0
 def worst_minute(
     seconds: Seconds, unit: str, *, start_s: float, end_s: float
 ) -> tuple[float, float, float] | None:
-    """Return start, end and rate of the slowest 60 s between two times, or None if shorter."""
+    """Return start, end and rate of the slowest minute in a period; None if it is shorter."""
     inside = (seconds.t_s > start_s) & (seconds.t_s <= end_s)
     t, dt = seconds.t_s[inside], seconds.duration_s[inside]
     if not len(t) or t[-1] - (t[0] - dt[0]) < MINUTE_S:
@@ -53,7 +54,7 @@ Ends = tuple[float, float]
 
 
 def paired(verdict: SteadyVerdict) -> Floats:
-    """Return means of two blocks each, which the pss rules judge; empty for other rules."""
+    """Return the means of pairs of blocks, which the pss rules judge; empty for other rules."""
     blocks = np.asarray(verdict.window_blocks)
     if "pairs" not in verdict.criteria or len(blocks) % 2:
         return np.array([])
@@ -62,7 +63,7 @@ def paired(verdict: SteadyVerdict) -> Floats:
 
 
 def band(verdict: SteadyVerdict) -> Band | None:
-    """Return the band that a rule allows its window; None where it has no such limit."""
+    """Return the range of rates that a rule allows in its window; None if it has no limit."""
     for name, (limit, ends) in _DRAWN.items():
         if name in verdict.criteria and verdict.window_blocks:
             allowed = verdict.criteria[name][1]
@@ -72,7 +73,7 @@ def band(verdict: SteadyVerdict) -> Band | None:
 
 
 def fit_words(verdict: SteadyVerdict) -> str:
-    """Return the name of the fitted line, with the rule's limit on it if there is one."""
+    """Return the name of the fitted line, with the rule's limit if it has one."""
     if "slope" not in verdict.criteria:
         return "straight-line fit"
     return f"straight-line fit ({verdict.rule}: within {_percent(verdict.criteria['slope'][1])})"
@@ -91,44 +92,31 @@ def _around(middle: float, share: float) -> Ends:
     return middle * (1 - share), middle * (1 + share)
 
 
-def _pairs(verdict: SteadyVerdict, allowed: float) -> Ends:
-    return _apart(paired(verdict), allowed * verdict.mean)
-
-
-def _rounds(verdict: SteadyVerdict, allowed: float) -> Ends:
-    return _apart(verdict.window_blocks, allowed * verdict.mean)
-
-
-def _sections(verdict: SteadyVerdict, allowed: float) -> Ends:
-    return _around(verdict.window_blocks[0], allowed)
-
-
-def _levels(verdict: SteadyVerdict, allowed: float) -> Ends:
-    return _around(verdict.lower_mode or verdict.mean, allowed)
-
-
-def _deviation(verdict: SteadyVerdict, allowed: float) -> Ends:
-    return _around(verdict.mean, allowed)
-
-
-# By the name of the criterion, the one that is drawn first: what it says of its limit, its ends.
+# By the name of a criterion: the words for its limit, and the ends of its band. The first criterion
+# that a rule has is drawn.
 _DRAWN: dict[str, tuple[str, Callable[[SteadyVerdict, float], Ends]]] = {
-    "pairs": ("pairs of blocks within {}", _pairs),
-    "excursion": ("rounds within {}", _rounds),
-    "difference": ("the second section within {} of the first", _sections),
-    "drift": ("the lower level may drift by {}", _levels),
-    "cv": ("mean and {}, the largest standard deviation", _deviation),
+    "pairs": ("pairs of blocks within {}", lambda v, share: _apart(paired(v), share * v.mean)),
+    "excursion": ("rounds within {}", lambda v, share: _apart(v.window_blocks, share * v.mean)),
+    "difference": (
+        "the second section within {} of the first",
+        lambda v, share: _around(v.window_blocks[0], share),
+    ),
+    "drift": (
+        "the lower level may drift by {}",
+        lambda v, share: _around(v.lower_mode or v.mean, share),
+    ),
+    "cv": ("mean and {}, the largest standard deviation", lambda v, share: _around(v.mean, share)),
 }
 
 
 def section(run: StoredRun) -> Section:
-    """Return the section on the steady-state verdicts of all stages."""
+    """Return the section on steady state."""
     blocks: list[Block] = []
     before = list(preparation.cliff_blocks(run))
     for stage, found in run.result.having(WarmUp):
         if found.verdict is not None:
             blocks += _verdict(run, stage, found, found.verdict)
-            blocks.append(Fold("What it took", [cost(stage)]))
+            blocks.append(Fold("Time and bytes of this stage", [cost(stage)]))
     title = "Was the drive in steady state?"
     if not blocks:
         blocks = [Prose(_absent(run.result), tone="warn")]
@@ -140,10 +128,11 @@ def _absent(result: RunResult) -> str:
         return "The run was interrupted before steady state could be judged."
     if result.having(Pts):
         return (
-            "Only by the PTS rule, whose word stands in the header of each test: five rounds that "
-            "look alike are no proof, and no rate of this run is known to last."
+            "Only the PTS rule was used; the header of each test has its result. Five similar "
+            "rounds do not prove steady state, so it is not known whether any rate of this run "
+            "lasts."
         )
-    return "No stage of this run judged steady state, so no rate in it is known to last."
+    return "This run did not check steady state, so it is not known whether its rates last."
 
 
 def _verdict(
@@ -161,16 +150,16 @@ def _verdict(
         evidence.append(Plots([_window_plot(verdict, unit, name)]))
     if found.other_rules and verdict.mean:
         evidence.append(_others(found.other_rules, verdict, unit))
-    return [*blocks, Fold("The evidence: each criterion, the window, other rules", evidence)]
+    return [*blocks, Fold("Evidence: the criteria, the window, other rules", evidence)]
 
 
 def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
     watched = format_duration(verdict.window_to_s - verdict.window_from_s).removesuffix(" 00 s")
     if not verdict.steady:
         return Prose(
-            f"No, by the rule “{verdict.rule}”. {words.sentence(verdict.reason)} Rates of this run "
-            "are at most what the drive can hold, not what it will hold: at most "
-            f"{words.quantity(verdict.mean, unit)}, not steady.",
+            f"No, by the rule “{verdict.rule}”. {words.sentence(verdict.reason)} The rate was "
+            f"still changing, with a mean of {words.quantity(verdict.mean, unit)}; the drive may "
+            "hold less in the long run.",
             tone="bad",
         )
     seen = (
@@ -179,12 +168,12 @@ def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
     )
     if any(finding.code is Code.QUICK_RULE for finding in stage.findings):
         return Prose(
-            f"Only by the rule “{verdict.rule}”, which calls drives steady too early to plan on: "
-            f"{seen}.",
+            f"Only by the rule “{verdict.rule}”, which often calls a drive steady too early: "
+            f"{seen}. Do not plan on it.",
             tone="warn",
         )
     return Prose(
-        f"Yes, by the rule “{verdict.rule}”: {seen}. Its lower bound is "
+        f"Yes, by the rule “{verdict.rule}”: {seen}. The lower bound is "
         f"{words.quantity(verdict.lower_bound, unit)}.",
         tone="good",
     )
@@ -192,33 +181,38 @@ def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
 
 def _moved(verdict: SteadyVerdict) -> str:
     if verdict.lower_mode is None:
-        return "the rate neither drifted nor jumped more than the rule allows"
+        return "the rate did not drift or jump more than the rule allows"
     often = "regularly" if verdict.shape == "periodic" else "back and forth"
-    return f"the rate moved {often} between two levels that both came back and did not drift"
+    return f"the rate moved {often} between two levels, and neither level drifted"
 
 
 def _others(others: Sequence[SteadyVerdict], verdict: SteadyVerdict, unit: str) -> Table:
-    """Return when each rule was first satisfied, and what it would have published."""
-    columns = [
-        Column("Rule"),
-        *numbers("Satisfied after", "Drive fills", "Would publish", "Against the mean above"),
-    ]
-    rows = [_other(other, verdict, unit) for other in others]
-    return Table("What other rules say of the same seconds", columns, rows)
+    """Return when each other rule would have stopped, and the rate it would have published."""
 
+    def difference(other: SteadyVerdict) -> Cell:
+        off = 100 * (other.lower_bound / verdict.mean - 1)
+        return Cell(format_change(off), "bad" if off > TOO_HIGH else "")
 
-def _other(other: SteadyVerdict, verdict: SteadyVerdict, unit: str) -> list[Cell]:
-    if not other.steady:
-        unseen = "not before this ended"
-        return [Cell(other.rule), Cell(unseen), *(Cell(words.NONE) for _ in range(3))]
-    off = 100 * (other.lower_bound / verdict.mean - 1)
-    return [
-        Cell(other.rule),
-        Cell(format_duration(other.checked_s)),
-        Cell(f"{other.volume_fills:.2f}"),
-        Cell(words.quantity(other.lower_bound, unit)),
-        Cell(format_change(off), "bad" if off > TOO_HIGH else ""),
+    columns: list[ColumnOf[SteadyVerdict]] = [
+        ("Rule", lambda other: other.rule),
+        (
+            number("Satisfied after"),
+            lambda o: format_duration(o.checked_s) if o.steady else "not within this time",
+        ),
+        (
+            number("Drive fills"),
+            lambda other: f"{other.volume_fills:.2f}" if other.steady else words.NONE,
+        ),
+        (
+            number("Would publish"),
+            lambda other: words.quantity(other.lower_bound if other.steady else None, unit),
+        ),
+        (
+            number("Difference from the mean above"),
+            lambda other: difference(other) if other.steady else words.NONE,
+        ),
     ]
+    return table_of("What other rules say about the same seconds", others, columns)
 
 
 def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> Facts:
@@ -228,44 +222,41 @@ def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> Facts:
     return Facts(
         "",
         [
-            ("Lower bound", _bound(verdict, unit)),
+            ("Lower bound", words.quantity(verdict.lower_bound, unit) if verdict.steady
+             else "none, because the rate was not steady"),
             ("Mean of the window", words.quantity(verdict.mean, unit)),
             ("Drift over the window", f"{format_change(drift)} (straight-line fit)"),
             ("Window", f"{format_duration(verdict.window_from_s)} to "
                        f"{format_duration(verdict.window_to_s)} after the start"),
-            ("Watched in all", format_duration(max(verdict.checked_s, stage.duration_s))),
-            *_shape(verdict, unit),
+            ("Total time", format_duration(max(verdict.checked_s, stage.duration_s))),
+            *(
+                [("How the rate moves", f"{verdict.shape}: its lower level is "
+                  f"{words.quantity(verdict.lower_mode, unit)}")]
+                if verdict.lower_mode is not None
+                else []
+            ),
             ("Written by the workload", f"{format_figure(verdict.volume_fills)} drive fills"),
             ("Workload", words.times(found.label or stage.title)),
         ],
     )  # fmt: skip
 
 
-def _shape(verdict: SteadyVerdict, unit: str) -> list[tuple[str, str]]:
-    if verdict.lower_mode is None:
-        return []
-    told = f"{verdict.shape}: its lower level is {words.quantity(verdict.lower_mode, unit)}"
-    return [("How it moves", told)]
-
-
-def _bound(verdict: SteadyVerdict, unit: str) -> str:
-    return words.quantity(verdict.lower_bound, unit) if verdict.steady else "none, as not steady"
-
-
 TOO_HIGH = 5  # percent above what the drive held later
 
 
 def _criteria(verdict: SteadyVerdict) -> Table:
-    rows = [
-        [
-            Cell(criterion_words(name)),
-            Cell(criterion_value(name, measured), "" if measured <= allowed else "bad"),
-            Cell(criterion_value(name, allowed)),
-        ]
-        for name, (measured, allowed) in verdict.criteria.items()
+    columns: list[ColumnOf[tuple[str, tuple[float, float]]]] = [
+        ("Criterion", lambda one: criterion_words(one[0])),
+        (number("Measured"), _measured),
+        (number("Limit"), lambda one: criterion_value(one[0], one[1][1])),
     ]
-    columns = [Column("Criterion"), Column("Measured", number=True), Column("Limit", number=True)]
-    return Table(f"What the rule “{verdict.rule}” asks for", columns, rows)
+    caption = f"What the rule “{verdict.rule}” requires"
+    return table_of(caption, verdict.criteria.items(), columns)
+
+
+def _measured(criterion: tuple[str, tuple[float, float]]) -> Cell:
+    name, (measured, allowed) = criterion
+    return Cell(criterion_value(name, measured), "" if measured <= allowed else "bad")
 
 
 def _window(verdict: SteadyVerdict, axis: words.TimeUnit, divisor: float) -> Window:
@@ -291,14 +282,16 @@ def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> Pl
     if worst is not None:
         place = (worst[0] / axis.seconds, worst[1] / axis.seconds, worst[2] / divisor)
     slowest = (
-        "" if worst is None else f"; its slowest minute ran at {words.quantity(worst[2], unit)}"
+        ""
+        if worst is None
+        else f"; the rate of its slowest minute was {words.quantity(worst[2], unit)}"
     )
     mean = words.quantity(verdict.mean, unit)
     return Plot(
         name=f"steady-{name}",
-        title="The whole run-up, from the first second",
-        caption="At each place the line reaches from the slowest to the fastest second. Shaded: "
-        f"the window that was judged, with mean {mean}{slowest}.",
+        title="Rate from the first second of the test workload",
+        caption="The line covers the range from the slowest to the fastest second of each part. "
+        f"Shaded: the judged window, with a mean of {mean}{slowest}.",
         alt=f"Rate over time; the judged window has a mean of {mean}{slowest}.",
         figure=SeriesFigure(
             trace=thinned(seconds.t_s / axis.seconds, seconds.rate(unit) / divisor),
@@ -320,12 +313,15 @@ def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> Plot:
     low, high = (words.quantity(f(blocks), unit) for f in (min, max))
     window, pairs = _window(verdict, axis, divisor), paired(verdict) / divisor
     apart = np.linspace(*ends, len(pairs) + 1).tolist()
-    shaded = f" Shaded: what a rule allows ({window.band.words})." if window.band else ""
+    shaded = (
+        f" Shaded: the range that the rule allows ({window.band.words})." if window.band else ""
+    )
     return Plot(
         name=f"window-{name}",
         title="The measurement window",
-        caption=f"The window in {len(blocks)} equal blocks, between {low} and {high}.{shaded}",
-        alt=f"Block means of the window lie between {low} and {high}.",
+        caption=f"The window in {len(blocks)} equal blocks; their means are between {low} and "
+        f"{high}.{shaded}",
+        alt=f"The block means of the window are between {low} and {high}.",
         figure=WindowFigure(
             x=tuple(float(x) for x in middles),
             blocks=tuple(block / divisor for block in blocks),

@@ -1,16 +1,16 @@
-"""Words for numbers, names and records, for readers who are no statisticians."""
+"""Write numbers, names and stored records as the page shows them."""
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import quote
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import Estimate, Verdict
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Point, Workload
-from ssdbench.report.view.page import Cell, Column, Table
+from ssdbench.report.view.page import Cell, Column, Facts, Table
 from ssdbench.units import (
     format_bound,
     format_count,
@@ -30,7 +30,7 @@ VERDICT_TONES: dict[Verdict, str] = {
 }
 SEVERITY_TONES = {Severity.INVALIDATES: "bad", Severity.WARNS: "warn", Severity.NOTES: "note"}
 SEVERITY_WORDS = {
-    Severity.INVALIDATES: "keeps it from being validated",
+    Severity.INVALIDATES: "reason for NOT VALIDATED",
     Severity.WARNS: "warning",
     Severity.NOTES: "note",
 }
@@ -41,33 +41,34 @@ KIND_WORDS = {
     TargetKind.LOOP: "a loop device",
     TargetKind.MAPPED: "a mapped device (dm, md or the like)",
     TargetKind.VIRTUAL: "a virtual disk",
-    TargetKind.UNPROVEN: "a disk that does not show that it is one drive",
+    TargetKind.UNPROVEN: "a disk that may be more than one drive",
 }
 
 GLOSSARY = (
     ("IOPS", "Reads or writes that the drive completes in one second."),
     (
         "Lower bound",
-        "The rate to plan on. Computed so that, with 95 % confidence, the mean rate reaches it in "
-        "at least 95 out of 100 stretches of ten minutes (longer where the rate has a rhythm); "
-        "single minutes can be slower. Where the rate moves between two levels, it is that of the "
-        "lower one. It speaks of this drive, this workload and these conditions, not of other "
-        "drives.",
+        "The rate to plan on. With 95 % confidence, at least 95 of 100 periods of ten minutes have "
+        "a mean rate of this bound or more. Single minutes can be slower. If the rate goes up and "
+        "down regularly, the periods are longer; if it moves between two levels, this is the bound "
+        "of the lower level. The bound holds for this drive, this workload and these conditions, "
+        "not for other drives.",
     ),
-    ("95 % interval", "Where the long-run mean lies, with 95 % confidence. No bound for planning."),
-    ("CV", "How much the repeats differ: their standard deviation in percent of their mean."),
-    ("Steady state", "The rate no longer changes while the same work goes on. Before that, a drive "
-     "lives on spare area that it will not have again; such rates are too good to plan on."),
-    ("Repeat", "A separate measurement of the same point, in another, freshly shuffled pass over "
-     "all points. Every repeat that was run is shown; none was dropped or run again."),
-    ("Settle", "The start of each repeat, in which the drive gets used to the new work. Not part "
-     "of the window; once the spare area is written, its seconds count for the bound."),
-    ("p99.9", "999 of 1,000 I/Os were at least this fast. Latencies of all repeats are merged "
-     "before a percentile is taken."),
-    ("Drive fill", "As many bytes as the part of the drive under test holds, written once."),
+    ("95 % interval", "The range of the long-run mean, with 95 % confidence. Do not plan on it."),
+    ("CV", "Coefficient of variation: the standard deviation of the repeats in percent of "
+     "their mean. It says how much the repeats differ."),
+    ("Steady state", "The rate no longer changes while the same workload runs on. Before steady "
+     "state a drive still has unused spare area, and its rates are too high to plan on."),
+    ("Repeat", "One more measurement of the same point. All points are measured once in each pass, "
+     "in a new random order. The report shows all repeats; none was left out or run again."),
+    ("Settle", "The start of each repeat, while the drive adapts to the new workload. It does not "
+     "count for the mean. Once the spare area is written, its seconds count for the bound."),
+    ("p99.9", "A percentile of latency: 999 of 1,000 I/Os took this time or less. It is computed "
+     "from the latencies of all repeats together."),
+    ("Drive fill", "As many written bytes as the tested part of the drive can hold."),
     ("QD 32 × 4", "Four jobs, each keeping 32 I/Os in flight."),
-    ("Indicative, suppressed", "A percentile with fewer than 100 independent slower I/Os behind it "
-     "is marked ≈; with fewer than 50 it is not printed."),
+    ("≈, too few", "≈ marks an indicative percentile: fewer than 100 independent I/Os were slower. "
+     "If fewer than 50 were slower, the percentile is not shown."),
 )  # fmt: skip
 
 
@@ -75,46 +76,46 @@ _QUEUE = re.compile(r"QD ([\d,]+) x ([\d,]+)")
 
 
 def workload_label(workload: Workload) -> str:
-    """`4 KiB random write, QD 32 × 4`."""
+    """Format a workload: `4 KiB random write, QD 32 × 4`."""
     return times(workload.label())
 
 
 def times(label: str) -> str:
-    """A workload's label with a proper sign, and a queue that stays on one line."""
-    told = _QUEUE.sub(lambda found: f"QD {found[1]} × {found[2]}".replace(" ", NO_BREAK), label)
-    return told.replace("poisson", "Poisson")
+    """Write `x` as × in a workload's label, and keep its queue depth on one line."""
+    text = _QUEUE.sub(lambda found: f"QD {found[1]} × {found[2]}".replace(" ", NO_BREAK), label)
+    return text.replace("poisson", "Poisson")
 
 
 def several_spans(points: Sequence[Point]) -> bool:
-    """Whether points differ in the share of the drive that they touch."""
+    """Return whether the points use different shares of the drive."""
     return len({point.span_percent for point in points}) > 1
 
 
 def point_label(point: Point) -> str:
-    """A workload, and the share of the drive where it is not the whole."""
+    """Format a workload, after the share of the drive that it uses if this was set."""
     label = workload_label(point.workload)
     return label if point.span_percent is None else f"{point.span_percent:g} % of drive: {label}"
 
 
 def how_often(least: int, most: int) -> str:
-    """`once`, `twice`, `10 times`, `3 to 10 times`."""
+    """Format how often: `once`, `twice`, `10 times`, `3 to 10 times`."""
     if least != most:
         return f"{least} to {most} times"
     return {0: "never", 1: "once", 2: "twice"}.get(most, f"{most} times")
 
 
 def count(value: float | None) -> str:
-    """A rate or count, or a dash."""
+    """Format a rate or a count; a dash if the value is missing."""
     return NONE if value is None or not math.isfinite(value) else format_count(value)
 
 
 def bound(value: float | None) -> str:
-    """A lower bound, rounded down everywhere alike, or a dash."""
+    """Format a lower bound, rounded down; a dash if it is missing."""
     return NONE if value is None or not math.isfinite(value) else format_bound(value)
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value in the words of its unit."""
+    """Format a value with its unit; a dash if it is missing."""
     if value is None or not math.isfinite(value):
         return NONE
     match unit:
@@ -130,60 +131,57 @@ def quantity(value: float | None, unit: str) -> str:
             return f"{format_count(value)} {unit}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class TimeUnit:
-    """A unit for a time axis."""
+class TimeUnit(NamedTuple):
+    """The unit of a time axis, and its length in seconds."""
 
     seconds: float
     name: str
 
 
 def time_unit(length_s: float) -> TimeUnit:
-    """The unit in which a length of time has a readable number of ticks."""
+    """Choose hours, minutes or seconds for an axis of this length."""
     if length_s > 3 * 3600:
         return TimeUnit(3600.0, "hours")
-    if length_s > 300:
-        return TimeUnit(60.0, "minutes")
-    return TimeUnit(1.0, "seconds")
+    return TimeUnit(60.0, "minutes") if length_s > 300 else TimeUnit(1.0, "seconds")
 
 
 def scaled(unit: str) -> tuple[float, str]:
-    """The divisor and the axis label of a rate."""
+    """Return the factor to divide a rate by on an axis, and the unit on the axis."""
     return (1e6, "MB/s") if unit == "B/s" else (1.0, "IOPS")
 
 
 def interval(estimate: Estimate) -> str:
-    """The two-sided 95 % interval, without its unit."""
+    """Format the two-sided 95 % interval without its unit; a dash if it is missing."""
     if estimate.ci_low is None or estimate.ci_high is None:
         return NONE
     return f"{count(estimate.ci_low)} to {count(estimate.ci_high)}"
 
 
 def verdict_cell(verdict: Verdict) -> Cell:
-    """A verdict in its colour; the word alone says it as well."""
+    """Return a cell with a verdict in its colour."""
     return Cell(verdict, VERDICT_TONES[verdict])
 
 
 def latency_cell(estimate: Estimate | None) -> Cell:
-    """A latency with the mark of how far it can be trusted."""
+    """Return a cell with a latency; `≈` marks a percentile of few I/Os."""
     if estimate is None:
         return Cell(NONE)
     if estimate.at_least:
-        return Cell(f"above {format_ns(estimate.value)}", "muted", hint="its upper end is unknown")
+        return Cell(f"above {format_ns(estimate.value)}", "muted", hint="upper limit unknown")
     if estimate.status == "suppressed":
-        return Cell("too few", "muted", hint="fewer than 50 independent I/Os lie beyond it")
+        return Cell("too few", "muted", hint="fewer than 50 independent I/Os were slower")
     mark = "≈ " if estimate.status == "indicative" else ""
     return Cell(mark + format_ns(estimate.value), "muted" if mark else "")
 
 
 def link(relative: str) -> str:
-    """A link to a file of the run, or nothing for a path that leads out of it."""
+    """Return a link to a file of the run; empty if the path leads out of the run directory."""
     if not relative or relative.startswith("/") or ".." in relative.split("/"):
         return ""
     return quote(relative)
 
 
-_SUFFIXES: dict[str, Callable[[float], str]] = {  # the first that fits
+_SUFFIXES: dict[str, Callable[[float], str]] = {  # the first that matches is used
     "_bytes_per_s": format_rate,
     "_bytes": lambda size: format_size(int(size)),
     "_s": format_duration,
@@ -195,7 +193,7 @@ _SHARE_OF = re.compile(r"_for_\d+_percent$")
 
 
 def fact(name: str, value: object) -> tuple[str, str]:
-    """`block_bytes: 4096` as `block: 4 KiB`."""
+    """Format a stored name and its value: `block_bytes`, 4096 become `Block`, `4 KiB`."""
     if value is None:
         return _title(name.removesuffix("_bytes").removesuffix("_ns")), NONE
     if not isinstance(value, int | float) or isinstance(value, bool) or _SHARE_OF.search(name):
@@ -212,7 +210,7 @@ def fact(name: str, value: object) -> tuple[str, str]:
 
 
 def _rate(what: str, when: str | None, value: float) -> tuple[str, str]:
-    """`mb_per_s: 105` as `Rate: 105 MB/s`, `queries_per_s: 12` as `Queries per second: 12`."""
+    """Format a rate: `mb_per_s`, 105 become `Rate`, `105 MB/s`."""
     match what:
         case "bytes":
             return _title(when or "rate"), format_rate(value)
@@ -222,7 +220,7 @@ def _rate(what: str, when: str | None, value: float) -> tuple[str, str]:
 
 
 def plain(value: object) -> str:
-    """Any JSON value in words."""
+    """Format any JSON value."""
     match value:
         case None:
             return NONE
@@ -248,22 +246,22 @@ def _title(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A message with a capital letter and a full stop."""
+    """Make a message a sentence, with a capital letter and a full stop."""
     text = text.strip()
     if not text:
         return ""
     first = text.split(maxsplit=1)[0]
-    start = text[:1].upper() if first.isalpha() else text[:1]  # not of sim:NAME or /dev/NAME
+    start = text[:1].upper() if first.isalpha() else text[:1]  # keep sim:NAME and /dev/NAME
     return start + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
 def mark_unvalidated(text: str, why_not: str) -> str:
-    """`text`, and in the same sentence that it is not VALIDATED, where something says so."""
+    """Write "not validated", with the reason if there is one, before a text."""
     return f"not validated ({why_not}): {text}" if why_not else text
 
 
 def moment(iso: str | None) -> str:
-    """`2026-11-21 02:30:00 UTC` of an ISO 8601 time."""
+    """Format an ISO 8601 time as `2026-11-21 02:30:00 UTC`; a dash if it is missing."""
     if not iso:
         return NONE
     text = iso.replace("T", " ").removesuffix("Z").removesuffix("+00:00")
@@ -271,7 +269,7 @@ def moment(iso: str | None) -> str:
 
 
 def simulated_label(target: TargetInfo) -> str:
-    """`SIMULATED: x25m-g2-160, seed 7`; empty for a target that is real."""
+    """Return `SIMULATED: x25m-g2-160, seed 7` for a simulated drive, else nothing."""
     if not target.simulated:
         return ""
     model = target.sim_model or target.model or target.name
@@ -283,28 +281,32 @@ MAX_ROWS = 500
 FOLDED_FROM = 30  # rows
 
 
+def facts(caption: str, values: Iterable[tuple[str, object]]) -> Facts:
+    """Return stored names and values as a list of facts."""
+    return Facts(caption, [fact(name, value) for name, value in values])
+
+
 def record_table(name: str, records: Sequence[Mapping[str, object]]) -> Table:
-    """A row for each record, a column for each name in any of them."""
+    """Return a table with a row for each record and a column for each name."""
     keys = list(dict.fromkeys(key for record in records for key in record))
     columns = [Column(fact(key, 0)[0], number=_all_numbers(key, records)) for key in keys]
-    rows = [_record_row(record, keys) for record in records[:MAX_ROWS]]
+    rows = [
+        [Cell(fact(key, record[key])[1] if key in record else NONE) for key in keys]
+        for record in records[:MAX_ROWS]
+    ]
     more = f" (first {MAX_ROWS} of {len(records)})" if len(records) > MAX_ROWS else ""
     title = fact(name, "")[0] + more
     return Table(title, columns, rows, fold=title if len(rows) > FOLDED_FROM else "")
 
 
 def record_tables(data: Mapping[str, object]) -> Iterator[Table]:
-    """Every list of records among values, as a table."""
+    """Yield a table for each value that is a list of records."""
     for name, value in data.items():
         if isinstance(value, list | tuple) and value and all(isinstance(v, dict) for v in value):
             yield record_table(name, value)
 
 
 def _all_numbers(key: str, records: Sequence[Mapping[str, object]]) -> bool:
-    """Whether all that is known of it are numbers, which stand flush right with their units."""
+    """Return whether all known values under a name are numbers."""
     known = [record[key] for record in records if record.get(key) is not None]
     return bool(known) and all(type(value) in (int, float) for value in known)
-
-
-def _record_row(record: Mapping[str, object], keys: Sequence[str]) -> list[Cell]:
-    return [Cell(fact(key, record[key])[1] if key in record else NONE) for key in keys]

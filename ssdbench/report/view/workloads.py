@@ -1,14 +1,20 @@
-"""The first table of a page, and which points have figures."""
+"""Make the first table of a page, and choose the points that get figures."""
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
-from ssdbench.report.metrics import percentiles_of, published_bound
 from ssdbench.report.tables import point_findings
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import demanded, wanted_plan
-from ssdbench.report.view.page import Cell, Column, Table
-from ssdbench.report.view.points import worst_first
+from ssdbench.report.view.page import Cell, Table, number, table_of
+from ssdbench.report.view.points import (
+    BOUND,
+    LABEL,
+    MEAN,
+    MINUTE,
+    percentile_columns,
+    worst_first,
+)
 from ssdbench.stats.planning.runplan import candidates, capacity_answer
 from ssdbench.units import counted
 
@@ -21,42 +27,22 @@ def workloads(result: RunResult) -> Table | None:
     points = first_points(result)[:MOST_ROWS]
     if not points:
         return None
-    drives = _drives(result)
-    columns = [
-        Column("Workload"),
-        Column("Lower bound [IOPS]", number=True, hint="the rate to plan on"),
-        Column("Mean [IOPS]", number=True),
-        *(Column(f"p{share:g}", number=True, hint="latency") for share in PERCENTILES),
-        Column("Worst minute [IOPS]", number=True),
-        *([Column("Drives", number=True, hint="for the demand of the plan")] if drives else []),
-        Column("Status"),
-    ]
-    rows = [_row(point, drives) for point in points]
-    return Table("What was measured", columns, rows, cards=True)
+    columns = [("Workload", LABEL[1]), BOUND, MEAN, *percentile_columns(*PERCENTILES), MINUTE]
+    if drives := _drives(result):
+        needed = number("Drives", hint="number of drives for the demand of the plan")
+        columns.append((needed, lambda point: str(drives.get(point.point.id, words.NONE))))
+    columns.append(("Status", _status))
+    return table_of("What was measured", points, columns, cards=True)
 
 
 def rest(result: RunResult) -> str:
-    """Return a sentence about the points without a row in the first table."""
+    """Return a sentence about the points that have no row in the first table."""
     left = len(result.points) - MOST_ROWS
-    return "" if left <= 0 else f"{counted(left, 'further point')} below, mapped and as rows."
-
-
-def _row(point: PointResult, drives: dict[str, int]) -> list[Cell]:
-    iops, latency = point.estimate("iops"), percentiles_of(point.estimates)
-    minute = point.estimate("worst_minute_iops")
-    needed = drives.get(point.point.id)
-    return [
-        Cell(words.point_label(point.point), hint=point.point.id),
-        Cell(words.bound(published_bound(point)), "strong"),
-        Cell(words.count(iops.value if iops else None)),
-        *(words.latency_cell(latency.get(share)) for share in PERCENTILES),
-        Cell(words.count(minute.value if minute else None)),
-        *([Cell(words.NONE if needed is None else str(needed))] if drives else []),
-        _status(point),
-    ]
+    return "" if left <= 0 else f"{counted(left, 'further point')} below, in maps and tables."
 
 
 def _status(point: PointResult) -> Cell:
+    """Return a cell with the verdict and the codes of the reasons."""
     found = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
     why = ", ".join(dict.fromkeys(str(f.code) for f in found))
     hint = " ".join(dict.fromkeys(words.sentence(f.message) for f in found))
@@ -65,7 +51,7 @@ def _status(point: PointResult) -> Cell:
 
 
 def _drives(result: RunResult) -> dict[str, int]:
-    """Return the drives needed if each point of the plan were the only one; empty without."""
+    """Return how many drives each point of the plan would need; empty if there is no plan."""
     wanted = demanded(result)
     if wanted is None:
         return {}
@@ -78,6 +64,7 @@ def _drives(result: RunResult) -> dict[str, int]:
 
 
 def _with_only(result: RunResult, kept: PointResult) -> RunResult:
+    """Return a copy of a result in which only one point is left."""
     stages = (
         stage.model_copy(update={"found": stage.found.model_copy(update={"points": (kept,)})})
         if kept in stage.points
@@ -88,16 +75,16 @@ def _with_only(result: RunResult, kept: PointResult) -> RunResult:
     return result.model_copy(update={"stages": tuple(stages)})
 
 
-MOST_DRAWN = 20  # points with figures of their own
+MOST_DRAWN = 20  # points that get figures
 
 
 def first_points(result: RunResult) -> list[PointResult]:
-    """Return all points: those of the plan, then failed ones, then the others."""
+    """Return all points: first the points of the plan, then the others, the worst first."""
     return [*planned_points(result), *_others(result)]
 
 
 def drawn_points(result: RunResult, asked: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Return the IDs of points with figures: requested ones, those of the plan, failed ones."""
+    """Return the IDs of the points that get figures: requested, planned and failed points."""
     failed = [p for p in _others(result) if p.verdict == "NOT VALIDATED"]
     names = [p.point.id for p in [*planned_points(result), *failed] if p.repeats]
     return asked | frozenset(names[: max(MOST_DRAWN - len(asked), 0)])
