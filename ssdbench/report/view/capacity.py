@@ -1,16 +1,26 @@
-"""The capacity plan on the page: how many drives a demand needs, from the bound of one."""
+"""Show the capacity plan: how many drives a demand needs, from the bound of one drive."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ssdbench.errors import ProfileError
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Fold, Prose, Section, Table
+from ssdbench.report.view.page import (
+    Block,
+    Cell,
+    Column,
+    ColumnOf,
+    Fold,
+    Prose,
+    Section,
+    Table,
+    table_of,
+)
 from ssdbench.stats.planning.capacity import DEGRADED_UTILISATION, Plan, Wear
 from ssdbench.stats.planning.runplan import CapacityAnswer, Depth, capacity_answer, changes
 from ssdbench.units import (
@@ -25,9 +35,8 @@ from ssdbench.units import (
 NUMBERS = {"outstanding", "bound, IOPS", "p99 at most", "drives", "more or fewer"}
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One step of a plan: its name and its numbers; red where `bad`."""
+class Line(NamedTuple):
+    """One step of a plan: its name and its numbers; shown in red if `bad`."""
 
     name: str
     text: str
@@ -35,7 +44,7 @@ class Line:
 
 
 def wanted_plan(result: RunResult) -> CapacityPlan:
-    """The plan in the run's own profile, with the endurance that was given; empty without one."""
+    """Return the plan in the run's profile, with the endurance that the user gave."""
     plan = _profile_plan(result.profile_text)
     if result.endurance_tb is None:
         return plan
@@ -47,17 +56,17 @@ def _profile_plan(profile_text: str) -> CapacityPlan:
     try:
         return load_profile(profile_text, "the stored profile").plan
     except ProfileError:
-        return CapacityPlan()  # of another version; the rest of the page does not depend on it
+        return CapacityPlan()  # the profile is of another version; the page works without the plan
 
 
 def demanded(result: RunResult) -> CapacityPlan | None:
-    """The demand in the run's own profile, or None where it names none."""
+    """Return the plan in the run's profile, or None if it has no demand."""
     wanted = wanted_plan(result)
     return wanted if wanted.demand_iops is not None else None
 
 
 def sections(result: RunResult) -> list[Section]:
-    """The plan for the profile's demand; nothing without one."""
+    """Return the section with the capacity plan; nothing if the profile has no demand."""
     wanted = demanded(result)
     if wanted is None:
         return []
@@ -65,65 +74,67 @@ def sections(result: RunResult) -> list[Section]:
 
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[Block]:
-    """Return the verdict, the calculation line by line, and the inputs not given."""
+    """Return the answer, the calculation, and the inputs that were not given."""
     found: list[Block] = [_lead(answer)]
     if answer.plan is not None:
         found += [
             _lines("The calculation", sum_lines(answer)),
-            _lines("What follows", figures(answer)),
+            _lines("Load, life and cost", figures(answer)),
         ]
     if depths := by_depth(answer):
-        found.append(_table("The same demand at each depth measured", depths))
+        found.append(_table("The same demand at each measured queue depth", depths))
     if changed := by_change(result, answer):
         found.append(
-            Fold("What changes the number of drives", [_table("One input changed", changed)])
+            Fold(
+                "How other inputs change the number of drives",
+                [_table("One input is changed", changed)],
+            )
         )
     if answer.unknown:
         title = f"Unknown: {counted(len(answer.unknown), 'input')}, and the options that give them"
         found.append(Fold(title, [_table("Inputs not given", unknown_rows(answer))]))
     if answer.notes:
-        found.append(Prose("How it is computed: " + "; ".join(answer.notes) + "."))
+        found.append(Prose("Notes on the calculation: " + "; ".join(answer.notes) + "."))
     return found
 
 
 def _lines(caption: str, lines: Iterable[Line]) -> Table:
-    rows = [[Cell(one.name), Cell(one.text, "bad" if one.bad else "")] for one in lines]
-    return Table(caption, [Column("Step"), Column("Numbers")], rows)
+    numbers: ColumnOf[Line] = ("Numbers", lambda one: Cell(one.text, "bad" if one.bad else ""))
+    return table_of(caption, lines, [("Step", lambda one: one.name), numbers])
 
 
 def _table(caption: str, lines: Sequence[Sequence[str]]) -> Table:
-    """Lines of text under their titles; columns of numbers to the right."""
+    """Return a table; the first line has the titles of the columns."""
     columns = [Column(title, number=title in NUMBERS) for title in lines[0]]
     return Table(caption, columns, [[Cell(text) for text in line] for line in lines[1:]])
 
 
 def _lead(answer: CapacityAnswer) -> Prose:
-    label = " The drive is simulated: nothing that can be bought is planned here."
+    label = " The drive is simulated, so this is no plan for drives that you can buy."
     simulated = label if answer.simulated else ""
     if answer.plan is None:
         return Prose(f"No plan: {'; '.join(answer.reasons)}.{simulated}", tone="bad")
     drives = counted(answer.plan.drives, "drive")
     if answer.reasons:
         return Prose(
-            f"NOT VALIDATED – do not buy by this plan: {'; '.join(answer.reasons)}. It would ask "
-            f"for {drives}.{simulated}",
+            f"NOT VALIDATED – do not buy drives by this plan: {'; '.join(answer.reasons)}. The "
+            f"plan would need {drives}.{simulated}",
             tone="bad",
         )
     if answer.incomplete:
         return Prose(
-            f"INCOMPLETE: {'; '.join(answer.incomplete)}. For the rate alone it takes "
-            f"{drives}.{simulated}",
+            f"INCOMPLETE: {'; '.join(answer.incomplete)}. The rate alone needs {drives}."
+            f"{simulated}",
             tone="bad",
         )
     return Prose(
-        f"{drives}. Everything here follows from the lower bound of one drive, never from its "
-        f"mean.{simulated}",
+        f"{drives}. The plan uses the lower bound of one drive, not its mean.{simulated}",
         tone="good",
     )
 
 
 def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
-    """Yield the steps from the demand to the number of drives, with their numbers."""
+    """Yield the steps of the calculation from the demand to the number of drives."""
     made, point, wanted = answer.plan, answer.point, answer.wanted
     if made is None or point is None or wanted.demand_iops is None:
         return
@@ -132,15 +143,15 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     yield Line(
         "Growth", f"+ {wanted.growth_percent:g} % = {format_count(made.load_iops)} IOPS to carry"
     )
-    yield Line("Bound of a drive", f"{words.bound(answer.bound_iops)} IOPS: {workload}")
-    yield Line("Why this point", answer.why_point)
+    yield Line("Lower bound of one drive", f"{words.bound(answer.bound_iops)} IOPS: {workload}")
+    yield Line("Why this bound is used", answer.why_point)
     if answer.slo_iops is not None:
-        rate = f"{words.bound(answer.slo_iops)} IOPS, offered open-loop"
-        yield Line("Rate within the p99", words.mark_unvalidated(rate, answer.slo_why_not))
+        rate = f"{words.bound(answer.slo_iops)} IOPS, offered as an open loop"
+        yield Line("Rate within the p99 limit", words.mark_unvalidated(rate, answer.slo_why_not))
     load, bound = format_count(made.load_iops), words.bound(made.bound_iops)
     usable = words.bound(made.usable_iops)
     yield Line(
-        "Utilisation", f"x {wanted.utilisation_percent / 100:g} = {usable} IOPS asked of a drive"
+        "Utilisation", f"x {wanted.utilisation_percent / 100:g} = {usable} IOPS for each drive"
     )
     yield Line(
         "Drives for the load",
@@ -150,12 +161,12 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     asked = f"({load} + {format_count(rebuild)})" if rebuild else load
     degraded = (made.load_iops + rebuild) / (made.bound_iops * DEGRADED_UTILISATION)
     yield Line(
-        "With the reserve gone",
+        "Drives if the reserve has failed",
         f"{asked} / ({bound} x {DEGRADED_UTILISATION:g}) = {degraded:.4g}, so "
         f"{made.drives_for_rebuild:,}",
     )
     if made.drives_for_capacity is not None and wanted.capacity_tb is not None:
-        drive = f"{format_count((made.set_bytes or 0) / made.drives / 1e12)} TB of a drive"
+        drive = f"{format_count((made.set_bytes or 0) / made.drives / 1e12)} TB per drive"
         yield Line(
             "Drives for the data",
             f"{format_count(wanted.capacity_tb)} TB / {drive}, so {made.drives_for_capacity:,}",
@@ -174,30 +185,32 @@ def _wear_sum(made: Plan) -> Iterator[Line]:
     if wear is None or not wear.rated:
         return
     if wear.hopeless:
-        yield Line("Drives for the wear", "no number of drives keeps the rating", bad=True)
+        yield Line(
+            "Drives for the wear", "no number of drives keeps the rated writes per day", bad=True
+        )
     elif wear.adds:
-        more = f"{wear.drives_for_wear:,}, {wear.adds:,} more than the rate asks for"
+        more = f"{wear.drives_for_wear:,}, {wear.adds:,} more than the rate needs"
         yield Line("Drives for the wear", more, bad=True)
     else:
         needed = counted(wear.drives_for_wear or 0, "drive")
-        yield Line("Drives for the wear", f"{needed} would last, so none are added")
+        yield Line("Drives for the wear", f"{needed} would be enough, so no drives are added")
 
 
 def figures(answer: CapacityAnswer) -> Iterator[Line]:
-    """Yield what follows from the number of drives: headroom, life and cost."""
+    """Yield the load, the life and the cost of the planned drives."""
     made = answer.plan
     if made is None:
         return
     yield Line("Headroom", f"{100 * made.headroom:.3g} % of the bounds of all drives")
     yield Line(
-        f"With {made.drives - made.reserve:,} left",
+        f"Load if {made.drives - made.reserve:,} drives are left",
         f"{100 * made.degraded_utilisation:.3g} % of the bounds "
         f"(at most {100 * DEGRADED_UTILISATION:g} %)",
     )
     if answer.read_bound_iops is not None:
         share = answer.wanted.utilisation_percent / 100
         reads = format_bound(made.drives * answer.read_bound_iops * share)
-        yield Line("Room for reads", f"{reads} IOPS, if the drives did nothing else")
+        yield Line("Read rate", f"{reads} IOPS, if the drives only read")
     if made.wear is not None:
         yield from _wear(answer, made.wear)
     yield from _failures(answer, made)
@@ -213,42 +226,40 @@ def figures(answer: CapacityAnswer) -> Iterator[Line]:
 def _failures(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
     if made.failures_per_year is not None:
         yield Line(
-            "Failures to expect", f"{format_figure(made.failures_per_year, 2)} drives a year"
+            "Expected failures", f"{format_figure(made.failures_per_year, 2)} drives per year"
         )
     if made.short_hours_per_year is not None and answer.wanted.rebuild_time_s is not None:
         missing = counted(made.reserve, "drive")
         yield Line(
-            "Reserve too small",
-            f"{format_figure(made.short_hours_per_year, 2)} hours a year with more than {missing} "
-            f"missing, each for {format_duration(answer.wanted.rebuild_time_s)}",
+            "Time without enough drives",
+            f"{format_figure(made.short_hours_per_year, 2)} hours per year with more than "
+            f"{missing} failed; a replacement takes "
+            f"{format_duration(answer.wanted.rebuild_time_s)}",
         )
 
 
 def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
-    yield Line("Written a day", f"{format_figure(wear.bytes_per_day / 1e12)} TB over all drives")
-    before = f"{wear.drives_for_rate:,} for the rate alone" if wear.adds else ""
+    yield Line("Written per day", f"{format_figure(wear.bytes_per_day / 1e12)} TB over all drives")
+
+    def less(number: float | None) -> str:
+        """Format the number for the fewer drives that the rate alone needs."""
+        fewer = f"{wear.drives_for_rate:,} drives for the rate alone"
+        return f"; {format_figure(number or 0)} with {fewer}" if wear.adds else ""
+
     if wear.dwpd_used is not None:
         rated = f", rated {format_figure(wear.dwpd_rated)}" if wear.dwpd_rated is not None else ""
-        short = f"; {format_figure(wear.dwpd_for_rate or 0)} with {before}" if before else ""
-        yield Line(
-            "Drive writes a day",
-            f"{format_figure(wear.dwpd_used)}{rated}{short}",
-            bad=wear.overwritten,
-        )
+        used = f"{format_figure(wear.dwpd_used)}{rated}{less(wear.dwpd_for_rate)}"
+        yield Line("Drive writes per day", used, bad=wear.overwritten)
     if wear.life_years is not None:
-        short = f"; {format_figure(wear.life_years_for_rate or 0)} with {before}" if before else ""
-        warranty = f"warranty {wear.warranty_years:g}"
-        yield Line(
-            "Life",
-            f"{format_figure(wear.life_years)} years, {warranty}{short}",
-            bad=wear.short_lived,
-        )
+        warranty = f"warranty {wear.warranty_years:g} years"
+        life = f"{format_figure(wear.life_years)} years, {warranty}{less(wear.life_years_for_rate)}"
+        yield Line("Life", life, bad=wear.short_lived)
     if answer.waf is not None:
         yield Line("Write amplification", f"{format_figure(answer.waf)}, {answer.waf_source}")
 
 
 def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
-    """Return the drives needed at each measured queue depth, below a row of titles; or nothing."""
+    """Return titles, then a row for each measured queue depth; nothing for a single depth."""
     if len(answer.depths) < 2:
         return []
     titles = ("outstanding", "bound, IOPS", "p99 at most", "drives", "")
@@ -269,13 +280,13 @@ def _about(answer: CapacityAnswer, depth: Depth) -> Iterator[str]:
     if depth.used:
         yield "used by the plan" if answer.plan else "would be used by a plan"
     if depth.unsteady:
-        yield "its rate was still moving"
+        yield "its rate was still changing"
 
 
 def cheapest_first(
     plans: Sequence[tuple[RunResult, CapacityAnswer]],
 ) -> list[tuple[RunResult, CapacityAnswer]]:
-    """Sort candidates: validated ones first, then by the price or the number of drives."""
+    """Sort candidates: validated plans first, then by price or by the number of drives."""
     priced = all(found.plan and found.plan.cost is not None for _, found in plans)
 
     def place(one: tuple[RunResult, CapacityAnswer]) -> tuple[bool, float]:
@@ -288,7 +299,7 @@ def cheapest_first(
 
 
 def candidate_titles() -> tuple[str, ...]:
-    """Of the columns of `candidate`."""
+    """Return the column titles of `candidate`."""
     return (
         "run", "drive", "bound, IOPS", "drives", "price", "per 1,000 IOPS", "per TB", "W",
         "life, years", "",
@@ -296,21 +307,18 @@ def candidate_titles() -> tuple[str, ...]:
 
 
 def candidate(result: RunResult, answer: CapacityAnswer) -> tuple[str, ...]:
-    """One candidate among several, in a row."""
+    """Return the row of one run, to compare candidates."""
     made, wear = answer.plan, answer.plan.wear if answer.plan else None
-    numbers = (
-        (None, None, None, None, None, None)
-        if made is None
-        else (
+    numbers: tuple[float | None, ...] = (None,) * 6
+    if made is not None:
+        numbers = (
             made.drives, made.cost, made.cost_per_kiops, made.cost_per_tb, made.power_w,
             wear.life_years if wear else None,
-        )
-    )  # fmt: skip
+        )  # fmt: skip
     word = "VALIDATED" if answer.validated else "INCOMPLETE"
-    name = f"{result.target.name}{' (simulated)' if result.target.simulated else ''}"
     return (
         result.run_id,
-        name,
+        f"{result.target.name}{' (simulated)' if result.target.simulated else ''}",
         words.bound(answer.usable_iops),
         *(words.count(number) for number in numbers),
         "NOT VALIDATED" if answer.reasons else word,
@@ -318,13 +326,13 @@ def candidate(result: RunResult, answer: CapacityAnswer) -> tuple[str, ...]:
 
 
 def unknown_rows(answer: CapacityAnswer) -> list[tuple[str, ...]]:
-    """Return the inputs not given, what the plan lacks without them, and their options."""
+    """Return titles, then a row for each missing input: its effect, and the option for it."""
     rows = [(one.what, one.without, one.option) for one in answer.unknown]
     return [("unknown", "so", "given by"), *rows]
 
 
 def by_change(result: RunResult, answer: CapacityAnswer) -> list[tuple[str, ...]]:
-    """The drives with one input changed, under a line of titles; nothing without a plan."""
+    """Return titles, then the number of drives after a change of one input."""
     if answer.plan is None:
         return []
     now = answer.plan.drives

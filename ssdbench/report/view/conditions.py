@@ -1,7 +1,8 @@
-"""What was tested and how: drive, conditions, host, profile, files, words."""
+"""Show what was tested and how: drive, test conditions, host, profile, files, glossary."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from ssdbench.model import rundirectory
 from ssdbench.model.found import FillDone, PurgeDone
@@ -15,14 +16,14 @@ from ssdbench.report.view import hostseries, words
 from ssdbench.report.view.page import (
     Block,
     Cell,
-    Column,
+    ColumnOf,
     Facts,
     Plot,
     Plots,
     Prose,
     Section,
-    Table,
     Verbatim,
+    table_of,
 )
 from ssdbench.report.view.words import simulated_label
 from ssdbench.units import (
@@ -37,30 +38,30 @@ from ssdbench.units import (
 
 MAX_FILES = 100
 _PUT_BACK = (
-    "When a run ends, each is to be put back, unless its reason says that it stays; "
-    "`ssdbench restore` lists and restores what was not."
+    "At the end of a run the old values are restored, unless the reason says that a setting stays. "
+    "If some were not restored, `ssdbench restore` lists and restores them."
 )
 RUN_FILES = (
-    (rundirectory.RESULT, "everything this page was made from"),
+    (rundirectory.RESULT, "all results; this page is made from them"),
     (rundirectory.RESULTS_CSV, "one row per point, repeat and metric"),
-    (rundirectory.RESULTS_PARQUET, "the same, typed"),
+    (rundirectory.RESULTS_PARQUET, "the same as Parquet, with types"),
     (rundirectory.SUMMARY_CSV, "one row per point"),
-    (rundirectory.ARTIFACTS_CSV, "the files behind each number"),
-    (rundirectory.TARGETS_CSV, "what became of each target of the profile"),
-    (rundirectory.MANIFEST, "versions, profile, target and hashes"),
-    (rundirectory.JOURNAL, "what was intended, begun and finished, as it happened"),
-    (rundirectory.HOST_BEFORE, "the host before the run"),
-    (rundirectory.HOST_AFTER, "the host after the run"),
-    ("sim/spec.json", "the simulated drive"),
+    (rundirectory.ARTIFACTS_CSV, "the files from which each number was computed"),
+    (rundirectory.TARGETS_CSV, "whether the drive met the targets of the profile"),
+    (rundirectory.MANIFEST, "versions, profile, target and hashes of files"),
+    (rundirectory.JOURNAL, "log of the run: what was planned, started and finished"),
+    (rundirectory.HOST_BEFORE, "state of the host before the run"),
+    (rundirectory.HOST_AFTER, "state of the host after the run"),
+    ("sim/spec.json", "definition of the simulated drive"),
 )
 
 
 def drive(result: RunResult) -> Section:
-    """Which drive, or what stood in for one."""
+    """Return the section on the tested drive, file or simulated drive."""
     target = result.target
     label = simulated_label(target)
     items = [
-        ("What it is", words.KIND_WORDS[target.kind].removeprefix("a ")),
+        ("Kind of target", words.KIND_WORDS[target.kind].removeprefix("a ")),
         *([("Simulated", label)] if label else []),
         ("Model", target.model),
         ("Serial number", target.serial),
@@ -69,12 +70,12 @@ def drive(result: RunResult) -> Section:
         ("Logical block", format_size(target.logical_block_bytes)),
         ("Physical block", format_size(target.physical_block_bytes)),
         *(
-            [("Remap unit", f"{format_size(target.remap_unit_bytes)}, as the model has it")]
+            [("Remap unit", f"{format_size(target.remap_unit_bytes)}, as in the model")]
             if target.remap_unit_bytes
             else []
         ),
-        ("Named as", target.name),
-        ("Opened as", target.node),
+        ("Given name", target.name),
+        ("Opened device", target.node),
         ("Identity", target.id),
         *(words.fact(name, value) for name, value in target.facts.items()),
     ]
@@ -84,26 +85,27 @@ def drive(result: RunResult) -> Section:
 
 
 def test(result: RunResult) -> Section:
-    """The header that SNIA PTS-style reports begin with."""
+    """Return the section on test conditions, as SNIA PTS-style reports have it."""
     fills = [stage for stage, _ in result.having(FillDone)]
     steady = [stage.verdict for stage in result.stages if stage.verdict]
     points = result.points
     length = sum(stage.duration_s for stage in result.stages)
     purge = [stage for stage, _ in result.having(PurgeDone)]
     own = "by each test" if result.having(Pts) else "none"
+    contents = dict.fromkeys(str(p.point.workload.content) for p in points)
     items = [
         ("Started", words.moment(result.started_at)),
         ("Ended", words.moment(result.finished_at)),
-        ("Length on the drive's clock", format_duration(length)),
-        *([("Time given", _budget(result.budget))] if result.budget else []),
-        ("Written by the run", _written(result)),
+        ("Duration on the drive's clock", format_duration(length)),
+        *([("Given time", _budget(result.budget))] if result.budget else []),
+        ("Bytes written by the run", _written(result)),
         *([("Written to flash", _flash(result.flash_written))] if result.flash_written else []),
         ("Purge", _titles(purge) or own),
         ("Preconditioning", _titles(fills) or own),
         *([("Write cache", _cache(result.write_cache))] if result.write_cache else []),
         ("Steady-state rule", listed(list(dict.fromkeys(v.rule for v in steady))) or "none"),
         ("Active range", _ranges(result)),
-        ("Data pattern", listed(_unique(str(p.point.workload.content) for p in points))),
+        ("Data pattern", listed(list(contents))),
         ("Queue depth × jobs", listed([f"{depth} × {jobs}" for depth, jobs in sorted(
             {(p.point.workload.iodepth, p.point.workload.numjobs) for p in points})])),
         ("Measured", f"{counted(len(points), 'point')}, "
@@ -118,13 +120,14 @@ def test(result: RunResult) -> Section:
 
 
 def _budget(budget: Budget) -> str:
-    """The time, what was left out for it, and what the run could prove at best."""
+    """Format the given time, what was left out to keep it, and what the run can prove."""
     cuts = "; ".join(budget.cuts) or "nothing was left out"
-    return f"{format_duration(budget.seconds)}: {cuts}. It {budget.proves}. Risk: {budget.risk}."
+    given = format_duration(budget.seconds)
+    return f"{given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."
 
 
 def tool(result: RunResult) -> str:
-    """What measured: `ssdbench 0.1.0, fio 3.33`, or the kernel module in fio's place."""
+    """Format the versions of ssdbench and of fio, or the kernel module that replaced fio."""
     fio = result.host.get("fio version")
     generator = result.host.get("generator") or (fio and f"fio {fio}")
     return f"ssdbench {result.ssdbench_version}" + (f", {generator}" if generator else "")
@@ -132,16 +135,15 @@ def tool(result: RunResult) -> str:
 
 def _order(result: RunResult) -> str:
     spans = {KINDS[stage.kind].ascending for stage in result.stages if stage.points}
-    told = {False: "points shuffled anew for each pass", True: "spans from small to whole"}
+    told = {
+        False: "all points in a new random order in each pass",
+        True: "spans from the smallest part to the whole drive",
+    }
     return "; ".join(words for is_span, words in told.items() if is_span in spans)
 
 
-def _unique(values: Iterator[str]) -> list[str]:
-    return list(dict.fromkeys(values))
-
-
 def _titles(stages: Sequence[StageResult]) -> str:
-    """`Fill the drive; Fill the drive again, before ext4 (3 times)`."""
+    """Join titles of stages: `Fill the drive; Fill the drive again (3 times)`."""
     counted = Counter(stage.title for stage in stages)
     return "; ".join(f"{title} ({n} times)" if n > 1 else title for title, n in counted.items())
 
@@ -152,9 +154,9 @@ def _written(result: RunResult) -> str:
 
 
 _CACHES = {
-    CacheKind.VOLATILE: "volatile: what was acknowledged may be lost with the power",
+    CacheKind.VOLATILE: "volatile: acknowledged writes can be lost if power fails",
     CacheKind.PROTECTED: "protected",
-    CacheKind.NONE: "none: a write is acknowledged when it is on the medium",
+    CacheKind.NONE: "none: a write is acknowledged after it is on the medium",
     CacheKind.NOT_VOLATILE: "not volatile",
     CacheKind.UNKNOWN: "not known",
 }
@@ -168,12 +170,14 @@ def _cache(cache: WriteCache) -> str:
 def _flash(written: FlashWritten) -> str:
     least, most = written.amplification_range
     step = written.media_step_bytes
-    coarse = f" ({least:.3g} to {most:.3g}: it counts in steps of {format_capacity(step or 0)})"
+    coarse = (
+        f" ({least:.3g} to {most:.3g}: the log counts in steps of {format_capacity(step or 0)})"
+    )
     return (
-        f"{format_capacity(written.media_bytes)} for {format_capacity(written.host_bytes)} from "
-        f"the host by the drive's own logs (health log and OCP C0h, before and after the run): "
-        f"a write amplification of {written.amplification:.3g}"
-        f"{coarse if step and step > MIB else ''} over fills, warm-ups and points"
+        f"{format_capacity(written.media_bytes)} for {format_capacity(written.host_bytes)} written "
+        "by the host, from the drive's own logs before and after the run (health log and OCP C0h). "
+        f"Write amplification {written.amplification:.3g}{coarse if step and step > MIB else ''} "
+        "over fills, warm-ups and points"
     )
 
 
@@ -185,7 +189,7 @@ def _ranges(result: RunResult) -> str:
 
 
 def host(run: StoredRun) -> Section:
-    """The machine, what it did meanwhile, and what was changed on it."""
+    """Return the section on the host: its hardware, its load, and changed settings."""
     result = run.result
     blocks: list[Block] = []
     if result.host:
@@ -195,9 +199,8 @@ def host(run: StoredRun) -> Section:
     blocks += hostseries.figure(run)
     if result.settings:
         keys = list(dict.fromkeys(key for setting in result.settings for key in setting))
-        rows = [_setting(setting, keys) for setting in result.settings]
-        columns = [Column(words.fact(key, "")[0]) for key in keys]
-        blocks.append(Table("Settings changed for the run", columns, rows))
+        columns = [(words.fact(key, "")[0], partial(_setting, key)) for key in keys]
+        blocks.append(table_of("Settings changed for the run", result.settings, columns))
         blocks.append(Prose(_PUT_BACK))
     else:
         blocks.append(Prose("No host setting was changed for this run."))
@@ -206,7 +209,7 @@ def host(run: StoredRun) -> Section:
 
 
 def _meanwhile(result: RunResult) -> Iterator[tuple[str, str]]:
-    """The host in the measured windows of all repeats; the series are in host.csv of each."""
+    """Yield the state of the host in the counted time of all repeats (from their host.csv)."""
     repeats = [r for stage in result.stages for point in stage.points for r in point.repeats]
     seen = [repeat.host for repeat in repeats if repeat.host is not None]
     if not seen:
@@ -216,73 +219,71 @@ def _meanwhile(result: RunResult) -> Iterator[tuple[str, str]]:
     hottest = [one.temperature_c_most for one in seen if one.temperature_c_most is not None]
     clock = f"{min(slowest):,.0f} to {max(fastest):,.0f} MHz" if slowest and fastest else words.NONE
     yield "CPU frequency", clock
-    yield "Hottest", f"{max(hottest):.0f} °C" if hottest else words.NONE
-    yield "Stolen, at most", f"{max(one.stolen_percent_most for one in seen):.1f} % of CPU time"
-    yield "Others, at most", f"{max(one.other_cpus_most for one in seen):.2f} CPUs"
+    yield "Highest temperature", f"{max(hottest):.0f} °C" if hottest else words.NONE
+    yield "Stolen CPU time, at most", f"{max(one.stolen_percent_most for one in seen):.1f} %"
+    yield "CPUs used by other programs, at most", f"{max(one.other_cpus_most for one in seen):.2f}"
     yield "Context switches", f"up to {max(one.switches_per_s for one in seen):,.0f} per second"
     per_cpu = [rate for one in seen for rate in one.interrupts_per_s]
     if per_cpu:
         between = f"{min(per_cpu):,.0f} to {max(per_cpu):,.0f}"
         yield "Interrupts of one CPU", f"{between} per second"
-    yield "Foreign requests", f"{sum(one.foreign_ios for one in seen):,} on the drive"
+    yield "Requests of other programs on the drive", f"{sum(one.foreign_ios for one in seen):,}"
     yield "Disturbed repeats", f"{sum(repeat.disturbed for repeat in repeats)} of {len(repeats)}"
 
 
-def _setting(setting: Mapping[str, str], keys: Sequence[str]) -> list[Cell]:
-    return [Cell(setting.get(key, words.NONE)) for key in keys]
+def _setting(key: str, setting: Mapping[str, str]) -> str:
+    return setting.get(key, words.NONE)
 
 
 def provenance(run: StoredRun) -> Section:
-    """Where each number comes from: profile, commands, files."""
+    """Return the section on profile, commands and files behind the numbers."""
     blocks: list[Block] = [Facts("", [("Run", run.result.run_id), ("Seed", str(run.result.seed))])]
     present = [(n, what) for n, what in RUN_FILES if (at := run.path(n)) and at.is_file()]
-    rows = [[Cell(n, href=words.link(n)), Cell(what)] for n, what in present]
-    if rows:
-        blocks.append(Table("Files of the run", [Column("File"), Column("What it holds")], rows))
+    if present:
+        columns: list[ColumnOf[tuple[str, str]]] = [
+            ("File", lambda one: Cell(one[0], href=words.link(one[0]))),
+            ("Content", lambda one: one[1]),
+        ]
+        blocks.append(table_of("Files of the run", present, columns))
     blocks += _artifacts(run)
-    missing = [[Cell(name)] for name in dict.fromkeys(run.missing)]
+    missing = list(dict.fromkeys(run.missing))
     if missing:
-        blocks.append(Table("Files that could not be read", [Column("File")], missing))
+        blocks.append(table_of("Files that could not be read", missing, [("File", str)]))
     if run.result.profile_text:
-        blocks.append(Verbatim("The profile, as it was run", run.result.profile_text))
+        blocks.append(Verbatim("The profile of this run", run.result.profile_text))
     lost = f", {counted(len(missing), 'file')} could not be read" if missing else ""
     return Section(
         "provenance", "Where the numbers come from", blocks, f"files, commands, profile{lost}"
     )
 
 
-def _artifacts(run: StoredRun) -> list[Block]:
+def _artifacts(run: StoredRun) -> Iterator[Block]:
+    """Yield the commands and the files of all stages, in tables that are closed at first."""
     names = [name for name in run.files("stages") if not name.endswith(("seconds.csv", ".npz"))]
     commands = [name for name in names if name.rsplit("/", 1)[-1].startswith("command")]
-    blocks: list[Block] = []
+    file: ColumnOf[str] = ("File", lambda name: Cell(name, href=words.link(name)))
     if commands:
-        rows = [
-            [Cell(name, href=words.link(name)), Cell(run.text(name, limit=600) or "")]
-            for name in commands[:MAX_FILES]
-        ]
-        columns = [Column("File"), Column("Command")]
-        fold = f"{counted(len(commands), 'command')} that made the load"
-        blocks.append(Table("Commands", columns, rows, fold=fold))
+        command: ColumnOf[str] = ("Command", lambda name: run.text(name, limit=600) or "")
+        fold = f"{counted(len(commands), 'command')} that created the load"
+        yield table_of("Commands", commands[:MAX_FILES], [file, command], fold=fold)
     if names:
-        rows = [[Cell(name, href=words.link(name))] for name in names[:MAX_FILES]]
-        more = f", the first {MAX_FILES} of them here" if len(names) > MAX_FILES else ""
+        more = f"; the first {MAX_FILES} are listed" if len(names) > MAX_FILES else ""
         fold = f"{counted(len(names), 'file')} of the stages{more}"
-        blocks.append(Table("Files of the stages", [Column("File")], rows, fold=fold))
-    return blocks
+        yield table_of("Files of the stages", names[:MAX_FILES], [file], fold=fold)
 
 
 def glossary() -> Section:
-    """The words of this page."""
+    """Return the section that explains the words of the page."""
     return Section(
         "words", "Words used here", [Facts("", list(words.GLOSSARY))], "lower bound, CV …"
     )
 
 
-MOST = 40  # stages of a figure
+MOST = 40  # stages in the figure
 
 
 def timeline_blocks(result: RunResult) -> Iterator[Plots]:
-    """A row for each stage; none for a run of less than two."""
+    """Yield the figure of all stages in time; nothing for a run of one stage."""
     stages = result.stages[:MOST]
     length = sum(stage.duration_s for stage in stages)
     if len(stages) < 2 or not 0 < length < float("inf"):
@@ -297,9 +298,9 @@ def timeline_blocks(result: RunResult) -> Iterator[Plots]:
         [
             Plot(
                 name="timeline",
-                title="What was done when",
-                caption=f"{told}. Fills are bytes written over the capacity, the least that the "
-                "flash was worn by.",
+                title="Stages of the run",
+                caption=f"{told}. Fills are the bytes written, divided by the capacity; the flash "
+                "itself was written at least as often.",
                 alt=f"{told}.",
                 figure=TimelineFigure(
                     tuple(_stretches(result, stages, axis.seconds)),

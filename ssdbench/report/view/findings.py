@@ -1,4 +1,4 @@
-"""Findings on the page, collected from the run, its stages, points and repeats."""
+"""Show the findings of a run, of its stages, points and repeats."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -16,7 +16,7 @@ _ORDER = list(Severity)
 
 
 def all_findings(result: RunResult) -> tuple[Finding, ...]:
-    """Return each finding once, worst first, with its stage, point and repeat filled in."""
+    """Return each finding once, the most serious first, with its stage, point and repeat."""
     once = dict.fromkeys(_walk(result))
     return tuple(
         sorted(once, key=lambda f: (_ORDER.index(f.severity), f.stage is not None, str(f.code)))
@@ -40,18 +40,16 @@ def _at(finding: Finding, **place: str | int) -> Finding:
 
 
 def section(result: RunResult) -> Section:
-    """Return the section of all findings, with what to do about each."""
+    """Return the section on all findings, with advice."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in all_findings(result):
         key = (finding.severity, str(finding.code), finding.advice)
         groups.setdefault(key, []).append(finding)
-    title = "What to know about these numbers"
+    title = "Findings about these numbers"
     if not groups:
-        text = "The checks found nothing that you would need to know."
+        text = "The checks found no problem."
         if result.verdict != "VALIDATED":
-            text = (
-                "No further findings were stored; the box above says why the run is not validated."
-            )
+            text = "There are no further findings; the box above says why the run is not VALIDATED."
         return Section("findings", title, [Prose(text)])
     every = [point.point.id for stage in result.stages for point in stage.points]
     told = [_group(found, every) for found in groups.values()]
@@ -60,24 +58,19 @@ def section(result: RunResult) -> Section:
 
 def _group(found: list[Finding], every: Sequence[str]) -> FindingGroup:
     first = found[0]
+    more = f" (and {counted(len(found) - 1, 'more place')})" if len(found) > 1 else ""
     return FindingGroup(
         tone=words.SEVERITY_TONES[first.severity],
         severity=words.SEVERITY_WORDS[first.severity],
         code=str(first.code),
         advice=first.advice,
         places=_places(found, every),
-        brief=_brief(found),
+        brief=words.sentence(first.message).removesuffix(".") + more,
     )
 
 
-def _brief(found: Sequence[Finding]) -> str:
-    """Return the first message of a group, and in how many more places it was found."""
-    more = f" (and {counted(len(found) - 1, 'more place')})" if len(found) > 1 else ""
-    return words.sentence(found[0].message).removesuffix(".") + more
-
-
 def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each message once, with its places; `every` names all points of the run."""
+    """Return each message once, with its places; `every` has the names of all points."""
     where: dict[str, list[str]] = {}
     for finding in found:
         where.setdefault(words.sentence(finding.message), []).append(_where(finding))
@@ -85,7 +78,7 @@ def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]
 
 
 def _together(places: Sequence[str], every: Sequence[str]) -> list[str]:
-    """Return each place once; `all N points` where all points of the run are among them."""
+    """Return each place once; write `all N points` instead of the names of all points."""
     distinct = list(dict.fromkeys(places))
     if len(every) < 3 or not set(every) <= set(distinct):
         return distinct
@@ -94,7 +87,7 @@ def _together(places: Sequence[str], every: Sequence[str]) -> list[str]:
 
 def _where(finding: Finding) -> str:
     point = finding.point or ""
-    # the names of points begin with the name of their stage
+    # the name of a point begins with the name of its stage
     parts = (
         [] if finding.stage and point.startswith(finding.stage) else [finding.stage or "whole run"]
     )
@@ -106,37 +99,37 @@ def _where(finding: Finding) -> str:
 
 
 def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
-    """Return why the run is not validated: each reason once, with the number of its places."""
+    """Return why the run is not VALIDATED: each reason with its first place."""
     if result.verdict == "VALIDATED":
         return []
     groups: dict[str, list[Finding]] = {}
     for finding in all_findings(result):
-        # What kind of target it is gets a sentence of its own below.
+        # The kind of target gets its own sentence below.
         if finding.severity is Severity.INVALIDATES and finding.code is not Code.NOT_PLANNABLE:
             groups.setdefault(str(finding.code), []).append(finding)
     found = [_reason(group) for group in groups.values()]
-    if str(Code.NOT_STEADY) not in groups:
-        found += _unsteady(result)
+    steady = result.steady
+    if str(Code.NOT_STEADY) not in groups and steady is not None and not steady.steady:
+        found.append(f"Steady state was not reached. {words.sentence(steady.reason)}".strip())
     if result.interrupted:
-        found.insert(0, "The run was interrupted; what is missing was not measured.")
+        found.insert(0, "The run was interrupted, so some measurements are missing.")
     if not result.target.kind.plannable:
         kind = words.KIND_WORDS[result.target.kind]
-        found.insert(0, f"The target is {kind}; only a whole drive can be planned on.")
+        found.insert(
+            0, f"The target is {kind}; only numbers of a whole drive can be used for planning."
+        )
     if not found:
         measured = any(stage.points for stage in result.stages)
         found = [
-            "No reason was stored with this verdict."
+            "The stored run has no reason for this verdict."
             if measured
-            else "No point was measured: an answer about the drive's inside is no rate."
+            else "No point was measured, so there is no rate to plan on."
         ]
-    return found if len(found) <= limit else [*found[:limit], f"{len(found) - limit} more, below."]
-
-
-def _unsteady(result: RunResult) -> list[str]:
-    judged = result.steady
-    if judged is None or judged.steady:
-        return []
-    return [f"Steady state was not reached. {words.sentence(judged.reason)}".strip()]
+    return (
+        found
+        if len(found) <= limit
+        else [*found[:limit], f"{len(found) - limit} more reasons are in the findings below."]
+    )
 
 
 def _reason(group: list[Finding]) -> str:
@@ -146,16 +139,17 @@ def _reason(group: list[Finding]) -> str:
 
 
 def proofs(result: RunResult) -> list[tuple[str, str]]:
-    """Return the requirements of a verdict, met or not, in their order."""
+    """Return the requirements for VALIDATED, and how far the run meets them."""
     before = takewhile(lambda stage: not stage.points, result.stages)
     written = sum(stage.bytes_written for stage in before if isinstance(stage.found, FillDone))
-    fills = written / max(result.target.size_bytes, 1)
+    fills = format_figure(written / max(result.target.size_bytes, 1))
+    filled = f"{fills} drive fill{'s' * (fills != '1')}" if written else "not filled"
     points = result.points
-    rows = [("Filled before measuring", _fills(fills) if written else "not filled")]
+    rows = [("Filled before measuring", filled)]
     if result.stages and all(isinstance(s.found, Pts) for s in result.stages):
         return [
-            ("Filled before measuring", "by each test, as its header says"),
-            ("Steady state", "by the PTS rule only, which proves nothing"),
+            ("Filled before measuring", "by each test; see its header"),
+            ("Steady state", "only by the PTS rule, which does not prove it"),
         ]
     steady = result.steady
     rows.append(("Steady state", _steadiness(result, steady) if steady else "not judged"))
@@ -165,13 +159,8 @@ def proofs(result: RunResult) -> list[tuple[str, str]]:
     return rows
 
 
-def _fills(fills: float) -> str:
-    text = format_figure(fills)
-    return f"{text} drive fill" if text == "1" else f"{text} drive fills"
-
-
 def _steadiness(result: RunResult, verdict: SteadyVerdict) -> str:
     hasty = any(f.code is Code.QUICK_RULE for f in all_findings(result))
-    answer = "only claimed" if hasty else "proven"
+    answer = "claimed, not proven," if hasty else "proven"
     after = f"after {format_figure(verdict.volume_fills, 2)} drive fills"
     return f"{answer if verdict.steady else 'not reached'} by rule {verdict.rule}, {after}"

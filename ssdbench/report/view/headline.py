@@ -1,8 +1,8 @@
-"""The headline of a page: the number to plan on, and its evidence.
+"""Choose the headline of a page: the number to plan on, and its evidence.
 
-The number to plan on is the lowest pessimistic bound among the points that the profile's plan
-names; where it names none, among those of the worst measured kind: random, over the whole drive,
-with the smallest read share, at the block size nearest to 4 KiB.
+The number to plan on is the lowest bound among the points that the profile's plan names. If the
+plan names none, the points of the worst measured kind are used: random, over the whole drive, with
+the fewest reads, at the block size nearest to 4 KiB.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,13 @@ from ssdbench.model.pts import Pts, PtsMetric
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import RunResult, StageResult
-from ssdbench.report.metrics import MOVING, percentile_name, percentiles_of
+from ssdbench.report.metrics import (
+    MOVING,
+    percentile_name,
+    percentiles_of,
+    published_bound,
+    value_of,
+)
 from ssdbench.report.tables import variation_percent
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import wanted_plan
@@ -44,14 +50,14 @@ from ssdbench.units import (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The point whose number is the headline, and from how many it was chosen."""
+    """The point whose number is the headline."""
 
     point: PointResult
     iops: Estimate
-    steady: bool  # then the number is its bound, else its mean
-    rivals: int
-    kind: str = ""  # as the profile's plan names it; empty where it names none
-    worst: PointResult | None = None  # of the worst measured kind, where its number is lower
+    steady: bool  # the number is its bound if steady, else its mean
+    rivals: int  # how many points it was chosen from
+    kind: str = ""  # the kind of points that the plan names, if any
+    worst: PointResult | None = None  # a point of another kind with a lower rate
 
 
 def planned(result: RunResult) -> Planned | None:
@@ -61,36 +67,29 @@ def planned(result: RunResult) -> Planned | None:
     if not points:
         return None
     steady = _steady(result) and not any(point.unsteady for point in points)
-    by = _bound if steady else _mean
-    point = min(points, key=by)
+    point = min(points, key=partial(_rate, steady=steady))
     estimate = point.estimate("iops")
     if estimate is None:
         return None
     worst = min(candidates(result, CapacityPlan()), key=partial(_rate, steady=steady))
-    milder = kind_of(wanted) != "" and _rate(worst, steady=steady) < by(point)
+    milder = kind_of(wanted) != "" and _rate(worst, steady=steady) < _rate(point, steady=steady)
     return Planned(point, estimate, steady, len(points), kind_of(wanted), worst if milder else None)
 
 
-def _bound(point: PointResult) -> float:
-    estimate = point.estimate("iops")
-    return float(estimate.bound or 0.0) if estimate else 0.0
-
-
-def _mean(point: PointResult) -> float:
-    estimate = point.estimate("iops")
-    return estimate.value if estimate else 0.0
-
-
 def _rate(point: PointResult, *, steady: bool) -> float:
-    return _bound(point) if steady and not point.unsteady else _mean(point)
+    """Return the bound of a point, or its mean if its rate was not steady."""
+    if steady and not point.unsteady:
+        return published_bound(point) or 0.0
+    return value_of(point, "iops") or 0.0
 
 
 def _number(point: PointResult, *, steady: bool) -> str:
-    return format_bound(_bound(point)) if steady else format_count(_mean(point))
+    rate = _rate(point, steady=steady)
+    return format_bound(rate) if steady else format_count(rate)
 
 
 def kind_of(wanted: CapacityPlan) -> str:
-    """Return the kind of point that a plan names: `64 KiB, 70 % reads`, or nothing."""
+    """Format the kind of points that a plan names: `64 KiB, 70 % reads`, or nothing."""
     block = "" if wanted.block_bytes is None else format_size(wanted.block_bytes)
     share = "" if wanted.read_percent is None else f"{wanted.read_percent} % reads"
     return ", ".join(filter(None, (block, share)))
@@ -101,16 +100,19 @@ def headline(result: RunResult) -> Headline:
     if (best := planned(result)) is not None:
         return _of_point(result, best)
     if (kind := kind_of(wanted_plan(result))) and any(stage.points for stage in result.stages):
-        return _of_missing(kind)
-    rated = [(s, found) for s, found in result.having(RateFound) if found.searches]
-    if rated and not any(stage.points for stage in result.stages):
-        return of_rate(result, rated)
-    loads = [(s, found) for s, found in result.having(LoadFound) if found.estimates]
-    if loads and not any(stage.points for stage in result.stages):
-        return of_load(result, loads)
-    replayed = [found for _, found in result.having(ReplayFound) if found.estimates]
-    if replayed and not any(stage.points for stage in result.stages):
-        return of_replay(result, replayed)
+        return _no_number(
+            f"{kind}, whole drive",
+            f"The profile's plan needs random points of this kind ({kind}) over the whole drive, "
+            "but none of the measured points of this kind has a bound. Other points are shown "
+            "below.",
+        )
+    if not any(stage.points for stage in result.stages):
+        if rated := [(s, found) for s, found in result.having(RateFound) if found.searches]:
+            return of_rate(result, rated)
+        if loads := [(s, found) for s, found in result.having(LoadFound) if found.estimates]:
+            return of_load(result, loads)
+        if replayed := [found for _, found in result.having(ReplayFound) if found.estimates]:
+            return of_replay(result, replayed)
     judged = [(s, found, found.verdict) for s, found in result.having(WarmUp) if found.verdict]
     if judged:
         return _of_steady(result, *judged[-1])
@@ -123,15 +125,11 @@ def headline(result: RunResult) -> Headline:
     ]
     if inside:
         return of_inside(result, inside)
-    return Headline(
-        label="No number",
-        number=words.NONE,
-        unit="",
-        holds_for="",
-        meaning="No point was measured with repeats, so there is nothing to plan on.",
-        evidence=(),
-        tone="bad",
-    )
+    return _no_number("", "No point was measured with repeats, so there is no number to plan on.")
+
+
+def _no_number(holds_for: str, meaning: str) -> Headline:
+    return Headline("No number", words.NONE, "", holds_for, meaning, evidence=(), tone="bad")
 
 
 def _of_point(result: RunResult, best: Planned) -> Headline:
@@ -140,7 +138,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
         estimate = without_bound(estimate, MOVING)
     sound = steady and result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
     lowest = f"; the lowest of {best.rivals} such points" if best.rivals > 1 else ""
-    asked = f"; the kind that the plan names ({best.kind})" if best.kind else ""
+    asked = f"; the plan asks for this kind ({best.kind})" if best.kind else ""
     return Headline(
         label=_label(result, sound=sound, steady=steady),
         number=_number(point, steady=steady),
@@ -153,23 +151,8 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
     )
 
 
-def _of_missing(kind: str) -> Headline:
-    """Return the headline where no measured point is of the kind that the plan names."""
-    return Headline(
-        label="No number",
-        number=words.NONE,
-        unit="",
-        holds_for=f"{kind}, whole drive",
-        meaning=f"The profile's plan stands on random points of this kind ({kind}) over the whole "
-        "drive, and none of them has a bound. What other points say is below; it does not answer "
-        "what was asked.",
-        evidence=(),
-        tone="bad",
-    )
-
-
 def _steady(result: RunResult) -> bool:
-    """Return whether no verdict and no finding says that rates were still changing."""
+    """Return whether the run reached steady state and no finding says otherwise."""
     return (result.steady is None or result.steady.steady) and not any(
         finding.code is Code.NOT_STEADY and finding.severity is Severity.INVALIDATES
         for finding in all_findings(result)
@@ -178,7 +161,7 @@ def _steady(result: RunResult) -> bool:
 
 def _label(result: RunResult, *, sound: bool, steady: bool) -> str:
     if not steady:
-        return "At most this, not steady – do not plan on it"
+        return "Not steady, may be lower later – do not plan on it"
     if not sound:
         return "Measured lower bound – do not plan on it"
     return "Number to plan on (simulated drive)" if result.target.simulated else "Number to plan on"
@@ -187,44 +170,40 @@ def _label(result: RunResult, *, sound: bool, steady: bool) -> str:
 def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
     if not steady:
         return (
-            "The mean of what was measured while the rate was still moving. What the drive holds "
-            "in the long run is not known; it may be far lower."
+            "The mean rate while the rate was still changing. The rate in the long run is not "
+            "known; it may be far lower."
         )
     if not sound:
         return (
-            "For the record only. It was computed like a bound to plan on, but for the reasons "
-            "beside it the next measurement may be lower."
+            "Do not plan on it: for the reasons in the box, the next measurement may be lower. It "
+            "was computed in the same way as a bound to plan on."
         )
     level = ""
     if point.basis and point.basis.lower_share is not None:
         level = (
-            f"The rate moves between two levels, and this is the lower one, on which the drive is "
-            f"{100 * point.basis.lower_share:.0f} % of the time. "
+            f"The rate moves between two levels. This is the bound of the lower level, where the "
+            f"rate is {100 * point.basis.lower_share:.0f} % of the time. "
         )
     return f"Plan on this or less. {level}Single minutes and seconds can be slower."
 
 
 def _promise(point: PointResult) -> str:
-    """Return what a lower bound promises."""
+    """Explain exactly what the lower bound says."""
     horizon_s = point.basis.horizon_s if point.basis else HORIZON_S
     return (
-        "The bound is computed so that, with 95 % confidence, the mean rate reaches it in at least "
-        f"95 out of 100 stretches of {format_duration(horizon_s)} (same drive, same workload, same "
-        "conditions). It says nothing about other drives of this model, and nothing about what "
-        "this one does after more writing than the run saw."
+        f"With 95 % confidence, at least 95 of 100 periods of {format_duration(horizon_s)} have a "
+        "mean rate of this bound or more, for the same drive, workload and conditions. The bound "
+        "says nothing about other drives of this model, or about this drive after it has written "
+        "more than in this run."
     )
 
 
 def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
     repeats = point.repeats
     rows = []
-    for label, metric in (
-        ("Worst second", "worst_second_iops"),
-        ("Worst minute", "worst_minute_iops"),
-    ):
-        worst = point.estimate(metric)
-        if worst is not None:
-            rows.append((label, f"{format_count(worst.value)} IOPS"))
+    for label in ("second", "minute"):
+        if (worst := value_of(point, f"worst_{label}_iops")) is not None:
+            rows.append((f"Worst {label}", f"{format_count(worst)} IOPS"))
     for share, latency in percentiles_of(point.estimates).items():
         if share >= 99 and latency.status == "published":
             rows.append((f"Latency {percentile_name(share)}", format_ns(latency.value)))
@@ -238,7 +217,9 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
     if variation is not None:
         rows.append(("Repeats differ by (CV)", f"{variation:.2g} %"))
     if repeats:
-        rows.append(("Counted per repeat", _window(point)))
+        counted = _span([r.measure_to_s - r.measure_from_s for r in repeats])
+        settled = _span([r.settle_s for r in repeats])
+        rows.append(("Counted time of each repeat", f"{counted}, after {settled} of settling"))
     rows += _basis(point)
     if estimate.method:
         rows.append(("Method", estimate.method))
@@ -246,7 +227,7 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
 
 
 def _basis(point: PointResult) -> list[tuple[str, str]]:
-    """Return the evidence of the bound, and the slow changes that the run could not detect."""
+    """Return the evidence for the bound, and the slow changes that the run could not detect."""
     basis = point.basis
     if basis is None:
         return []
@@ -258,7 +239,9 @@ def _basis(point: PointResult) -> list[tuple[str, str]]:
         )
     ]
     if basis.rhythm_s is not None:
-        rows.append(("Rhythm of the rate", f"{format_duration(basis.rhythm_s)}; windows hold five"))
+        rows.append(
+            ("Period of the rate", f"{format_duration(basis.rhythm_s)}; a window has five periods")
+        )
     losses = [
         f"{100 * share:.2g} % a {per}"
         for share, per in (
@@ -268,34 +251,28 @@ def _basis(point: PointResult) -> list[tuple[str, str]]:
         if share is not None
     ]
     if losses:
-        rows.append(("Slow losses that would not have been seen", f"up to {', or '.join(losses)}"))
+        rows.append(("Slow decreases too small to detect", f"up to {', or '.join(losses)}"))
     return rows
 
 
 def _slow_phases(result: RunResult) -> list[tuple[str, str]]:
-    """Tell which slow phases no stage could have seen; each stage looks back on the others."""
+    """Return the longest period between slow phases that the run could have detected."""
     longest_s = max((p.basis.longest_wave_s or 0.0 for p in result.points if p.basis), default=0.0)
     if not longest_s:
         return []
-    slow = f"one that comes less than once in {format_duration(longest_s)}"
-    return [("Slow phases that would not have been seen", slow)]
+    slow = f"phases that come less often than once in {format_duration(longest_s)}"
+    return [("Slow phases too rare to detect", slow)]
 
 
 def _worst(best: Planned) -> list[tuple[str, str]]:
-    """Return the worst measured point where the plan names a kind with a higher rate."""
+    """Return the worst measured point, if its rate is lower than the headline."""
     if best.worst is None:
         return []
     label = words.workload_label(best.worst.point.workload)
     steady = best.steady and not best.worst.unsteady
     name = "Bound" if steady else "Mean"
     number = _number(best.worst, steady=steady)
-    return [(f"{name} of the worst measured", f"{number} IOPS: {label}")]
-
-
-def _window(point: PointResult) -> str:
-    counted = [r.measure_to_s - r.measure_from_s for r in point.repeats]
-    settled = [r.settle_s for r in point.repeats]
-    return f"{_span(counted)}, after {_span(settled)} of settling"
+    return [(f"{name} of the worst measured point", f"{number} IOPS: {label}")]
 
 
 def _span(seconds: list[float]) -> str:
@@ -312,23 +289,25 @@ def _of_steady(
     number, _, unit_text = text.partition(" ")
     if verdict.steady:
         meaning = (
-            "The drive reached steady state, and this is the lower bound of that one stretch. No "
-            "point was measured with repeats afterwards, so it is no number to plan on."
+            "The drive reached steady state; this is the lower bound of that single measurement. "
+            "No point was measured with repeats, so do not plan on it."
         )
     else:
         meaning = (
-            "The rate was still moving when the run ended. What it would have settled at is not "
-            f"known; it may be far lower. {verdict.reason}"
+            "The rate was still changing when the run ended. The rate in the long run is not "
+            f"known; it may be far lower. {words.sentence(verdict.reason)}"
         )
     return Headline(
-        label="Not repeated – do not plan on it" if verdict.steady else "At most this, not steady",
+        label="Not repeated – do not plan on it"
+        if verdict.steady
+        else "Not steady, may be lower later",
         number=number,
         unit=unit_text,
         holds_for=words.times(found.label or stage.title),
         meaning=meaning,
         evidence=[
             ("Rule", verdict.rule),
-            ("Watched for", format_duration(verdict.checked_s)),
+            ("Total time", format_duration(verdict.checked_s)),
             ("Written", f"{format_figure(verdict.volume_fills, 2)} drive fills"),
         ],
         tone=words.VERDICT_TONES[result.verdict],
@@ -336,7 +315,7 @@ def _of_steady(
 
 
 def _of_standard(result: RunResult, tests: Sequence[tuple[StageResult, Pts]]) -> Headline:
-    """Return the headline of a run of PTS-style tests alone; the PTS rule validates nothing."""
+    """Return the headline of a run that has only PTS-style tests."""
     held = ((stage, found.windows[0]) for stage, found in tests if found.steady and found.windows)
     stage, window = next(held, (None, None))
     units = {PtsMetric.IOPS: "1/s", PtsMetric.THROUGHPUT: "B/s", PtsMetric.MEAN: "ns"}
@@ -347,11 +326,12 @@ def _of_standard(result: RunResult, tests: Sequence[tuple[StageResult, Pts]]) ->
         number=number,
         unit=unit_text,
         holds_for=f"{window.cell}, {stage.title}" if stage and window else "",
-        meaning="Steady by the rule of SNIA's PTS means that five rounds looked alike. That rule "
-        "is often optimistic, its averages have no bound, and VALIDATED in this report never "
-        "comes from it. Compare drives with it; measure `pessimistic` for a number to plan on."
+        meaning="By the rule of SNIA's PTS, a test is steady if five rounds are similar. This "
+        "rule is often too optimistic, and its averages have no lower bound, so a run is never "
+        "VALIDATED by it. Use the average to compare drives. For a number to plan on, run the "
+        "profile `pessimistic`."
         if window
-        else "No test became steady by the rule of SNIA's PTS, so that it has no average to give.",
+        else "No test became steady by the rule of SNIA's PTS, so there is no average.",
         evidence=[(stage.title, pts_rule(stage, found)) for stage, found in tests],
         tone=words.VERDICT_TONES[result.verdict],
     )

@@ -1,9 +1,10 @@
-"""The verdict at the top of a report, and what it means.
+"""Choose the verdict at the top of a report, and say what it means.
 
-A verdict is about rates to plan on. A run that measured none says so instead.
+VALIDATED and NOT VALIDATED are about rates to plan on. A run that measured no such rate gets
+another verdict.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.kind import KINDS, About
@@ -16,9 +17,8 @@ COMPARED = "COMPARED, NOTHING TO PLAN ON"
 IN_PART = "VALIDATED FOR THE PLAN"
 
 
-@dataclass(frozen=True, slots=True)
-class Headword:
-    """A verdict, its colour, and what it means."""
+class Headword(NamedTuple):
+    """A verdict, its colour, and its meaning."""
 
     word: str
     tone: str
@@ -30,13 +30,12 @@ def headword(result: RunResult) -> Headword:
     if _answered(result):
         asked = {KINDS[stage.kind].about for stage in result.stages} - {About.PREPARATION}
         return _ASKED if asked <= {About.INSIDE} else _COMPARED
-    if result.verdict == "VALIDATED" and beside_plan(result):
-        return Headword(IN_PART, words.VERDICT_TONES[result.verdict], _meaning(result))
-    return Headword(result.verdict, words.VERDICT_TONES[result.verdict], _meaning(result))
+    word = IN_PART if beside_plan(result) else result.verdict
+    return Headword(word, words.VERDICT_TONES[result.verdict], _meaning(result))
 
 
 def beside_plan(result: RunResult) -> str:
-    """Return a sentence on points of a valid run that are not valid; empty without any."""
+    """Return a sentence if a VALIDATED run has further points that are not VALIDATED."""
     if result.verdict != "VALIDATED":
         return ""
     others = [p for stage in result.stages for p in stage.points if p.verdict != "VALIDATED"]
@@ -51,27 +50,28 @@ def beside_plan(result: RunResult) -> str:
     why = f" ({', '.join(codes)})" if codes else ""
     many = len(others) > 1
     return (
-        f"{len(others)} further point{'s' * many}, which the plan does not use, "
-        f"{'are' if many else 'is'} not valid{why}: do not plan on {'them' if many else 'it'}."
+        f"{len(others)} further point{'s' * many} {'are' if many else 'is'} not VALIDATED{why}. "
+        f"The plan does not use {'them' if many else 'it'}: do not plan on "
+        f"{'them' if many else 'it'}."
     )
 
 
 _ASKED = Headword(
     ASKED,
     "note",
-    "This run asked what is inside the drive. VALIDATED and NOT VALIDATED are said of rates, and "
-    "it measured none to plan on; each answer says itself how sure it is.",
+    "This run examined the inner structure of the drive and measured no rate to plan on. "
+    "VALIDATED and NOT VALIDATED are only for rates. Each answer says how certain it is.",
 )
 _COMPARED = Headword(
     COMPARED,
     "note",
-    "This run compared settings under small workloads. Its differences stand with their own "
-    "evidence; none of its rates is one to plan on.",
+    "This run compared settings with small workloads. Use it to compare settings; do not plan on "
+    "any of its rates.",
 )
 
 
 def _answered(result: RunResult) -> bool:
-    """Return whether a run measured no rates, ended, and has no invalidating finding."""
+    """Return whether a run without rates to plan on was completed without a serious finding."""
     asked = [stage for stage in result.stages if not KINDS[stage.kind].prepares]
     spoilt = any(
         finding.severity is Severity.INVALIDATES and finding.code is not Code.NOT_PLANNABLE
@@ -90,22 +90,26 @@ def _answered(result: RunResult) -> bool:
 def _meaning(result: RunResult) -> str:
     points = any(stage.points for stage in result.stages)
     spans_alone = all(KINDS[stage.kind].ascending for stage in result.stages if stage.points)
-    order = "from small spans to the whole drive" if spans_alone else "in random order"
+    order = (
+        "from the smallest part of the drive to the whole drive"
+        if spans_alone
+        else "in random order"
+    )
     repeated = f"repeated {order}" if points else "found by every search"
     match result.verdict:
         case "VALIDATED" if result.target.simulated:
             return (
-                f"The method held: full drive, proven steady state, {repeated}, every check "
-                "passed. But the drive is simulated: the number is a property of the model, not of "
-                "any hardware you can buy."
+                f"Measured on the full drive, in proven steady state, {repeated}; every check "
+                "passed. But the drive is simulated: the number describes a model, not hardware "
+                "that you can buy."
             )
         case "VALIDATED":
             return (
-                f"Measured on the full drive, in proven steady state, {repeated}, and every check "
+                f"Measured on the full drive, in proven steady state, {repeated}; every check "
                 "passed."
             )
         case "MEASURED, NOT PLANNABLE":
-            return "Measured, but nothing that you can plan with:"
+            return "Measured, but there is no number to plan on:"
         case "NOT VALIDATED" if not points:
             return "There is no number to plan on:"
         case "NOT VALIDATED":
