@@ -143,7 +143,7 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     yield Line(
         "Growth", f"+ {wanted.growth_percent:g} % = {format_count(made.load_iops)} IOPS to carry"
     )
-    yield Line("Lower bound of one drive", f"{words.bound(answer.bound_iops)} IOPS: {workload}")
+    yield Line("Bound of one drive", f"{words.bound(answer.bound_iops)} IOPS: {workload}")
     yield Line("Why this bound is used", answer.why_point)
     if answer.slo_iops is not None:
         rate = f"{words.bound(answer.slo_iops)} IOPS, offered as an open loop"
@@ -161,7 +161,7 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     asked = f"({load} + {format_count(rebuild)})" if rebuild else load
     degraded = (made.load_iops + rebuild) / (made.bound_iops * DEGRADED_UTILISATION)
     yield Line(
-        "Drives if the reserve has failed",
+        "Drives after failures",
         f"{asked} / ({bound} x {DEGRADED_UTILISATION:g}) = {degraded:.4g}, so "
         f"{made.drives_for_rebuild:,}",
     )

@@ -161,7 +161,7 @@ def _steady(result: RunResult) -> bool:
 
 def _label(result: RunResult, *, sound: bool, steady: bool) -> str:
     if not steady:
-        return "Not steady, may be lower later – do not plan on it"
+        return "Not steady, at most this rate – do not plan on it"
     if not sound:
         return "Measured lower bound – do not plan on it"
     return "Number to plan on (simulated drive)" if result.target.simulated else "Number to plan on"
@@ -300,7 +300,7 @@ def _of_steady(
     return Headline(
         label="Not repeated – do not plan on it"
         if verdict.steady
-        else "Not steady, may be lower later",
+        else "Not steady, at most this rate",
         number=number,
         unit=unit_text,
         holds_for=words.times(found.label or stage.title),

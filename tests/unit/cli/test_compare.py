@@ -102,7 +102,7 @@ def test_simulated_and_real_drives_are_not_mixed_silently(
     )
     assert "(simulated)" in capsys.readouterr().out
     text = page.read_text()
-    assert "Simulated and real drives are mixed" in text and "2 against 1 (simulated)" in text
+    assert "Some drives are simulated and some are real" in text and "2 against 1 (simulated)" in text
     assert 'class="sim"' not in text  # the mark of a page on which everything is simulated
 
 
@@ -142,10 +142,10 @@ def test_the_sum_of_a_plan_is_printed_with_its_numbers(
     for step in (
         "Demand 40,000 IOPS",
         "Growth + 30 % = 52,000 IOPS to carry",
-        "Bound of a drive 5,000 IOPS: 4",
-        "Utilisation x 0.8 = 4,000 IOPS asked of a drive",
+        "Bound of one drive 5,000 IOPS: 4",
+        "Utilisation x 0.8 = 4,000 IOPS for each drive",
         "Drives for the load 52,000 / 4,000 = 13, so 13",
-        "With the reserve gone 52,000 / (5,000 x 0.85) = 12.24, so 13",
+        "Drives after failures 52,000 / (5,000 x 0.85) = 12.24, so 13",
         "Reserve 13 + 2 drives that may fail = 15",
         "Drives 15",
         "price of a drive no cost --price",
@@ -153,8 +153,8 @@ def test_the_sum_of_a_plan_is_printed_with_its_numbers(
     ):
         assert step in said
     # 52,000 x 4,096 B x 86,400 s = 18.4 TB a day; for 1,825 days 33,584 TB of 1,000: 34 drives.
-    assert "Drives for the wear 34, 19 more than the rate asks for" in worn
-    assert "Life 5.06 years, warranty 5; 2.23 with 15 for the rate alone" in worn
+    assert "Drives for the wear 34, 19 more than the rate needs" in worn
+    assert "Life 5.06 years, warranty 5 years; 2.23 with 15 drives for the rate alone" in worn
     assert "VALIDATED: sim:x25m-g2-160" in worn
 
 
@@ -322,8 +322,8 @@ def test_a_plan_lists_what_nobody_told_and_what_changes_it(
     for line in (
         "Drives for the data",
         "Power of all drives",
-        "Failures to expect",
-        "Reserve too small",
+        "Expected failures",
+        "Time without enough drives",
         "Price per TB",
         "demand x 2",
         "utilisation of 80 %",
@@ -349,7 +349,7 @@ def test_the_page_has_bounds_first_then_rates_latencies_and_the_tests(
     assert titles == ["The runs", "Bounds", "One drive over time", "Rates and latencies",
                       "Do they differ?"]  # fmt: skip
     assert "Before run 3 the firmware changed from 1.0 to 2.0." in text
-    assert "No point changed from one run to the next" in text
+    assert "The tests below show no change of any point" in text
     assert text.count("<svg") == 2 and "<script" not in without_script(text)
     assert all(f">p{share}<" in text for share in ("50", "99", "99.9"))
     table = list(csv.DictReader(rows.read_text().splitlines()))

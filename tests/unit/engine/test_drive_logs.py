@@ -143,7 +143,7 @@ def test_the_amplification_reaches_result_report_and_plan(tmp_path: Path, drive:
     assert written.host_bytes == pytest.approx(MAGNIFIED * drive.written_bytes, rel=0.001)
     assert written.amplification == pytest.approx(2.5, rel=0.001)
     page = next(file for file in render(run.path) if file.name == "report.html").read_text()
-    assert "a write amplification of 2.5" in page
+    assert "Write amplification 2.5" in page
     plan = capacity_answer(result, CapacityPlan(demand_iops=1000.0))
     assert plan.waf == pytest.approx(2.5, rel=0.001)
 
@@ -171,7 +171,7 @@ def test_a_counter_of_coarse_steps_gives_an_interval_that_holds_the_truth(
     least, most = written.amplification_range
     assert least < 2.5 < most < 2.8
     page = next(file for file in render(run.path) if file.name == "report.html").read_text()
-    assert "it counts in steps of 10 GB" in page
+    assert "the log counts in steps of 10 GB" in page
 
 
 def test_a_counter_that_is_too_coarse_for_the_run_tells_nothing(

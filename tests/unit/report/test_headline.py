@@ -58,7 +58,7 @@ def test_the_first_number_is_of_the_block_and_the_read_share_that_the_plan_names
     result = a_run(tmp_path, "{block: 64KiB, read: 70}")
 
     assert shown(result) == bound(result, 65536, 70)
-    assert "the kind that the plan names (64 KiB, 70 % reads)" in headline(result).holds_for
+    assert "the plan asks for this kind (64 KiB, 70 % reads)" in headline(result).holds_for
 
 
 def test_where_the_plan_names_a_milder_kind_the_worst_measured_stands_beside_it(
@@ -69,7 +69,7 @@ def test_where_the_plan_names_a_milder_kind_the_worst_measured_stands_beside_it(
     beside = dict(headline(result).evidence)
 
     assert shown(result) == bound(result, 4096, 100)
-    assert beside["Bound of the worst measured"].startswith(f"{bound(result, 4096, 0):,} IOPS")
+    assert beside["Bound of the worst measured point"].startswith(f"{bound(result, 4096, 0):,} IOPS")
 
 
 def test_where_the_run_was_not_steady_a_mean_stands_beside_a_mean(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_where_the_run_was_not_steady_a_mean_stands_beside_a_mean(tmp_path: Path
     beside = dict(top.evidence)
 
     assert top.number == format_count(max(means))
-    assert beside["Mean of the worst measured"].startswith(f"{format_count(min(means))} IOPS")
-    assert "Bound of the worst measured" not in beside
+    assert beside["Mean of the worst measured point"].startswith(f"{format_count(min(means))} IOPS")
+    assert "Bound of the worst measured point" not in beside
 
 
 def test_a_worse_point_that_did_not_settle_stands_beside_the_number_only_by_its_mean(
@@ -120,17 +120,17 @@ def test_a_worse_point_that_did_not_settle_stands_beside_the_number_only_by_its_
 
     number = shown(result)
     assert lowest < other < number
-    assert beside(other / 2)["Mean of the worst measured"].startswith(format_count(other / 2))
+    assert beside(other / 2)["Mean of the worst measured point"].startswith(format_count(other / 2))
     settled = beside(number * 2.0)
-    assert "Mean of the worst measured" not in settled
-    assert settled["Bound of the worst measured"].startswith(format_bound(other))
+    assert "Mean of the worst measured point" not in settled
+    assert settled["Bound of the worst measured point"].startswith(format_bound(other))
 
 
 def test_a_plan_that_names_no_kind_stands_on_the_worst_measured(tmp_path: Path) -> None:
     result = a_run(tmp_path, "{demand_iops: 1000}")
 
     assert shown(result) == bound(result, 4096, 0)
-    assert "Bound of the worst measured" not in dict(headline(result).evidence)
+    assert "Bound of the worst measured point" not in dict(headline(result).evidence)
 
 
 def test_a_plan_for_a_kind_that_was_not_measured_gets_no_number(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_run_that_only_searched_for_a_rate_shows_the_lowest_rate(tmp_path: Pat
     top = headline(result)
 
     assert (top.number, top.unit) == ("5,000", "IOPS")
-    assert top.label == "Rate within the limit of latency (simulated drive)"
+    assert top.label == "Highest rate within the latency limit (simulated drive)"
     assert "p99 of at most 10 ms" in top.holds_for.replace("\u00a0", " ")
 
 
@@ -167,7 +167,7 @@ def test_a_limit_that_no_rate_kept_has_no_number(tmp_path: Path) -> None:
     result = StoredRunBuilder(tmp_path).rate(None).write(verdict="NOT VALIDATED")
 
     assert headline(result).unit == ""
-    assert headline(result).label == "No offered rate kept the limit"
+    assert headline(result).label == "No offered rate kept the latency limit"
 
 
 def test_a_run_without_points_does_not_boast_of_repeats(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_run_that_was_not_steady_shows_the_lowest_mean_and_not_the_mean_of_the
 
     top = headline(result.model_copy(update={"stages": (*result.stages[:-1], stage)}))
 
-    assert top.label.startswith("At most this")
+    assert top.label.startswith("Not steady, at most this")
     assert "the lowest of 2 such points" in top.holds_for
     assert top.number == format_count(mean.value)
 
@@ -227,7 +227,7 @@ def test_a_point_that_did_not_settle_has_no_bound_on_top_nor_in_figures(tmp_path
     top = headline(result.model_copy(update={"stages": (*result.stages[:-1], moving)}))
 
     assert headline(result).label.startswith("Number to plan on")
-    assert top.label.startswith("At most this")
+    assert top.label.startswith("Not steady, at most this")
     assert top.number == format_count(min(means))
     assert "; bound: " in dict(headline(result).evidence)["Method"]
     assert dict(top.evidence)["Method"].endswith("; no bound: the rate was still moving")

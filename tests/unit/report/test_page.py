@@ -141,7 +141,7 @@ def test_a_real_target_is_nowhere_called_simulated(tmp_path: Path) -> None:
 
     assert "SIMULATED" not in page
     assert "MEASURED, NOT PLANNABLE" in page
-    assert "The target is a loop device; only a whole drive can be planned on." in page
+    assert "The target is a loop device; only numbers of a whole drive can be used for planning." in page
 
 
 def test_the_number_first_is_the_lower_bound_of_the_planted_point(full_run: Full) -> None:
@@ -198,7 +198,7 @@ def test_the_page_does_not_claim_that_a_setting_that_stays_was_put_back(tmp_path
 
     assert "4096+0" in page
     assert "and put back after it" not in page
-    assert "unless its reason says that it stays" in page
+    assert "unless the reason says that a setting stays" in page
 
 
 def test_words_in_figures_are_escaped_and_never_read_as_formulas(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_run_without_any_stage_still_gets_a_report(tmp_path: Path) -> None:
 
     page = page_of(tmp_path)
 
-    assert "there is nothing to plan on" in page
+    assert "there is no number to plan on" in page
     assert "The run was interrupted" in page
 
 
@@ -268,11 +268,11 @@ def test_a_run_cut_short_while_warming_up_publishes_only_an_upper_limit(tmp_path
 
     page = page_of(tmp_path)
 
-    assert "At most this, not steady" in page
+    assert "Not steady, at most this rate" in page
     assert 'class="value">24.6 <span class="unit">MB/s' in page
     assert "Plan on this or less" not in page
     assert "Steady state was not reached. The halves of the window differ" in page
-    assert "none, as not steady" in page
+    assert "none, because the rate was not steady" in page
 
 
 def test_two_levels_and_the_word_of_other_rules_are_told(tmp_path: Path) -> None:
@@ -310,9 +310,9 @@ def test_two_levels_and_the_word_of_other_rules_are_told(tmp_path: Path) -> None
     assert "moved back and forth between two levels" in page
     assert "neither drifted nor jumped" not in page
     assert "Changes of level per minute" in page and "visits per step" not in page
-    assert "What other rules say of the same seconds" in page
+    assert "What other rules say about the same seconds" in page
     assert "+266 %" in page  # 90 MB/s against 24.6
-    assert "not before this ended" in page
+    assert "not within this time" in page
 
 
 def test_points_measured_before_steady_state_are_no_lower_bound(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_points_measured_before_steady_state_are_no_lower_bound(tmp_path: Path) 
 
     page = page_of(tmp_path)
 
-    assert "At most this, not steady – do not plan on it" in page
+    assert "Not steady, at most this rate – do not plan on it" in page
     assert "Plan on this or less" not in page
 
 
@@ -437,7 +437,7 @@ def test_a_run_that_is_valid_for_its_plan_alone_says_what_is_not(tmp_path: Path)
 
     page = page_of(tmp_path)
 
-    told = "2 further points, which the plan does not use, are not valid (cv-too-high"
+    told = "2 further points are not VALIDATED (cv-too-high"
     assert '<p class="stamp">VALIDATED FOR THE PLAN</p>' in page
     assert told in page
     said = list(run_lines(Ended(tmp_path, result, (tmp_path / "report.html",), exit_code=0)))

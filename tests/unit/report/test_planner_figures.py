@@ -94,7 +94,7 @@ def test_a_percentile_in_time_needs_slower_requests_behind_it(full_run: Full) ->
 
     one = next(row["point"] for row in rows)
     (point,) = [p for p in result.points if p.point.id == one.rpartition(" ")[0]]
-    in_time = [float(r["place in the order of all repeats"]) for r in rows if r["point"] == one]
+    in_time = [float(r["number of the repeat in order of time"]) for r in rows if r["point"] == one]
     assert set(in_time) == {float(repeat.sequence) for repeat in point.repeats}
     assert {row["line"] for row in rows} == {"p50", "p99"}  # too few for p99.9
 

@@ -118,7 +118,7 @@ def test_many_points_are_maps_of_block_and_mix_and_of_depth_and_jobs(
     _, page = many
     shown = open_parts(page)
 
-    assert "<caption>Lowest lower bound of IOPS over all queues, random</caption>" in shown
+    assert "<caption>Lowest of the lower bounds of IOPS over all queue depths, random</caption>" in shown
     assert "<caption>Lower bound of IOPS, 4 KiB, 0 % read</caption>" in shown
     assert set(re.findall(r'class="number (h\d)', shown)) >= {"h0", "h6"}
 
@@ -198,7 +198,7 @@ def test_a_cell_of_a_map_has_the_lowest_bound_even_where_another_point_failed(
     bounds = [e.bound for p in reads if (e := p.estimate("iops")) and e.bound is not None]
 
     page = rendered(tmp_path)
-    row = page[page.index("Lowest lower bound of IOPS") :]
+    row = page[page.index("Lowest of the lower bounds of IOPS") :]
     row = row[row.index(">4 KiB</th>") :]
 
     assert f">{words.bound(min(bounds))}<" in row[: row.index("</tr>")]

@@ -119,7 +119,7 @@ def test_the_page_and_the_tables_have_the_replay(stored: tuple[Path, RunResult])
     with (directory / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
 
-    assert "p99 of the trace, at most" in page and "Working set, blocks of 4 KiB" in page
+    assert "p99 of the trace, at most" in page and "Working set, in blocks of 4 KiB" in page
     told = {row["metric"] for row in rows if row["stage_kind"] == "replay"}
     assert {"lat_p50_ns", "lat_p99.9_ns"} <= told
     left = [path.name for path in (directory / "stages").rglob("*") if "lat." in path.name]

@@ -110,7 +110,7 @@ def test_events_that_were_lost_are_told(tmp_path: Path) -> None:
     assert (told.lost, round(told.lost_share, 3)) == (1234, round(1234 / 1246, 3))
     assert (summarised(Trace(holes)).lost, summarised(Trace(whole)).lost) == (4, 0)
     facts = dict(trace_facts(told))
-    assert facts["Events that are missing"] == "1,234, 99 % of all that was traced"
+    assert facts["Lost events"] == "1,234, 99 % of all traced events"
 
 
 def test_an_iolog_of_version_2_has_waits_and_no_arrivals(tmp_path: Path) -> None:
