@@ -102,7 +102,9 @@ def test_simulated_and_real_drives_are_not_mixed_silently(
     )
     assert "(simulated)" in capsys.readouterr().out
     text = page.read_text()
-    assert "Some drives are simulated and some are real" in text and "2 against 1 (simulated)" in text
+    assert (
+        "Some drives are simulated and some are real" in text and "2 against 1 (simulated)" in text
+    )
     assert 'class="sim"' not in text  # the mark of a page on which everything is simulated
 
 
@@ -379,7 +381,7 @@ def test_a_series_names_the_points_that_changed_from_one_run_to_the_next(tmp_pat
 
     text = page.read_text()
     series = text[text.index('id="series"') : text.index('id="rates"')]
-    changes = series[series.index("From one run to the next") :]
+    changes = series[series.index("Points that changed from one run") :]
     assert re.findall(r">(\d).against.(\d)<", changes) == [("2", "1"), ("3", "2")]
     assert changes.count("the bound of 2 is 4 times lower") == 2
 

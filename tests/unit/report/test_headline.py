@@ -69,7 +69,9 @@ def test_where_the_plan_names_a_milder_kind_the_worst_measured_stands_beside_it(
     beside = dict(headline(result).evidence)
 
     assert shown(result) == bound(result, 4096, 100)
-    assert beside["Bound of the worst measured point"].startswith(f"{bound(result, 4096, 0):,} IOPS")
+    assert beside["Bound of the worst measured point"].startswith(
+        f"{bound(result, 4096, 0):,} IOPS"
+    )
 
 
 def test_where_the_run_was_not_steady_a_mean_stands_beside_a_mean(tmp_path: Path) -> None:

@@ -141,7 +141,10 @@ def test_a_real_target_is_nowhere_called_simulated(tmp_path: Path) -> None:
 
     assert "SIMULATED" not in page
     assert "MEASURED, NOT PLANNABLE" in page
-    assert "The target is a loop device; only numbers of a whole drive can be used for planning." in page
+    assert (
+        "The target is a loop device; only numbers of a whole drive can be used for planning."
+        in page
+    )
 
 
 def test_the_number_first_is_the_lower_bound_of_the_planted_point(full_run: Full) -> None:

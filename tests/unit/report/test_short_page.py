@@ -118,7 +118,10 @@ def test_many_points_are_maps_of_block_and_mix_and_of_depth_and_jobs(
     _, page = many
     shown = open_parts(page)
 
-    assert "<caption>Lowest of the lower bounds of IOPS over all queue depths, random</caption>" in shown
+    assert (
+        "<caption>Lowest of the lower bounds of IOPS over all queue depths, random</caption>"
+        in shown
+    )
     assert "<caption>Lower bound of IOPS, 4 KiB, 0 % read</caption>" in shown
     assert set(re.findall(r'class="number (h\d)', shown)) >= {"h0", "h6"}
 
