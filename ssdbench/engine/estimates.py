@@ -1,6 +1,6 @@
 """Estimate the rates of a target and the end of a run, for plans and progress, not for results."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ssdbench.engine.stage import RateHint, StagePlan
@@ -11,7 +11,12 @@ from ssdbench.sim.modelfile import embedded_models, load_embedded
 
 ANY_DRIVE = RateHint()
 AROUND_MODEL = (0.5, 2.0)  # times the figures of a model, which are for one size and depth
-BYTES_PER_MB = 1e6
+# Field of RateHint, the figure of a model from which it follows, and the unit of the figure.
+MODEL_FIGURES = (
+    ("sequential_bytes_per_s", "seq_write_mbps", 1e6),
+    ("random_write_iops", "random_write_iops", 1.0),
+    ("random_read_iops", "random_read_iops", 1.0),
+)
 AROUND_SEEN = (0.8, 1.25)  # times the rates that this run measured
 MOST_OVERRUN = 2.5  # times the least time of the plan: the longest likely time of the rest
 
@@ -21,19 +26,13 @@ def rate_hint(info: TargetInfo) -> RateHint:
     name = info.sim_model.split(",")[0]
     if not info.simulated or name not in embedded_models():
         return ANY_DRIVE
-    figures = load_embedded(name).simulated
-    sequential = _around_model(figures, "seq_write_mbps")
-    return RateHint(
-        sequential_bytes_per_s=(
-            (sequential[0] * BYTES_PER_MB, sequential[1] * BYTES_PER_MB)
-            if sequential
-            else ANY_DRIVE.sequential_bytes_per_s
-        ),
-        random_write_iops=_around_model(figures, "random_write_iops")
-        or ANY_DRIVE.random_write_iops,
-        random_read_iops=_around_model(figures, "random_read_iops") or ANY_DRIVE.random_read_iops,
-        source=f"the figures of {name}",
-    )
+    figures, few, many = load_embedded(name).simulated, *AROUND_MODEL
+    rates = {
+        hint: (figures[figure] * few * unit, figures[figure] * many * unit)
+        for hint, figure, unit in MODEL_FIGURES
+        if figure in figures
+    }
+    return replace(ANY_DRIVE, **rates, source=f"the figures of {name}")
 
 
 def hint_from_results(hint: RateHint, found: Iterable[Found]) -> RateHint:
@@ -75,8 +74,3 @@ def ends_after(
 
 def _around_seen(value: float) -> tuple[float, float]:
     return value * AROUND_SEEN[0], value * AROUND_SEEN[1]
-
-
-def _around_model(figures: Mapping[str, float], name: str) -> tuple[float, float] | None:
-    value = figures.get(name)
-    return None if value is None else (value * AROUND_MODEL[0], value * AROUND_MODEL[1])

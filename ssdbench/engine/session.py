@@ -34,7 +34,10 @@ class Counters(Model):
 
 
 class TargetSession(Protocol):
-    """Hold a target exclusively until `close`."""
+    """Hold a target exclusively until `close`.
+
+    The methods with a default fit a target without logs.
+    """
 
     @property
     def info(self) -> TargetInfo:
@@ -66,7 +69,7 @@ class TargetSession(Protocol):
 
     def health_written_bytes(self) -> int | None:
         """Read the bytes written from the drive's health log; None if there is no log."""
-        ...
+        return None
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
         """Read from the drive's logs the bytes from the host and those written to flash, or None.
@@ -74,21 +77,21 @@ class TargetSession(Protocol):
         Waits a minute or more for a slow counter; if `hurried`, returns a useless reading at once.
         Sends admin commands, so do not call it during a measurement.
         """
-        ...
+        return None
 
     def throttle_counters(self) -> Mapping[str, int]:
         """Read from the drive's logs how often and how long it throttled; empty without logs.
 
         Sends admin commands, so do not call it during a measurement.
         """
-        ...
+        return {}
 
     def ceiling_iops(self, workload: Workload) -> float | None:
         """Measure the IOPS of this host with a workload and without a drive; None if unknown.
 
         Loads the host for half a second, so do not call it during a measurement.
         """
-        ...
+        return None
 
     def purge(self, method: Purge, share: Callable[[float], None]) -> Purged:
         """Purge the target; `share` is called with the progress, 0 to 1."""

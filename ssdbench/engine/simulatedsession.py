@@ -2,10 +2,10 @@
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-from ssdbench.engine.session import SIMULATED, Counters
+from ssdbench.engine.session import SIMULATED, Counters, TargetSession
 from ssdbench.errors import DeviceError, HostLacks, TargetRefused, UsageError
 from ssdbench.foreign import json_object, read_regular
 from ssdbench.generator.base import Generator
@@ -13,9 +13,7 @@ from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.host.files import make_directory, remove_if_empty, write_atomic
 from ssdbench.model.profile import Purge
-from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import Workload
 from ssdbench.sim.core import Op
 from ssdbench.sim.drive import SimDrive, StateUnusable, data_path, spec_path
 from ssdbench.sim.spec import parse
@@ -47,16 +45,25 @@ def _stored_epoch(path: Path) -> str:
         ) from error
 
 
-class SimulatedSession:
-    """Open the simulated drive of a run, or create it if there is none yet."""
+class SimulatedSession(TargetSession):
+    """Open the simulated drive of a run, or create it if there is none yet.
+
+    Its state is a mapped file, which is locked. It has no logs, and the speed of the host does not
+    change it.
+    """
 
     def __init__(self, info: TargetInfo, run_path: Path, applies: Applies = with_fio) -> None:
         self._applies = applies
-        self.info = info.model_copy(update={"node": STATE.as_posix()})
+        self._info = info.model_copy(update={"node": STATE.as_posix()})
         self._path = run_path / STATE
         self._epoch_path = run_path / EPOCH
         self._drive = self._open()
         self._epoch = _stored_epoch(self._epoch_path)
+
+    @property
+    def info(self) -> TargetInfo:
+        """Return the properties of the drive, with the path of its state."""
+        return self._info
 
     @property
     def spare_bytes(self) -> int | None:
@@ -69,7 +76,10 @@ class SimulatedSession:
         return self._applies(self._drive, step_s)
 
     def recheck(self) -> None:
-        """Do nothing, because the state is locked, so that no other process can change it."""
+        """Do nothing, because no other process can change a locked state."""
+
+    def save(self) -> None:
+        """Do nothing, because a killed process leaves a mapped file intact."""
 
     def counters(self) -> Counters:
         """Read the counters of the simulation core."""
@@ -78,22 +88,6 @@ class SimulatedSession:
             epoch=self._epoch,
             source=SIMULATED,
         )
-
-    def health_written_bytes(self) -> int | None:
-        """Return None, because a simulated drive has no health log."""
-        return None
-
-    def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Return None, because a simulated drive has no log of bytes written to flash."""
-        return None
-
-    def throttle_counters(self) -> Mapping[str, int]:
-        """Return an empty mapping, because a simulated drive does not throttle."""
-        return {}
-
-    def ceiling_iops(self, workload: Workload) -> float | None:
-        """Return None, because the speed of the host does not change a simulated drive."""
-        return None
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
         """Create the drive again, as a format does, or discard all of it.
@@ -137,9 +131,6 @@ class SimulatedSession:
 
     def _written(self) -> dict[str, str]:
         return {"written since it was made": format_capacity(self.counters().written_bytes)}
-
-    def save(self) -> None:
-        """Do nothing, because the state is a mapped file, which a killed process leaves intact."""
 
     def close(self) -> None:
         """Close the state, so that another process can use it."""

@@ -103,9 +103,9 @@ class Replay(PlainStage):
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan the time of all replays. Raises TraceError for a trace that cannot be sent."""
-        summary, made = self._looked()
+        summary, made = self.looked()
         replays = self.passes + self.repeats
-        seconds = self._asked_s(made)
+        seconds = made.last_due_ns / NS_PER_S
         if not summary.timed:
             slow, fast = hint.random_write_iops
             seconds = made.requests / fast
@@ -133,7 +133,7 @@ class Replay(PlainStage):
         make_directory(directory)
         require_room(directory)
         try:
-            write_work(self.trace(), self.sending(self._looked()[1].traced_bytes), directory)
+            write_work(self.trace(), self.sending(self.looked()[1].traced_bytes), directory)
             yield context
         finally:
             shutil.rmtree(directory, ignore_errors=True)
@@ -148,13 +148,13 @@ class Replay(PlainStage):
                 doing=f"replay {replay} of {self.repeats}" if replay > 0 else "replay, not counted",
                 number=number,
                 of=self.passes + self.repeats,
-                ahead_bytes=self._looked()[1].bytes_written,
+                ahead_bytes=self.looked()[1].bytes_written,
                 repeat=replay if replay > 0 else None,
             )
 
     def measure(self, context: Context, unit: Unit[int]) -> ReplayRun | None:
         """Send the trace once."""
-        summary, made = self._looked()
+        summary, made = self.looked()
         made = replace(made, directory=context.store.directory() / TRACE)
         artifacts = context.directory() / FIO
         seed = derived_seed(context.seed, self.name, unit.number)
@@ -171,7 +171,7 @@ class Replay(PlainStage):
             total_requests=made.requests,
         )
         timed = summary.timed
-        asked_s = self._asked_s(made)
+        asked_s = made.last_due_ns / NS_PER_S
         watched = UnitWatch(context)
         stopped = False
         phase = MEASURE if unit.work > 0 else "settle"
@@ -218,7 +218,7 @@ class Replay(PlainStage):
         """Return the latencies over all replays that count, and the findings."""
         counting = [run for run in done if run.replay > 0]
         try:
-            summary, made = self._looked()
+            summary, made = self.looked()
         except SsdbenchError:  # a killed run is shown, and the trace may be gone
             summary, made = None, TraceWork(Path(), self.clients)
         findings = [
@@ -256,8 +256,7 @@ class Replay(PlainStage):
             yield ReplayFellBehind(worst.replay, worst.delivered_percent).finding()
         off = max((run.arrivals_off_percent or 0.0 for run in counting), default=0.0)
         if off > MOST_OFF_PERCENT:
-            asked_ns = self._asked_s(made) * NS_PER_S
-            yield ArrivalsOff(off / 100 * asked_ns, off, MOST_OFF_PERCENT).finding()
+            yield ArrivalsOff(off / 100 * made.last_due_ns, off, MOST_OFF_PERCENT).finding()
         held_up = max((run.held_up_percent for run in counting), default=0.0)
         if held_up > NOTABLE_PERCENT:
             yield ClientsHeldUp(self.clients, held_up).finding()
@@ -312,11 +311,8 @@ class Replay(PlainStage):
             content=self.content,
         )
 
-    def require(self) -> None:
-        """Read the whole trace. Raises TraceError if it cannot be sent."""
-        self._looked()
-
-    def _looked(self) -> tuple[TraceSummary, TraceWork]:
+    def looked(self) -> tuple[TraceSummary, TraceWork]:
+        """Read the whole trace, once. Raises TraceError if it cannot be sent."""
         changed = self.path.stat().st_mtime_ns if self.path.exists() else 0
         return _looked(self, changed)
 
@@ -329,9 +325,6 @@ class Replay(PlainStage):
         return Sending(
             self.clients, self.speed, self.placing, traced_bytes, self.range_bytes, self.block_bytes
         )
-
-    def _asked_s(self, made: TraceWork) -> float:
-        return made.last_due_ns / NS_PER_S
 
     def _sent(self, made: TraceWork) -> str:
         """Say what is sent, how fast, and to which range."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -198,7 +199,7 @@ class Trace:
     def __len__(self) -> int:
         return sum(len(offsets) for offsets in self.offsets)
 
-    def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the columns of all requests; `first` marks the first request of each pass."""
         sizes = [len(offsets) for offsets in self.offsets]
         first = np.zeros(sum(sizes), dtype=np.bool_)
@@ -218,13 +219,8 @@ class Trace:
     def series(self) -> list[Series]:
         """Return the requests by region and stride, as the judge takes them."""
         a = self.arrays()
-        return gathered(
-            a["region"].astype(np.int64),
-            a["stride_bytes"].astype(np.int64),
-            a["offset_bytes"].astype(np.int64),
-            a["judged_ns"].astype(np.float64),
-            a["first"].astype(np.bool_),
-        )
+        columns = (a["region"], a["stride_bytes"], a["offset_bytes"], a["judged_ns"], a["first"])
+        return gathered(*columns)
 
     def excerpts(self, block_bytes: int | None) -> Iterator[tuple[int, str]]:
         """Yield each stride with CSV of the start of its first pass, where peaks are marked."""

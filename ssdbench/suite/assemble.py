@@ -73,7 +73,7 @@ def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
         repeats=wanted.repeats,
         content=planning.profile.content,
     )
-    stage.require()
+    stage.looked()
     return stage
 
 

@@ -42,19 +42,8 @@ def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning
         for part in wanted.parts_percent:
             number = before + len(planned) + 1
             planned += prepared(number, system, part, planning.profile)
-            planned.append(
-                FileSystemTrial.of(
-                    f"{before + len(planned) + 1:02d}-{system.name}",
-                    Place(system, kernel, part),
-                    wanted.threads,
-                    file_percent=wanted.file_percent,
-                    aging=wanted.aging,
-                    buffered=wanted.buffered,
-                    repeats=wanted.repeats,
-                    window_s=max(1, round(wanted.window_s)),
-                    notes=notes,
-                )
-            )
+            name = f"{before + len(planned) + 1:02d}-{system.name}"
+            planned.append(FileSystemTrial.of(name, Place(system, kernel, part), wanted, notes))
     return planned
 
 

@@ -17,6 +17,7 @@ from ssdbench.host.facts import free_bytes
 from ssdbench.host.files import make_directory
 from ssdbench.model.found import FileSystemComparison, Median, ThreadsMedian
 from ssdbench.model.kind import StageKind
+from ssdbench.model.profile.spec import FileSystems
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files.mount import Place, where, write_files
 from ssdbench.stages.files.trial import NO_HINT, OnFiles
@@ -35,50 +36,38 @@ class FileSystemTrial(OnFiles):
 
     kind: StageKind = StageKind.FILESYSTEM
     threads: tuple[int, ...]
-    file_percent: float = 50.0  # of the free space that the measured file takes
-    aging: int = 1  # rounds of aging before the second measurement; 0: only one measurement
-    buffered: bool = False
+    file_percent: float  # of the free space that the measured file takes
+    aging: int  # rounds of aging before the second measurement; 0: only one measurement
+    buffered: bool
 
     @classmethod
-    def of(
-        cls,
-        name: str,
-        place: Place,
-        threads: tuple[int, ...],
-        *,
-        file_percent: float = 50.0,
-        aging: int = 1,
-        buffered: bool = False,
-        repeats: int = 1,
-        window_s: int = 5,
-        notes: tuple[str, ...] = (),
-    ) -> Self:
+    def of(cls, name: str, place: Place, wanted: FileSystems, notes: tuple[str, ...] = ()) -> Self:
         """Make the trial of one file system; `notes` name file systems that cannot be compared."""
         part = place.part_percent
         fresh = place.system.name + ("" if part >= 100 else f" on {part:g} %")
         return cls(
             name=name,
             title=f"Threads on {fresh}{'' if part >= 100 else ' of the drive'}",
-            variants=tuple(map(Variant, (fresh, f"{fresh}{AGED}") if aging else (fresh,))),
+            variants=tuple(map(Variant, (fresh, f"{fresh}{AGED}") if wanted.aging else (fresh,))),
             workloads=tuple(
                 TrialWorkload(_named(count, word), ({"rw": f"rand{word}", "numjobs": count},))
-                for count, word in _directions(threads)
+                for count, word in _directions(wanted.threads)
             ),
-            repeats=repeats,
-            window_s=window_s,
+            repeats=wanted.repeats,
+            window_s=max(1, round(wanted.window_s)),
             notes=notes,
             options={
                 **FILE,
                 **NO_HINT,
                 "bs": 4 * KIB,
                 "ioengine": "psync",
-                "direct": 0 if buffered else 1,
+                "direct": 0 if wanted.buffered else 1,
             },
             place=place,
-            threads=threads,
-            file_percent=file_percent,
-            aging=aging,
-            buffered=buffered,
+            threads=wanted.threads,
+            file_percent=wanted.file_percent,
+            aging=wanted.aging,
+            buffered=wanted.buffered,
         )
 
     @property
