@@ -261,7 +261,7 @@ def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[CountedIos]:
 
 
 def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
-    """Return the jobs, where writing jobs without an end stop after `may_write_bytes` bytes."""
+    """Return the jobs; writing jobs without an end get one, after `may_write_bytes` bytes."""
     if may_write_bytes is None:
         return jobs
 

@@ -101,7 +101,7 @@ class UnitWatch:
         self._throttled = ThrottleWatch(context.session.throttle_counters)
 
     def look(self, second: Second, phase: str) -> None:
-        """Read what is due, after each second of the unit."""
+        """Read the sensors and the host if it is time, after each second of the unit."""
         self._heat.look(second.t_s, phase)
         self._host.look(second.t_s, phase, second.foreign_ios)
 

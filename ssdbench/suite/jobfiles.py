@@ -41,7 +41,7 @@ class _Part:
 
     @property
     def name(self) -> str:
-        """Return the name of the stream; trims beside other requests get a name of their own."""
+        """Return the name of the stream, with 'trims' after it for its separate trims."""
         return f"{self.stream.name} trims" if self.trims and self.share < 1 else self.stream.name
 
 

@@ -142,7 +142,7 @@ class ApplicationTrial(FileTrial):
             database.checkpoint(Path(server))
 
     def _by_itself(self, context: Context, turn: Turn, program: Program, work: Path) -> Cell:
-        """Run a program; its rate is as it reports it, its bytes are those at the drive."""
+        """Run a program; its rate is from its own report, its bytes from the drive's counters."""
         scale, cpus = self.scale, turn.variant.cpus or self.placed.cpus
         # All programs that are started inherit the policy, also the server of the database.
         memory = memory_policy(self.placed.memory)

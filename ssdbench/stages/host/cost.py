@@ -12,8 +12,7 @@ from ssdbench.stages.host.blocktrace import BlockTrace
 
 LOOK_S = 0.02
 _START_S = 0.3  # until fio has started its jobs
-# CPU times below are not divided by: the kernel counts hundredths of a second, from which the CPU
-# time of other programs is subtracted.
+# With less CPU time no rate per CPU is computed, because the kernel counts hundredths of a second.
 LEAST_CPU_S = 0.05
 
 

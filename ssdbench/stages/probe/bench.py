@@ -29,7 +29,7 @@ from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import KIB, MIB
 
 EARLY = "cannot tell: the measurement ended early"
-COLLECTING = 0.5  # share of the drive, more than any spare area, that `collect` writes at random
+COLLECTING = 0.5  # share of the drive that `collect` writes at random: more than the spare area
 
 
 @dataclass(frozen=True, slots=True)
