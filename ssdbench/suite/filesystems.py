@@ -185,7 +185,7 @@ def _writers(wanted: spec.FileWriters, room_bytes: int) -> _Chosen:
     _require_room(size, most)
     return _Chosen(
         StageKind.FILE_WRITERS,
-        variants.writer_variants(wanted.processes),
+        variants.job_variants(wanted.processes, "process", "processes"),
         variants.writer_workloads(
             wanted.block_bytes,
             wanted.delays_s,
@@ -193,7 +193,7 @@ def _writers(wanted: spec.FileWriters, room_bytes: int) -> _Chosen:
             window_s=_window_s(wanted),
             buffered=wanted.buffered,
         ),
-        variants.writer_files(wanted.processes, size),
+        (Files(size, {}, most),),  # one for each process, with fio's names
     )
 
 
@@ -202,11 +202,11 @@ def _mix(wanted: spec.FileMix, room_bytes: int) -> _Chosen:
     _require_room(size, 1)
     return _Chosen(
         StageKind.FILE_MIX,
-        variants.mix_variants(wanted.threads),
+        variants.job_variants(wanted.threads, "thread", "threads"),
         variants.mix_workloads(
             wanted.read_percents, wanted.block_bytes, size, buffered=wanted.buffered
         ),
-        variants.mix_files(size),
+        (Files(size, {"filename": variants.MIXED_FILE}),),
     )
 
 

@@ -40,12 +40,9 @@ def _file(size: int) -> str:
     return format_size(size).replace(" ", "")
 
 
-def writer_variants(processes: Sequence[int]) -> list[Variant]:
-    """Return one variant per number of processes, each with its own file."""
-    return [
-        Variant(f"{count} process{'es' if count > 1 else ''}", options={"numjobs": count})
-        for count in processes
-    ]
+def job_variants(counts: Sequence[int], one: str, many: str) -> list[Variant]:
+    """Return one variant per number of fio jobs, named in the singular or plural."""
+    return [Variant(f"{n} {many if n > 1 else one}", options={"numjobs": n}) for n in counts]
 
 
 def writer_workloads(
@@ -84,19 +81,6 @@ def writer_workloads(
     return tuple(found())
 
 
-def writer_files(processes: Sequence[int], size_bytes: int) -> tuple[Files, ...]:
-    """Return one file for each process of the largest variant, with fio's default names."""
-    return (Files(size_bytes, {}, max(processes)),)
-
-
-def mix_variants(threads: Sequence[int]) -> list[Variant]:
-    """Return one variant per number of threads, which share one file."""
-    return [
-        Variant(f"{count} thread{'s' if count > 1 else ''}", options={"numjobs": count})
-        for count in threads
-    ]
-
-
 def mix_workloads(
     read_percents: Sequence[int], block_bytes: int, size_bytes: int, *, buffered: bool
 ) -> tuple[TrialWorkload, ...]:
@@ -121,11 +105,6 @@ def mix_workloads(
                     yield TrialWorkload(f"random, {percent} % reads", (mixed,))
 
     return tuple(found())
-
-
-def mix_files(size_bytes: int) -> tuple[Files, ...]:
-    """Return the file that all threads share."""
-    return (Files(size_bytes, {"filename": MIXED_FILE}),)
 
 
 def room_on(drive_bytes: int) -> int:

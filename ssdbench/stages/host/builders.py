@@ -76,14 +76,14 @@ def _chosen(wanted: spec.OnDrive, here: _Here) -> _Chosen:
             compared = variants.scheduler_variants(
                 wanted.schedulers, here.host.schedulers, here.target.here
             )
-            return _Chosen(StageKind.SCHEDULERS, compared, variants.scheduler_workloads())
+            return _Chosen(StageKind.SCHEDULERS, compared, variants.SCHEDULER_WORKLOADS)
         case spec.QueueSettings():
             compared = variants.queue_variants(here.host.queue, here.target.here)
-            return _Chosen(StageKind.QUEUE, compared, variants.queue_workloads())
+            return _Chosen(StageKind.QUEUE, compared, variants.QUEUE_WORKLOADS)
         case spec.Depth():
             queue = sorted(here.host.queue)
             compared = variants.depth_variants(wanted.depths, queue, here.target.here)
-            return _Chosen(StageKind.DEPTH, compared, variants.depth_workloads())
+            return _Chosen(StageKind.DEPTH, compared, variants.DEPTH_WORKLOADS)
         case spec.Interrupts():
             return _interrupts(wanted, here)
         case spec.LatencyPath():
@@ -94,14 +94,14 @@ def _chosen(wanted: spec.OnDrive, here: _Here) -> _Chosen:
             speeds, notes = variants.frequency_variants(here.host, here.target.here)
             if activity().energy_j is None:
                 notes.append("this machine does not tell how much power its CPUs take")
-            workloads = variants.cost_workloads()
+            workloads = variants.COST_WORKLOADS
             return _Chosen(StageKind.CPU_COST, speeds, workloads, tuple(notes))
         case spec.Engines():
             (_, built), polls = installed(), here.host.polls
             hits = min(variants.HIT_BYTES, here.span_bytes)
             compared = variants.engine_variants(built, hits, polls=polls)
             notes_of = () if polls else (variants.NO_POLLING,)
-            return _Chosen(StageKind.ENGINES, compared, (variants.random_reads(),), notes_of)
+            return _Chosen(StageKind.ENGINES, compared, (variants.RANDOM_READS,), notes_of)
         case unknown:  # mypy refuses a kind of trial without a case above
             assert_never(unknown)
 
@@ -119,7 +119,7 @@ def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
         submitters=wanted.submitters,
         coalescing=_coalesces(here.target),
     )
-    workloads = variants.interrupt_workloads()
+    workloads = variants.INTERRUPT_WORKLOADS
     return _Chosen(StageKind.INTERRUPTS, found.variants, workloads, found.notes)
 
 
@@ -142,7 +142,7 @@ def _latency_path(wanted: spec.LatencyPath, here: _Here) -> _Chosen:
     return _Chosen(
         StageKind.LATENCY_PATH,
         variants.path_variants(wanted.schedulers, here.host.schedulers, drive.here),
-        variants.path_workloads(),
+        variants.PATH_WORKLOADS,
         probe=block_trace(drive, kernel_name(drive), interrupts, btt=wanted.btt),
     )
 

@@ -21,6 +21,65 @@ _TRIED = "the experiment compares it"
 _BATCHES: Options = {"iodepth_batch_submit": 16, "iodepth_batch_complete_min": 16}  # can merge
 
 
+def _workload(name: str, **options: str | int) -> TrialWorkload:
+    """Return a workload with one section, whose requests have 4 KiB unless `bs` is given."""
+    return TrialWorkload(name, ({"bs": 4 * KIB, **options},))
+
+
+READ_ALONE = _workload("4 KiB random read, depth 1", rw="randread", iodepth=1)
+READ_QUEUED = _workload("4 KiB random read, depth 32", rw="randread", iodepth=32)
+RANDOM_READS = _workload("4 KiB random read", rw="randread", iodepth=8)
+COST_WORKLOADS = (READ_ALONE, READ_QUEUED)  # one request at a time, and as many as one CPU can send
+PATH_WORKLOADS = (
+    READ_ALONE,
+    READ_QUEUED,
+    _workload("4 KiB random write, depth 8", rw="randwrite", iodepth=8),
+    _workload("4 KiB sequential write, batched", rw="write", iodepth=32, **_BATCHES),
+)
+QUEUE_WORKLOADS = (
+    RANDOM_READS,
+    _workload("4 KiB sequential write", rw="write", iodepth=32, **_BATCHES),
+)
+# Reads from many threads need many interrupts.
+INTERRUPT_WORKLOADS = (
+    _workload("4 KiB random read, 8 jobs", rw="randread", iodepth=8, numjobs=8),
+    READ_ALONE,
+)
+DEPTH_WORKLOADS = (
+    _workload("4 KiB random read", rw="randread"),
+    _workload("4 KiB random write", rw="randwrite"),
+    _workload("4 KiB sequential write", rw="write"),
+)
+_READER: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1, "numjobs": 2}
+# The workloads of Dunn (2009, chapter V), and a reader with real-time priority.
+SCHEDULER_WORKLOADS = (
+    _workload("sequential write", rw="write", bs=128 * KIB, iodepth=4, numjobs=1),
+    _workload("random write", rw="randwrite", iodepth=16, numjobs=2),
+    TrialWorkload(
+        "readers beside a sequential writer",
+        ({"rw": "write", "bs": 128 * KIB, "iodepth": 4}, _READER),
+    ),
+    _workload(
+        "database: 16 KiB, 70 % reads", rw="randrw", rwmixread=70, bs=16 * KIB, iodepth=4, numjobs=2
+    ),
+    _workload(
+        "mixed: sequential, two reads for each write",
+        rw="rw",
+        rwmixread=67,
+        bs=64 * KIB,
+        iodepth=1,
+        numjobs=4,
+    ),
+    TrialWorkload(
+        "real-time reader beside idle-class writers",
+        (
+            {"rw": "randwrite", "bs": 64 * KIB, "iodepth": 8, "prioclass": 3},
+            {**_READER, "prioclass": 1, "prio": 0},
+        ),
+    ),
+)
+
+
 def _queue(name: str, value: str, drive: str) -> Setting:
     """Return a setting of the drive's queue in sysfs."""
     return Setting(Backend.BLOCK, f"queue/{name}", value, _TRIED, drive)
@@ -85,28 +144,6 @@ def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> 
     return scheduler_variants(wanted, offered, drive) if wanted else [Variant("as it is")]
 
 
-def path_workloads() -> tuple[TrialWorkload, ...]:
-    """Return workloads with single, queued, and mergeable requests."""
-    alone: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1}
-    queued: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 32}
-    merged: Options = {"rw": "write", "bs": 4 * KIB, "iodepth": 32, **_BATCHES}
-    return (
-        TrialWorkload("4 KiB random read, depth 1", (alone,)),
-        TrialWorkload("4 KiB random read, depth 32", (queued,)),
-        TrialWorkload("4 KiB random write, depth 8", ({**alone, "rw": "randwrite", "iodepth": 8},)),
-        TrialWorkload("4 KiB sequential write, batched", (merged,)),
-    )
-
-
-def cost_workloads() -> tuple[TrialWorkload, ...]:
-    """Return reads one at a time, and as many as one CPU can send."""
-    read: Options = {"rw": "randread", "bs": 4 * KIB}
-    return (
-        TrialWorkload("4 KiB random read, depth 1", ({**read, "iodepth": 1},)),
-        TrialWorkload("4 KiB random read, depth 32", ({**read, "iodepth": 32},)),
-    )
-
-
 def engine_variants(
     engines: Collection[str], hit_bytes: int, *, polls: bool = False
 ) -> list[Variant]:
@@ -138,38 +175,6 @@ def engine_variants(
     ]
 
 
-def scheduler_workloads() -> tuple[TrialWorkload, ...]:
-    """Return the workloads of Dunn (2009, chapter V), and a reader with real-time priority."""
-    reader: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1, "numjobs": 2}
-    return (
-        TrialWorkload(
-            "sequential write", ({"rw": "write", "bs": 128 * KIB, "iodepth": 4, "numjobs": 1},)
-        ),
-        TrialWorkload(
-            "random write", ({"rw": "randwrite", "bs": 4 * KIB, "iodepth": 16, "numjobs": 2},)
-        ),
-        TrialWorkload(
-            "readers beside a sequential writer",
-            ({"rw": "write", "bs": 128 * KIB, "iodepth": 4}, reader),
-        ),
-        TrialWorkload(
-            "database: 16 KiB, 70 % reads",
-            ({"rw": "randrw", "rwmixread": 70, "bs": 16 * KIB, "iodepth": 4, "numjobs": 2},),
-        ),
-        TrialWorkload(
-            "mixed: sequential, two reads for each write",
-            ({"rw": "rw", "rwmixread": 67, "bs": 64 * KIB, "iodepth": 1, "numjobs": 4},),
-        ),
-        TrialWorkload(
-            "real-time reader beside idle-class writers",
-            (
-                {"rw": "randwrite", "bs": 64 * KIB, "iodepth": 8, "prioclass": 3},
-                {**reader, "prioclass": 1, "prio": 0},
-            ),
-        ),
-    )
-
-
 def surface_variants(records: Sequence[int], *, buffered: bool) -> list[Variant]:
     """Return one variant per record size; records are sent one at a time, as Iozone does."""
     return [
@@ -196,17 +201,6 @@ def surface_workloads(files: Sequence[int], span_bytes: int) -> tuple[TrialWorkl
         for size in files
         if size <= span_bytes
     )
-
-
-def random_reads() -> TrialWorkload:
-    """Return a workload of 4 KiB random reads at depth 8."""
-    return TrialWorkload("4 KiB random read", ({"rw": "randread", "bs": 4 * KIB, "iodepth": 8},))
-
-
-def queue_workloads() -> tuple[TrialWorkload, ...]:
-    """Return random reads, and small sequential writes that can be merged."""
-    merged: Options = {"rw": "write", "bs": 4 * KIB, "iodepth": 32, **_BATCHES}
-    return (random_reads(), TrialWorkload("4 KiB sequential write", (merged,)))
 
 
 HIT_BYTES = 4 * MIB
@@ -303,15 +297,6 @@ def _completions(host: Topology, drive: str, cpus: tuple[int, ...]) -> Iterator[
         yield Variant(f"rq_affinity {value}, {words}", (setting,), cpus=cpus)
 
 
-def interrupt_workloads() -> tuple[TrialWorkload, ...]:
-    """Return small random reads from many threads, which need many interrupts, and single reads."""
-    read: Options = {"rw": "randread", "bs": 4 * KIB}
-    return (
-        TrialWorkload("4 KiB random read, 8 jobs", ({**read, "iodepth": 8, "numjobs": 8},)),
-        TrialWorkload("4 KiB random read, depth 1", ({**read, "iodepth": 1},)),
-    )
-
-
 def depth_variants(depths: Sequence[int], offered: Sequence[str], drive: str) -> list[Variant]:
     """Return one variant per queue depth, and the largest depth without merging."""
     variants = [Variant(f"{depth}", (), _batched(depth)) for depth in depths]
@@ -319,18 +304,6 @@ def depth_variants(depths: Sequence[int], offered: Sequence[str], drive: str) ->
         setting = _queue("nomerges", "2", drive)
         variants.append(Variant(f"{max(depths)}, no merging", (setting,), _batched(max(depths))))
     return variants
-
-
-def depth_workloads() -> tuple[TrialWorkload, ...]:
-    """Return reads and writes that cannot be merged, and writes that can."""
-    return tuple(
-        TrialWorkload(f"4 KiB {words}", ({"rw": rw, "bs": 4 * KIB},))
-        for words, rw in (
-            ("random read", "randread"),
-            ("random write", "randwrite"),
-            ("sequential write", "write"),
-        )
-    )
 
 
 def _batched(depth: int) -> Options:

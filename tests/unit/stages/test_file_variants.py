@@ -5,9 +5,9 @@ import pytest
 from ssdbench.model.profile import spec
 from ssdbench.stages.files.variants import (
     fitting,
+    job_variants,
     surface_files,
     surface_on_files,
-    writer_variants,
     writer_workloads,
 )
 from ssdbench.suite.filesystems import _chosen_trial
@@ -46,7 +46,7 @@ def test_every_writer_finds_a_file_that_was_written_before() -> None:
 
     (made,) = chosen.files
     assert (made.count, made.size_bytes) == (8, 10 * MIB)
-    assert [v.options["numjobs"] for v in writer_variants((1, 8))] == [1, 8]
+    assert [v.options["numjobs"] for v in job_variants((1, 8), "writer", "writers")] == [1, 8]
 
 
 @pytest.mark.parametrize("percent", [0, 30, 100])

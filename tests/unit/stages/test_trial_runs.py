@@ -151,7 +151,7 @@ def test_a_fio_without_a_single_request_fails_the_trial(fake_fio: FakeFio, tmp_p
 
     run = a_run(tmp_path / "run", Startable(does=lied_to))
 
-    with pytest.raises(DeviceLost, match="did no I/O at all"):
+    with pytest.raises(DeviceLost, match="fio did no I/O in the start"):
         run.go()
 
     result = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes())
