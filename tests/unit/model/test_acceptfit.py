@@ -1,4 +1,4 @@
-"""A target that nothing measures is told before the run, at its line."""
+"""Test that a target which no stage measures is reported before the run, at its line."""
 
 from pathlib import Path
 

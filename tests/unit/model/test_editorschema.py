@@ -1,4 +1,4 @@
-"""The schema of profiles, as an editor uses it."""
+"""Test the schema of profiles as an editor uses it."""
 
 from collections.abc import Iterator
 from pathlib import Path

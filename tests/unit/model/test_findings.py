@@ -1,4 +1,4 @@
-"""Every kind of finding is declared once, says its numbers, and is documented."""
+"""Test that every kind of finding is declared once, has words for its numbers and is documented."""
 
 import ast
 import importlib
@@ -106,7 +106,7 @@ def test_no_code_is_documented_that_does_not_exist() -> None:
 
 
 def makers() -> set[str]:
-    """Modules that make a stored finding by themselves, past the declarations."""
+    """Return the modules that make a stored finding themselves, without a declared kind."""
     return {
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")

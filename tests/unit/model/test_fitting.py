@@ -1,4 +1,4 @@
-"""What of a profile a target cannot serve, and what of it never comes to pass."""
+"""Test which parts of a profile a target cannot do, and which can never be measured."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every kind of stage has its facts, its result, its key in a profile, its page and its tests."""
+"""Test that every kind of stage has facts, a result, a key in profiles, a page and tests."""
 
 import re
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_every_kind_that_measures_can_be_asked_for_in_a_profile() -> None:
 
 @pytest.mark.parametrize("kind", sorted(set(StageKind) - PREPARING))
 def test_every_kind_is_run_by_a_test(kind: StageKind) -> None:
-    """A test asks for it as a profile does, or names it as the code does."""
+    """A test asks for the kind as a profile does, or names it as the code does."""
     key = "filesystems" if kind is StageKind.FILESYSTEM else kind.value
     asked_for = re.compile(rf"[-{{\[] *{key}: *[{{\n]|StageKind\.{kind.name}\b")
     tests = [p for p in (ROOT / "tests").rglob("test_*.py") if p.name != Path(__file__).name]

@@ -1,4 +1,4 @@
-"""The LBA format that a profile or a command line asks for."""
+"""Test the LBA format that a profile or a command line asks for."""
 
 import pytest
 

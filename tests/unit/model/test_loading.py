@@ -1,4 +1,4 @@
-"""Profiles: what is understood, and where each mistake is shown."""
+"""Test how profiles are read, and where each mistake is reported."""
 
 import re
 import time
@@ -18,7 +18,7 @@ PROFILES = Path(__file__).parents[3] / "profiles"
 
 
 def mistakes(text: str) -> list[str]:
-    """Every diagnostic of a profile, as printed."""
+    """Return every diagnostic of a profile as it is printed."""
     with pytest.raises(ProfileError) as caught:
         load_profile(text, "p.yaml")
     return [str(diagnostic) for diagnostic in caught.value.diagnostics]

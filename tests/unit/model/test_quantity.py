@@ -1,4 +1,4 @@
-"""Parts of a drive, and the patterns that editors check sizes by."""
+"""Test parts of a drive, and the patterns with which editors check sizes."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Records on lines: every damage is seen, and what a crash leaves is none."""
+"""Test that damage to records is found, and that a cut-off last line is not damage."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What of a profile a drive in zones cannot serve."""
+"""Test which parts of a profile a zoned drive cannot do."""
 
 import pytest
 

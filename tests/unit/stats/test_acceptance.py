@@ -1,4 +1,4 @@
-"""Targets against planted numbers: what passes, what fails, and what cannot be told."""
+"""Test targets against planted numbers: which pass, which fail, and which cannot be judged."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ BOUND, MEAN, WORST_SECOND, UPPER_NS = 5_000.0, 6_000.0, 900.0, 3e6
 
 
 def planted(result: RunResult, **point: Any) -> RunResult:
-    """The run with its write point alone, and known numbers in it."""
+    """Return the run with only its write point, and with these numbers in it."""
     stage = next(stage for stage in result.stages if stage.points)
     one = next(p for p in stage.points if p.point.workload.read_percent == 0)
     known: dict[str, dict[str, Any]] = {
@@ -117,7 +117,7 @@ TWO_DRIVE_WRITES = 2 * CAPACITY / 86_400 / 4096  # 904 IOPS
 
 
 def at_load(result: RunResult, *findings: Finding, **found: Any) -> RunResult:
-    """A run that measured one load of writes: p99.9 of 4.5 ms, 4.9 ms at most."""
+    """Return a run that measured one load of writes: p99.9 is 4.5 ms, at most 4.9 ms."""
     estimates = tuple(
         Estimate(
             metric="lat_p99.9_ns", unit="ns", value=4.5e6, bound=bound, direction=way,

@@ -1,4 +1,4 @@
-"""What the block layer costs, on repeats whose truth was planted."""
+"""Test the cost of the block layer on repeats with a planted cost."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ REPEATS = 10
 
 
 def a_point(engine: IoEngine, request_us: float, *, seed: int, depth: int = 1) -> PointResult:
-    """A point whose requests take so long, give or take 1 %."""
+    """Return a point whose requests take this long, to within 1 %."""
     workload = Workload(
         pattern=Pattern.RANDOM,
         block_bytes=4096,

@@ -1,4 +1,4 @@
-"""Block sizes are found where they are, and not where they are not."""
+"""Test that block sizes are found where they are planted, and nowhere else."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ def test_blocks_on_and_off_the_lattice_are_not_taken_for_their_relatives(
 
 
 def test_half_of_a_block_that_is_known_to_4_kib_is_looked_for_again() -> None:
-    """Its rough period, 16.3 MiB, is no multiple of two times 4 KiB; the sharp one is."""
+    """Its rough period of 16.3 MiB is not a multiple of 8 KiB; the exact one is."""
     hidden = hidden_blocks.made(187, SEED)
 
     verdict, _ = hidden_blocks.asked(hidden, seed=188)
@@ -88,7 +88,7 @@ def test_a_block_below_the_search_is_this_or_less_or_too_faint_to_tell(block: in
 
 
 def merging(series: list[Series]) -> list[Series]:
-    """As slow as what erases: half a millisecond more is what reading the rest of a unit takes."""
+    """Make all writes four times as slow, so that a boundary costs as much as an erase."""
     return [one.with_latency(4 * one.latency_ns) for one in series]
 
 
@@ -165,7 +165,7 @@ def test_no_buffer_is_made_up_from_blocks_and_bursts(level: int) -> None:
 
 @pytest.mark.parametrize("writes", [128, 256, 640, 3000])
 def test_a_full_buffer_makes_peaks_late_by_what_it_holds(writes: int) -> None:
-    """Also by whole blocks of 256 writes, or by more than one."""
+    """The lag may also be longer than one or several blocks of 256 writes."""
     series = trace(Planted(LEVELS[0], MIB, 0, None, writes), walked(), np.random.default_rng(14))
 
     verdict = detect(series)
@@ -178,7 +178,7 @@ def test_a_full_buffer_makes_peaks_late_by_what_it_holds(writes: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_end_of_the_pass_before_is_no_buffer(seed: int) -> None:
-    """What leaves a buffer late, in a short pass, comes at the strides of the pass before."""
+    """In a short pass, writes that leave the buffer late belong to strides of the pass before."""
     short = [replace(scale, writes=4000) for scale in SCALES[:2]]
     passes = [plan(s, GIB, block_bytes=4096, seed=seed) for s in short]
     drive = Planted(LEVELS[0], MIB, 0, None, 128)
@@ -191,7 +191,7 @@ def test_the_end_of_the_pass_before_is_no_buffer(seed: int) -> None:
 
 
 def delayed(series: list[Series], writes: int) -> list[Series]:
-    """Every write waits for the one so many before it; the first ones for what nobody wrote."""
+    """Make every write wait for the one `writes` before it, or for an older one at the start."""
     count = 1 + max(int(one.sequence.max()) for one in series)
     latency = np.full(count + writes, float(np.median(series[0].latency_ns)))
     for one in series:
@@ -240,7 +240,7 @@ def test_a_buffer_beyond_the_largest_lag_is_told_to_be_beyond() -> None:
 
 
 def test_strides_whose_differences_divide_the_period_cannot_tell_parts_of_it_apart() -> None:
-    """These differ by 4 units: after 64 writes more of 256 all peaks have moved equally."""
+    """The strides differ by 4 units, so 64 writes of 256 later all peaks have moved equally."""
     strides = tuple(4096 * n for n in (6, 10, 14))
     places = {s: (100 * s) % MIB for s in strides}
     best = replace(

@@ -1,4 +1,4 @@
-"""Layers of a request from events whose times are planted."""
+"""Test the layers of a request from events with planted times."""
 
 from ssdbench.stats.blocklayer import Seen, Step, medians_ns, traced_requests
 

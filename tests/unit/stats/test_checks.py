@@ -28,7 +28,7 @@ def test_a_pause_holds_back_what_was_due_meanwhile() -> None:
 
 
 def test_what_was_held_back_takes_its_own_time_besides() -> None:
-    """Planted: one request of 10 ms, then those that were due meanwhile, each of 3 ms."""
+    """Planted: one request takes 10 ms; those that were due meanwhile take 3 ms each."""
     histogram = Histogram.of([10_000_000])
 
     waited = checks.held_back(histogram, 250.0, own_ns=3e6)

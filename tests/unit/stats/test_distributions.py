@@ -1,4 +1,4 @@
-"""Distributions and rank tests: as SciPy has them, and as exact sums where it loses digits."""
+"""Test distributions and rank tests against SciPy, and against exact sums where needed."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Intervals cover as often as they claim, on processes whose truth is known."""
+"""Test that intervals contain the true value as often as they claim."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The truth of the planted queues, against formulas."""
+"""Test the true rates of the planted queues against formulas."""
 
 import math
 from dataclasses import replace

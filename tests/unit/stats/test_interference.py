@@ -1,4 +1,4 @@
-"""Whether drives may be measured side by side: planted losses, and how often the rule is wrong."""
+"""Test whether drives may be measured side by side: planted losses, and how often it is wrong."""
 
 import math
 import signal
@@ -33,7 +33,7 @@ READS = Workload(
 
 
 def planted(chance: np.random.Generator, share: float, noise: float, rounds: int = 10) -> Loss:
-    """A drive that loses so much, measured with noise, while both rates drift by 20 %."""
+    """Return a drive with this loss, measured with noise while both rates drift by 20 %."""
     drift = np.linspace(1.0, 0.8, rounds)
     alone = 1000 * drift * np.exp(chance.normal(0, noise, rounds))
     together = 1000 * drift * (1 - share) * np.exp(chance.normal(0, noise, rounds))
@@ -83,7 +83,7 @@ def test_one_drive_that_loses_or_cannot_be_told_keeps_all_from_it() -> None:
 
 
 class Hardware:
-    """Two drives behind one bus: at work together each gets a share of its rate."""
+    """Two drives behind one bus: when both work, each gets a share of its rate."""
 
     def __init__(self, share: float) -> None:
         self.share, self.meeting = share, Barrier(1)

@@ -1,6 +1,6 @@
-"""Whole runs are judged by their truth: the judge's own parts, and a few drives end to end.
+"""Test the judge of whole runs: its parts, and a few simulated drives from start to end.
 
-A sample of what `nox -s judge-the-judges -- --published 1200` prints in full.
+`nox -s judge-the-judges -- --published 1200` prints the full result.
 """
 
 import math
@@ -69,7 +69,7 @@ def test_a_job_ends_at_the_second_where_the_judge_stopped_it(
 
 
 def test_looking_ahead_changes_nothing(tmp_path: Path) -> None:
-    """A judge that stops early sees the same seconds as one that looks for long."""
+    """A judge that stops early sees the same seconds as one that continues."""
     seen = []
     for name, seconds in (("a", 20), ("b", 60)):
         with SimDrive.create(parse(SPEC), tmp_path / f"{name}.ssdb") as drive:
@@ -146,7 +146,7 @@ def test_a_rate_is_offered_whether_the_drive_keeps_up_or_not(
 def test_a_client_waits_for_its_answer_before_it_sends_again(
     drive: SimDrive, tmp_path: Path
 ) -> None:
-    """One client, and more than it can send: each is sent when the one before is done."""
+    """One client has more requests than it can send: it sends each when the one before is done."""
     requests = offered(drive, tmp_path, rate_iops=10_000.0, numjobs=1).requests("one", end_s=100)
     count = int((requests.sent_ns < 2**62).sum())
     due, sent, done = (at[:count] for at in (requests.due_ns, requests.sent_ns, requests.done_ns))
@@ -172,13 +172,13 @@ def test_every_drive_of_a_profile_is_one_that_the_core_and_the_loader_take(
 
 
 def a_load(made: zoo.Creature, **changes: object) -> Workload:
-    """The warm-up's write, or a workload that differs from it."""
+    """Return the write of the warm-up, or a workload that differs from it."""
     whole = ActiveRange(offset_bytes=0, length_bytes=made.span_percent * made.capacity_bytes // 100)
     return job().workload.model_copy(update={"iodepth": 32, "range": whole, **changes})
 
 
 def long_run(made: zoo.Creature, seed: int = SEED, **changes: object) -> true.Truth:
-    """Of the warm-up's write, or of a workload that differs from it."""
+    """Return a long run of the warm-up's write, or of a workload that differs from it."""
     return true.truth(made, a_load(made, **changes), seed)
 
 
@@ -229,7 +229,7 @@ def test_the_truth_of_reads_that_heat_the_drive_is_the_rate_when_it_is_hot() -> 
 
 
 def test_how_long_a_load_takes_to_heat_the_drive_follows_from_its_time_constant() -> None:
-    """Warming from about nothing to a share of what the load would bring takes -tau ln(1 - it)."""
+    """To heat from about zero to this share of the final heat takes -tau ln(1 - share)."""
     made = zoo.creature(SEED, "read-heat")
     tau_s = made.trouble["throttle_tau_ns"] / 1e9
     reads, writes = (long_run(made, read_percent=share) for share in (100, 0))
@@ -243,7 +243,7 @@ def test_how_long_a_load_takes_to_heat_the_drive_follows_from_its_time_constant(
 
 
 def test_the_truth_of_large_blocks_is_of_a_drive_that_was_written_as_much_as_the_run_did() -> None:
-    """A block that begins within a program unit lies across two of them for good."""
+    """A block that begins within a program unit always covers parts of two units."""
     made = zoo.creature(61_000_009, among=zoo.SETS["profiles"])
     unit_bytes = made.body["program_unit_bytes"]
     blocks = a_load(made, block_bytes=unit_bytes)
@@ -280,7 +280,7 @@ def test_the_truth_of_a_wave_is_the_mean_over_whole_periods() -> None:
 
 
 def test_a_percentile_in_the_open_bin_is_taken_from_single_requests() -> None:
-    """Above 17 s a histogram tells no more than that."""
+    """A histogram has no more detail above 17 s."""
     made = zoo.creature(SEED, "long-stalls")
     stall_s = made.trouble["stall_ns"] / 1e9
     slowest = long_run(made).latency
@@ -364,7 +364,7 @@ def test_promises_that_are_kept_are_not_missed() -> None:
     ],
 )
 def test_a_promise_that_is_not_kept_is_told(drive: judge.Published, missed: str) -> None:
-    """A judge without eyes would pass these."""
+    """A judge that accepts everything would pass these."""
     told = scores.misses([drive] * 1000)
 
     assert any(missed in text for text in told), told
@@ -511,7 +511,7 @@ AROUND = {
 def test_a_drive_that_steps_down_among_spans_or_writers_is_refused_by_the_return(
     stage: str, family: str, tmp_path: Path
 ) -> None:
-    """And one that only has its data in another order for a while is not."""
+    """A drive that only has its data in another order for a while is not refused."""
     text = f"""
 precondition: [{{pattern: sequential, block: 128KiB, fill: 2}}, {{pattern: random, fill: 1}}]
 repeats: 3

@@ -1,6 +1,6 @@
-"""The rules against drives that they were not tuned on; a judge without eyes must fail here.
+"""Test the rules on drives that were not used to tune them; rules that ignore the rate must fail.
 
-A sample of what `nox -s judge-the-judges` prints in full.
+`nox -s judge-the-judges` prints the full result.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ DRIVES = {"replayed": 8 * len(synthetic.FAMILIES), "simulated": 3 * len(zoo.FAMI
 
 @dataclass(frozen=True, slots=True)
 class AlwaysSteady:
-    """Calls everything steady after a minute."""
+    """A rule that calls everything steady after a minute."""
 
     name: str = "always"
     validates: bool = True
@@ -32,7 +32,7 @@ class AlwaysSteady:
     min_window_s: float = 60.0
 
     def look(self, history: History, at_s: float) -> Look:
-        """No criterion, so all of them hold."""
+        """Return no criterion, so that all of them hold."""
         if not at_s:
             return Look(early="no sample yet")
         blocks = history.blocks(0, at_s, 10)
@@ -41,7 +41,7 @@ class AlwaysSteady:
 
 @dataclass(frozen=True, slots=True)
 class NeverSteady:
-    """Never satisfied."""
+    """A rule that is never satisfied."""
 
     name: str = "never"
     validates: bool = True
@@ -50,7 +50,7 @@ class NeverSteady:
     min_window_s: float = 60.0
 
     def look(self, history: History, at_s: float) -> Look:
-        """Whatever the window says, it is not enough."""
+        """Return the usual criteria; no number of checks in a row is enough for this rule."""
         if not at_s:
             return Look(early="no sample yet")
         blocks = history.blocks(0, at_s, 10)
@@ -69,7 +69,7 @@ def scored(corpus: str, rule: WindowRule) -> judges.Score:
 
 
 def broken(score: judges.Score) -> set[str]:
-    """What a judge promises and does not keep; so few drives show no share below 1 %."""
+    """Return the promises that a rule does not keep; few drives cannot show shares below 1 %."""
     kept = {
         "wrong": score.wrong <= 1,
         "drift": score.false_accepts == 0,

@@ -1,7 +1,7 @@
-"""Lots, models and sets: published tables, exact formulas, and fleets whose truth is planted.
+"""Test bounds for lots, models and sets on published tables, exact formulas and planted fleets.
 
-The fleets go through the functions that users run, a thousand of them at once. At 95 % confidence
-50 of 1,000 fleets may be promised too much; 62 is that and 1.75 standard deviations of it.
+The fleets go through the functions that users run, a thousand at once. At 95 % confidence the bound
+may be too high for 50 of 1,000 fleets; 62 is 1.75 standard deviations more.
 """
 
 import math
@@ -71,7 +71,7 @@ POPULATIONS = [healthy, some_slow, long_tail]
 
 
 def promised(fleets: Floats, *, drives: int | None = None) -> Floats:
-    """What `merge` promises of each, all of which are large enough for a promise."""
+    """Return the promise of `merge` for each fleet; all are large enough for one."""
     every = [promise(fleet.tolist(), lot=drives) for fleet in fleets]
     assert all(one.sure for one in every)
     return np.array([one.rate_iops for one in every])

@@ -1,4 +1,4 @@
-"""Open loop: one list of due requests, its verdict against planted truths, and the search."""
+"""Test open loops: the list of due requests, its verdict on planted waits, and the search."""
 
 import math
 from heapq import heappop, heappush
@@ -128,7 +128,7 @@ def test_both_directions_must_keep_the_limit() -> None:
 def test_requests_of_a_stall_found_every_client_busy(
     clients: int, iops: int, stall_s: float
 ) -> None:
-    """One queue for all clients: each stall of ten seconds' cycle keeps all of them, once full."""
+    """One queue for all clients: once it is full, every stall makes all of them wait."""
     cycle_s, cycles, service_s = 10.0, 30, 0.0005
     due = np.cumsum(np.random.default_rng(3).exponential(1 / iops, round(iops * cycle_s * cycles)))
     free, sent, done, met_all_busy = [0.0] * clients, [], [], 0

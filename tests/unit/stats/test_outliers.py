@@ -1,4 +1,4 @@
-"""Drives among their siblings: fleets of healthy drives, and fleets with a slow one planted."""
+"""Test outliers on fleets of healthy drives, and on fleets with one planted slow drive."""
 
 import numpy as np
 import pytest

@@ -23,7 +23,7 @@ from ssdbench.stats.series import Floats
 
 
 def clustered(rng: np.random.Generator, ios: int) -> Floats:
-    """Latencies of 1 % slow I/Os that come in clusters of 20."""
+    """Return latencies with 1 % slow I/Os, which come in clusters of 20."""
     slow = np.repeat(rng.uniform(size=ios // 20) < 0.02, 20)
     base = rng.gamma(8, 12_500, ios)
     return np.where(slow, base + rng.gamma(2, 500_000, ios), base)
@@ -159,7 +159,7 @@ def test_a_lasting_load_has_no_limit_below_its_worst_section() -> None:
 
 
 def test_ios_in_the_open_bin_come_in_clusters_as_others_do() -> None:
-    """All slow ones in two of ten sections: they tell about as much as two of them."""
+    """All slow I/Os are in two of ten sections, so they count like about two independent ones."""
     stalled, quiet = np.full(500, 20_000_000_000), np.full(500, 1_000_000)
     rng = np.random.default_rng(3)
 
@@ -172,7 +172,7 @@ def test_ios_in_the_open_bin_come_in_clusters_as_others_do() -> None:
 
 
 def test_a_target_may_be_held_against_a_limit_from_few_independent_ios() -> None:
-    """Of writes with what a drive's other states may add, and against no rare percentile."""
+    """The limit of writes is raised for other states of the drive; rare percentiles have none."""
     rng = np.random.default_rng(8)
     swinging = [Histogram.of(clustered(rng, 10_000) * (1 + 0.1 * (n % 5))) for n in range(15)]
     found = lasting_percentile(swinging, 0.99)

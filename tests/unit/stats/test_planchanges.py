@@ -1,4 +1,4 @@
-"""The table of what changes a plan, against plans made anew."""
+"""Test the table of what changes a plan against plans that are computed again."""
 
 from pathlib import Path
 

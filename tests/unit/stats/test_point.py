@@ -1,4 +1,4 @@
-"""A point's verdict: every reason against it is named, and none is made up."""
+"""Test the verdict on a point: every reason against it is named, and no other."""
 
 from dataclasses import replace
 
@@ -101,7 +101,7 @@ def test_ten_repeats_that_agree_are_validated() -> None:
 
 @pytest.mark.parametrize("before_iops", [29_700.0, 30_300.0])
 def test_an_interval_reaches_what_a_long_stretch_of_the_load_says(before_iops: float) -> None:
-    """Ten windows agree on what the load before left behind; the unbroken hour does not have it."""
+    """Ten windows agree on what the load before left behind; the unbroken hour does not show it."""
     windows = steady_windows()
     hour = Series(np.arange(1.0, 3601.0), np.full(3600, before_iops), unit="1/s")
     alone, beside = judged(windows), judged([replace(windows[0], before=hour), *windows[1:]])
@@ -336,7 +336,7 @@ def test_requests_that_a_paused_generator_held_back_are_in_the_latency(
 def test_arrivals_at_random_are_judged_by_their_number_and_not_refused_by_chance(
     got: list[int], told: bool
 ) -> None:
-    """Of 6,000 arrivals a minute chance takes 1.3 % of a repeat, and 0.4 % of ten."""
+    """With 6,000 arrivals a minute, chance takes 1.3 % of a repeat and 0.4 % of ten."""
     stream = Stream(
         name="web", options=(("rate_process", "poisson"),), random=True, block_sizes=(4096, 65536),
         mean_bytes=34816, read_percent=0, range=ActiveRange(offset_bytes=0, length_bytes=1 << 30),

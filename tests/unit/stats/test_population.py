@@ -1,4 +1,4 @@
-"""What is said of every point of a lot: planted rates, latencies and conditions of its drives."""
+"""Test the results for every point of a lot on planted rates, latencies and conditions."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,7 +41,7 @@ def asked(
     conditions: Sequence[Mapping[str, Any]] = (),
     latencies_ns: Sequence[float] = (),
 ) -> tuple[LotPoint, ...]:
-    """The answers about drives with these shares of the planted rate, at so many equal points."""
+    """Return the results for drives with these shares of the planted rate, at equal points."""
     members = []
     for place, run in enumerate(a_lot(directory, shares)):
         result = RunResult.model_validate_json((run / "result.json").read_text())

@@ -1,4 +1,4 @@
-"""What probes make of measurements whose truth is known."""
+"""Test what probes conclude from measurements with a known truth."""
 
 from heapq import heappop, heappush
 
@@ -55,7 +55,7 @@ def test_the_chunk_is_twice_the_stride_from_which_pairs_of_reads_do_not_wait() -
 
 
 def pair_rate(stride: int, *, chunk: int, dies: int) -> float:
-    """Reads per time of one read, two under way, at a stride over dies that take turns."""
+    """Return the rate of two parallel reads at a stride, in units of one read's rate."""
     free, under_way = [0] * dies, [0, 0]
     for n in range(1000):
         die = n * stride // chunk % dies
@@ -132,7 +132,7 @@ def test_a_small_buffer_from_which_nothing_left_yet_is_not_taken_for_a_smaller_o
 
 
 def burst(*, slots: int, taken_every: float, batch: int, leaves_every: float) -> list[float]:
-    """Four writes under way; a batch leaves the buffer at once, as dies finish together."""
+    """Return latencies of four parallel writes; dies finish together, so a batch leaves at once."""
     done: list[float] = []
     for n in range(1000):
         sent = done[n - 4] if n >= 4 else 0.0

@@ -1,4 +1,4 @@
-"""Series of real drives are read as documented, and rules judged by what came after."""
+"""Test how series of real drives are read, and how rules are judged by what came afterwards."""
 
 import gzip
 from pathlib import Path
@@ -16,7 +16,7 @@ INDEX = "file,drive,device_alias,span_GiB\n"
 
 
 def series(path: Path, levels: list[tuple[int, float]], *, sample_s: int = 60) -> None:
-    """Seconds at each level, as a share of a fill in FILL_S."""
+    """Return seconds at each level, which is a share of a fill in FILL_S."""
     lines, end_s = ["end_s,bytes_per_s"], 0
     for seconds, level in levels:
         for _ in range(seconds // sample_s):

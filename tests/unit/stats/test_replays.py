@@ -1,4 +1,4 @@
-"""Waits of a replay from clients whose truth is known."""
+"""Test the waits of a replay on clients with known waits."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ START_NS = 7_000 * MS + 123_456
 
 
 def a_client(due_ms: list[float], service_ms: list[float], *, late_ms: float = 0.0) -> Client:
-    """Sent when due or free; the log has whole milliseconds, and begins at an odd time."""
+    """Return a client that sends when due or free; its log has whole milliseconds."""
     due = np.array([at * MS for at in due_ms]).astype(np.int64)
     free, done = 0, []
     for at, took in zip(due, service_ms, strict=True):

@@ -188,7 +188,7 @@ def test_the_amplification_of_the_run_goes_before_that_of_the_drives_life(tmp_pa
 
 
 def by_depth(directory: Path) -> RunResult:
-    """4 KiB random writes at 1, 8 and 32 x 1 outstanding: bounds of 1,000, 2,000 and 4,000 IOPS.
+    """Return 4 KiB random writes at depth 1, 8 and 32 with bounds of 1,000, 2,000 and 4,000 IOPS.
 
     The upper limits of p99 are 1, 5 and 20 ms.
     """
@@ -237,7 +237,7 @@ def test_the_demand_says_on_which_depth_the_plan_stands(
 
 
 def moving(result: RunResult, *ids: str) -> RunResult:
-    """The same run, in which these points did not settle."""
+    """Return the same run, but these points did not settle."""
     stage = result.stages[0]
     points = tuple(
         p.model_copy(

@@ -1,4 +1,4 @@
-"""Effects of conditions: told only where the drives can tell."""
+"""Test the effects of conditions: they are reported only if the drives can separate them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Comparing series of repeats that are not independent: false alarms, power, and not telling."""
+"""Test comparisons of dependent repeats: false alarms, power, and answers that stay open."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ PAIRS = 1000
 
 
 def lower_limit(count: int) -> float:
-    """One-sided 95 % limit of a share of PAIRS (Clopper and Pearson)."""
+    """Return the one-sided 95 % lower limit of a share of PAIRS (Clopper and Pearson)."""
     from scipy import stats
 
     return float(stats.beta.ppf(0.05, count, PAIRS - count + 1)) if count else 0.0
@@ -49,7 +49,7 @@ def test_equal_drives_are_not_called_different(draw: Callable[[Rng], Floats]) ->
 
 
 def test_tests_that_assume_independence_call_many_equal_drives_different() -> None:
-    """Else there would be nothing to mend, and the test above would prove nothing."""
+    """Otherwise there would be no problem to solve, and the test above would prove nothing."""
     _, _, naive = judge.counted(resembling(0.8), pairs=PAIRS, seed=7)
 
     assert naive > 0.38 * PAIRS
@@ -57,7 +57,7 @@ def test_tests_that_assume_independence_call_many_equal_drives_different() -> No
 
 @pytest.mark.parametrize("variation", [0.01, 0.02, 0.03, 0.04])
 def test_a_difference_of_ten_percent_is_found(variation: float) -> None:
-    """With independent repeats, up to the 4 % that a valid point may vary by."""
+    """Repeats are independent and vary by up to 4 %, as those of a valid point may."""
     rng = np.random.default_rng(3)
     found = [
         compare(

@@ -1,4 +1,4 @@
-"""When a repeat may begin: loads that slow down late, and what a load before leaves behind."""
+"""Test when a repeat may begin: loads that slow down late, and effects of the load before."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ READS = 200.0
 
 
 def a_load(*parts: tuple[float, float], noise: float = 0.02, seed: int = 1) -> Series:
-    """Seconds of a load from (minutes, rate) of each part."""
+    """Return the seconds of a load from (minutes, rate) of each part."""
     rng = np.random.default_rng(seed)
     rates = np.concatenate([np.full(round(60 * minutes), rate) for minutes, rate in parts])
     return Series.of(rates * (1 + noise * rng.standard_normal(len(rates))), unit="1/s")

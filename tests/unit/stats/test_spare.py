@@ -1,4 +1,4 @@
-"""The spare area is a range that holds, whatever way a drive collects."""
+"""Test that the range of the spare area holds for every way to collect garbage."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def asked(drive: Flash) -> tuple[ProbeNumbers, CoreBench]:
 
 
 def amplified(bench: CoreBench) -> float:
-    """What random writes to the whole drive really are, in steady state."""
+    """Return the true write amplification of random writes to the whole drive in steady state."""
     size = bench.size_bytes
     bench.fill(size)
     bench.write(Pattern.RANDOM, 64 * KIB, 32, size, 2 * size)
@@ -73,7 +73,7 @@ def measured(
     *,
     buffer: float | None = 0.0,
 ) -> Measured:
-    """Of a drive that writes 100 MB/s in order."""
+    """Return the times of a drive that writes 100 MB/s in order."""
     return Measured(
         tuple((1e-9 * one,) * 4 for one in times_ns),
         tuple(1e-9 * one for one in first_ns),

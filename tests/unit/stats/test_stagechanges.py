@@ -1,4 +1,4 @@
-"""What points of the same hours tell of each other, from planted changes and waves."""
+"""Test what points of the same hours show about each other, on planted changes and waves."""
 
 import math
 
@@ -96,7 +96,7 @@ def test_slow_repeats_are_this_loads_own_only_where_the_others_lie_between_two_o
 
 
 def a_stage(rng: np.random.Generator, *, swing: float, period_s: float) -> list[list[Stretch]]:
-    """The evidence of two points, the first of the warm-up's workload, under one wave."""
+    """Return the evidence of two points under one wave; the first has the warm-up's workload."""
     noise, phase, at_s = float(rng.uniform(0.003, 0.02)), rng.uniform(0, 2 * math.pi), 0.0
 
     def next_one(role: Role, level: float, seconds: float, number: int = 0) -> Stretch:

@@ -1,4 +1,4 @@
-"""Steady-state rules against series whose truth is planted."""
+"""Test steady-state rules on series with a planted course."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The number to plan on, from planted truth: stalls, steps, levels, buffers, drifts."""
+"""Test the number to plan on with planted stalls, steps, levels, buffers and drifts."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ NOISE = 0.02
 
 
 class Plant:
-    """A drive whose rate at every second is known; each part takes up where the last one ended."""
+    """A drive with a known rate in every second; each part continues where the last one ended."""
 
     def __init__(self, rate: Floats, seed: int = 1) -> None:
         rng = np.random.default_rng(seed)
@@ -266,7 +266,7 @@ def test_the_drift_that_could_have_gone_unseen_is_named_and_covers_a_planted_one
 
 
 def test_one_whole_minute_without_a_request_is_no_bound_of_zero() -> None:
-    """Three of eighteen stretches of ten minutes hold a stall of a minute: a tenth less each."""
+    """Three of eighteen stretches of ten minutes have a stall of a minute: 10 % less each."""
     rate = np.full(11_000, 100.0)
     for at in (3_700, 6_200, 9_000):
         rate[at : at + 62] = 0.0

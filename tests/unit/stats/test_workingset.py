@@ -1,4 +1,4 @@
-"""Distinct blocks of streams whose truth can be counted."""
+"""Test distinct blocks on streams that can be counted exactly."""
 
 import numpy as np
 import pytest

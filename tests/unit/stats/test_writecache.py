@@ -1,4 +1,4 @@
-"""Volatile, protected or none: from pages, from flushes, and from both where they disagree."""
+"""Test the kind of write cache by what the drive reports, by flushes, and by both."""
 
 import pytest
 
