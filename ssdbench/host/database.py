@@ -36,7 +36,7 @@ def programs() -> Path | None:
         for place in (*likely, *([Path(on_path).resolve().parent] if on_path else ()))
         if all((place / name).exists() for name in _PROGRAMS)
     ]
-    return max(there, key=_version, default=None)
+    return max(there, key=lambda p: [int(n) for n in re.findall(r"\d+", str(p))], default=None)
 
 
 @contextmanager
@@ -57,7 +57,11 @@ def serving(
             hint=f"Install it, for example with `apt-get install {PACKAGE}`.",
         )
     user = _user()
-    as_user = _as(user)
+    # Changing the user makes the kernel forget the signal for our death, so it is asked again.
+    as_user = [
+        "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups",
+        "--pdeathsig", "KILL", "--",
+    ]  # fmt: skip
     os.chown(work, user.pw_uid, user.pw_gid)
     data = work / "database"
     os.chown(sockets, user.pw_uid, user.pw_gid)
@@ -69,7 +73,9 @@ def serving(
     try:
         _await_ready(process, place, sockets, err)
         yield
-        _stop(process, err)
+        process.send(signal.SIGINT)  # a fast shutdown, which writes everything
+        if process.wait(_STOPPED_S) != 0:
+            raise _failed(process, err)
     finally:
         if process.poll() is None:
             process.kill()
@@ -94,14 +100,6 @@ def _settings(sockets: Path, data_bytes: int) -> list[str]:
     return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
 
 
-def _as(user: pwd.struct_passwd) -> list[str]:
-    """Return the command prefix that runs a program as this user; it still dies with us."""
-    return [
-        "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups",
-        "--pdeathsig", "KILL", "--",
-    ]  # fmt: skip
-
-
 def _user() -> pwd.struct_passwd:
     for name in _USERS:
         try:
@@ -124,17 +122,6 @@ def _await_ready(process: command.Process, place: Path, sockets: Path, err: Path
     raise _failed(process, err)
 
 
-def _stop(process: command.Process, err: Path) -> None:
-    """Ask the server, but not its children, for a fast shutdown, which writes everything."""
-    process.send(signal.SIGINT)
-    if process.wait(_STOPPED_S) != 0:
-        raise _failed(process, err)
-
-
 def _failed(process: command.Process, err: Path) -> CommandFailed:
     status = process.poll()
     return CommandFailed(process.argv, -1 if status is None else status, err.read_text()[-2000:])
-
-
-def _version(place: Path) -> list[int]:
-    return [int(digits) for digits in re.findall(r"\d+", str(place))]

@@ -13,7 +13,7 @@ import os
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.loops import Backing, behind
@@ -125,12 +125,8 @@ def _of(line: Target) -> Iterator[Segment]:
         begin, span = line.begin * SECTOR_BYTES, length * SECTOR_BYTES
         end = (line.begin + line.length) * SECTOR_BYTES
         exact = line.kind in _EXACT and length == line.length
-        yield Segment(begin, end, _number(lower), int(at) * SECTOR_BYTES, span, exact)
-
-
-def _number(word: str) -> str:
-    major, _, minor = word.partition(":")
-    return f"{int(major)}:{int(minor)}"
+        major, _, minor = lower.partition(":")
+        yield Segment(begin, end, f"{int(major)}:{int(minor)}", int(at) * SECTOR_BYTES, span, exact)
 
 
 _Found = Iterator[tuple[str, str, int]]  # device, first sector, sectors
@@ -324,7 +320,7 @@ class Extents:
         seen = {segment.lower for segment in known}
         return Mapping(
             (
-                *(_renamed(segment, named[segment.lower]) for segment in known),
+                *(replace(segment, lower=named[segment.lower]) for segment in known),
                 *(_whole(slave) for number, slave in named.items() if number not in seen),
             ),
             private=is_private(table),
@@ -362,10 +358,6 @@ def _whole(lower: str) -> Segment:
 
 def _exact(length: int, lower: str, at: int) -> Segment:
     return Segment(0, length, lower, at, length)
-
-
-def _renamed(segment: Segment, lower: str) -> Segment:
-    return Segment(segment.begin, segment.end, lower, segment.at, segment.span, exact=segment.exact)
 
 
 def _merged(ranges: Iterable[Range]) -> list[Range]:

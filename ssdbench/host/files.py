@@ -276,24 +276,15 @@ class Appender:
 
 def unwritable(path: Path, error: OSError) -> HostLacks:
     """Return the error for a file that could not be written, with what to do about it."""
-    gone = _gone_above(path) if error.errno == errno.ENOENT else None
-    why = f"{gone} does not exist" if gone is not None else error.strerror
-    hint = WAYS_OUT.get(error.errno or 0, _ELSEWHERE)
-    if kernels := _of_the_kernel(path):
-        why, hint = f"{kernels} shows the kernel and keeps no files", _ELSEWHERE
-    return HostLacks(f"{path} cannot be written: {why}", hint=hint)
-
-
-def _of_the_kernel(path: Path) -> str:
-    """Return "/proc" or "/sys" for a path that leads into it, else an empty text."""
-    leads_to = Path(os.path.realpath(path))
-    return next((place for place in _OF_THE_KERNEL if leads_to.is_relative_to(place)), "")
-
-
-def _gone_above(path: Path) -> Path | None:
-    """Return the outermost missing directory above a path, or None."""
+    why, hint = error.strerror, WAYS_OUT.get(error.errno or 0, _ELSEWHERE)
     missing = [place for place in path.absolute().parents if not place.is_dir()]
-    return missing[-1] if missing else None
+    if error.errno == errno.ENOENT and missing:
+        why = f"{missing[-1]} does not exist"
+    leads_to = Path(os.path.realpath(path))
+    for place in _OF_THE_KERNEL:
+        if leads_to.is_relative_to(place):
+            why, hint = f"{place} shows the kernel and keeps no files", _ELSEWHERE
+    return HostLacks(f"{path} cannot be written: {why}", hint=hint)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

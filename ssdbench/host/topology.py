@@ -71,6 +71,8 @@ def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
         for name in sysfs.names(f"{CPU}/cpufreq")
         if re.fullmatch(r"policy\d+", name)
     )
+    processes = (name for name in sysfs.names("/proc") if name.isdigit())
+    running = {(sysfs.find(f"/proc/{pid}/comm") or "").strip() for pid in processes}
     return Topology(
         cpus=cpus,
         shares_cache={cpu: _sharing(sysfs, cpu) for cpu in cpus},
@@ -81,7 +83,7 @@ def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
         policies=policies,
         turbo=next((name for name in (NO_TURBO, BOOST) if sysfs.exists(name)), ""),
         idle=sysfs.exists(LATENCY_NODE),
-        irqbalance=_runs(sysfs, "irqbalance"),
+        irqbalance="irqbalance" in running,
         interrupts=_interrupts(sysfs, kernel_name) if kernel_name else (),
         hardware_queues=max([1, *(len(sysfs.names(f"/sys/block/{name}/mq")) for name in queues)]),
         drive_node=_drive_node(sysfs, kernel_name),
@@ -149,11 +151,6 @@ def _frequencies(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[int, ...]:
         ends = [sysfs.number(f"{policy}/cpuinfo_{end}_freq") for end in ("min", "max")]
         offered.append({int(step) for step in steps} or {end for end in ends if end})
     return tuple(sorted(set.intersection(*offered))) if offered else ()
-
-
-def _runs(sysfs: Sysfs, program: str) -> bool:
-    pids = (name for name in sysfs.names("/proc") if name.isdigit())
-    return any((sysfs.find(f"/proc/{pid}/comm") or "").strip() == program for pid in pids)
 
 
 def _interrupts(sysfs: Sysfs, kernel_name: str) -> tuple[Interrupt, ...]:

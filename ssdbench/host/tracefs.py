@@ -86,14 +86,11 @@ def decode(page: bytes, layouts: Mapping[int, Layout], cpu: int) -> Iterator[Tra
             body, place = place + 4, place + length
         found = layouts.get(struct.unpack_from("<H", page, body)[0])
         if found is not None:
-            yield TraceEvent(now_ns, cpu, found.name, _numbers(page, body, found))
-
-
-def _numbers(page: bytes, body: int, found: Layout) -> dict[str, int]:
-    return {
-        name: struct.unpack_from(code, page, body + offset)[0]
-        for name, (offset, code) in found.fields.items()
-    }
+            numbers = {
+                name: struct.unpack_from(code, page, body + offset)[0]
+                for name, (offset, code) in found.fields.items()
+            }
+            yield TraceEvent(now_ns, cpu, found.name, numbers)
 
 
 ROOT = "/sys/kernel/tracing"

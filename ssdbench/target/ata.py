@@ -57,7 +57,9 @@ def identify(page: bytes) -> Identify:
         firmware=_text(word, 23, 27),
         model=_text(word, 27, 47),
         wwn="".join(f"{value:04x}" for value in word[108:112]) if word[87] & 1 << 8 else "",
-        sectors=sum(word[100 + i] << 16 * i for i in range(4)) if wide else _long(word, 60),
+        sectors=sum(word[100 + i] << 16 * i for i in range(4))
+        if wide
+        else word[60] | word[61] << 16,
         logical_bytes=logical or 512,
         cache_present=bool(word[82] & 1 << 5),
         cache_on=bool(word[85] & 1 << 5),
@@ -66,7 +68,8 @@ def identify(page: bytes) -> Identify:
         security_locked=bool(word[128] & 4),
         security_frozen=bool(word[128] & 8),
         enhanced_erase=bool(word[128] & 32),
-        erase_minutes=_minutes(word[89]),
+        # In steps of 2 minutes, in 15 bits when bit 15 is set (ACS-4, word 89).
+        erase_minutes=2 * (word[89] & (0x7FFF if word[89] & 0x8000 else 0xFF)),
         sanitizes=frozenset(n for bit, n in named if word[59] & 1 << 12 and word[59] & bit),
         trim=bool(word[169] & 1),
         host_protected_area=bool(word[82] & 1 << 10),
@@ -157,15 +160,6 @@ def _state(there: bool, on: bool) -> str:
 def _text(word: list[int], start: int, end: int) -> str:
     raw = b"".join(value.to_bytes(2, "big") for value in word[start:end])
     return raw.decode("ascii", "replace").strip(" \0")
-
-
-def _long(word: list[int], at: int) -> int:
-    return word[at] | word[at + 1] << 16
-
-
-def _minutes(word: int) -> int:
-    """Return the erase time in words 89 and 90 (ACS-4): steps of 2 minutes, 8 or 15 bits."""
-    return 2 * (word & 0x7FFF if word & 0x8000 else word & 0xFF)
 
 
 def sanitizing(sense: bytes) -> bool:

@@ -121,10 +121,12 @@ def _of_protocol(
             )
         if page := found.get(f"{prefix}{nvme.CONTROLLER}"):
             log = found.get(f"{prefix}{nvme.SMART}", b"")
+            space = nvme.namespace(found.get(f"{prefix}{nvme.NAMESPACE}", b""))
+            tells = space.size_blocks * space.format[0]
             lacks = [
                 *([] if prefix else _function_lacks(place)),
                 *_nvme_lacks(page, log, local=place.transport == APPLE),
-                *_size_lacks(_namespace_bytes(found.get(f"{prefix}{nvme.NAMESPACE}", b"")), place),
+                *_size_lacks(tells, place),
             ]
             return _sides(["its NVMe controller has a company's number and a health log"], lacks)
     if place.bridge:
@@ -157,13 +159,6 @@ def _nvme_lacks(controller: bytes, log: bytes, *, local: bool) -> Iterator[str]:
         yield "its health log has no temperature"
     elif not nvme.power_cycles(log):
         yield "its health log counts no power cycle"
-
-
-def _namespace_bytes(page: bytes) -> int:
-    if not page:
-        return 0
-    said = nvme.namespace(page)
-    return said.size_blocks * said.format[0]
 
 
 def _ata_lacks(page: bytes, size_bytes: int) -> list[str]:
@@ -239,7 +234,8 @@ def _volume_by_pages(
             yield f"its NVMe controller is of {vendor}"
         if company := _VIRTUAL_COMPANIES.get(nvme.company(page)):
             yield f"its NVMe controller has a number of {company}"
-    if page and _silent(page, found):
+    log = found.get(nvme.SMART, b"") or found.get(f"{BRIDGED}{nvme.SMART}", b"")
+    if page and not nvme.company(page) and not nvme.power_cycles(log):  # as emulated ones
         yield "its NVMe controller has neither a company's number nor a health log that counts"
     if not bridge and _answers_as_no_drive(found):
         yield "it answers SCSI commands without a drive's name, port or logs"
@@ -247,12 +243,6 @@ def _volume_by_pages(
     is_ata = any(name.endswith(ata.IDENTIFY) for name in found)
     if long_name and not is_ata and not scsi.name_of_a_drive(found.get(scsi.DEVICE_ID, b"")):
         yield "its world-wide name has 16 bytes, as volumes of arrays have, and it has no SAS port"
-
-
-def _silent(controller: bytes, found: Mapping[str, bytes]) -> bool:
-    """Return whether an NVMe controller shows nothing that drives show, as emulated ones do."""
-    log = found.get(nvme.SMART, b"") or found.get(f"{BRIDGED}{nvme.SMART}", b"")
-    return not nvme.company(controller) and not nvme.power_cycles(log)
 
 
 def _answers_as_no_drive(found: Mapping[str, bytes]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host import files, regular
-from ssdbench.host.exports import Export, exported
+from ssdbench.host.exports import exported
 from ssdbench.host.filesystems import in_layer, upper_file
 from ssdbench.host.loops import Backing, loops_over
 from ssdbench.host.procfs import Procfs, Wanted
@@ -106,7 +106,12 @@ def _users(path: Path, place: Path, status: os.stat_result, root: Path) -> Itera
         remedy = f"release it from what uses it (`{export.end}`)"
         if _same(export.path, place):
             yield Objection(export.said, remedy=remedy)
-        elif not Path(export.path).exists() and not _another(export, status):
+        elif not (
+            Path(export.path).exists()
+            or export.number
+            or export.path.startswith("/dev/")
+            or export.size_bytes > status.st_size
+        ):  # gone, and neither a device nor too large to be this file
             yield Objection(export.stale, remedy=remedy)
     wanted = Wanted(inodes=frozenset(filter(None, (this.inode, upper))))
     for opener in procfs.openers(wanted):
@@ -135,12 +140,6 @@ def _room(place: Path, size_bytes: int) -> Iterator[Objection]:
             "its file system; 10 % must stay free"
         )
         yield Objection(reason, remedy="make it smaller, or free some space there")
-
-
-def _another(export: Export, status: os.stat_result) -> bool:
-    """Return whether an export with a missing path cannot be this file: a device, or too large."""
-    device = bool(export.number) or export.path.startswith("/dev/")
-    return device or export.size_bytes > status.st_size
 
 
 def _same(area: str, place: Path) -> bool:

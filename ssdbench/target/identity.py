@@ -56,14 +56,9 @@ def identity(names: Names, here: Mapping[str, Names]) -> str:
 def not_used(names: Names, here: Mapping[str, Names]) -> dict[str, str]:
     """Return better names of a drive than its identity, each with why it was not used."""
     reasons = ((name, _unfit(name, names, here)) for name in _own(names))
-    told = {name: BRIDGES for name in _told(names)}
-    return {**told, **dict(takewhile(lambda found: found[1], reasons))}
-
-
-def _told(names: Names) -> list[str]:
-    """Return the names that a bridge reports, in the form that a drive's own names have."""
     serial = _serial(replace(names, serial=names.told_serial)) if names.told_serial else ""
-    return [name for name in (_word(names.told_name), serial) if name]
+    told = dict.fromkeys(filter(None, (_word(names.told_name), serial)), BRIDGES)
+    return {**told, **dict(takewhile(lambda found: found[1], reasons))}
 
 
 def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:

@@ -113,6 +113,7 @@ def _identities(sysfs: Sysfs) -> list[tuple[str, str]]:
 def _simulated(name: str) -> TargetInfo:
     drive = simspec.parse(name)
     block = int(drive.params.get("lba_bytes", 512))
+    notes = {f"simulation note {number}": note for number, note in enumerate(drive.notes, start=1)}
     return TargetInfo(
         kind=TargetKind.SIMULATED,
         name=drive.text,
@@ -123,21 +124,14 @@ def _simulated(name: str) -> TargetInfo:
         physical_block_bytes=int(drive.params.get("physical_block_bytes", block)),
         discards=drive.params["ftl"] != DIRECT,
         model=drive.title,
-        facts={**_cache_facts(drive.params), **_notes(drive.notes)},
+        facts={**_cache_facts(drive.params), **notes},
         write_buffer_bytes=drive.params["wbuf_bytes"] + drive.params["cache_bytes"],
-        remap_unit_bytes=_remap_unit(drive.params),
+        # Smaller writes read the rest of a unit, in drives that map pages.
+        remap_unit_bytes=drive.params["map_unit_bytes"] if drive.params["ftl"] == PAGE else 0,
         simulated=True,
         sim_model=drive.text.removeprefix(simspec.PREFIX),
         sim_seed=drive.seed,
     )
-
-
-def _remap_unit(params: Mapping[str, int]) -> int:
-    """Return the remap unit; smaller writes read the rest of it.
-
-    Only drives that map pages have one.
-    """
-    return params["map_unit_bytes"] if params["ftl"] == PAGE else 0
 
 
 def _cache_facts(params: Mapping[str, int]) -> dict[str, str]:
@@ -148,10 +142,6 @@ def _cache_facts(params: Mapping[str, int]) -> dict[str, str]:
         if volatile
         else {"volatile write cache": "absent"}
     )
-
-
-def _notes(notes: tuple[str, ...]) -> dict[str, str]:
-    return {f"simulation note {number}": note for number, note in enumerate(notes, start=1)}
 
 
 def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInfo:
@@ -168,7 +158,9 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     size_bytes = (sysfs.number(f"/sys/block/{kernel}/size") or 0) * SECTOR_BYTES
     block_bytes = sysfs.number(f"/sys/block/{kernel}/queue/logical_block_size") or SECTOR_BYTES
     physical = sysfs.number(f"/sys/block/{kernel}/queue/physical_block_size") or block_bytes
-    read = _attributes(sysfs, kernel)
+    values = ((name, (sysfs.find(f"/sys/block/{kernel}/{name}") or "").strip()) for name in _READ)
+    read = {name: value for name, value in values if value}
+    links = sysfs.once("links", lambda: _links_here(sysfs)).get(str(node), [])
     names = names_of(kernel, sysfs)
     here = {**names_here(sysfs), kernel: names}
     said, unread = _asked(kernel, node, sysfs)
@@ -198,14 +190,14 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         facts={
             "kernel name": kernel,
             **({"model behind the bridge": names.model} if names.bridge and names.serial else {}),
-            **{f"sysfs {attribute}": value for attribute, value in read.items() if value},
+            **{f"sysfs {attribute}": value for attribute, value in read.items()},
             **surroundings.facts(kernel, sysfs),
             **zones_told,
             **{f"{NOT_USED}{name}": why for name, why in not_used(names, here).items()},
             **page_facts(said),
             **unread,
             **(told(read, seen, own_names) if what not in _PLAIN else {}),
-            **({"links": ", ".join(links)} if (links := _links(node, sysfs)) else {}),
+            **({"links": ", ".join(links)} if links else {}),
         },
         lba_format=lba_format,
         lba_formats=lba_formats,
@@ -229,11 +221,6 @@ _READ = (
     "nsid", "serial", "removable", "ro", "loop/backing_file", "loop/offset", "loop/sizelimit",
     "loop/dio", "dm/name", "dm/uuid", "md/uuid", "queue/nr_zones",
 )  # fmt: skip
-
-
-def _attributes(sysfs: Sysfs, kernel: str) -> dict[str, str]:
-    found = ((name, sysfs.find(f"/sys/block/{kernel}/{name}")) for name in _READ)
-    return {name: value.strip() for name, value in found if value is not None and value.strip()}
 
 
 def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[list[Zone], dict[str, str]]:
@@ -318,10 +305,6 @@ def _asked(kernel: str, node: Path, sysfs: Sysfs) -> tuple[pages.Pages, dict[str
         return pages.read(kernel, node, sysfs=sysfs), {}
     except SsdbenchError as error:
         return {}, {"pages": f"not read: {error.message}"}
-
-
-def _links(node: Path, sysfs: Sysfs) -> list[str]:
-    return sysfs.once("links", lambda: _links_here(sysfs)).get(str(node), [])
 
 
 def _links_here(sysfs: Sysfs) -> dict[str, list[str]]:

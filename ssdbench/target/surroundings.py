@@ -55,7 +55,7 @@ def _names_of(kernel: str, sysfs: Sysfs) -> Names:
     wwid = said("wwid") or said("device/wwid")
     subsystem, nsid = said("device/subsysnqn"), said("nsid")
     bridged = pages.bridge(kernel, sysfs)
-    serial = _unit_serial(base, sysfs)
+    serial = (sysfs.find(f"{base}/device/vpd_pg80") or "")[4:].strip()  # after a header of 4 bytes
     if bridged:
         return _behind_bridge(kernel, sysfs, bridged, serial, wwid)
     # The kernel reads a SATA drive's serial number from IDENTIFY. Any other unit's serial number is
@@ -297,8 +297,3 @@ def _hidden(kernel: str, sysfs: Sysfs) -> bool:
 def _hex(value: str) -> str:
     digits = re.sub(r"[^0-9a-f]", "", value.lower())
     return digits if digits.strip("0") else ""
-
-
-def _unit_serial(base: str, sysfs: Sysfs) -> str:
-    page = sysfs.find(f"{base}/device/vpd_pg80") or ""  # four bytes of header, then text
-    return page[4:].strip() if len(page) > 4 else ""

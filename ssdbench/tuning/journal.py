@@ -232,7 +232,9 @@ def put_back(
             break
     for change in written:
         failures[change.key] = Failure(f"{_place(change)} does not stay {change.was!r}")
-    open_ones = {*failures, *(key for failed in failures for key in _reset_by(failed))}
+    open_ones = set(failures)
+    for _, attribute, drive in failures:
+        open_ones |= {(Backend.BLOCK, other, drive) for other in RESETS.get(attribute, ())}
     settled: dict[tuple[Key, Appender], int] = {}
     for change, file in left:
         if change.key not in open_ones:
@@ -258,11 +260,6 @@ def removed(path: Path) -> list[Failure]:
     except OSError as error:
         return [Failure(f"{path} is settled, but cannot be removed: {error.strerror}")]
     return []
-
-
-def _reset_by(key: Key) -> list[Key]:
-    _, attribute, drive = key
-    return [(Backend.BLOCK, other, drive) for other in RESETS.get(attribute, ())]
 
 
 def _put_back_one(change: Change, backends: Mapping[Backend, SettingBackend]) -> Failure | bool:

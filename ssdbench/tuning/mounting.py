@@ -37,7 +37,9 @@ class MountBackend:
         Raises HostLacks when the kernel refuses.
         """
         if not value:
-            self._unmount(attribute)
+            while self.read(attribute, drive):
+                if refused := _patiently(["umount", attribute]):
+                    raise HostLacks(f"{attribute} cannot be unmounted: {refused}")
             return
         kind, source, *options = value.split(" ", 2)
         for name in (source, attribute):
@@ -51,11 +53,6 @@ class MountBackend:
             raise HostLacks(
                 f"{source} was mounted on {attribute}, but the kernel shows no {kind} there"
             )
-
-    def _unmount(self, attribute: str) -> None:
-        while self.read(attribute, ""):
-            if refused := _patiently(["umount", attribute]):
-                raise HostLacks(f"{attribute} cannot be unmounted: {refused}")
 
 
 class PartitionBackend:

@@ -63,16 +63,13 @@ def _restored(
         failures += failed
         for path in ours:
             failures += journal.damage(path)
-            if not journal.read(path).damaged and not _unsettled(path, boot_id):
+            held_now = journal.read(path)
+            unsettled = (
+                c.boot_id == boot_id or c.backend.outlives_reboot for c in held_now.changes
+            )
+            if not held_now.damaged and not any(unsettled):
                 failures += journal.removed(path)
     return done, failures
-
-
-def _unsettled(path: Path, boot_id: str) -> bool:
-    """Return whether a journal has changes that must still be restored."""
-    return any(
-        c.boot_id == boot_id or c.backend.outlives_reboot for c in journal.read(path).changes
-    )
 
 
 def _of_another_host(path: Path, host_id: str) -> Failure:

@@ -93,7 +93,7 @@ def test_a_drive_that_does_no_request_is_an_error_and_no_rate_of_zero(
             [*argv, "--output", str(tmp_path / "run")], ok=(5,), timeout_s=300, env={"PATH": path}
         ).stderr
 
-    assert "fio did no I/O at all" in said
+    assert "fio did no I/O in" in said
     result = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes())
     ((stage, found),) = result.having(Comparison)
     assert not stage.complete

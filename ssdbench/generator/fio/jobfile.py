@@ -57,7 +57,7 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
                 {
                     **wall,
                     **_section_options(job, section),
-                    **_everywhere(options),
+                    **({"size": options["size"]} if "size" in options else {}),
                     **_logs(index, job, section),
                 }
             )
@@ -195,11 +195,6 @@ def _section_options(job: Job, section: Section) -> Options:
         **_pace(workload, section),
         **_end(job, section),
     }
-
-
-def _everywhere(options: Options) -> Options:
-    """Return the size that an attachment sets for all jobs."""
-    return {"size": options["size"]} if "size" in options else {}
 
 
 def _direction(workload: Workload) -> Options:

@@ -33,7 +33,7 @@ class SimFeed:
     def seconds(self) -> Iterator[Second]:
         """Yield one Second after another, in steps; the last may be shorter."""
         while not self._over:
-            samples = self._clock.advance(self._step_s, alive=self._alive)
+            samples = self._clock.advance(self._step_s, alive=lambda: not self._process.ended(0.0))
             self.origin_s = self._clock.first_io_s
             if len(samples) < self._step_s:
                 self._finish()
@@ -49,9 +49,6 @@ class SimFeed:
         self.stop()
         for _ in self.seconds():
             pass
-
-    def _alive(self) -> bool:
-        return not self._process.ended(0.0)
 
     def _finish(self) -> None:
         self._over = True

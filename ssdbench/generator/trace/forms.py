@@ -401,7 +401,9 @@ def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Row]:
         words = line.split()
         if len(words) < 7 or not _is_device(words[0]):
             trace.left_out["lines that are not events"] += 1
-            trace.lost += _lost(line)
+            found = _LOST.match(line)
+            digits = re.sub(rb"[^0-9]", b"", found[1]) if found else b""
+            trace.lost += int(digits[:18] or b"0")
             continue
         trace.events += 1
         if words[5] != b"Q":
@@ -423,12 +425,6 @@ def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Row]:
 _LOST = re.compile(rb"\s*(?:Skips:.*forward\s*\(|Total:.*\(dropped\s)([^-)]*)")
 
 
-def _lost(line: bytes) -> int:
-    found = _LOST.match(line)
-    digits = re.sub(rb"[^0-9]", b"", found[1]) if found else b""
-    return int(digits[:18] or b"0")
-
-
 def _event(trace: Trace, number: int, line: bytes, words: list[bytes]) -> Row | None:
     """Return a queued request; None for one that moves nothing."""
     op = _kind(words[6])
@@ -445,7 +441,9 @@ def _event(trace: Trace, number: int, line: bytes, words: list[bytes]) -> Row | 
     if not count and b"F" not in words[6]:
         return None
     if trace.keep_names and b"[" in line:
-        _process(trace, line.rpartition(b"[")[2].partition(b"]")[0])
+        name = line.rpartition(b"[")[2].partition(b"]")[0].decode("utf-8", "replace")
+        known = name in trace.by_process or len(trace.by_process) < MOST_NAMES
+        trace.by_process[name if known else "others"] += 1
     time_ns = _seconds(trace, number, words[3])
     return time_ns, sector * SECTOR_BYTES, count * SECTOR_BYTES, op if count else FLUSH, number
 
@@ -463,12 +461,6 @@ def _seconds(trace: Trace, number: int, text: bytes) -> int:
     if not seconds.isdigit() or not (fraction.isdigit() or not fraction) or len(seconds) > 9:
         raise trace.wrong(number, f"the time {shown(text)} is not a possible number")
     return int(seconds) * 10**9 + int(fraction[:9].ljust(9, b"0") or b"0")
-
-
-def _process(trace: Trace, name: bytes) -> None:
-    text = name.decode("utf-8", "replace")
-    known = text in trace.by_process or len(trace.by_process) < MOST_NAMES
-    trace.by_process[text if known else "others"] += 1
 
 
 def _csv(trace: Trace, file: BinaryIO) -> Iterator[Row]:
