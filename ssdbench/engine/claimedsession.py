@@ -143,7 +143,7 @@ class ClaimedSession:
         return self._flash.still(read, hurried)
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Read the throttling counters of an NVMe drive; empty if it has none."""
+        """Read the throttling counters of an NVMe drive; empty without its logs."""
         if (logs := self._logs()) is None:
             return {}
         self._flash.note(flash_written(*logs))

@@ -89,7 +89,7 @@ def _module(name: str, sysfs: Sysfs) -> Setting:
 
 
 def _bus(name: str, sysfs: Sysfs) -> str:
-    """Return the protocol that changes settings inside the drive; "none" if there is none."""
+    """Return the protocol that changes settings inside the drive; or "none"."""
     spoken = protocol(name, sysfs)
     if spoken is Protocol.NONE and sysfs.exists(f"/sys/block/{name}/cache_type"):
         return "virtio"

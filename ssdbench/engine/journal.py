@@ -21,7 +21,7 @@ from ssdbench.model import records, rundirectory
 from ssdbench.units import parse_moment
 
 NAME = rundirectory.JOURNAL
-# What the run used up so far, in any record: names, and types of the values.
+# Time and bytes that the run used so far, in any record: names, and types of the values.
 SPENT = {"seconds": (int, float), "bytes_read": (int,), "bytes_written": (int,)}
 BUILDS = "builds"  # key in the record of a unit: see `Unit.builds`
 PAST_KERNEL = "past_kernel"  # likewise: the unit writes past the kernel's block layer
@@ -161,7 +161,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
-        """Open a journal, without an incomplete last line. Raises UsageError if there is none."""
+        """Open a journal, without an incomplete last line. Raises UsageError without records."""
         if not path.is_file():
             raise UsageError(
                 f"{path.parent} is not a run directory: it has no {path.name}",
@@ -233,8 +233,8 @@ class Journal:
 class StageJournal:
     """Give a stage access to its own records in the journal.
 
-    `observe` returns values that are added to each record: the target's counters, and what the run
-    used up.
+    `observe` returns values that are added to each record: the target's counters, and the time and
+    bytes that the run used.
     """
 
     journal: Journal
@@ -246,7 +246,7 @@ class StageJournal:
         self._append(Kind.BEGUN, unit, data)
 
     def alive(self, unit: str, **data: object) -> None:
-        """Store that a unit is running, with counters of what it has written so far."""
+        """Store that a unit is running, with the counters of written bytes."""
         self._append(Kind.ALIVE, unit, data)
 
     def claim(self, said: str, **data: object) -> None:

@@ -39,8 +39,8 @@ class ChangedFormat:
     def sentence(self) -> str:
         """Say which LBA format the drive has and had, and how to bring the old one back."""
         return (
-            f"{self.drive} LBA format: {self.now} stays (it was {self.was}); "
-            f"`{way_back(self.node, self.was)}` brings it back and erases the drive"
+            f"{self.drive} has LBA format {self.now} now (it was {self.was}); "
+            f"`{way_back(self.node, self.was)}` brings the old one back and erases the drive"
         )
 
 

@@ -1,4 +1,4 @@
-"""Define manifest.json: what a run was asked to do, from which it is resumed and checked."""
+"""Define manifest.json: the inputs of a run, from which it is resumed and checked."""
 
 import platform
 from collections.abc import Sequence

@@ -146,13 +146,13 @@ def _room(state: HostState) -> Requirement:
         return Requirement("free space", Grade.NOISY, "not known")
     said, hint = (
         f"{format_capacity(free)} here",
-        "Free some, or use --output on another file system.",
+        "Free space, or use --output on another file system.",
     )
     return Requirement.of("free space", said, free >= LEAST_FREE_BYTES, Grade.MISSING, hint)
 
 
 def _noise(facts: Mapping[str, str]) -> Iterator[Requirement]:
-    """Check the facts of a host for what may disturb a run on a real drive."""
+    """Find in the facts of a host anything that may disturb a run on a real drive."""
     if (clock := facts.get("clock source")) is not None:
         hint = "Reading it costs microseconds per I/O; boot with clocksource=tsc."
         fine = clock not in SLOW_CLOCKS
@@ -164,13 +164,13 @@ def _noise(facts: Mapping[str, str]) -> Iterator[Requirement]:
     if "load" in facts:
         load, cpus = float(facts["load"]), max(1, int(facts.get("CPUs", "1")))
         said, fine = f"{load:g} on {cpus} CPUs", load <= BUSY_LOAD_PER_CPU * cpus
-        hint = "End it, or wait until it is done."
+        hint = "End the other work, or wait until it is done."
         yield Requirement.of("other work", said, fine, Grade.NOISY, hint)
     if (swapped := facts.get("swap used")) is not None:
-        hint = "Swapping uses drives and time: swapoff -a, if you can."
+        hint = "Swapping slows the host and uses drives: swapoff -a, if you can."
         yield Requirement.of("swap", swapped, swapped.startswith("0 MiB"), Grade.NOISY, hint)
     if (guest := facts.get("virtualization")) is not None:
-        hint = "Numbers of a guest are those of its share of the host: not plannable."
+        hint = "A guest has only a share of its host, so its numbers are not plannable."
         yield Requirement("virtualization", Grade.NOISY, guest, hint)
 
 
@@ -232,8 +232,8 @@ def engine_lack(
     most = found.most_command_bytes
     if most is not None and block_bytes > most:
         return (
-            f"{name} takes {format_size(most)} at most with one command, and "
-            f"requests of {format_size(block_bytes)} are not split past the block layer"
+            f"{name} accepts at most {format_size(most)} per command, and without the block layer "
+            f"requests of {format_size(block_bytes)} are not split"
         )
     return ""
 

@@ -38,7 +38,7 @@ from ssdbench.target.objection import DATA, DESTROY, Objection, options_of, refu
 
 @dataclass(frozen=True, slots=True)
 class ContentCheck:
-    """Say how the content of a resumed run's target differs from what the run left there."""
+    """Say how the target's content differs from the content that a run left on it."""
 
     known: bool = True  # this host has a record of the content that the run left
     against: tuple[Objection, ...] = ()  # what differs now
@@ -189,7 +189,7 @@ def consent_to_go_on(
     left: ContentCheck = UNCHANGED,
     again: str = "",
 ) -> Consent:
-    """Return the consent of a resumed run: what was given before, and on this command line.
+    """Return the consent of a resumed run, as given before and on this command line.
 
     `ours`: the journal says that the run left file systems on the target; if a record is needed,
     only the record counts. `left`: how the target changed; changes need new consent. `again`: the
@@ -237,9 +237,7 @@ def _require_again(
         refuse(info.name, found)
         return
     options = options_of(found)
-    hint = (
-        f"if you do not need what is there now: `{again} {shlex.join(options)}`" if options else ""
-    )
+    hint = f"if you do not need the data on it: `{again} {shlex.join(options)}`" if options else ""
     raise TargetRefused(info.name, [o.reason for o in found], hint=hint or way_out(found))
 
 

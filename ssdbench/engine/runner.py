@@ -260,7 +260,7 @@ class Runner:
     def _left(self, seen: Found | None = None) -> list[StagePlan] | None:
         """Plan the current and later stages by the rates so far; None if no rate is known.
 
-        `seen`: what the current stage has found so far.
+        `seen`: the rates of the current stage so far.
         """
         found = [result.found for result in self._results]
         hint = hint_from_results(self._order.hint, found if seen is None else [*found, seen])
@@ -459,7 +459,7 @@ class Runner:
 
 
 def _host_before(journal: Journal) -> Mapping[str, str]:
-    """Return the facts of the host at the start of the run; empty if the journal has none."""
+    """Return the facts of the host at the start of the run; empty in an old journal."""
     found = journal.records[0].data.get(HOST)
     return found if isinstance(found, Mapping) else {}
 

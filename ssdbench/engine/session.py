@@ -102,7 +102,7 @@ class TargetSession(Protocol):
         ...
 
     def save(self) -> None:
-        """Store, after each unit, what a resumed run must know about the target."""
+        """Store, after each unit, the state of the target that a resumed run needs."""
         ...
 
     def close(self) -> None:

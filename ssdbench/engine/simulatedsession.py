@@ -46,7 +46,7 @@ def _stored_epoch(path: Path) -> str:
 
 
 class SimulatedSession(TargetSession):
-    """Open the simulated drive of a run, or create it if there is none yet.
+    """Open the simulated drive of a run, or create a new one.
 
     Its state is a mapped file, which is locked. It has no logs, and the speed of the host does not
     change it.
@@ -109,7 +109,7 @@ class SimulatedSession(TargetSession):
             self._drive = self._fresh()
             self._epoch = _stored_epoch(self._epoch_path)
             seconds = 0.0
-            said = f"{method.value}: the simulated drive was recreated, which takes it no time"
+            said = f"{method.value}: the simulated drive was created again, which takes no time"
         return Purged(method.value, said, seconds, before, self._written())
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:

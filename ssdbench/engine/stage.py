@@ -73,8 +73,8 @@ def derived_seed(seed: int, *parts: str | int) -> int:
 
 
 W = TypeVar("W")  # the work of a unit
-U = TypeVar("U", bound=UnitRecord)  # what it measured
-R = TypeVar("R", bound=AnyFound)  # what the stage found
+U = TypeVar("U", bound=UnitRecord)  # the record of a unit
+R = TypeVar("R", bound=AnyFound)  # the result of a stage
 
 
 def stopped_by(number: int) -> str:
@@ -278,7 +278,7 @@ class Context:
     intact: bool = False  # the writes of finished units are still on the drive
     mounted: Path | None = None  # where a file system under test is mounted
     trial_host: TrialHost | None = None  # records the activity of the host during a trial
-    notes: list[str] = field(default_factory=list)  # for the result: what was not available
+    notes: list[str] = field(default_factory=list)  # for the result, on things not available
     host_lock: HostLock = field(default_factory=HostLock)  # keeps inspectors off the host
 
     @property
@@ -329,7 +329,7 @@ class Unit(Generic[W]):
     """Describe one unit: the smallest part of a stage that a resumed run does not repeat."""
 
     name: str  # in the journal, and the directory below the stage's
-    work: W  # what the stage's `measure` needs
+    work: W  # the input of the stage's `measure`
     doing: str = ""  # text that the progress line shows
     number: int = 0  # of units before this one
     of: int | None = None  # number of units in all; None if unknown

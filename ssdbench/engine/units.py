@@ -177,7 +177,7 @@ class _Loop(Generic[W, U, R]):
 
 
 def own_findings(done: Sequence[U], ended: Ended[U]) -> tuple[Finding, ...]:
-    """Return the findings of all units, also those of a partial one."""
+    """Return the findings of all units, also of a partial one."""
     records = [*done, *([ended.partial] if ended.partial is not None else [])]
     return tuple(finding for record in records for finding in record.findings)
 

@@ -151,7 +151,7 @@ class BlockSize(PlainStage):
             raise UsageError(
                 f"{target.name} of {format_capacity(target.size_bytes)} is too small: two disjoint "
                 "regions must hold several blocks each",
-                hint="Take a target of 2 MiB or more; 1.1 GiB show every block up to 8 MiB.",
+                hint="Take a target of 2 MiB or more; 1.1 GiB shows every block up to 8 MiB.",
             )
         return found
 

@@ -130,7 +130,7 @@ class Rate(RateGoal, PlainStage):
             counts += f" of {self.repeats}" if asked.search <= self.repeats else ""
             search = counts if asked.search else self.before
             if self.lasts_s and asked.search > self.repeats:
-                search = "to see whether it lasts"
+                search = "to check that it lasts"
             yield Unit(
                 name=f"search-{asked.search:02d}/step-{asked.step:02d}",
                 work=asked,

@@ -339,7 +339,7 @@ class Replay(PlainStage):
         rounded = f"; {made.rounded:,} enlarged to whole blocks" if made.rounded else ""
         one_in = made.logs_one_in
         logged = (
-            f"; one in {one_in} clients is logged, in each replay another" if one_in > 1 else ""
+            f"; one in {one_in} clients is logged, another one in each replay" if one_in > 1 else ""
         )
         sent = f"{made.requests:,} requests, {format_capacity(made.bytes)}"
         return f"{sent}, {where}{speed}{rounded}{logged}"

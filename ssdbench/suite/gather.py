@@ -117,7 +117,7 @@ def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
         raise UsageError(
             f"{directory / JOURNAL}:{damaged or 1}:1: the journal is damaged, so nothing proves "
             "the result",
-            hint="Copy the run again, or leave it out and say so.",
+            hint="Copy the run again, or leave it out and report that.",
         )
     if all(record.kind is not Kind.ENDED for record in records):
         raise _unended(directory)
@@ -184,7 +184,7 @@ def _require_clock(
     if (ahead := max([began, *known]) - now) > CLOCK_OFF:
         raise UsageError(
             f"{directory} says that it was measured {counted(ahead.days, 'day')} from now",
-            hint="Set the clock of that host or of this one; measure again if it was that one's.",
+            hint="Set the clock that is wrong; if it is that of the other host, measure again.",
         )
 
 

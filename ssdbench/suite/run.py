@@ -109,7 +109,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
 def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
     """Tell whether a request is for the target with this name and identity.
 
-    Compares the identity in the consent, or else that of the target, or the name if it is absent.
+    Compares the identity in the consent, or else of the target, or the name if it is absent.
     """
     if asked_for.consent.identity is not None:
         return asked_for.consent.identity.partition(CONTENT)[0] == identity

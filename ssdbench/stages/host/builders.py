@@ -93,7 +93,7 @@ def _chosen(wanted: spec.OnDrive, here: _Here) -> _Chosen:
         case spec.CpuCost():
             speeds, notes = variants.frequency_variants(here.host, here.target.here)
             if activity().energy_j is None:
-                notes.append("this machine does not tell how much power its CPUs take")
+                notes.append("this host does not report the power of its CPUs")
             workloads = variants.COST_WORKLOADS
             return _Chosen(StageKind.CPU_COST, speeds, workloads, tuple(notes))
         case spec.Engines():

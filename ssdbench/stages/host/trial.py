@@ -226,7 +226,7 @@ class Experiment(PlainStage, ABC):
     span_bytes: int = 0
     repeats: int = 3
     window_s: int = 5
-    notes: tuple[str, ...] = ()  # what was not available
+    notes: tuple[str, ...] = ()  # on things that are not available
     probe: BlockTrace | None = None  # records tracepoints in the window of each cell
     options: Options = field(default_factory=dict)  # of fio in all cells
     record = Step

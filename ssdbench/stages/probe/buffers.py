@@ -1,4 +1,4 @@
-"""Find the SLC cache and the write buffer of a drive, and what a flush waits for."""
+"""Find the SLC cache and the write buffer of a drive, and whether a flush waits for flash."""
 
 from collections.abc import Sequence
 
@@ -195,5 +195,5 @@ def _flush_sentence(waits: Flush | None, write_ns: float, cost: str) -> str:
                 "ignores flushes; a test from outside cannot show which"
             )
     if write_ns >= BUFFERED_NS:
-        return f"cannot tell: writes are slow themselves; a flush takes {cost}"
+        return f"cannot tell: even writes are slow; a flush takes {cost}"
     return f"cannot tell: flushes are slow after any number of writes: {cost}"

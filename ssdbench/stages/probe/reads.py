@@ -75,7 +75,7 @@ class StripeWidth:
     title = "Stripe width from parallel reads at fixed strides"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one sequential fill, as stripes are those of data in order."""
+        """Return the bytes of one sequential fill, because only ordered data lie in stripes."""
         return part(size_bytes, STRIPE_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:
@@ -119,7 +119,7 @@ class ReadChunk:
     title = "Read chunk from two reads side by side at small strides"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one sequential fill, as chunks are those of data in order."""
+        """Return the bytes of one sequential fill, because only ordered data lie in chunks."""
         return part(size_bytes, CHUNK_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:

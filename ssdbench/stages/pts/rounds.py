@@ -217,7 +217,7 @@ def _mean(cells: Sequence[PtsCell]) -> PtsCell:
 def _latency(cells: Sequence[PtsCell]) -> PtsLatency | None:
     """Return mean and extremes over rounds; None if no round has a latency.
 
-    The percentile p99.999 is that of all I/Os together, if enough I/Os are slower.
+    The percentile p99.999 is over all I/Os together, if enough I/Os are slower.
     """
     seen = [cell.latency for cell in cells if cell.latency is not None]
     if not seen:

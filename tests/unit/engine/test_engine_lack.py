@@ -31,7 +31,7 @@ def a_namespace(**changes: object) -> TargetInfo:
         (POLLED, replace(ALL, polls=False), "no poll queues; an NVMe drive gets them by nvme.poll"),
         (PAST, replace(ALL, generic=False), "no generic node"),
         (PAST, replace(ALL, commands=False), "cannot send NVMe commands"),
-        (PAST, replace(ALL, most_command_bytes=64 * KIB), "64 KiB at most with one command"),
+        (PAST, replace(ALL, most_command_bytes=64 * KIB), "at most 64 KiB per command"),
     ],
 )
 def test_what_is_lacking_is_a_sentence(engine: IoEngine, here: EngineSupport, said: str) -> None:

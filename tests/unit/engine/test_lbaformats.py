@@ -31,7 +31,7 @@ def test_what_a_drive_had_first_is_what_it_had(tmp_path: Path, now: dict[str, Lb
     (changed,) = lbaformats.changed_formats(directory=tmp_path)
 
     assert (changed.was, changed.now) == (FIRST, THIRD)
-    assert "512+8 stays (it was 512+0)" in changed.sentence
+    assert "LBA format 512+8 now (it was 512+0)" in changed.sentence
     assert "ssdbench retire d --method format --lba-format 512+0" in changed.sentence
 
 
