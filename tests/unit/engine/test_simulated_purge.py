@@ -33,7 +33,7 @@ def test_a_format_makes_it_anew_with_counters_of_their_own(session: SimulatedSes
     after = session.counters()
     assert before.written_bytes == 256 << 20 and after.written_bytes == 0
     assert after.epoch != before.epoch  # so that no resume takes one for the other
-    assert "recreated" in done.said and not done.fallback
+    assert "created again" in done.said and not done.fallback
 
 
 def test_discards_keep_its_counters_and_free_what_it_holds(session: SimulatedSession) -> None:
