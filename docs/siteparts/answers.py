@@ -8,14 +8,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from docs.siteparts.markdown import code, prose, table
-from ssdbench.cli.documents import DOCUMENTS, document_schema
+from ssdbench.cli.documents import document_schema, documents
 
 FIELD = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 
 
 def page() -> str:
     """A section for each document, then one for each type that they share."""
-    schemas = {name: document_schema(name) for name in DOCUMENTS}
+    schemas = {name: document_schema(name) for name in documents()}
     types = {
         kind: (body, schema)
         for schema in schemas.values()

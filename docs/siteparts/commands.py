@@ -6,7 +6,7 @@ import click
 
 from docs.siteparts.manual import commands, default, metavar, options
 from docs.siteparts.markdown import code, prose, table
-from ssdbench.cli.documents import DOCUMENTS
+from ssdbench.cli.documents import documents
 
 
 def page() -> str:
@@ -25,9 +25,9 @@ def _section(context: click.Context, command: click.Command) -> str:
     ]
     if rows:
         parts.append(table(("option", "value", "default", "meaning"), rows))
-    documents = [name for name in DOCUMENTS if _answers(name, words)]
-    if any(option.name == "as_json" for option in command.params) and documents:
-        linked = ", ".join(f"[{name}](json.md#{name})" for name in documents)
+    answers = [name for name in documents() if _answers(name, words)]
+    if any(option.name == "as_json" for option in command.params) and answers:
+        linked = ", ".join(f"[{name}](json.md#{name})" for name in answers)
         parts.append(f"With `--json` it answers with the document {linked}.")
     return "\n\n".join(part for part in parts if part)
 

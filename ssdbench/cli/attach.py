@@ -1,4 +1,4 @@
-"""`ssdbench attach` and `ssdbench stop`: follow or end a run in the background."""
+"""Follow a run in the background (`attach`), or stop it (`stop`)."""
 
 import signal
 import sys
@@ -19,24 +19,29 @@ EVERY_S = 0.5
 @run_argument
 @json_option
 def attach(directory: Path, as_json: bool) -> int:
-    """Show the progress of a run until it ends, and exit with its exit code.
+    """Show the progress of a run until it ends, and exit with the exit code of the run.
 
-    Ctrl-C ends the display, not the run. If the stored exit code is damaged, or says success
-    although the result is not valid, that is an error.
+    Ctrl-C ends the display, but the run continues. A stored exit code that is damaged, or that
+    says success although the result is not valid, is an error.
     """
     try:
         code = _follow(directory, moving=not as_json and sys.stderr.isatty())
     except KeyboardInterrupt as asked:
         tell(f"the run continues; stop it with `ssdbench stop {directory}`")
         return interrupted_code(asked)
+    return tell_followed(directory, code, as_json=as_json)
+
+
+def tell_followed(directory: Path, exit_code: int, *, as_json: bool) -> int:
+    """Print where the report of a run is, after the run ended; return the exit code."""
     report = directory / rundirectory.REPORT
     if as_json:
         from ssdbench.cli.documents.runs import Attached
 
-        document(Attached(directory=str(directory), exit_code=code, report=str(report)))
+        document(Attached(directory=str(directory), exit_code=exit_code, report=str(report)))
     elif report.exists():
         answer(f"report: {report}")
-    return code
+    return exit_code
 
 
 def _follow(directory: Path, *, moving: bool) -> int:
@@ -58,7 +63,8 @@ def _follow(directory: Path, *, moving: bool) -> int:
             if not alive:
                 raise SsdbenchError(
                     f"process {process.pid} died before the run in {directory} ended",
-                    hint=f"What was measured is kept; continue with: ssdbench resume {directory}",
+                    hint="Finished measurements are kept; to continue the run: "
+                    f"ssdbench resume {directory}",
                 )
             if progress := reader.progress():
                 shown.show(progress)
@@ -73,26 +79,26 @@ def _follow(directory: Path, *, moving: bool) -> int:
     default="2m",
     show_default=True,
     metavar="D",
-    help="How long to wait for its end.",
+    help="How long to wait until the run has ended.",
 )
 @json_option
 def stop(directory: Path, wait: float, as_json: bool) -> int:
-    """Stop a run cleanly: what was measured is kept, with a partial report."""
+    """Stop a run cleanly: finished measurements are kept, and a partial report is written."""
     from ssdbench.cli.background import ended, worker
     from ssdbench.errors import SsdbenchError, UsageError
 
     process = worker(directory)
     if not (process.alive() and process.works_on(directory) and process.send(signal.SIGINT)):
         raise UsageError(
-            f"no process is at work on {directory}",
-            hint=f"Continue it with: ssdbench resume {directory}",
+            f"no process is running the benchmark in {directory}",
+            hint=f"To continue the run: ssdbench resume {directory}",
         )
     until = time.monotonic() + wait
     while process.alive():
         if time.monotonic() > until:
             raise SsdbenchError(
-                f"process {process.pid} has not ended yet",
-                hint=f"Wait, or send it a second signal: kill -INT {process.pid}",
+                f"process {process.pid}, which was asked to stop, is still running",
+                hint=f"Wait, or stop it at once: kill -INT {process.pid}",
             )
         time.sleep(0.1)
     report = directory / rundirectory.REPORT

@@ -1,8 +1,8 @@
-"""`run --attach-or-start`: what SSH, Slurm, Ansible, Kubernetes and `fleet` call, and call again.
+"""Do a run exactly once for `run --attach-or-start`, which SSH, Slurm, Ansible and others repeat.
 
-A caller never decides anything. It starts a worker, and whoever has the lock beside the run
-directory is the one that works: it returns what is there, goes on with what was cut off, or starts.
-All other callers wait for the end of that lock. The kernel takes it from a worker that is killed.
+Each caller starts a worker process. The worker that gets the lock beside the run directory does the
+work: it returns a finished run, continues an interrupted run, or starts a new one. All other
+callers wait until the lock is free. The kernel releases the lock of a worker that is killed.
 """
 
 import os
@@ -15,7 +15,18 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from ssdbench.cli.background import ENDED, PROCESS, Child, Parent, detach, end, ended, worker
+from ssdbench.cli.background import (
+    ENDED,
+    PROCESS,
+    RESULT_CODES,
+    Child,
+    Parent,
+    detach,
+    end,
+    ended,
+    is_live,
+    worker,
+)
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.host import command
 from ssdbench.host.files import make_directory
@@ -26,27 +37,27 @@ from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT
 if TYPE_CHECKING:
     from ssdbench.engine.manifest import Manifest
 
-EXIT_LOST = 75  # of a worker that found another one at work: EX_TEMPFAIL of sysexits.h
+EXIT_LOST = 75  # of a worker when another worker has the lock: EX_TEMPFAIL of sysexits.h
 WORKER = "--as-worker"
 SYSTEMD = Path("/run/systemd/system")
-LOOK_EVERY_S = 0.2  # until a run has begun
+LOOK_EVERY_S = 0.2
 KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV")
-# All that a run can have made before the first record of its journal: until then nothing was begun.
+# The files that a run makes before the first record of its journal, so before it touches the drive.
 BEFORE_IT_BEGAN = frozenset(
     {MANIFEST, JOURNAL, PROCESS, "sim", "run.log", "debug.log", "events.jsonl", "progress.json"}
 )
 
 
 def lock_of(directory: Path) -> Path:
-    """Return the lock beside a run directory, held by the process that works on it."""
+    """Return the path of the lock file of a run; the process that does the run holds the lock."""
     return directory.with_name(f".{directory.name}.lock")
 
 
 def call(directory: Path, *, wait: bool) -> Parent | Child:
-    """Make sure that the run in a directory is done, or (without `wait`) in progress.
+    """Make sure that the run in a directory is done, or without `wait` that it is in progress.
 
-    The caller gets a Parent whose directory is None when its worker was refused; a forked worker
-    gets its Child. Raises SsdbenchError when the worker died.
+    Returns a Parent to the caller, with directory None if the worker refused to run, and a Child to
+    a forked worker. Raises SsdbenchError when the worker died.
     """
     make_directory(directory.parent)
     while True:
@@ -62,38 +73,38 @@ def call(directory: Path, *, wait: bool) -> Parent | Child:
             return Parent(directory, code)
         if side.directory is not None:
             raise SsdbenchError(
-                f"the process that did the run in {directory} died before its end",
-                hint="What was measured is kept; the same command continues it.",
+                f"the process that did the run in {directory} died before the run ended",
+                hint="Finished measurements are kept; the same command continues the run.",
             )
-        # Another caller's worker was refused or died: now it is our turn.
+        # The worker of another caller refused to run, or died: start our own worker now.
 
 
 def _await_end(directory: Path) -> None:
-    """Wait until no process works on a run; one that was resumed by hand holds no lock."""
+    """Wait until no process does the run; also for `ssdbench resume`, which holds no lock."""
     until_free(lock_of(directory))
-    while _is_live(directory):
+    while is_live(directory):
         time.sleep(LOOK_EVERY_S)
 
 
 @contextmanager
 def turn(directory: Path) -> Iterator[None]:
-    """Hold the lock of a run directory. Raises Lost when another process works on it."""
-    with Lock(lock_of(directory), lambda holder: Lost(f"{holder} is at work on {directory}")):
-        if (directory / PROCESS).exists() and worker(directory).alive():
-            raise Lost(f"process {worker(directory).pid} is at work on {directory}")
+    """Hold the lock of a run directory. Raises Lost when another process does the run."""
+    with Lock(lock_of(directory), lambda holder: Lost(f"{holder} does the run in {directory}")):
+        if is_live(directory):
+            raise Lost(f"process {worker(directory).pid} does the run in {directory}")
         yield
 
 
 class Lost(SsdbenchError):
-    """Another process works on the run."""
+    """Another process does the run."""
 
     exit_code = EXIT_LOST
 
 
 def is_over(directory: Path) -> bool:
-    """Whether a run needs no more work: it came to its end, or to a limit that it was given.
+    """Return whether a run needs no more work: it finished, or reached its --max-time or writes.
 
-    One that was killed, stopped, or ended by an error is continued.
+    A run that was killed, stopped, or ended by an error is not over, and is continued.
     """
     from ssdbench.engine.journal import is_unended
     from ssdbench.report.read import StoredRun
@@ -101,7 +112,7 @@ def is_over(directory: Path) -> bool:
     if not (directory / RESULT).exists() or is_unended(directory):
         return False
     result = StoredRun.open(directory).result
-    at_a_limit = not result.interrupted and ended(directory) in _of_a_result()
+    at_a_limit = not result.interrupted and ended(directory) in RESULT_CODES
     return result.finished_at is not None or at_a_limit
 
 
@@ -113,12 +124,11 @@ def require_same_work(
     budget_s: float | None,
     is_target: Callable[[str, str], bool],
 ) -> "Manifest":
-    """The manifest of the run in a directory; raises UsageError when it is of something else.
+    """Return the manifest of a run; raise UsageError if the run differs from the request.
 
-    Go on with what is returned: who may write the directory may exchange the file since then.
-    `is_target` says of a name and an identity whether they are the target that is asked for. What
-    is compared is the profile that would be run: its hash beside it may be anybody's. Only of one
-    that a budget cut there is but the hash.
+    Use the returned manifest and do not read the file again: another user may have replaced it.
+    `is_target` checks the stored name and identity of the target. The profile texts are compared,
+    because a stored hash can be forged; a profile that a budget shortened has only its hash.
     """
     from ssdbench.engine.manifest import Manifest
     from ssdbench.engine.store import load
@@ -128,21 +138,21 @@ def require_same_work(
     if not _is_of(kept, profile_text):
         others.append(f"another profile ({kept.profile_name})")
     if budget_s != (kept.budget and kept.budget.seconds):
-        others.append("another budget of time")
+        others.append("another --budget")
     if not is_target(kept.target.name, kept.target.id):
         others.append(f"another target ({kept.target.name}, {kept.target.id})")
     if seed is not None and seed != kept.seed:
         others.append(f"another seed ({kept.seed})")
     if others:
         raise UsageError(
-            f"{directory} holds a run of {' and '.join(others)}",
-            hint="Choose another --output; what is there stays as it is.",
+            f"{directory} contains a run with {' and '.join(others)}",
+            hint="Choose another --output; the existing run is not changed.",
         )
     return kept
 
 
 def _is_of(kept: "Manifest", profile_text: str) -> bool:
-    """Whether a run is of a profile, or of what a budget left of it."""
+    """Return whether a run used this profile, or a part of it that fits into a budget."""
     if kept.profile_text == profile_text:
         return True
     whole = kept.budget.whole_sha256 if kept.budget else None
@@ -150,9 +160,9 @@ def _is_of(kept: "Manifest", profile_text: str) -> bool:
 
 
 def require_known(directory: Path, kept: "Manifest") -> None:
-    """Raise UsageError, as root, for a run of which this host has no record that root began it.
+    """Raise UsageError, as root, if this host has no record that root started the run.
 
-    --destroy does not stand in for the record: every call has it, whoever made the directory.
+    --destroy does not replace the record: it is in every call, also for a forged directory.
     """
     from ssdbench.engine.resumeconsent import ConsentRecords, needs_record
 
@@ -166,9 +176,9 @@ def require_known(directory: Path, kept: "Manifest") -> None:
 
 
 def begun_before(directory: Path) -> bool:
-    """Whether a run in a directory ever began to work; what is left of one that never did is moved.
+    """Return whether a run began to work; if it only made its first files, move them aside.
 
-    Between the first file and the first record of the journal nothing touches the drive.
+    Until the first record of the journal is written, a run does not touch the drive.
     """
     from ssdbench.engine.journal import stored_records
 
@@ -186,16 +196,15 @@ def begun_before(directory: Path) -> bool:
 
 
 def end_of(directory: Path) -> int:
-    """The exit code of a run that is over.
+    """Return the exit code of a run that is over. Raises SsdbenchError.
 
-    One that was killed, or met an error such as a full disk, after its last measurement gets its
-    report now. Raises SsdbenchError.
+    If the run was killed or failed after its last measurement, write its report first.
     """
     from ssdbench.cli.conduct import exit_code_of
     from ssdbench.report import render
     from ssdbench.report.read import StoredRun
 
-    if (code := ended(directory)) not in _of_a_result():
+    if (code := ended(directory)) not in RESULT_CODES:
         forget_the_end(directory)
         render(directory)
         code = exit_code_of(StoredRun.open(directory).result)
@@ -203,25 +212,18 @@ def end_of(directory: Path) -> int:
     return code
 
 
-def _of_a_result() -> tuple[int, ...]:
-    """As `conduct` has them, whose imports take a while."""
-    from ssdbench.cli.conduct import RESULT_CODES
-
-    return RESULT_CODES
-
-
 def forget_the_end(directory: Path) -> None:
-    """Remove the exit code of an earlier attempt, which waiting callers would take for the new."""
+    """Remove the exit code of an earlier attempt, so that waiting callers do not read it."""
     (directory / ENDED).unlink(missing_ok=True)
 
 
 def _systemd_decides(
     environment: Mapping[str, str] = os.environ, *, exists: Callable[[Path], bool] = Path.exists
 ) -> bool:
-    """Whether the run gets a unit of its own, which outlives the session that asked for it.
+    """Return whether to run in a systemd unit, which continues when the login session ends.
 
-    A job of Slurm owns its processes, and must be able to end them. The user's own manager ends
-    with the last session, so it is no better than a session of its own.
+    Not in a Slurm job, because Slurm must be able to end the processes of the job. Not as a normal
+    user, because the user's systemd manager ends with the last login session.
     """
     return (
         os.geteuid() == 0
@@ -234,7 +236,7 @@ def _systemd_decides(
 def unit_argv(
     arguments: Sequence[str], name: str, environment: Mapping[str, str], where: Path
 ) -> list[str]:
-    """The command that runs our own command line as the worker, in a unit of its own."""
+    """Return the systemd-run command that starts this command line as the worker."""
     kept = [key for key in environment if key in KEPT or key.startswith(("SSDBENCH_", "XDG_"))]
     return [
         "systemd-run", "--quiet", "--collect", "--wait", "--pipe", "--service-type=exec",
@@ -252,7 +254,7 @@ def _in_a_unit(directory: Path, *, wait: bool) -> Parent:
     client = command.spawn(argv, stdout=said, stderr=said)
     try:
         while not client.ended(LOOK_EVERY_S):
-            if _is_live(directory):
+            if is_live(directory):
                 if not wait:
                     return Parent(directory, 0)
                 client.wait()
@@ -263,10 +265,3 @@ def _in_a_unit(directory: Path, *, wait: bool) -> Parent:
         return Parent(None, status if status >= 0 else 128 - status)
     finally:
         said.unlink(missing_ok=True)
-
-
-def _is_live(directory: Path) -> bool:
-    try:
-        return worker(directory).alive()
-    except UsageError:
-        return False

@@ -1,11 +1,11 @@
-"""Runs in the background: the fork, who does a run, how it ended, what a killed one holds."""
+"""Do runs in the background: fork, store which process does a run, and how the run ended."""
 
 import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,24 +20,26 @@ from ssdbench.model.result import RunResult
 PROCESS = "process.json"
 ENDED = "ended.json"
 LOG = "run.log"
+EXIT_TARGET_MISSED = 6
+RESULT_CODES = (0, 1, EXIT_TARGET_MISSED)  # of finished runs; other codes mean errors and signals
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The parent after a fork, with the result of the child."""
+    """The parent process after a fork, with the answer of its child."""
 
-    directory: Path | None  # of the run; None when it ended before it began
-    exit_code: int  # of the other side, in that case
+    directory: Path | None  # of the run; None if the child ended before the run began
+    exit_code: int  # of the child, if it has ended
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """The child after a fork, in a session of its own."""
+    """The child process after a fork, in its own session."""
 
-    writer: int | None = None  # None: nobody waits at the other end
+    writer: int | None = None  # the pipe to the parent; None if no parent waits
 
     def started(self, directory: Path) -> None:
-        """Release the parent; from now on stdout and stderr go to the run's log."""
+        """Release the parent, and send stdout and stderr to the log of the run from now on."""
         log = open_own(directory / LOG, os.O_WRONLY | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
         sys.stdout.flush()
@@ -49,17 +51,17 @@ class Child:
         self.let_go(directory)
 
     def let_go(self, directory: Path) -> None:
-        """Release the parent by telling it the run directory."""
+        """Release the waiting parent: send it the run directory."""
         if self.writer is not None:
             os.write(self.writer, os.fsencode(directory))
             os.close(self.writer)
 
 
 def detach() -> Parent | Child:
-    """Fork. The parent waits until the child's run has begun, or ended before it did.
+    """Fork; the parent waits until the child's run has begun, or has failed to begin.
 
-    Until then the child shares the terminal, so that a refusal is seen where it was asked for.
-    Call it early: threads do not survive a fork.
+    Until then the child writes to the same terminal, so the user sees why a run is refused.
+    Fork before any thread starts, because threads do not survive a fork.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -81,21 +83,19 @@ def detach() -> Parent | Child:
 
 
 def begin(directory: Path) -> None:
-    """Store which process does the run, and remove an earlier exit code."""
+    """Store which process does the run, and remove the exit code of an earlier attempt."""
     (directory / ENDED).unlink(missing_ok=True)
     write_atomic(directory / PROCESS, json.dumps(asdict(processes.ours())) + "\n")
 
 
 def end(directory: Path, exit_code: int) -> None:
-    """Store the exit code of the run; an error here is ignored."""
-    try:
+    """Store the exit code of the run; ignore all errors, which must not hide how the run ended."""
+    with suppress(Exception):
         write_atomic(directory / ENDED, json.dumps({"exit_code": exit_code}) + "\n")
-    except Exception:  # noqa: BLE001 - the run's own end is what matters
-        return
 
 
 def ended(directory: Path) -> int | None:
-    """Return the exit code of a run that ended; None if it has none or the file is damaged."""
+    """Return the stored exit code of a run; None if the run has not ended or the file is bad."""
     try:
         return exit_status(json_object(read_regular(directory / ENDED)).get("exit_code"))
     except (OSError, ValueError):
@@ -103,12 +103,11 @@ def ended(directory: Path) -> int | None:
 
 
 def require_end(directory: Path, code: int | None) -> None:
-    """Raise UsageError for an exit code that is damaged, or 0 with a result that is not valid."""
-    path = directory / ENDED
+    """Raise UsageError if the stored exit code is damaged, or is 0 but the result is not valid."""
+    path, hint = directory / ENDED, f"`ssdbench report {directory}` shows what was measured."
     if code is None and path.exists():
         raise UsageError(
-            f"{path} is damaged: it has no exit status from 0 to {MOST_STATUS}",
-            hint=f"`ssdbench report {directory}` shows what was measured.",
+            f"{path} is damaged: it has no exit status from 0 to {MOST_STATUS}", hint=hint
         )
     if code == 0:
         from ssdbench.cli.conduct import exit_code_of
@@ -117,12 +116,12 @@ def require_end(directory: Path, code: int | None) -> None:
         if whole := exit_code_of(StoredRun.open(directory).result):
             raise UsageError(
                 f"{path} says exit code 0 (VALIDATED), but the stored result gives {whole}",
-                hint=f"`ssdbench report {directory}` shows what was measured.",
+                hint=hint,
             )
 
 
 def worker(directory: Path) -> ProcessId:
-    """Return the process that does, or did, the run. Raises UsageError when none is stored."""
+    """Return the process that does, or did, the run. Raises UsageError if it is not stored."""
     path = directory / PROCESS
     try:
         fields = json_object(read_regular(path))
@@ -142,7 +141,7 @@ def worker(directory: Path) -> ProcessId:
 
 @contextmanager
 def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator[None]:
-    """Keep the host from suspending, by systemd-inhibit where there is systemd."""
+    """Prevent the host from going to sleep, if it has systemd (uses systemd-inhibit)."""
     if command.which("systemd-inhibit") is None or not exists(Path("/run/systemd/system")):
         yield
         return
@@ -162,19 +161,20 @@ def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator
 
 
 def unended_result(directory: Path) -> RunResult | None:
-    """Return the result so far of a run that was killed or still runs; None if it ended.
+    """Return the result so far of a run that was killed or still runs; None if the run ended.
 
-    Raises UsageError when its directory cannot be read.
+    Raises UsageError when the directory cannot be read.
     """
     if not is_unended(directory):
         return None
-    from ssdbench.suite.unended import KILLED, unended  # most of a second of CPU
+    from ssdbench.suite.unended import KILLED, unended  # takes almost a second to import
 
-    return unended(directory, why="it is still at work" if _at_work(directory) else KILLED)
+    return unended(directory, why="it is still in progress" if is_live(directory) else KILLED)
 
 
-def _at_work(directory: Path) -> bool:
+def is_live(directory: Path) -> bool:
+    """Return whether the process of a run is alive; False if the process is not known."""
     try:
         return worker(directory).alive()
-    except UsageError:  # not known, or damaged: then nothing can be said of it
+    except UsageError:
         return False

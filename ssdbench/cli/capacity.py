@@ -1,4 +1,4 @@
-"""`ssdbench capacity`: drives, life and cost for a demand, from a stored run."""
+"""Compute drives, life and cost for a demand from stored runs (`ssdbench capacity`)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ssdbench.cli.options import Duration, Number, Size, json_option
+from ssdbench.cli.merge import lot_name
+from ssdbench.cli.options import PATH, Duration, Number, Size, json_option
 from ssdbench.cli.output import answer, document, table
 from ssdbench.errors import UsageError
-from ssdbench.units import MOST_PERCENT, counted
+from ssdbench.units import MOST_PERCENT
 
 if TYPE_CHECKING:
     from ssdbench.cli.documents.stored import CapacityPlanned
@@ -18,64 +19,76 @@ if TYPE_CHECKING:
 
 
 @click.command("capacity")
-@click.argument(
-    "directories", metavar="RUN…|DIR", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
-@click.option("--iops", type=Number(), help="Demand in IOPS.")
+@click.argument("directories", metavar="RUN…|DIR", nargs=-1, required=True, type=PATH)
+@click.option("--iops", type=Number(), help="Demand of all drives together, in IOPS.")
 @click.option(
-    "--growth", type=Number(zero=True, most=MOST_PERCENT), help="Growth of the demand in percent."
+    "--growth",
+    type=Number(zero=True, most=MOST_PERCENT),
+    help="Expected growth of the demand, in percent.",
 )
-@click.option("--p99", type=Duration(), metavar="D", help="Highest 99th percentile (10ms).")
+@click.option(
+    "--p99", type=Duration(), metavar="D", help="Highest 99th percentile of latency (10ms)."
+)
 @click.option(
     "--outstanding",
     type=click.IntRange(min=1, max=1_000_000),
-    help="Requests that are kept outstanding on each drive.",
+    help="Requests that the application keeps in flight on each drive.",
 )
 @click.option(
     "--utilisation",
     type=Number(most=100),
-    help="Share of a bound that may be used, in percent; default: 70.",
+    help="Share of the lower bound of a drive to use at most, in percent. Default: 70.",
 )
-@click.option("--reserve", type=click.IntRange(min=0, max=1_000_000), help="Drives that may fail.")
-@click.option("--rebuild", type=Number(), help="IOPS that rebuilding a failed drive adds.")
+@click.option(
+    "--reserve",
+    type=click.IntRange(min=0, max=1_000_000),
+    help="Number of drives that may fail at the same time.",
+)
+@click.option("--rebuild", type=Number(), help="IOPS that the rebuild of a failed drive adds.")
 @click.option(
     "--rebuild-time",
     type=Duration(),
     metavar="D",
-    help="How long a failed drive is missing (12h).",
+    help="Time until a failed drive is replaced and rebuilt (12h).",
 )
-@click.option("--capacity", type=Number(), metavar="TB", help="Data that all drives must hold.")
+@click.option(
+    "--capacity", type=Number(), metavar="TB", help="Data that all drives together must store."
+)
 @click.option("--price", type=Number(), multiple=True, help="Price of one drive.")
-@click.option("--power", type=Number(), multiple=True, help="Power of one drive, in W.")
+@click.option("--power", type=Number(), multiple=True, help="Power that one drive takes, in W.")
 @click.option(
     "--failure-rate",
     type=Number(most=100),
     multiple=True,
     help="Share of drives that fail within a year, in percent.",
 )
-@click.option("--endurance", type=Number(), multiple=True, help="Rated endurance in TB.")
+@click.option("--endurance", type=Number(), multiple=True, help="Rated endurance in TB written.")
 @click.option("--warranty", type=Number(), multiple=True, help="Warranty in years.")
-@click.option("--waf", type=Number(), help="Write amplification, where known.")
-@click.option("--waf-rating", type=Number(), help="Write amplification behind the rated endurance.")
+@click.option("--waf", type=Number(), help="Write amplification of the demand, if you know it.")
+@click.option(
+    "--waf-rating",
+    type=Number(),
+    help="Write amplification that the maker assumed for the rated endurance.",
+)
 @click.option("--block", type=Size(), metavar="SIZE", help="Plan on points of this block size.")
 @click.option("--read", type=click.IntRange(0, 100), help="Plan on points of this read share.")
 @click.option(
     "--spread",
     type=click.Choice(["striped", "balanced"]),
-    help="Treat the runs as drives of one lot and spread the load over them in this way. Without "
-    "this option, the runs are candidates.",
+    help="Treat the runs as drives of one lot, and spread the load over them in this way. Without "
+    "this option, each run is a separate candidate.",
 )
 @json_option
 def command(
     directories: tuple[Path, ...], as_json: bool, spread: str | None, **options: Any
 ) -> int:
-    """Say how many drives a demand needs, from the lower bounds of a stored run.
+    """Compute how many drives a demand needs, from the lower bounds of a stored run.
 
-    Values that are not given come from `plan` in the run's profile. Several runs are candidates for
-    the same demand, side by side, unless --spread takes them as drives of one lot. What is said of
-    a drive (--price, --power, --failure-rate, --endurance, --warranty) is given once, for all
-    candidates, or once for each candidate in the order of the runs. The exit code is 1 when a plan
-    uses a number that is not validated, or when it writes and no endurance is given.
+    Values that are not given come from `plan` in the run's profile. Several runs are compared as
+    candidates for the same demand; with --spread they are drives of one lot. Give --price, --power,
+    --failure-rate, --endurance and --warranty once for all candidates, or once for each candidate
+    in the order of the runs. The exit code is 1 if a plan uses a number that is not validated, or
+    if the demand writes and no endurance is given.
     """
     if spread is not None:
         return _of_lot(directories, spread, options | _of_drive(options, 0, 1), as_json=as_json)
@@ -104,7 +117,7 @@ _OF_DRIVES = ("price", "power", "failure_rate", "endurance", "warranty")
 
 
 def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
-    """What the command line says of the drive of one run."""
+    """Return the options that describe a drive (price, power …) for the run number `place`."""
     own = {}
     for name in _OF_DRIVES:
         given = options[name]
@@ -135,7 +148,7 @@ def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, Capa
 def _of_lot(
     places: tuple[Path, ...], spread: str, options: dict[str, Any], *, as_json: bool
 ) -> int:
-    """A plan for drives of one lot, those measured and those that are bought like them."""
+    """Plan with a lot: the measured drives are a sample of the drives that will be bought."""
     from ssdbench.cli.documents.stored import LotPlanned
     from ssdbench.report.view.capacity import demanded
     from ssdbench.stats.planning.lotplan import Spread, lot_answer
@@ -151,10 +164,8 @@ def _of_lot(
             LotPlanned(spread=found.spread, runs=runs, rates_iops=found.rates_iops, planned=planned)
         )
     else:
-        target = lot.results[0].target
-        simulated = ", simulated" if target.simulated else ""
-        of = f"{counted(len(lot.runs), 'drive')} of {target.model or target.name}{simulated}"
-        _print(lot.results[0], found.answer, of=f"{of}, load {spread}", changed=False)
+        of = f"{lot_name(lot)}, load {spread}"
+        _print(lot.results[0], found.answer, of=of, changed=False)
         for note in lot.notes:
             answer(f"note: {note}")
     return 0 if found.answer.validated else 1
@@ -169,7 +180,7 @@ def _with_demand(wanted: Any) -> Any:
 
 
 def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: bool) -> None:
-    """A row for each candidate: those that hold first, then the cheapest, or the fewest drives."""
+    """Print a row for each candidate: valid plans first, then by price or number of drives."""
     from ssdbench.cli.documents.stored import Candidates
     from ssdbench.report.view.capacity import candidate, candidate_titles, cheapest_first
 
@@ -202,9 +213,9 @@ def _document(
 
 
 def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bool = True) -> None:
-    """The sum line by line, what each depth would need, what is unknown, and the verdict.
+    """Print the calculation, the drives per queue depth, what is unknown, and the verdict.
 
-    What changes the number of drives is only known of one drive.
+    `changed` also prints how each input changes the number of drives; a lot cannot tell this.
     """
     from ssdbench.report.view.capacity import by_change, by_depth, figures, sum_lines, unknown_rows
 
@@ -250,7 +261,7 @@ _FIELDS = {
 
 
 def _wanted(kept: Any, options: dict[str, Any]) -> Any:
-    """The profile's demand with what the command line says instead."""
+    """Return the demand of the profile, with the values from the command line instead."""
     from ssdbench.model.profile import CapacityPlan
 
     given = {_FIELDS[name]: value for name, value in options.items() if value is not None}

@@ -1,4 +1,4 @@
-"""`ssdbench compare`: runs point by point, or with --population two lots of drives."""
+"""Compare stored runs point by point, or two lots of drives (`ssdbench compare`)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.options import json_option
+from ssdbench.cli.merge import lot_name
+from ssdbench.cli.options import PATH, html_option, json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError
 from ssdbench.foreign import real
-from ssdbench.units import counted
 
 if TYPE_CHECKING:
     from ssdbench.cli.documents.stored import Compared, ComparedLots
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("directories", metavar="RUN RUN…", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--html", type=click.Path(path_type=Path), help="Also write an HTML page to this file."
-)
+@click.argument("directories", metavar="RUN RUN…", nargs=-1, type=PATH)
+@html_option
 @click.option(
     "--csv",
     "csv_file",
-    type=click.Path(path_type=Path),
-    help="Also write a row for each point and pair of runs to this file.",
+    type=PATH,
+    help="Also write a CSV file with a row for each point and pair of runs.",
 )
 @click.option(
     "--mix-simulated", is_flag=True, help="Allow simulated and real drives in one comparison."
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--population",
     is_flag=True,
-    help="Compare two directories of runs as two lots: each drive is one value.",
+    help="Compare two directories of runs as two lots, where each drive counts as one sample.",
 )
 @json_option
 def command(
@@ -50,7 +48,7 @@ def command(
 ) -> int:
     """Compare stored runs point by point, with tests of significance.
 
-    The exit code is 1 when a point that is compared is not validated.
+    The exit code is 1 if a point in the comparison is not validated.
     """
     from ssdbench.host.files import write_atomic
     from ssdbench.report.comparison import comparison_csv, render_comparison
@@ -63,7 +61,6 @@ def command(
                 "--population takes neither --csv nor --mix-simulated",
                 hint="`ssdbench merge --csv` writes the drives of a lot.",
             )
-
         return compare_lots(directories, html=html, as_json=as_json)
     if len(directories) < 2:
         raise UsageError("a comparison needs at least two runs", hint="Name two run directories.")
@@ -126,20 +123,13 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
         )
         for pair in comparison.pairs
     ]
-    heads = (
-        "point",
-        "runs",
-        "bound, IOPS",
-        "shift, IOPS",
-        "95 %",
-        FASTER,
-        "p, Holm",
-        "answer",
-    )
+    heads = ("point", "runs", "bound, IOPS", "shift, IOPS", "95 %", FASTER, "p, Holm", "answer")
     answer(table(heads, rows))
     answer(f"{FASTER}: {FASTER_MEANS}")
     if unsure := sum(pair.found.unsure for pair in comparison.pairs):
-        answer(f"{unsure} of {len(comparison.pairs)} cannot be distinguished with certainty")
+        answer(
+            f"for {unsure} of {len(comparison.pairs)} points it is not certain which run is faster"
+        )
     for sentence in comparison.left_out:
         answer(f"not compared: {sentence}")
 
@@ -179,23 +169,20 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
 
 
 def _refuse_copies(directories: Sequence[Path], results: "Sequence[RunResult]") -> None:
-    """A run does not differ from its own copy, and a test of that would call it significant."""
+    """Raise UsageError if two directories hold the same run; a test would find no variation."""
     seen: dict[tuple[object, ...], Path] = {}
     for directory, result in zip(directories, results, strict=True):
         begun = (result.run_id, result.started_at, result.target.id, result.seed)
         if begun in seen:
             raise UsageError(
-                f"{seen[begun]} and {directory} hold the same run",
+                f"{seen[begun]} and {directory} contain the same run",
                 hint="Compare runs of two drives, or two runs of one drive.",
             )
         seen[begun] = directory
 
 
 def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) -> int:
-    """Answer for two lots; the exit code is 1 when a drive counts as a failure.
-
-    Raises UsageError.
-    """
+    """Compare two lots; return exit code 1 if a drive counts as a failure. Raises UsageError."""
     from ssdbench.host.files import write_atomic
     from ssdbench.report.lot import LOT_TITLES, pair_row, render_lots
     from ssdbench.report.view.lot import ASSUMED
@@ -211,7 +198,7 @@ def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) ->
     for place, lot in zip(places, (first, second), strict=True):
         if len(lot.runs) < LEAST_DRIVES:
             raise UsageError(
-                f"{place} holds one run: a lot has two drives or more",
+                f"{place} contains only one run, but a lot needs at least two drives",
                 hint="`ssdbench compare` without --population compares runs of single drives.",
             )
     require_comparable(first, second)
@@ -229,10 +216,7 @@ def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) ->
         document(_lots_document(places, pairs, notes))
     else:
         for number, (place, lot) in enumerate(zip(places, (first, second), strict=True), start=1):
-            target = lot.results[0].target
-            simulated = ", simulated" if target.simulated else ""
-            drives = counted(len(lot.runs), "drive")
-            answer(f"{number}: {place}, {drives} of {target.model or target.name}{simulated}")
+            answer(f"{number}: {place}, {lot_name(lot)}")
         answer("")
         answer(table(LOT_TITLES, [pair_row(pair) for pair in pairs]))
         for note in (*notes, ASSUMED):

@@ -1,4 +1,4 @@
-"""Runs or resumes a run: signals, no suspend, the event log on disk, the report."""
+"""Start or resume a run: handle signals, prevent suspend, store events, write the report."""
 
 import json
 import re
@@ -36,9 +36,6 @@ from ssdbench.target.planned import Planned
 
 RUNS = Path("reports")
 EXIT_BUG = 70
-EXIT_TARGET_MISSED = 6
-# Of runs that came to an end of their own; all others are of errors and signals.
-RESULT_CODES = (0, 1, EXIT_TARGET_MISSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +44,13 @@ class Ended:
 
     directory: Path
     result: RunResult
-    files: tuple[Path, ...]  # of the report, report.html first
+    files: tuple[Path, ...]  # files of the report; report.html is first
     exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Callbacks of a run: for each event, and for its directory once the target is claimed."""
+    """Callbacks of a run: `show` for each event, `started` once the target is claimed."""
 
     show: Callable[[Event], None]
     started: Callable[[Path], None] = lambda directory: None
@@ -70,7 +67,7 @@ def asked(
     plan_file: Path | None = None,
     budget_s: float | None = None,
 ) -> RunRequest:
-    """Return the request of a command line. Raises UsageError, ProfileError."""
+    """Return the request for a run from the options. Raises UsageError, ProfileError."""
     profile, text = read_profile(profile_name)
     return RunRequest(
         profile=profile,
@@ -89,16 +86,13 @@ def asked(
 
 def new_directory(profile_name: str, target: str) -> Path:
     """Return the default directory of a run: reports/TIME-PROFILE-TARGET."""
-    words = f"{Path(profile_name).stem}-{Path(target.split(',')[0]).name}"
-    return RUNS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{_dashed(words)}"
+    words = f"{slug(Path(profile_name).stem)}-{slug(target)}"
+    return RUNS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{words}"
 
 
 def slug(target: str) -> str:
-    """Return the name of the directory for the run of a target."""
-    return _dashed(Path(target.split(",")[0]).name)
-
-
-def _dashed(words: str) -> str:
+    """Return a short directory name for a target: lower-case letters, digits and dashes."""
+    words = Path(target.split(",")[0]).name
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
 
 
@@ -119,7 +113,8 @@ def resume(
 ) -> Ended:
     """Continue a run and write its report. Raises SsdbenchError.
 
-    `kept` is its manifest where it was read, and checked, already; `repeated` as in `runs.resume`.
+    `kept` is the manifest of the run if it was read and checked before; `repeated`: see
+    `ssdbench.suite.run.resume`.
     """
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)
@@ -133,10 +128,10 @@ def resume(
 
 
 def finished(directory: Path) -> Ended | None:
-    """The end of a run that came to it, with nothing left to go on with; reads only.
+    """Return how a finished run ended; None if there is work left. Only reads.
 
-    None for a run that was killed, stopped or cut by a limit, or whose end was an error, or whose
-    report was not written yet. Raises SsdbenchError for what is no run directory.
+    Work is left if the run was killed, stopped, ended by a limit or by an error, or if its report
+    is missing. Raises SsdbenchError for a directory that is not a run directory.
     """
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)
@@ -147,7 +142,7 @@ def finished(directory: Path) -> Ended | None:
         result = StoredRun.open(directory).result
     except UsageError:
         return None
-    if result.finished_at is None or background.ended(directory) not in RESULT_CODES:
+    if result.finished_at is None or background.ended(directory) not in background.RESULT_CODES:
         return None
     return Ended(directory, result, (report,), exit_code_of(result))
 
@@ -186,7 +181,7 @@ def _require_there(directory: Path, error: Exception) -> None:
         raise HostLacks(
             f"{directory} was removed or renamed while the run went on",
             hint="If it was renamed, rename it back; then `ssdbench resume` continues the run. "
-            "What was removed cannot be continued.",
+            "If it was removed, the run cannot be continued.",
         ) from error
 
 
@@ -198,7 +193,7 @@ def _begin(directory: Path, target: TargetInfo, *, resumed: bool) -> None:
 
 
 def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:
-    """Do the work; write the report also when an error ends it."""
+    """Do the work of a run; if an error ends the run, still write the report."""
     try:
         result = work()
     except SsdbenchError:
@@ -215,10 +210,10 @@ def _store_facts(path: Path, target: TargetInfo) -> None:
 
 
 def exit_code_of(result: RunResult, signal_number: int | None = None) -> int:
-    """The exit code of a run that came to its end, or that a signal ended."""
+    """Return the exit code for a result; 128 + `signal_number` if a signal ended the run."""
     if result.interrupted and signal_number is not None:
         return 128 + signal_number
     accepted = whole(result.accepted)
     if accepted == "fail":
-        return EXIT_TARGET_MISSED
+        return background.EXIT_TARGET_MISSED
     return 0 if result.verdict == "VALIDATED" and accepted in (None, "pass") else 1

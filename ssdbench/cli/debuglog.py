@@ -1,7 +1,7 @@
-"""`--debug`: each command started, its exit and time, and each setting written.
+"""Write the log of --debug: each command started, its exit code and time, each setting written.
 
-It goes to stderr at once, and to debug.log in the run directory, where there is one: from the start
-of the program, not only from the start of the run.
+The log goes to stderr, and to debug.log in the run directory if there is a run. debug.log also has
+the lines from before the run began.
 """
 
 import logging
@@ -18,27 +18,27 @@ FORMAT = "%(asctime)s.%(msecs)03dZ %(message)s"
 
 
 def start() -> None:
-    """Log from now on; again is the same as once."""
+    """Start the log; a second call does nothing."""
     logger = logging.getLogger("ssdbench")
     if logger.handlers:
         return
-    logging.raiseExceptions = False  # a full disk or a closed terminal never ends a run
+    logging.raiseExceptions = False  # a full disk or a closed terminal must not end a run
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     stderr = logging.StreamHandler(sys.stderr)
     stderr.setFormatter(_formatter(f"debug: {FORMAT}"))
-    # It keeps what is logged until there is a run directory, and hands on at once after that.
+    # This handler stores lines until the run directory exists, then passes each line on at once.
     logger.addHandler(MemoryHandler(capacity=1))
     logger.addHandler(stderr)
 
 
 def keep_in(directory: Path) -> None:
-    """Also keep in this run directory what was logged and what will be; nothing without --debug."""
+    """Write all lines of the log, earlier ones too, to this run directory, if --debug is on."""
     for handler in logging.getLogger("ssdbench").handlers:
         if isinstance(handler, MemoryHandler) and handler.target is None:
             try:
                 log = open_own(directory / NAME, os.O_WRONLY | os.O_APPEND)
-            except OSError:  # the run goes on; stderr still has it
+            except OSError:  # stderr still has the log
                 return
             file = logging.FileHandler(directory / NAME, encoding="utf-8", delay=True)
             file.setStream(os.fdopen(log, "a", encoding="utf-8"))
@@ -48,7 +48,7 @@ def keep_in(directory: Path) -> None:
 
 
 def stop() -> None:
-    """Log no more, and close the file."""
+    """Stop the log, and close its file."""
     logger = logging.getLogger("ssdbench")
     for handler in tuple(logger.handlers):
         logger.removeHandler(handler)
@@ -60,7 +60,7 @@ def stop() -> None:
 
 
 class _Formatter(logging.Formatter):
-    """Names of files and drives are logged too; they may hold anything."""
+    """Makes control characters visible, which names of files and drives may contain."""
 
     def format(self, record: logging.LogRecord) -> str:
         return lines(super().format(record))

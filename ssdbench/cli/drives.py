@@ -1,4 +1,4 @@
-"""`ssdbench drives` and `ssdbench retire`: list drives, and purge one that leaves the tests."""
+"""List drives (`drives`), and purge a drive that is no longer needed (`retire`)."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 LINE_EVERY_S = 2.0
-FEW = 50  # devices, which need no line on the way
-MOST_REASONS = 20  # of one device; hundreds of loop devices over one file are hundreds of reasons
+FEW = 50  # devices that are listed fast enough without progress lines
+MOST_REASONS = 20  # shown per device; a file with hundreds of loop devices has hundreds of reasons
 
 
 @click.command("drives")
@@ -28,7 +28,8 @@ MOST_REASONS = 20  # of one device; hundreds of loop devices over one file are h
 def drives(as_json: bool) -> None:
     """List block devices and simulated models as targets.
 
-    Of each block device: its identity for --destroy, and every reason why it may not be written.
+    For each block device, show its identity for --destroy, and every reason why ssdbench refuses
+    to write to it.
     """
     from ssdbench.cli.documents.machine import Drives
     from ssdbench.host.sysfs import Sysfs
@@ -54,7 +55,7 @@ def drives(as_json: bool) -> None:
         if device.id:
             answer(f"    id: {device.id}")
     if not devices:
-        answer("no block device with a size")
+        answer("this host has no block device with a size above 0")
     answer("")
     rows = [
         (f"sim:{card.name}", format_capacity(card.capacity_bytes), _figures(card), card.title)
@@ -64,7 +65,7 @@ def drives(as_json: bool) -> None:
 
 
 def _with_progress(kernels: Sequence[str]) -> Iterator[str]:
-    """The same names, with a line about how far it is when that takes long."""
+    """Yield the same names, and print progress lines when there are many devices."""
     told = time.monotonic()
     for done, kernel in enumerate(kernels):
         if len(kernels) > FEW and time.monotonic() - told >= LINE_EVERY_S:
@@ -74,7 +75,7 @@ def _with_progress(kernels: Sequence[str]) -> Iterator[str]:
 
 
 def _device(name: str, look: "OneLook") -> "Device | None":
-    """A block device; None for one without a size, such as an unused loop device."""
+    """Return what is known of a block device; None if its size is 0, as for an unused loop."""
     from ssdbench.cli.documents.machine import Device
     from ssdbench.errors import SsdbenchError
     from ssdbench.host.sysfs import node_of
@@ -144,7 +145,8 @@ METHODS = ("format", "sanitize", "ata_erase", "discard")
 @click.option(
     "--lba-format",
     metavar="SIZES",
-    help="With --method format: the new LBA format in bytes, data or data+metadata (4096, 512+8).",
+    help="With --method format: the new LBA format in bytes, as data or data+metadata (4096 or "
+    "512+8).",
 )
 @click.option(
     "--protection",
@@ -163,7 +165,7 @@ def retire(
     consent: "Consent",
     as_json: bool,
 ) -> None:
-    """Purge a drive that is no longer needed for tests, and show its health and wear."""
+    """Purge a drive that is no longer needed, and show its health and wear."""
     from ssdbench.cli.documents.machine import Retired
     from ssdbench.engine.targets import retired
     from ssdbench.model.profile import Purge
@@ -201,9 +203,9 @@ def retire(
     for name, value in health.items():
         answer(f"  {name}: {value}")
     if not health:
-        answer("  final SMART data: this target has none")
+        answer("  final SMART data: this target reports none")
 
 
 def _health(facts: Mapping[str, str]) -> dict[str, str]:
-    """What a drive tells of its health and of the life that it has left; empty when nothing."""
+    """Return the facts of a drive that are about its health and remaining life; may be empty."""
     return {name: value for name, value in facts.items() if name in HEALTH or name[:6] == "SMART "}

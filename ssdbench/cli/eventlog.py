@@ -1,7 +1,7 @@
-"""The events of a run as files in its directory, for `ssdbench attach`.
+"""Store the events of a run in its directory, and read them for `ssdbench attach`.
 
-events.jsonl     one line per thing that happened, with its text; a finding with all its fields
-progress.json    how far the run is now; replaced in place, so that it stays small
+events.jsonl     one line per event, with its text; a finding with all its fields
+progress.json    the current progress of the run; replaced each time, so that it stays small
 """
 
 import json
@@ -22,7 +22,7 @@ PROGRESS = "progress.json"
 
 @dataclass(slots=True)
 class EventLog:
-    """Writes events; an error of the disk does not end the run."""
+    """Writes the events of a run to its directory; disk errors do not end the run."""
 
     directory: Path
     _findings: set[Finding] = field(default_factory=set)
@@ -31,14 +31,11 @@ class EventLog:
         """Store one event."""
         try:
             if isinstance(event, Progress):
-                self._progress(event)
+                write_whole(self.directory / PROGRESS, json.dumps(asdict(event)).encode())
             else:
                 self._append(event)
         except OSError:
             return
-
-    def _progress(self, event: Progress) -> None:
-        write_whole(self.directory / PROGRESS, json.dumps(asdict(event)).encode())
 
     def _append(self, event: Event) -> None:
         if isinstance(event, FindingRaised):
@@ -58,7 +55,7 @@ class EventLog:
 
 
 def text_of(event: Event) -> str:
-    """An event as a line; empty when it is worth none."""
+    """Return the line of text for an event; empty if the event has no line."""
     match event:
         case FindingRaised(finding=finding):
             return f"  {finding_line(finding)}"
@@ -70,14 +67,14 @@ def text_of(event: Event) -> str:
 
 @dataclass(slots=True)
 class Reader:
-    """Reads the events that were added since the last call."""
+    """Reads the new events of a run with each call."""
 
     directory: Path
     _offset: int = 0
     _last: bytes = b""
 
     def lines(self) -> Iterator[str]:
-        """The texts of new events; a line that is still being written waits."""
+        """Yield the texts of new events; a line without its end is read by the next call."""
         try:
             data = read_regular(self.directory / EVENTS)[self._offset :]
         except OSError:
@@ -93,14 +90,14 @@ class Reader:
                 yield text
 
     def progress(self) -> Progress | None:
-        """Return the progress of the run, if it changed."""
+        """Return the progress of the run if it changed since the last call, otherwise None."""
         try:
             text = read_regular(self.directory / PROGRESS)
             if text == self._last:
                 return None
             self._last = text
             found = Progress(**json_object(text))
-            said(found)  # its numbers are numbers
+            said(found)  # raises TypeError if a field is not a number
             return found
         except (OSError, ValueError, TypeError, OverflowError):
             return None

@@ -1,4 +1,4 @@
-"""`ssdbench fleet`: many drives on many hosts."""
+"""Measure many drives on many hosts (`ssdbench fleet`)."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ssdbench.cli.inputs import read_profile
-from ssdbench.cli.options import json_option
+from ssdbench.cli.options import PATH, json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError, telling
 from ssdbench.foreign import write_whole
@@ -25,20 +25,24 @@ if TYPE_CHECKING:
     from ssdbench.fleet.transport import Transport
 
 
-file_argument = click.argument("file", metavar="FLEET.yaml", type=click.Path(path_type=Path))
+file_argument = click.argument("file", metavar="FLEET.yaml", type=PATH)
 LOCAL_PROFILE = "quick"
 
 
 @click.group("fleet")
 def fleet() -> None:
-    """Measure many drives on many hosts, over SSH, with limits and a canary."""
+    """Measure many drives on many hosts, over SSH.
+
+    Limits keep the number of drives per host, rack and power feed. The first drive is a canary: if
+    its run fails, no other run starts.
+    """
 
 
 @fleet.command("plan")
 @file_argument
 @json_option
 def plan_command(file: Path, as_json: bool) -> None:
-    """Ask every host for its drives, and show which would be measured. Changes nothing."""
+    """Ask every host for its drives, and show which drives would be measured. Changes nothing."""
     from ssdbench.cli.documents.machine import FleetPlanned
     from ssdbench.fleet.scheduler import limit_resources
 
@@ -57,14 +61,14 @@ def plan_command(file: Path, as_json: bool) -> None:
     rows = [
         (job.host, job.rack, job.target, job.model, job.serial, job.identity) for job in made.jobs
     ]
+    drives = counted(len(made.jobs), "drive")
     answer(table(("host", "rack", "drive", "model", "serial", "identity"), rows))
     for line in _asides(made):
         answer(line)
     answer("")
-    drives = counted(len(made.jobs), "drive")
-    answer(f"{drives} would be erased and measured, {wanted.limits.at_once} at once")
+    answer(f"{drives} would be erased and measured, {wanted.limits.at_once} at the same time")
     if wanted.engine.scheduler:
-        answer("the worker of each rack is started with:")
+        answer("start the worker of each rack with:")
         for rack in dict.fromkeys(job.rack for job in made.jobs):
             own = {job.host for job in made.jobs if job.rack == rack}
             given = " ".join(
@@ -79,7 +83,7 @@ def plan_command(file: Path, as_json: bool) -> None:
 
 
 @fleet.command("run")
-@click.argument("file", metavar="[FLEET.yaml]", required=False, type=click.Path(path_type=Path))
+@click.argument("file", metavar="[FLEET.yaml]", required=False, type=PATH)
 @click.option(
     "--local",
     type=click.IntRange(1, 1000),
@@ -87,22 +91,17 @@ def plan_command(file: Path, as_json: bool) -> None:
     help="Without FLEET.yaml: measure N simulated drives on this machine.",
 )
 @click.option(
-    "--profile", metavar="PROFILE", help="With --local: the profile.", default=LOCAL_PROFILE,
+    "--profile", metavar="PROFILE", help="With --local: profile to run.", default=LOCAL_PROFILE,
     show_default=True,
 )  # fmt: skip
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="With --local: directory of the results.",
-)
+@click.option("--output", type=PATH, metavar="DIR", help="With --local: directory for the results.")
 @json_option
 def run_command(
     file: Path | None, local: int | None, profile: str, output: Path | None, as_json: bool
 ) -> int:
-    """Measure every drive of FLEET.yaml once, however often this is called or killed.
+    """Measure every drive of FLEET.yaml once. You can repeat the command at any time.
 
-    Drives that were measured are left alone, runs that are at work are followed, and the others are
+    Drives that were measured are skipped, runs in progress are followed, and the other runs are
     started, beginning with a canary.
     """
     from ssdbench.fleet.records import Records
@@ -111,11 +110,10 @@ def run_command(
 
     require_engine()
     if (file is None) == (local is None):
-        raise UsageError("name FLEET.yaml, or --local N")
+        raise UsageError("give either FLEET.yaml or --local N")
     if file is not None:
         wanted, made, _ = _planned(file)
         return _run(wanted, made, transport_of(wanted), Records.of(file), as_json=as_json)
-
     wanted, made, records = _locally(local or 1, profile, output or Path("reports/fleet-local"))
     return _run(wanted, made, LocalTransport(), records, as_json=as_json)
 
@@ -123,14 +121,14 @@ def run_command(
 @fleet.command("status")
 @file_argument
 @click.option(
-    "--page",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Also write the status as a page.",
+    "--page", type=PATH, metavar="FILE", help="Also write the status as an HTML page to FILE."
 )
 @json_option
 def status_command(file: Path, page: Path | None, as_json: bool) -> None:
-    """Show the status of each drive: stage, rate, time left, findings. Asks no host."""
+    """Show the status of each drive: stage, rate, time left, findings.
+
+    The status comes from the records of `fleet run`; no host is asked.
+    """
     from ssdbench.cli.documents.machine import FleetStatus
     from ssdbench.fleet.records import STATUS_HEADER, status_page, status_rows, status_summary
 
@@ -151,7 +149,7 @@ def status_command(file: Path, page: Path | None, as_json: bool) -> None:
 @file_argument
 @json_option
 def stop_command(file: Path, as_json: bool) -> int:
-    """Start no more runs, and end every run cleanly; the next `fleet run` continues them."""
+    """Start no more runs, and stop every run cleanly; the next `fleet run` continues them."""
     from ssdbench.cli.documents.machine import FleetStopped
     from ssdbench.fleet import hostscripts
     from ssdbench.fleet.drive import Stage
@@ -165,14 +163,11 @@ def stop_command(file: Path, as_json: bool) -> int:
     addresses = {host.name: host.ssh for host in wanted.every_host}
     stopped, failed = [], {}
     for one in records.all():
-        told = one.job
         if one.state.stage not in (Stage.RUNNING, Stage.SILENT, Stage.STARTING):
             continue
         job = Job(
-            name=told["name"], host=told["host"], address=addresses.get(told["host"], ""),
-            rack=told["rack"], target=told["target"], identity=told["identity"], model="",
-            serial="", runs=f"{wanted.runs}/{wanted.title}", profile_text="",
-            ssdbench=wanted.ssdbench,
+            **one.job, address=addresses.get(one.job["host"], ""), profile_text="",
+            runs=f"{wanted.runs}/{wanted.title}", ssdbench=wanted.ssdbench,
         )  # fmt: skip
         try:
             said = hostscripts.stop(job, reach)
@@ -186,7 +181,7 @@ def stop_command(file: Path, as_json: bool) -> int:
     if as_json:
         document(FleetStopped(stopped=tuple(stopped), failed=failed))
     else:
-        answer(f"{counted(len(stopped), 'run')} stopped; no more runs are started")
+        answer(f"{counted(len(stopped), 'run')} stopped; `fleet run` starts no more runs")
         for where, why in failed.items():
             answer(f"  {where}: {why}")
     return 1 if failed else 0
@@ -199,7 +194,7 @@ def _planned(file: Path) -> "tuple[Fleet, Plan, str]":
     from ssdbench.fleet.transport import transport_of
     from ssdbench.host.files import require_utf8
 
-    require_utf8(file, "the name of the fleet file")  # its records and the runs lie beside it
+    require_utf8(file, "the name of the fleet file")  # paths of records and runs begin with it
     wanted = read_fleet(file)
     require_safe(wanted.engine)
     beside = file.parent / wanted.profile
@@ -232,13 +227,13 @@ def _locally(count: int, profile: str, output: Path) -> "tuple[Fleet, Plan, Reco
 
 
 def _records(file: Path) -> "Records":
-    """The records of FLEET.yaml, or of a directory of --local. Raises UsageError."""
+    """Open the records of FLEET.yaml, or of a directory of --local. Raises UsageError."""
     from ssdbench.fleet.records import Records
 
     records = Records(file / "fleet") if file.is_dir() else Records.of(file)
     if not records.directory.is_dir():
         raise UsageError(
-            f"{file}: no drive was started yet", hint="Start: ssdbench fleet run FLEET.yaml"
+            f"{file}: no run was started yet", hint="To start: ssdbench fleet run FLEET.yaml"
         )
     return records
 
@@ -277,14 +272,13 @@ def _run(
 
 def _asides(made: "Plan") -> list[str]:
     return [
-        *(f"silent: {name}: {why}" for name, why in made.silent),
+        *(f"no answer: {name}: {why}" for name, why in made.silent),
         *(f"note: {note}" for note in made.notes),
     ]
 
 
 def _drive(job: "Job", state: "State | None" = None) -> "FleetDrive":
-    told = {name: getattr(job, name) for name in ("name", "host", "rack", "target", "identity")}
-    return _stored_drive({**told, "model": job.model, "serial": job.serial}, state)
+    return _stored_drive(asdict(job), state)
 
 
 def _stored_drive(job: dict[str, object], state: "State | None") -> "FleetDrive":

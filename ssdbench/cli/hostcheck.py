@@ -1,4 +1,4 @@
-"""`ssdbench check` and `ssdbench restore`: what this host lacks, and what a run left changed."""
+"""Check what this host lacks (`check`), and restore settings that a run changed (`restore`)."""
 
 import os
 from collections.abc import Sequence
@@ -13,9 +13,10 @@ from ssdbench.errors import SsdbenchError
 from ssdbench.units import format_capacity
 
 if TYPE_CHECKING:
-    from ssdbench.cli.documents.machine import Checked
+    from ssdbench.cli.documents.machine import Checked, SettingChange
     from ssdbench.engine.preflight import HostState, Requirement
     from ssdbench.model.target import TargetInfo
+    from ssdbench.tuning.journal import Change
 
 
 PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
@@ -25,13 +26,13 @@ PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 @click.argument("target", required=False, shell_complete=targets)
 @json_option
 def check(target: str | None, as_json: bool) -> int:
-    """Say what is missing or noisy on this host, for TARGET or for any target.
+    """Show what is missing on this host, and what makes it noisy, for TARGET or for any target.
 
-    Without a TARGET, it also shows which programs each command lacks, and how to install them.
+    Without TARGET, also show which programs each command lacks, and how to install them.
 
-    With a TARGET, it also shows everything that the target reports: identity, capacity, formats,
-    link, power, write cache, health. The exit code is 4 when something is missing; if the host is
-    only noisy, it is 0.
+    With TARGET, also show everything that the target reports: identity, capacity, formats, link,
+    power, write cache, health. The exit code is 4 if something is missing, and 0 if the host is
+    only noisy.
     """
     from ssdbench.engine.preflight import Grade, requirements
     from ssdbench.suite.installed import installed
@@ -52,13 +53,13 @@ def check(target: str | None, as_json: bool) -> int:
         else:
             answer("")
             for one in installed():
-                lacks = f"lacks {', '.join(one.missing)}; install with: {one.install}"
-                answer(f"{one.command}: {lacks if one.missing else 'all programs are there'}")
+                lacks = f"lacks {', '.join(one.missing)}; to install: {one.install}"
+                answer(f"{one.command}: {lacks if one.missing else 'all programs are installed'}")
     return 4 if missing else 0
 
 
 def _target_facts(info: "TargetInfo") -> dict[str, str]:
-    """What a target is, for people; empty values are left out."""
+    """Return the facts of a target as name and text, without empty values."""
     found = {
         "id": info.consent_id,
         "kind": info.kind.value,
@@ -80,12 +81,7 @@ def _document(needs: "Sequence[Requirement]", info: "TargetInfo | None") -> "Che
     return Checked(
         ready=all(one.grade is not Grade.MISSING for one in needs),
         requirements=tuple(Required.of(one, grade=one.grade.value) for one in needs),
-        commands=None
-        if info
-        else tuple(
-            CommandPrograms(command=one.command, missing=one.missing, install=one.install)
-            for one in installed()
-        ),
+        commands=None if info else tuple(map(CommandPrograms.of, installed())),
         target=info,
     )
 
@@ -128,7 +124,7 @@ def _state(info: "TargetInfo | None") -> "HostState":
 
 
 def _fio() -> tuple[str | None, frozenset[str], str]:
-    """Version, engines, and why it cannot be used."""
+    """Return the version of fio, its I/O engines, and why it cannot be used (or an empty text)."""
     from ssdbench.generator.fio.driver import OLDEST
     from ssdbench.generator.fio.driver import installed as installed_fio
 
@@ -148,25 +144,26 @@ NOTHING = "nothing"
 @click.option(
     "--forget",
     metavar="ID",
-    help="Before restoring, drop the recorded settings of a drive that will not come back.",
+    help="First delete the recorded settings of the drive with identity ID, which was removed for "
+    "good.",
 )
 @json_option
 def restore(forget: str | None, as_json: bool) -> None:
     """Restore host and drive settings that a killed run left changed.
 
-    After a reboot only settings that survive a reboot are restored. Settings of a run that is still
-    at work are not touched. A drive that an ATA erase left with its password is unlocked. What
-    --forget drops is written, with the old value, to forgotten.log in the journals' directory.
-    If a run changed the LBA format of a drive, the command that changes it back is shown: it erases
-    the drive.
+    After a reboot, only settings that survive a reboot are restored. Settings of a run in progress
+    are not changed. A drive that an interrupted ATA erase left locked with a password is unlocked.
+    --forget writes the deleted settings with their old values to forgotten.log, in the directory of
+    the journals. If a run changed the LBA format of a drive, the command that changes it back is
+    shown; that command erases the drive.
     """
-    from ssdbench.cli.documents.machine import Restored, SettingChange
+    from ssdbench.cli.documents.machine import Restored
     from ssdbench.engine.hostsettings import give_up
     from ssdbench.engine.hostsettings import restore as restore_settings
     from ssdbench.engine.lbaformats import changed_formats
 
     given_up = give_up(forget) if forget is not None else []
-    if not as_json:  # told even when something else cannot be put back
+    if not as_json:  # printed first, because a restore below may fail
         for change in given_up:
             was = change.was or NOTHING
             answer(f"{change.drive} {change.attribute}: forgotten (it was {was})")
@@ -174,12 +171,8 @@ def restore(forget: str | None, as_json: bool) -> None:
     if as_json:
         document(
             Restored(
-                restored=tuple(
-                    SettingChange.of(change, backend=str(change.backend)) for change in changes
-                ),
-                forgotten=tuple(
-                    SettingChange.of(change, backend=str(change.backend)) for change in given_up
-                ),
+                restored=tuple(map(_as_part, changes)),
+                forgotten=tuple(map(_as_part, given_up)),
                 lasting=tuple(drive.sentence for drive in lasting),
             )
         )
@@ -191,4 +184,10 @@ def restore(forget: str | None, as_json: bool) -> None:
     for drive in lasting:
         answer(drive.sentence)
     if not changes and not given_up and not lasting:
-        answer("there is nothing to restore: no run left a setting changed")
+        answer("nothing to restore: no run left a setting changed")
+
+
+def _as_part(change: "Change") -> "SettingChange":
+    from ssdbench.cli.documents.machine import SettingChange
+
+    return SettingChange.of(change, backend=str(change.backend))

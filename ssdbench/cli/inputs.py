@@ -1,9 +1,8 @@
-"""Finds and reads the profile that a command names, with the job files and traces that it names.
+"""Find and read a profile, with the job files and traces that it names.
 
-Job files are read into the profile's text and traces get their whole path, so that a run keeps what
-it measured, from whatever directory it is resumed. A profile is foreign input as much as its job
-files: it may only name regular files in its own directory or below, so that a profile from a
-stranger carries no other file into the run directory. Nothing of a trace is carried there.
+The text of job files is copied into the profile's text, and traces get their full path, so that a
+run can be resumed from any directory. A profile may come from a stranger, so it can only name job
+files in its own directory or below: no other file is copied into the run directory.
 """
 
 import json
@@ -19,14 +18,14 @@ if TYPE_CHECKING:
     from ssdbench.model.yamltext import Document, Scalar
 
 
-MAX_PROFILE_BYTES = 64 << 10  # the longest one that is shipped has 4 KiB
+MAX_PROFILE_BYTES = 64 << 10  # the longest shipped profile has 4 KiB
 _SUFFIXES = (".yaml", ".yml")
 
 
 def read_profile(name: str) -> "tuple[Profile, str]":
-    """The profile of that name or path, and its text, with the job files that it names.
+    """Return the profile with this name or path, and its text with all job files in it.
 
-    Raises UsageError for a file that is not there or no text, ProfileError for its mistakes.
+    Raises UsageError for a file that is missing or is not text, ProfileError for its mistakes.
     """
     from ssdbench.model.loading import load_profile
 
@@ -36,9 +35,10 @@ def read_profile(name: str) -> "tuple[Profile, str]":
 
 
 def find_profile(name: str) -> Path:
-    """The file that `name` means: a path, or the bare name of a profile that is installed.
+    """Return the path of a profile: `name` is a path, or the name of an installed profile.
 
-    A file of that name here comes before an installed profile, a directory after it.
+    A file with this name in the current directory wins over an installed profile, a directory does
+    not.
     """
     path = Path(name)
     if (path.exists() and not path.is_dir()) or os.sep in name or path.suffix in _SUFFIXES:
@@ -50,12 +50,12 @@ def find_profile(name: str) -> Path:
         return path
     known = ", ".join(installed_profiles()) or "none"
     raise UsageError(
-        f"there is no profile {name!r}", hint=f"Name a file, or one of those installed: {known}."
+        f"there is no profile {name!r}", hint=f"Name a file, or an installed profile: {known}."
     )
 
 
 def _is_file(path: Path) -> bool:
-    """Whether a file is there and may be seen; another user's directory is passed over."""
+    """Return whether a file exists; False if its directory cannot be read."""
     try:
         return path.is_file()
     except OSError:
@@ -63,7 +63,7 @@ def _is_file(path: Path) -> bool:
 
 
 def profile_directories() -> list[Path]:
-    """Where profiles are looked for by name, the user's own before the shipped ones."""
+    """Return the directories where profiles are searched by name; the user's own come first."""
     base = os.environ.get("XDG_CONFIG_HOME")
     own = Path(base) if base else Path(os.environ.get("HOME", "/")) / ".config"
     package = Path(__file__).resolve().parent.parent
@@ -73,7 +73,7 @@ def profile_directories() -> list[Path]:
 
 
 def installed_profiles() -> list[str]:
-    """Names of the profiles that can be run without a path."""
+    """Return the names of the profiles that can be run without a path."""
     files = (path for directory in profile_directories() for path in directory.glob("*.yaml"))
     return sorted({path.stem for path in files})
 
@@ -106,14 +106,14 @@ def _profile_text(path: Path) -> str:
 
 
 MAX_JOB_BYTES = 64 << 10
-MAX_ALL_BYTES = 1 << 20  # of all job files of a profile: its text is read as YAML with them in it
+MAX_ALL_BYTES = 1 << 20  # of all job files of a profile together
 
 
 def with_job_files(text: str, profile: Path) -> str:
-    """The profile with each `fio: NAME` replaced by name and text, on the line where it stood.
+    """Return the text of a profile with each `fio: NAME` replaced by the name and the job file.
 
-    The name of a trace is one in the profile's directory, too, if it is not a whole path. Raises
-    ProfileError, at the place in the profile, for a job file that cannot be read.
+    Line numbers do not change. Relative paths of traces are made absolute. Raises ProfileError,
+    with the line in the profile, for a job file that cannot be read.
     """
     from ssdbench.model.loading import misfit_error
     from ssdbench.model.yamltext import read
@@ -134,13 +134,13 @@ def with_job_files(text: str, profile: Path) -> str:
             why = f"the job files of this profile have more than {MAX_ALL_BYTES >> 20} MiB"
             hint = "Spread the job files over several profiles."
             raise misfit_error(text, str(profile), [(path, why)], hint=hint)
-        found = json.dumps({"name": scalar.value, "text": body})  # YAML, in one line
+        found = json.dumps({"name": scalar.value, "text": body})  # also valid YAML, in one line
         text = text[: scalar.start] + found + text[scalar.end :]
     return text
 
 
 def _named(document: "Document") -> "dict[tuple[str | int, ...], Scalar]":
-    """Each scalar that names a job file or a trace."""
+    """Return the values in a profile that name a job file or a trace, by their path in it."""
     found: dict[tuple[str | int, ...], Scalar] = {}
     for path, scalar in document.scalars.items():
         match path:
@@ -172,7 +172,7 @@ def _job_text(name: str, directory: Path) -> str:
     except OSError as error:
         raise UsageError(f"the job file {name} cannot be read: {error.strerror}") from error
     except ValueError as error:  # a NUL in the name
-        raise UsageError(f"{name!r} names no file") from error
+        raise UsageError(f"{name!r} is not a file name") from error
     if len(data) > MAX_JOB_BYTES:
         raise UsageError(f"{name} is not a job file: it is larger than 64 KiB")
     try:

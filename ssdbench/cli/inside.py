@@ -1,14 +1,21 @@
-"""`ssdbench probe` and `ssdbench detect-blocksize`: the inner structure of a drive."""
+"""Find the inner structure of a drive (`probe`), or only its block size (`detect-blocksize`)."""
 
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import click
 
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import Size, consent_options, json_option, target_argument, wear_options
+from ssdbench.cli.options import (
+    Size,
+    consent_options,
+    json_option,
+    output_option,
+    target_argument,
+    wear_options,
+)
 from ssdbench.cli.output import answer, document, tell
 from ssdbench.errors import SsdbenchError
 from ssdbench.model import rundirectory
@@ -24,7 +31,7 @@ R = TypeVar("R")
 
 
 class Agreed(TypedDict):
-    """The consent, the endurance and the seed, by the names of the options."""
+    """The values of the options for consent, endurance and seed."""
 
     consent: "Consent"
     endurance: float | None
@@ -32,20 +39,19 @@ class Agreed(TypedDict):
 
 
 def inside_options(function: Callable[..., R]) -> Callable[..., R]:
-    """--output, consent, wear, --seed and --json."""
-    output = click.option(
-        "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
-    )
+    """Add --output, the options for consent and wear, --seed and --json."""
     seed = click.option(
-        "--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed of the offsets."
+        "--seed",
+        type=click.IntRange(min=0, max=2**63 - 1),
+        help="Seed of the random offsets.",
     )
-    return output(consent_options(wear_options(seed(json_option(function)))))
+    return output_option(consent_options(wear_options(seed(json_option(function)))))
 
 
 def run_inside(
     place: Place, name: str, profile_text: str, target: str, output: Path | None, agreed: Agreed
 ) -> "Ended":
-    """Run a built-in profile on a target, after printing what it will write."""
+    """Print how much a built-in profile will write to a target, then run it."""
     import sys
 
     from ssdbench.cli import conduct
@@ -68,7 +74,7 @@ def run_inside(
             endurance_tb=agreed["endurance"],
         )
         planned = plan(wishes)
-    except ProfileError as error:  # its places are in a text that the user never saw
+    except ProfileError as error:  # drop the line numbers: the user has not seen this profile
         raise UsageError([one.reason for one in error.diagnostics]) from error
     least, most = planned.bytes_written
     tell(f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}")
@@ -97,7 +103,7 @@ PROBES = (
     "only",
     type=click.Choice(PROBES),
     multiple=True,
-    help="Run only this probe; may be given several times.",
+    help="Run only this probe. May be given several times.",
 )
 @inside_options
 @click.pass_obj
@@ -112,7 +118,8 @@ def probe(
 ) -> int:
     """Find the inner structure of TARGET: units, buffers, stripes, parallelism, spare area, TRIM.
 
-    TARGET is /dev/…, a file or sim:MODEL. It is overwritten. A probe may answer "cannot tell".
+    TARGET is /dev/…, a file or sim:MODEL. Its data are overwritten. A probe may answer "cannot
+    tell".
     """
     text = (
         "title: Inner structure\nprecondition: []\n"
@@ -122,7 +129,7 @@ def probe(
 
 
 def _answer_probes(ended: "Ended", *, as_json: bool) -> int:
-    """Print the answers; 0 when there are all, whatever they are."""
+    """Print the answers of the probes; return exit code 0 if each probe gave an answer."""
     from ssdbench.cli.documents.runs import ProbeAnswer, Probed
     from ssdbench.model.inside import ProbeFound
 
@@ -132,11 +139,7 @@ def _answer_probes(ended: "Ended", *, as_json: bool) -> int:
     if as_json:
         document(
             Probed(
-                directory=str(ended.directory),
-                report=str(ended.files[0]),
-                simulated=simulated,
-                complete=code == 0,
-                bytes_written=ended.result.bytes_written,
+                **_run_fields(ended, complete=code == 0),
                 probes=tuple(
                     ProbeAnswer(
                         probe=found.probe,
@@ -155,6 +158,17 @@ def _answer_probes(ended: "Ended", *, as_json: bool) -> int:
     return code
 
 
+def _run_fields(ended: "Ended", *, complete: bool) -> dict[str, Any]:
+    """Return the fields of `ssdbench.cli.documents.runs.Inside`."""
+    return {
+        "directory": str(ended.directory),
+        "report": str(ended.files[0]),
+        "simulated": ended.result.target.simulated,
+        "complete": complete,
+        "bytes_written": ended.result.bytes_written,
+    }
+
+
 DETECT_BLOCKSIZE = "detect-blocksize"
 EVIDENCE = {"searched", "candidates", "strides", "smallest_effects"}
 
@@ -167,18 +181,23 @@ EVIDENCE = {"searched", "candidates", "strides", "smallest_effects"}
     type=Size(),
     multiple=True,
     metavar="SIZE",
-    help="Distance between two writes. Give it three times or more; these distances replace the "
-    "default ones.",
+    help="Distance between two writes. Give it at least three times; these distances replace the "
+    "default distances.",
 )
-@click.option("--block", type=Size(), default=4096, metavar="SIZE", help="Size of one write: 4KiB.")
+@click.option(
+    "--block", type=Size(), default=4096, metavar="SIZE", help="Size of one write. Default: 4KiB."
+)
 @click.option(
     "--writes",
     type=click.IntRange(min=16),
     metavar="N",
-    help="Writes per stride and region; fewer writes are quicker and less certain.",
+    help="Writes per distance and region. Fewer writes take less time, but the answer is less "
+    "certain.",
 )
 @click.option(
-    "--read-only", is_flag=True, help="Only read, for drives that hold data; much less certain."
+    "--read-only",
+    is_flag=True,
+    help="Only read, for a drive whose data you need. The answer is much less certain.",
 )
 @inside_options
 @click.pass_obj
@@ -194,9 +213,10 @@ def detect_blocksize(
     as_json: bool,
     **agreed: Unpack[Agreed],
 ) -> int:
-    """Find the block size and the write buffer of TARGET from strided writes.
+    """Find the block size and the write buffer of TARGET from writes at regular distances.
 
-    TARGET is /dev/…, a file or sim:MODEL. Parts of it are overwritten, except with --read-only.
+    TARGET is /dev/…, a file or sim:MODEL. Some of its data are overwritten, except with
+    --read-only.
     """
     wanted = "auto" if not strides else f"[{', '.join(str(s) for s in strides)}]"
     text = (
@@ -208,13 +228,13 @@ def detect_blocksize(
         ended = run_inside(place, DETECT_BLOCKSIZE, text, target, output, agreed)
     except SsdbenchError:
         if not as_json:
-            _kept(place.run_directory)
+            _print_kept(place.run_directory)
         raise
     return _answer_block_size(ended, as_json=as_json)
 
 
 def _answer_block_size(ended: "Ended", *, as_json: bool) -> int:
-    """Print the answer; 0 when there is one, whatever it is."""
+    """Print the block size and the buffer; return exit code 0 if the stage is complete."""
     from ssdbench.cli.documents.runs import BlockSizeAnswered, BlockSizeEvidence
     from ssdbench.model.inside import BlockSizeFound
 
@@ -223,11 +243,7 @@ def _answer_block_size(ended: "Ended", *, as_json: bool) -> int:
     if as_json:
         document(
             BlockSizeAnswered(
-                directory=str(ended.directory),
-                report=str(ended.files[0]),
-                simulated=ended.result.target.simulated,
-                complete=bool(stage and stage.complete),
-                bytes_written=ended.result.bytes_written,
+                **_run_fields(ended, complete=bool(stage and stage.complete)),
                 **found.model_dump(exclude={"kind", "figures", "evidence", *EVIDENCE}),
                 evidence_from=found.evidence or None,
                 evidence=BlockSizeEvidence(**found.model_dump(include=EVIDENCE)),
@@ -241,8 +257,8 @@ def _answer_block_size(ended: "Ended", *, as_json: bool) -> int:
     return code
 
 
-def _kept(directory: Path | None) -> None:
-    """What was found before the drive failed."""
+def _print_kept(directory: Path | None) -> None:
+    """Print what the run found before the drive failed."""
     from ssdbench.engine.store import load
     from ssdbench.model.inside import BlockSizeFound
     from ssdbench.model.result import RunResult

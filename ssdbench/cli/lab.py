@@ -1,4 +1,4 @@
-"""`ssdbench lab`: the same commands inside a QEMU guest, on a distribution kernel."""
+"""Run commands in a QEMU guest that has a distribution kernel and the kernel modules."""
 
 import logging
 import os
@@ -8,44 +8,49 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import click
 
-from ssdbench.cli.output import tell
+from ssdbench.cli.options import PATH, Duration, Size, json_option
+from ssdbench.cli.output import document, tell
+from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.foreign import MOST_BYTES, open_regular
+from ssdbench.lab.archive import cache_directory
+from ssdbench.lab.disks import parse_all
+from ssdbench.lab.kernels import OFFERS, ONLY_COMPILED
+from ssdbench.units import MIB, format_size
 
 if TYPE_CHECKING:
     from ssdbench.lab.session import KeptRun
 
 
-LEAST_MIB = 256  # the kernel, its first file system, and the modules
+LEAST_MIB = 256  # for the kernel, its first file system, and the modules
 
 
 @click.group()
 def lab() -> None:
-    """Run commands in a guest with the kernel modules loaded; this host stays untouched."""
+    """Run commands in a guest with the kernel modules loaded; this host is not changed."""
 
 
 @lab.command(context_settings={"ignore_unknown_options": True})
 @click.option(
-    "--kernel", default="6.12", show_default=True,
+    "--kernel", "series", default="6.12", show_default=True,
     help="6.1, 6.12, 6.1-rt, 6.12-rt, 6.12-deb13, 7.x or 7.x-rt: the newest kernel of this series "
     "in Debian. -rt has PREEMPT_RT, -deb13 is the kernel of Debian 13.",
 )  # fmt: skip
 @click.option(
-    "--kernel-dir", default="", metavar="DIR",
+    "--kernel-dir", type=PATH, metavar="DIR",
     help="Boot the kernel that was built in DIR instead of a kernel of Debian. It needs overlayfs, "
     "virtiofs, PCI virtio and the disks' drivers, built in or as modules.",
 )  # fmt: skip
 @click.option(
-    "--console", default="", metavar="FILE", help="Write the guest's console to FILE, too."
+    "--console", default="", metavar="FILE", help="Also write the guest's console to FILE."
 )
 @click.option(
     "--disk", "disks", multiple=True, metavar="BUS=BACKEND",
-    help="nvme|ahci|virtio|scsi = sim:MODEL | null:SIZE | FILE; may be given several times. "
-    "Options after the bus: hotplug, queues=N, fail=SECTOR, zoned=SIZE, open=N.",
+    help="A disk of the guest: nvme|ahci|virtio|scsi = sim:MODEL | null:SIZE | FILE; may be given "
+    "several times. Options after the bus: hotplug, queues=N, fail=SECTOR, zoned=SIZE, open=N.",
 )  # fmt: skip
 @click.option(
     "--cpus",
@@ -54,138 +59,125 @@ def lab() -> None:
     type=click.IntRange(1, 64),
     help="CPUs of the guest.",
 )
-@click.option("--memory", default="2GiB", show_default=True, help="Memory of the guest.")
-@click.option("--reproducible", is_flag=True, help="Count time in instructions, on one CPU.")
+@click.option(
+    "--memory", type=Size(), default="2GiB", show_default=True, help="Memory of the guest."
+)
+@click.option(
+    "--reproducible",
+    is_flag=True,
+    help="Use one CPU, and let the guest's clock count instructions instead of real time.",
+)
 @click.option(
     "--program", "programs", multiple=True, metavar="NAME",
-    help="Put this program of the host into the guest's memory, and no other file of the host. "
-    "With --reproducible, runs then agree to the last digit. May be given several times.",
+    help="Copy this program of the host into the guest's memory, and share no other file of the "
+    "host. With --reproducible, two runs then agree to the last digit. May be given several times.",
 )  # fmt: skip
 @click.option(
     "--append", default="", metavar="TEXT",
     help="Words to add to the kernel's command line, such as nvme.poll_queues=1.",
 )  # fmt: skip
-@click.option("--multipath", is_flag=True, help="NVMe drives behind multipath heads.")
+@click.option("--multipath", is_flag=True, help="Put NVMe drives behind multipath heads.")
 @click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")
-@click.option("--timeout", default="1h", show_default=True, help="End the guest after this time.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option(
+    "--timeout", type=Duration(), default="1h", show_default=True,
+    help="End the guest after this time.",
+)  # fmt: skip
+@json_option
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(
-    kernel: str,
-    kernel_dir: str,
+    series: str,
+    kernel_dir: Path | None,
     console: str,
     disks: tuple[str, ...],
-    cpus: int,
-    memory: str,
-    *,
-    reproducible: bool,
-    programs: tuple[str, ...],
-    append: str,
-    multipath: bool,
-    modules: bool,
-    timeout: str,
-    as_json: bool,
+    memory: int,
+    timeout: float,
     command: tuple[str, ...],
+    *,
+    as_json: bool,
+    **asked: Any,
 ) -> None:
-    """Run COMMAND in a fresh guest, and return its output and exit status. Its input is empty.
+    """Run COMMAND in a fresh guest; print its output and exit with its status. Its stdin is empty.
 
-    Without --disk there is one simulated drive, /dev/nvme0n1; with --program, none. A FILE that
-    holds data needs consent like a drive. If QEMU or the kernel fails before COMMAND has begun, the
-    guest is booted again, up to three times in all, with a message. The first use of a kernel
-    fetches it from Debian's archive. The consoles and output of the last 20 runs are kept in
-    `runs` below SSDBENCH_LAB_CACHE (/var/cache/ssdbench/lab). It needs root.
+    Without --disk, the guest has one simulated drive, /dev/nvme0n1; with --program, it has no
+    drive. A FILE with data needs consent like a drive. If QEMU or the kernel fails before COMMAND
+    has begun, the guest is booted again, at most twice, and a message says so. The first use of a
+    kernel downloads it from Debian's archive. The consoles and output of the last 20 runs are kept
+    in the directory `runs` of SSDBENCH_LAB_CACHE (/var/cache/ssdbench/lab). Needs root.
     """
-    from ssdbench.errors import UsageError
-    from ssdbench.lab.archive import cache_directory
-    from ssdbench.lab.disks import parse_all
-    from ssdbench.units import MIB, NS_PER_S, parse_duration_ns, parse_size
-
     if not kernel_dir:
-        _require_offered(kernel)
-    try:
-        memory_mib, timeout_s = parse_size(memory) // MIB, parse_duration_ns(timeout) / NS_PER_S
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+        _require_offered(series)
+    memory_mib = memory // MIB
     if memory_mib < LEAST_MIB:
-        raise UsageError(f"a guest needs {LEAST_MIB} MiB of memory at least, not {memory}")
+        raise UsageError(
+            f"a guest needs at least {LEAST_MIB} MiB of memory, not {format_size(memory)}"
+        )
     here_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
     if memory_mib > here_mib:
         raise UsageError(
-            f"a guest cannot have {memory} of memory: this host has only {here_mib} MiB",
+            f"a guest cannot have {format_size(memory)} of memory: this host has only "
+            f"{here_mib} MiB",
             hint="Give a smaller `--memory`.",
         )
-    if timeout_s < 1:
-        raise UsageError(f"a guest needs more time than {timeout} to boot")
-    requests = tuple(parse_all(disks, in_memory=bool(programs)))
+    if timeout < 1:
+        raise UsageError(f"a guest needs more time than {timeout:g} s to boot")
+    requests = tuple(parse_all(disks, in_memory=bool(asked["programs"])))
     cache = cache_directory()
     with Steps("lab") as steps, ExitStack() as stack:
         from ssdbench.lab.session import GuestRequest, KeptRun, run_in_guest
 
-        file, kept = stack.enter_context(_kept(console)), stack.enter_context(_told(KeptRun(cache)))
+        file = stack.enter_context(_console_file(console))
+        kept = stack.enter_context(_kept(KeptRun(cache)))
         request = GuestRequest(
             argv=command,
-            series=kernel,
-            kernel_dir=Path(kernel_dir) if kernel_dir else None,
+            series=series,
+            kernel_dir=kernel_dir,
             disks=requests,
             cwd=Path.cwd(),
-            cpus=cpus,
             memory_mib=memory_mib,
-            reproducible=reproducible,
-            programs=programs,
-            append=append,
-            multipath=multipath,
-            modules=modules,
-            timeout_s=timeout_s,
+            timeout_s=timeout,
             handed_on=not as_json,
+            **asked,
         )
         words = GuestOutput(steps, kept, file, shown=not as_json)
         answer = run_in_guest(request, cache, watch=words.look)
     _tell_of_boots(answer.failed_boots)
-    if reproducible and not programs:
-        click.echo(
-            "lab: programs came from the host's files, so runs agree to about 0.1 %; "
-            "with --program NAME for each program, they agree to the last digit",
-            err=True,
+    if asked["reproducible"] and not asked["programs"]:
+        tell(
+            "lab: the programs came from the host's files, so two runs agree to about 0.1 %; "
+            "with --program NAME for each program, they agree to the last digit"
         )
     if as_json:
         import dataclasses
 
         from ssdbench.cli.documents.machine import RanInGuest
-        from ssdbench.cli.output import document
 
         document(RanInGuest(**dataclasses.asdict(answer)))
     raise SystemExit(answer.status)
 
 
 def _require_offered(kernel: str) -> None:
-    from ssdbench.errors import UsageError
-    from ssdbench.lab.kernels import OFFERS, ONLY_COMPILED
-
+    """Raise UsageError for a kernel that the lab cannot get from Debian."""
     if kernel in OFFERS:
         return
     compiled = kernel in ONLY_COMPILED
     why = ": the modules were compiled for it, but Debian has no image to boot" if compiled else ""
     raise UsageError(
-        f"there is no kernel {kernel} in the lab{why}; it has {', '.join(OFFERS)}",
-        hint="Any other kernel is booted from where you built it (`make bzImage modules`): "
+        f"the lab has no kernel {kernel}{why}; it has {', '.join(OFFERS)}",
+        hint="To boot another kernel, build it (`make bzImage modules`) and give its directory: "
         "`--kernel-dir DIR`.",
     )
 
 
 def _tell_of_boots(failed: Sequence[str]) -> None:
     for said in failed:
-        click.echo(
-            f"lab: QEMU or the kernel failed before the guest ran anything: {said}", err=True
-        )
+        tell(f"lab: QEMU or the kernel failed before COMMAND began: {said}")
     if failed:
-        click.echo("lab: the guest was booted again: its boot failed, not COMMAND", err=True)
+        tell("lab: the guest was booted again, because the boot failed and COMMAND had not begun")
 
 
 @contextmanager
-def _told(kept: "KeptRun") -> Iterator["KeptRun"]:
-    """Keep a run, and say where at its very end: behind the console that an error shows."""
-    from ssdbench.errors import SsdbenchError
-
+def _kept(kept: "KeptRun") -> Iterator["KeptRun"]:
+    """Keep the output of a run; at the end, print where it is, or add that to an error's hint."""
     try:
         with kept:
             yield kept
@@ -199,17 +191,13 @@ def _told(kept: "KeptRun") -> Iterator["KeptRun"]:
 
 
 def _tell_where(kept: "KeptRun") -> None:
-    from ssdbench.cli.output import tell
-
     if where := kept.where():
         tell(f"lab: {where}")
 
 
 @contextmanager
-def _kept(path: str) -> Iterator[BinaryIO | None]:
-    """A new file of this name, if there is one. Raises UsageError where there cannot be."""
-    from ssdbench.errors import UsageError
-
+def _console_file(path: str) -> Iterator[BinaryIO | None]:
+    """Open the file of --console, or give None without --console. Raises UsageError."""
     if not path:
         yield None
         return
@@ -228,9 +216,9 @@ _BUILD = "ssdbench.host.kmod"
 
 
 class Steps(logging.Handler):
-    """Prints each step to stderr, and every two seconds that it goes on.
+    """Prints each step of the preparation to stderr, and a line every 2 s while a step runs.
 
-    Silent as soon as the command in the guest prints anything.
+    Prints nothing more once the command in the guest has printed something.
     """
 
     def __init__(self, word: str) -> None:
@@ -248,18 +236,13 @@ class Steps(logging.Handler):
         self._ticker.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.quiet()
         for name in (_LAB, _BUILD):
             logging.getLogger(name).removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A step began."""
+        """Print the step that a log record names."""
         if record.levelno >= logging.INFO and not self._over.is_set():
             self._begin(record.getMessage())
 
@@ -281,7 +264,7 @@ class Steps(logging.Handler):
 
 
 class GuestOutput:
-    """Forwards the output of the command in the guest, and keeps it with the console."""
+    """Copies the output of the command in the guest to stdout and stderr, and to the kept run."""
 
     def __init__(
         self, steps: Steps, kept: "KeptRun", console: BinaryIO | None, *, shown: bool = True
@@ -289,14 +272,14 @@ class GuestOutput:
         self._steps = steps
         self._kept = kept
         streams = {"stdout": sys.stdout, "stderr": sys.stderr} if shown else {}
-        # One that is closed is None.
+        # sys.stdout and sys.stderr are None if they are closed.
         self._to = {name: stream.buffer for name, stream in streams.items() if stream}
         self._console = console
         self._shown: dict[Path, int] = {}
         self._told: set[str] = set()
 
     def look(self, shared: Path) -> None:
-        """Hand on what has come since the last look below the directory that the guest shares."""
+        """Copy the new output since the last call; `shared` is the directory the guest writes."""
         for name in ("stdout", "stderr"):
             to = self._to.get(name)
             if self._hand_on(shared / "1" / name, to, shared.parent) and to:
@@ -305,7 +288,10 @@ class GuestOutput:
         self._hand_on(shared.parents[1] / "console", self._console)
 
     def _hand_on(self, path: Path, to: BinaryIO | None, below: Path | None = None) -> bool:
-        """Hand on what is new in a file; the guest may have put anything in its place."""
+        """Copy the new bytes of a file; return whether there were any.
+
+        The guest may have replaced the file by a link or a pipe, so it is opened with care.
+        """
         begun = shown = self._shown.get(path, 0)
         try:
             descriptor = open_regular(path, below=below)
@@ -319,9 +305,9 @@ class GuestOutput:
         with os.fdopen(descriptor, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             if size < shown:
-                shown = 0  # a guest that was booted again writes its console anew
+                shown = 0  # after a second boot, the console starts again
             file.seek(shown)
-            # What comes meanwhile is for the next look: a guest may write without end.
+            # Stop at the size from above: a guest may write without end.
             while shown < min(size, MOST_BYTES) and (new := file.read(PIECE_BYTES)):
                 shown += len(new)
                 self._kept.add(path.name, new)

@@ -1,6 +1,6 @@
-"""The entry point of the command line: finds sub-commands, prints errors, picks exit codes.
+"""Run the command line: find the sub-command, print errors, choose the exit code.
 
-Sub-commands are imported when they are run, so that `ssdbench --help` costs next to nothing.
+A sub-command is imported only when it runs, so `ssdbench --help` starts fast.
 """
 
 import difflib
@@ -23,16 +23,17 @@ from typing import NoReturn, TextIO
 import click
 
 from ssdbench import __version__
+from ssdbench.cli.output import tell
 from ssdbench.cli.signals import interrupted_code, signals_end_command
 from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused, UsageError
-from ssdbench.foreign import lines, write_whole
+from ssdbench.foreign import write_whole
 
 EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
 DEBUG = "--debug"
-EXIT_BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE ended
-GARBAGE_AFTER = 50_000  # new objects; after each 700, a seventh of a report's time goes for nothing
+EXIT_BROKEN_PIPE = 141  # the status that a shell gives a program that SIGPIPE ended
+GARBAGE_AFTER = 50_000  # new objects; with Python's 700, collection takes 1/7 of a report's time
 
-# Name: (module below ssdbench.cli, one line for the list of commands), in the order of a first day.
+# Name: (module in ssdbench.cli, line in the list of commands), in the order a new user needs them.
 COMMANDS = {
     "run": ("run", "Prepare a target, measure it, and write the report."),
     "plan": ("plan", "Show what `run` would do: stages, hours, bytes. Changes nothing."),
@@ -41,20 +42,20 @@ COMMANDS = {
     "resume": ("run", "Continue a run after a crash, a signal or a limit."),
     "report": ("report", "Render a stored run again."),
     "compare": ("compare", "Compare stored runs, with tests of significance."),
-    "merge": ("merge", "Say what many drives of one model promise together."),
-    "capacity": ("capacity", "Say how many drives a demand needs, from a stored run."),
-    "latencies": ("traces", "Compute percentiles of fio's latency logs of any length."),
-    "trace": ("traces", "Say what a trace of block I/O is like, before it is replayed."),
+    "merge": ("merge", "Estimate a lot or a model from runs of several of its drives."),
+    "capacity": ("capacity", "Compute how many drives a demand needs, from a stored run."),
+    "latencies": ("traces", "Compute percentiles from fio's latency logs of any length."),
+    "trace": ("traces", "Describe a trace of block I/O before you replay it."),
     "donate": ("report", "Make an anonymous archive of a run on a real drive."),
     "drives": ("drives", "List block devices and simulated models as targets."),
-    "check": ("hostcheck", "Say what is missing or noisy on this host."),
+    "check": ("hostcheck", "Show what is missing on this host, and what makes it noisy."),
     "restore": ("hostcheck", "Restore settings that a killed run left changed."),
     "retire": ("drives", "Purge a drive that is no longer needed; show its wear."),
     "attach": ("attach", "Show the progress of a detached run until it ends."),
     "stop": ("attach", "Stop a detached run cleanly, with a partial report."),
     "fleet": ("fleet", "Measure many drives on many hosts, over SSH."),
-    "store": ("store", "Keep the results of many runs as Parquet, proven by hashes."),
-    "query": ("store", "Ask a store in SQL."),
+    "store": ("store", "Keep the results of many runs as Parquet files with checksums."),
+    "query": ("store", "Query a store in SQL."),
     "sim": ("sim", "Create, inspect, snapshot and serve simulated drives."),
     "kmod": ("kmod", "Build, load and unload the bundled kernel modules."),
     "lab": ("lab", "Boot a guest with the kernel modules, and run in it."),
@@ -65,17 +66,17 @@ COMMANDS = {
 
 @dataclass(slots=True)
 class Place:
-    """The arguments of this call, and its run directory once there is one."""
+    """The arguments of this call, and its run directory once the run has begun."""
 
     run_directory: Path | None = None
     arguments: tuple[str, ...] = ()
 
 
 class Commands(click.Group):
-    """The sub-commands, by name, each imported when it is needed."""
+    """The group of all sub-commands; it imports a sub-command when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order of COMMANDS."""
+        """Return the names of all sub-commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -90,7 +91,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the sub-command of a command line; a wrong name gets the nearest ones."""
+        """Find the sub-command; for an unknown name, fail and suggest the nearest one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             meant = f" (did you mean '{near[0]}'?)" if near else ""
@@ -101,24 +102,25 @@ class Commands(click.Group):
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing any."""
+        """Write the list of commands for the help, without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 def _refuse_repeats(ctx: click.Context, command: click.Command, args: list[str]) -> None:
-    """An option that takes one value and is given twice would silently take the last."""
+    """Fail when an option that takes one value is given twice; click would use the last value."""
     try:
         _, _, order = command.make_parser(click.Context(command, parent=ctx)).parse_args([*args])
     except click.UsageError:
-        return  # the command itself tells it better
-    for one, count in Counter(order).items():
-        if count > 1 and isinstance(one, click.Option) and not (one.multiple or one.is_flag):
-            ctx.fail(f"{one.opts[0]} is given {count} times, but takes only one value")
+        return  # the command itself reports this error, with more detail
+    for option, count in Counter(order).items():
+        takes_one = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
+        if count > 1 and takes_one:
+            ctx.fail(f"{option.opts[0]} is given {count} times, but takes only one value")
 
 
 def _debug(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Start the log that --debug asks for."""
+    """Start the debug log, for --debug."""
     del parameter
     if value:
         from ssdbench.cli import debuglog
@@ -128,7 +130,7 @@ def _debug(context: click.Context, parameter: click.Parameter, value: object) ->
 
 
 def _with_debug(command: click.Command) -> click.Command:
-    """--debug is understood behind the name of any command too; it is shown in one place only."""
+    """Accept --debug after the name of each command too; only the main help shows it."""
     if not any(DEBUG in parameter.opts for parameter in command.params):
         option = click.Option(
             [DEBUG], is_flag=True, expose_value=False, callback=_debug, hidden=True, help="A log."
@@ -144,8 +146,7 @@ def _with_debug(command: click.Command) -> click.Command:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 valid, 1 not validated, 2 usage or profile, 3 target refused, "
     "4 something missing on the host, 5 device error, 6 a target of `accept` missed, "
-    "129/130/143 interrupted, "
-    "141 the reader of the output ended first.",
+    "129/130/143 interrupted, 141 the program that reads the output ended first.",
 )
 @click.version_option(__version__, prog_name="ssdbench")
 @click.option(
@@ -158,15 +159,15 @@ def _with_debug(command: click.Command) -> click.Command:
     "and to debug.log in the run directory.",
 )
 def ssdbench() -> None:
-    """The pessimist's SSD benchmark: from a drive to a number that you can plan on.
+    """The pessimist's SSD benchmark: it measures a drive and gives a number that you can plan on.
 
-    A first look, without a drive: ssdbench run demo
+    To try it without a drive: ssdbench run demo
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit code; no traceback ever gets out."""
-    os.umask(os.umask(0o077) | 0o022)  # what root makes, others never write; the rest is the user's
+    """Run the command line and exit with its code; a traceback is never printed."""
+    os.umask(os.umask(0o077) | 0o022)  # other users never get write access to new files
     _occupy_closed()
     gc.set_threshold(GARBAGE_AFTER)
     with signals_end_command():
@@ -177,10 +178,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _occupy_closed() -> None:
-    """Open stdin, stdout and stderr where the caller closed them (`>&-`, some daemons).
+    """Open stdin, stdout and stderr if the caller closed them (`>&-`, some daemons).
 
-    Else the next file that is opened, perhaps the drive, would get the number and the messages. A
-    closed stdout becomes a pipe without a reader, so that the command ends with 141.
+    Otherwise the next file that is opened, perhaps the drive, would get the number of stdout and
+    all messages. A closed stdout becomes a pipe without a reader, so the exit code is 141.
     """
     for descriptor in (0, 1, 2):
         try:
@@ -195,7 +196,7 @@ def _occupy_closed() -> None:
                 os.dup2(opened, descriptor)
                 os.close(opened)
             os.set_inheritable(descriptor, True)
-    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - as long as we live
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - open until the process ends
     sys.stdout = sys.stdout or _written_to(1)
     sys.stderr = sys.stderr or _written_to(2)
 
@@ -205,7 +206,7 @@ def _written_to(descriptor: int) -> TextIO:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
     place = Place(arguments=tuple(arguments))
     try:
@@ -218,7 +219,7 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _misused(error, as_json=as_json)
     except (click.Abort, KeyboardInterrupt) as asked:
-        _tell("interrupted")
+        tell("interrupted")
         return interrupted_code(asked)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _reader_is_gone():
@@ -230,19 +231,19 @@ def run(arguments: list[str]) -> int:
 
 
 def _require_utf8_places() -> None:
-    """Raise UsageError for a directory of the environment that not every program could open."""
+    """Raise UsageError if a directory in the environment has a name that is not UTF-8."""
     for name in ("TMPDIR", "SSDBENCH_SETTINGS"):
         try:
             os.environ.get(name, "").encode()
         except UnicodeEncodeError as error:
             raise UsageError(
-                f"the environment's {name} is not in UTF-8",
+                f"the environment variable {name} is not in UTF-8",
                 hint=f"Set {name} to another directory.",
             ) from error
 
 
 def _invoke(arguments: list[str], place: Place) -> object:
-    """The command's own exit code, or None. click's main() would make 1 of a closed pipe."""
+    """Run the command; return its exit code or None. click's main() returns 1 on a closed pipe."""
     if "_SSDBENCH_COMPLETE" in os.environ:
         return ssdbench.main(arguments, prog_name="ssdbench", standalone_mode=False)
     try:
@@ -253,14 +254,14 @@ def _invoke(arguments: list[str], place: Place) -> object:
 
 
 def _reader_is_gone() -> bool:
-    """Return whether stdout has no reader any more, as after `ssdbench … | head`."""
-    asked = select.poll()
-    asked.register(1, 0)
-    return any(said & (select.POLLERR | select.POLLHUP) for _, said in asked.poll(0))
+    """Return whether the reader of stdout has ended, as in `ssdbench … | head`."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 def _drop_unread(stream: TextIO | None) -> None:
-    """Discard unwritten output; Python would try again at exit and return 120."""
+    """Discard unwritten output; otherwise Python writes it again at exit and returns 120."""
     if stream is None:  # closed by `>&-`
         return
     try:
@@ -270,9 +271,9 @@ def _drop_unread(stream: TextIO | None) -> None:
 
 
 def document(error: SsdbenchError, *, command: Sequence[str] = ()) -> dict[str, object]:
-    """An error as the JSON document that takes the place of the answer.
+    """Return the JSON document of an error, which is printed instead of the answer.
 
-    `command` is the command line that would not be refused, where there is one.
+    `command` is a command line that would not be refused, if one is known.
     """
     fields: dict[str, object] = {
         "kind": type(error).__name__,
@@ -292,7 +293,7 @@ def document(error: SsdbenchError, *, command: Sequence[str] = ()) -> dict[str, 
 
 
 def _as_document(fields: dict[str, object]) -> dict[str, object]:
-    """The form of `ssdbench.cli.documents.Failed`, without a second of imports."""
+    """Return the same JSON as `documents.machine.Failed`, without its slow imports."""
     return {"document": "error", "schema_version": 1, "error": fields}
 
 
@@ -301,16 +302,15 @@ def _failed(error: SsdbenchError, *, as_json: bool, arguments: Sequence[str] = (
     if isinstance(error, TargetRefused) and error.options and arguments:
         command = with_options(arguments, error.options)
     if isinstance(error, ProfileError):
-        _tell(error.message)  # file:line:column: …, which editors and CI read
+        tell(error.message)  # file:line:column: …, which editors and CI read
     else:
         word = "refused" if isinstance(error, TargetRefused) else "error"
         for line in error.message.split("\n"):
-            _tell(f"{word}: {line}")
+            tell(f"{word}: {line}")
     if error.hint:
-        _tell(f"hint: {error.hint}".replace("\n", "\n  "))
+        tell(f"hint: {error.hint}".replace("\n", "\n  "))
     if command:
-        _tell("the whole command:")
-        _tell(f"  {shlex.join(command)}")
+        tell(f"the whole command:\n  {shlex.join(command)}")
     if as_json:
         _print_document(document(error, command=command))
     return error.exit_code
@@ -319,13 +319,13 @@ def _failed(error: SsdbenchError, *, as_json: bool, arguments: Sequence[str] = (
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
     message = error.format_message()
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and not as_json:
-        _tell(message)
+        tell(message)
         return 2
-    _tell(f"error: {message}".replace("\n", "\n  "))
+    tell(f"error: {message}".replace("\n", "\n  "))
     context = getattr(error, "ctx", None)
-    hint = f"`{context.command_path} --help` shows how to call it" if context else ""
+    hint = f"`{context.command_path} --help` shows its options and arguments" if context else ""
     if hint:
-        _tell(f"hint: {hint}")
+        tell(f"hint: {hint}")
     if as_json:
         fields = {"kind": "UsageError", "message": message, "hint": hint, "exit_code": 2}
         _print_document(_as_document(fields))
@@ -378,14 +378,6 @@ def state_directory() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "ssdbench"
 
 
-def _tell(line: str) -> None:
-    """Print a message to stderr; a closed terminal is ignored."""
-    try:
-        click.echo(lines(line), err=True)
-    except OSError:
-        return
-
-
 def _print_document(value: dict[str, object]) -> None:
     try:
         click.echo(json.dumps(value, indent=1))
@@ -394,18 +386,15 @@ def _print_document(value: dict[str, object]) -> None:
         return
 
 
-ENDS_OPTIONS = "--"
-
-
 def with_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Return the user's command line with the options that were missing."""
+    """Return the command line of the user with the missing options added."""
     words = list(arguments)
-    at = words.index(ENDS_OPTIONS) if ENDS_OPTIONS in words else len(words)
+    at = words.index("--") if "--" in words else len(words)
     return [*program_words(), *words[:at], *options, *words[at:]]
 
 
 def program_words() -> list[str]:
-    """Return how ssdbench was called, as words for a shell."""
+    """Return the words that call this ssdbench from a shell."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py" and called.parent.name == "ssdbench":
         return [sys.executable, "-m", "ssdbench"]
@@ -417,7 +406,7 @@ def program_words() -> list[str]:
 
 
 def as_run(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """The `run` of what a `plan` was asked for; what it kept in a file is checked by the run."""
+    """Return the `run` command line for a `plan`; `--output FILE` of the plan becomes `--plan`."""
     words, run = list(arguments), ["run"]
     for word in words[words.index("plan") + 1 :]:
         if word == "--json":

@@ -1,4 +1,4 @@
-"""`ssdbench merge`: what runs of many drives of one model say together."""
+"""Estimate a lot or a model from runs of several of its drives (`ssdbench merge`)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.options import Number, json_option
+from ssdbench.cli.options import PATH, Number, html_option, json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError
 from ssdbench.units import counted
@@ -21,30 +21,31 @@ MOST_DRIVES = 1_000_000
 
 
 @click.command("merge")
-@click.argument(
-    "places", metavar="RUN…|DIR", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("places", metavar="RUN…|DIR", nargs=-1, required=True, type=PATH)
 @click.option(
     "--lot",
     type=click.IntRange(min=1, max=MOST_DRIVES),
-    help="Number of drives in the lot that the measured drives come from; without it, the answer "
+    help="Number of all drives in the lot of the measured drives. Without this option, the answer "
     "is about the model only.",
 )
-@click.option("--rate", type=Number(), help="Say how many drives may not reach this many IOPS.")
+@click.option(
+    "--rate",
+    type=Number(),
+    help="Rate in IOPS: estimate how many drives may be slower than this.",
+)
 @click.option(
     "--set",
     "set_drives",
     type=click.IntRange(min=1, max=MOST_DRIVES),
-    help="Say what rate a set of this many drives sustains, striped and balanced.",
+    help="Number of drives in a set: estimate the rate that such a set sustains, with the load "
+    "striped or balanced.",
 )
-@click.option(
-    "--html", type=click.Path(path_type=Path), help="Also write an HTML page to this file."
-)
+@html_option
 @click.option(
     "--csv",
     "csv_file",
-    type=click.Path(path_type=Path),
-    help="Also write a row for each drive and point to this file.",
+    type=PATH,
+    help="Also write a CSV file with a row for each drive and point.",
 )
 @json_option
 def command(
@@ -56,10 +57,10 @@ def command(
     csv_file: Path | None,
     as_json: bool,
 ) -> int:
-    """Say what runs of several drives of one model promise for their lot and their model.
+    """Estimate from runs of several drives of one model how their whole lot or model performs.
 
-    Name runs, or a directory of runs. They must be of different drives, with the same profile and
-    the same version of the method. A drive that is not VALIDATED counts as a failure, and the exit
+    Name runs, or a directory of runs. The runs must have different drives, the same profile and the
+    same version of the method. A drive whose run is not VALIDATED counts as a failure; the exit
     code is then 1.
     """
     from ssdbench.host.files import write_atomic
@@ -70,7 +71,7 @@ def command(
     found = gathered(places)
     if lot is not None and lot < len(found.runs):
         raise UsageError(
-            f"a lot of {lot:,} cannot have {counted(len(found.runs), 'drive')} that were measured",
+            f"--lot is {lot:,}, but {counted(len(found.runs), 'drive')} of the lot were measured",
             hint="--lot is the number of all drives of the lot, measured or not.",
         )
     asked = Questions(lot=lot, rate_iops=rate, set_drives=set_drives)
@@ -92,12 +93,17 @@ def command(
     return 1 if any(point.failing for point in points) else 0
 
 
+def lot_name(lot: "Gathered") -> str:
+    """Return how many drives of which model a lot has, such as `3 drives of P4500`."""
+    target = lot.results[0].target
+    simulated = ", simulated" if target.simulated else ""
+    return f"{counted(len(lot.runs), 'drive')} of {target.model or target.name}{simulated}"
+
+
 def _print(found: "Gathered", points: "Sequence[LotPoint]", asked: "Questions") -> None:
     from ssdbench.report.view import lot as view
 
-    target = found.results[0].target
-    simulated = ", simulated" if target.simulated else ""
-    answer(f"{counted(len(found.runs), 'drive')}: {target.model or target.name}{simulated}")
+    answer(lot_name(found))
     for name, result in zip(view.names(found.results), found.results, strict=True):
         answer(f"  {name}, {result.target.id}, {result.verdict}")
     answer("")

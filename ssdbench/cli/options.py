@@ -20,15 +20,16 @@ else:  # generic only since click 8.4
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
+PATH = click.Path(path_type=Path)
 
 
 class Size(IntParameter):
-    """Bytes, written as 4KiB or 1.5TiB."""
+    """A size on the command line, such as 4KiB or 1.5TiB; the command gets bytes."""
 
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Bytes of what was typed."""
+        """Return the typed size in bytes, or fail with a sentence."""
         try:
             size = parse_size(value)
         except ValueError as error:
@@ -39,7 +40,7 @@ class Size(IntParameter):
 
 
 class Number(click.FloatRange):
-    """A number above 0 (or from 0 on) and below a limit."""
+    """A number above 0 (or at least 0, with `zero`) up to `most`."""
 
     def __init__(self, *, zero: bool = False, most: float = 1e12) -> None:
         super().__init__(min=0, min_open=not zero, max=most)
@@ -47,7 +48,7 @@ class Number(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The number that was typed; `nan` is none."""
+        """Return the typed number; reject NaN."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number", param, ctx)
@@ -55,14 +56,14 @@ class Number(click.FloatRange):
 
 
 class Duration(FloatParameter):
-    """Seconds, written as 90s or 2h."""
+    """A duration on the command line, such as 90s or 2h; the command gets seconds."""
 
     name = "duration"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Seconds of what was typed."""
+        """Return the typed duration in seconds, or fail with a sentence."""
         if isinstance(value, float):
             return value
         try:
@@ -77,7 +78,7 @@ class Duration(FloatParameter):
 def _profiles(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Installed profiles by name, and files."""
+    """Return the shell completions of a profile: installed profiles and files."""
     from ssdbench.cli.inputs import installed_profiles
 
     return _beginning(incomplete, installed_profiles())
@@ -86,7 +87,7 @@ def _profiles(
 def targets(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Simulated drives, this host's whole drives, and files."""
+    """Return the shell completions of a target: simulated models, drives of this host, files."""
     from ssdbench.host.sysfs import Sysfs, node_of
     from ssdbench.sim.modelfile import embedded_models
 
@@ -98,12 +99,15 @@ def _beginning(incomplete: str, names: Iterable[str]) -> "list[CompletionItem]":
     from click.shell_completion import CompletionItem
 
     known = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-    return [CompletionItem(incomplete, type="file"), *known]  # click's bash forgets what was before
+    # The file type comes first: click's script for bash drops the items before it.
+    return [CompletionItem(incomplete, type="file"), *known]
 
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="One JSON document on stdout, messages on stderr."
 )
+output_option = click.option("--output", type=PATH, metavar="DIR", help="Run directory to make.")
+html_option = click.option("--html", type=PATH, help="Also write an HTML page to this file.")
 target_option = click.option(
     "--target",
     metavar="T",
@@ -116,32 +120,33 @@ targets_option = click.option(
     metavar="T",
     multiple=True,
     shell_complete=targets,
-    help="/dev/…, a file or sim:MODEL; overrides the profile's target. Several targets are "
-    "measured one after another, each into its own directory, unless --side-by-side finds that "
-    "they do not disturb each other.",
+    help="/dev/…, a file or sim:MODEL; overrides the profile's target. May be given several "
+    "times: the targets are then measured one after another, each into its own directory, unless "
+    "--side-by-side finds that they do not disturb each other.",
 )
 budget_option = click.option(
     "--budget",
     "budget_s",
     type=Duration(),
     metavar="TIME",
-    help="Make the best plan that likely fits into this time (12h), and end before it is over.",
+    help="Time for the whole run (12h): make the best plan that likely fits into it, and end "
+    "the run before the time is over.",
 )
 target_argument = click.argument("target", metavar="TARGET", shell_complete=targets)
-run_argument = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+run_argument = click.argument("directory", metavar="RUN", type=PATH)
 profile_argument = click.argument("profile", metavar="PROFILE", shell_complete=_profiles)
 
 
 def consent_options(function: Callable[..., R]) -> Callable[..., R]:
-    """--destroy and the options that override a refusal: given to `function` as one `consent`.
+    """Add --destroy and the options that override a refusal; `function` gets them as `consent`.
 
-    --accept-wear, of `wear_options`, is part of it.
+    `consent` also has --accept-wear, which `wear_options` adds.
     """
     return _consented(function, several=False)
 
 
 def consent_options_of_several(function: Callable[..., R]) -> Callable[..., R]:
-    """The same where --destroy may name several drives: all are given as `identities`."""
+    """Add the same options for several drives; `function` also gets all --destroy `identities`."""
     return _consented(function, several=True)
 
 
@@ -157,7 +162,7 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
         accept_wear: bool = False,
         **others: Any,
     ) -> R:
-        from ssdbench.model.target import Consent  # with pydantic, which --help can do without
+        from ssdbench.model.target import Consent  # imports pydantic, which --help does not need
 
         if isinstance(destroy, tuple):
             others["identities"] = destroy
@@ -176,14 +181,14 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
         click.option(
             "--accept-unproven",
             is_flag=True,
-            help="Treat a disk as one drive although it does not show that it is one, so that its "
-            "numbers may be validated. A volume is never treated so.",
+            help="Treat a disk as one drive although it does not prove that it is one, so that its "
+            "numbers can be validated. This does not work for volumes.",
         ),
         click.option(
             "--accept-shared",
             is_flag=True,
-            help="Allow a drive that other paths or hosts can reach; make sure that none of them "
-            "uses it.",
+            help="Allow a drive that other paths or hosts can reach. First make sure that no other "
+            "host uses the drive.",
         ),
         click.option(
             "--overwrite-data",
@@ -200,7 +205,7 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
             metavar="ID",
             multiple=several,
             help="Allow ssdbench to erase the drive with identity ID."
-            + " Once for each target." * several,
+            + " Give it once for each target." * several,
         ),
     ):
         agreed = option(agreed)
@@ -208,7 +213,7 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
 
 
 def wear_options(function: F) -> F:
-    """--accept-wear and --endurance."""
+    """Add --accept-wear and --endurance."""
     for option in (
         click.option(
             "--endurance",
@@ -219,7 +224,8 @@ def wear_options(function: F) -> F:
         click.option(
             "--accept-wear",
             is_flag=True,
-            help="Allow writes of more than 1 % of the rated endurance, or any if it is unknown.",
+            help="Allow the run to write more than 1 % of the rated endurance, or to write at all "
+            "if the endurance is unknown.",
         ),
     ):
         function = option(function)
@@ -227,14 +233,21 @@ def wear_options(function: F) -> F:
 
 
 def limits(function: F) -> F:
-    """--max-time, --max-writes and --seed."""
+    """Add --max-time, --max-writes and --seed."""
     for option in (
-        click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed of the run."),
         click.option(
-            "--max-writes", type=Size(), metavar="SIZE", help="End after writing this much."
+            "--seed",
+            type=click.IntRange(min=0, max=2**63 - 1),
+            help="Seed of the random numbers, which repeats the same offsets and order.",
         ),
         click.option(
-            "--max-time", type=Duration(), metavar="D", help="End after this time (90s, 2h)."
+            "--max-writes",
+            type=Size(),
+            metavar="SIZE",
+            help="End the run after it has written this much.",
+        ),
+        click.option(
+            "--max-time", type=Duration(), metavar="D", help="End the run after this time (2h)."
         ),
     ):
         function = option(function)

@@ -39,10 +39,7 @@ def document(value: "Document | Mapping[str, object]") -> None:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns of text, aligned; numbers to the right.
-
-    On a terminal that is too narrow for them, a paragraph for each row.
-    """
+    """Return aligned columns, numbers to the right; on a narrow terminal a paragraph per row."""
     rows = [[plain(cell) for cell in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
@@ -54,7 +51,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _paragraph(header: Sequence[str], row: Sequence[str]) -> str:
-    """The first cell, and below it the others with what they are."""
+    """Return the first cell of a row, and below it each other cell after its column's name."""
     return "\n  ".join([row[0], *(f"{h}: {c}" for h, c in zip(header[1:], row[1:], strict=True))])
 
 
@@ -71,7 +68,7 @@ def _numeric(cell: str) -> bool:
 
 
 def _finite(value: object) -> object:
-    if isinstance(value, str):  # most of a long answer, and the abstract type below is slow to ask
+    if isinstance(value, str):  # checked first: most values are strings, and Mapping is slow
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None

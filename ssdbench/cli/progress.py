@@ -1,4 +1,4 @@
-"""Shows the events of a run: as lines, or with a progress bar on a terminal."""
+"""Show the events of a run: as lines, or with a progress bar on a terminal."""
 
 import time
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.units import format_count, format_duration, format_figure, format_rate
 
 LINE_EVERY_S = 30.0
-ROOMY = 72  # columns of a terminal that has room for a bar
-SHARE = 11  # of `[2/4]  50 %`
+ROOMY = 72  # columns of a terminal with enough room for a bar
+SHARE = 11  # width of `[2/4]  50 %`
 
 _WORDS = {
     Severity.INVALIDATES: "not valid",
@@ -30,7 +30,7 @@ _WORDS = {
 
 
 class EventDisplay(Protocol):
-    """Shows events until its `with` ends."""
+    """Something that shows the events of a run until its `with` block ends."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
@@ -39,12 +39,12 @@ class EventDisplay(Protocol):
 
 
 def event_display(*, moving: bool) -> EventDisplay:
-    """A bar when `moving`, lines otherwise."""
+    """Return a display with a progress bar if `moving`, otherwise one with lines only."""
     return ProgressBar() if moving else ProgressLines()
 
 
 class ProgressLines:
-    """One line per event, and the progress every 30 s."""
+    """Prints one line per event, and the progress every 30 s."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -58,18 +58,18 @@ class ProgressLines:
         return
 
     def show(self, event: Event) -> None:
-        """Print the line for an event, if there is one."""
+        """Print the line for an event, if the event has one."""
         text = self.text(event)
         if text:
             self.line(text)
 
     def line(self, text: str) -> None:
-        """Write a line as it is."""
+        """Print a line."""
         self._told = self._clock()
         tell(text)
 
     def text(self, event: Event) -> str:
-        """Return the line for an event, or nothing."""
+        """Return the line for an event; empty if nothing should be printed now."""
         match event:
             case Progress():
                 return "" if self._clock() - self._told < LINE_EVERY_S else f"  {said(event)}"
@@ -83,7 +83,7 @@ class ProgressLines:
 
 
 class ProgressBar:
-    """A bar that moves, with lines above it; the terminal library is imported only here."""
+    """Shows a progress bar with lines above it; only this class imports `rich`."""
 
     def __init__(self) -> None:
         from rich.console import Console  # 120 ms of CPU, for a terminal only
@@ -94,7 +94,7 @@ class ProgressBar:
         self._lines = ProgressLines()
         self._stage = ""
         console = Console(stderr=True, highlight=False)
-        share = Column(no_wrap=True, min_width=SHARE)  # what gives way is the text behind it
+        share = Column(no_wrap=True, min_width=SHARE)  # the text after it is cut first
         text = Column(no_wrap=True, overflow="ellipsis")
         self._bar: Bar = Bar(
             TextColumn("{task.fields[share]}", markup=False, table_column=share),
@@ -114,10 +114,10 @@ class ProgressBar:
         try:
             self._bar.stop()
         except OSError:
-            return  # the terminal went away; the run did not
+            return  # the terminal was closed, but the run continues
 
     def show(self, event: Event) -> None:
-        """Move the bar, or put a line above it."""
+        """Update the bar, or print a line above it."""
         try:
             self._show(event)
         except OSError:
@@ -129,7 +129,7 @@ class ProgressBar:
             self._bar.update(
                 self._task,
                 completed=event.fraction or 0.0,
-                total=None if event.fraction is None else 1.0,  # None: it pulses
+                total=None if event.fraction is None else 1.0,  # None: a bar without a length
                 description=plain(_rest(event)),
                 share=f"{self._stage}{share}",
                 visible=True,
@@ -144,7 +144,7 @@ class ProgressBar:
             self.line(text)
 
     def line(self, text: str) -> None:
-        """Put a line above the bar."""
+        """Print a line above the bar."""
         try:
             self._bar.console.print(lines(text), markup=False, highlight=False, soft_wrap=True)
         except OSError:
@@ -152,7 +152,7 @@ class ProgressBar:
 
 
 def said(event: Progress) -> str:
-    """As a line: `43 %, 5 min 20 s left, 51,758 IOPS, 212 MB/s, 2.4 fills written: warm-up`."""
+    """Return the progress as a line: `43 %, 5 min 20 s left, 51,758 IOPS, 212 MB/s: warm-up`."""
     share = [] if event.fraction is None else [f"{100 * event.fraction:.0f} %"]
     return ", ".join([*share, _rest(event)])
 
@@ -176,7 +176,7 @@ def _ends(after_s: tuple[float, float]) -> str:
 
 
 def headline(event: Event) -> str:
-    """The line of an event that ends or begins something."""
+    """Return the line for the start or end of a run or stage; empty for other events."""
     match event:
         case RunStarted():
             word = "resumed" if event.resumed else "started"
@@ -186,7 +186,7 @@ def headline(event: Event) -> str:
             low, high = (format_duration(seconds) for seconds in event.seconds)
             clock = f", {low} to {high} on the target's clock" if event.seconds[1] else ""
             if event.ends_after_s:
-                clock += f"; by what was seen so far {_ends(event.ends_after_s)}"
+                clock += f"; at the rates measured so far, {_ends(event.ends_after_s)}"
             return f"[{event.number}/{event.of}] {event.title}{clock}"
         case StageFinished(result=result, reused=reused):
             if reused:
@@ -194,13 +194,13 @@ def headline(event: Event) -> str:
             end = "done" if result.complete else "cut short"
             took = format_duration(result.wall_s)
             own = format_duration(result.duration_s)
-            return f"  {end} in {took}" + (f" ({own} of the target's clock)" if own != took else "")
+            return f"  {end} in {took}" + (f" ({own} on the target's clock)" if own != took else "")
         case _:
             return ""
 
 
 def finding_line(finding: Finding) -> str:
-    """A finding in one line, with what to do."""
+    """Return a finding in one line, with its remedy."""
     where = f"{finding.point}: " if finding.point else ""
     advice = f" ({finding.advice})" if finding.advice else ""
     return f"{_WORDS[finding.severity]}: {where}{finding.message}{advice}"

@@ -1,11 +1,11 @@
-"""`ssdbench report` and `ssdbench donate`: a stored run as a page, as tables, or as an archive."""
+"""Render a stored run as a page and tables (`report`), or as an anonymous archive (`donate`)."""
 
 import tarfile
 from pathlib import Path
 
 import click
 
-from ssdbench.cli.options import json_option, run_argument
+from ssdbench.cli.options import PATH, json_option, run_argument
 from ssdbench.cli.output import answer, document, tell
 from ssdbench.errors import UsageError
 from ssdbench.export import EXPORTS
@@ -17,7 +17,7 @@ FORMATS = tuple(name for name, form in EXPORTS.items() if form.is_text)
 @click.command("report")
 @run_argument
 @click.option(
-    "--point", "points", metavar="ID", multiple=True, help="Draw the figures of this point as well."
+    "--point", "points", metavar="ID", multiple=True, help="Also draw the figures of this point."
 )
 @click.option(
     "--format",
@@ -28,9 +28,9 @@ FORMATS = tuple(name for name, form in EXPORTS.items() if form.is_text)
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
-    help="With --format: write to this file, whole or not at all.",
+    help="With --format: write to this file. If writing fails, the file does not change.",
 )
 @json_option
 def report(
@@ -40,9 +40,9 @@ def report(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Render a stored run again; measures nothing.
+    """Render the report of a stored run again. Measures nothing.
 
-    Of a run that was killed, everything that its directory holds is shown.
+    For a run that was killed, the report shows everything that was measured before.
     """
     from ssdbench.cli.background import unended_result
     from ssdbench.model.rundirectory import RESULTS_PARQUET
@@ -60,7 +60,7 @@ def report(
         if not database.is_available():
             tell(f"without DuckDB there is no {RESULTS_PARQUET}; install it: {database.INSTALL}")
     if as_json:
-        from ssdbench.cli.documents.stored import Rendered  # and a dozen others: not without need
+        from ssdbench.cli.documents.stored import Rendered  # slow to import
 
         document(Rendered(report=str(files[0]), files=tuple(str(path) for path in files)))
     elif files:
@@ -82,23 +82,21 @@ def _written(directory: Path, form: str, output: Path | None) -> list[Path]:
 
 
 @click.command("donate")
-@click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
-@click.option(
-    "--output", type=click.Path(path_type=Path), help="Archive to write; RUN-donation.tar.gz."
-)
+@run_argument
+@click.option("--output", type=PATH, help="Archive to write. Default: RUN-donation.tar.gz.")
 @json_option
 def donate(directory: Path, output: Path | None, as_json: bool) -> None:
-    """Make an anonymous archive of a stored run on a real drive.
+    """Make an anonymous archive of a stored run on a real drive. Nothing is sent anywhere.
 
-    The archive holds the drive's model and firmware, the samples of each second, points and log
-    pages. It has no serial number, no world-wide name and nothing about the host. Nothing is sent.
+    The archive contains the drive's model and firmware, the samples of each second, points and log
+    pages. It contains no serial number, no world-wide name and nothing about the host.
     """
     from ssdbench.cli.documents.stored import Donated
-    from ssdbench.report.read import StoredRun  # numpy takes a while
+    from ssdbench.report.read import StoredRun  # imports numpy
 
     where = output or Path(f"{real(directory).name}-donation.tar.gz")
     if where.exists():
-        raise UsageError(f"{where} exists already", hint="Name another file with --output.")
+        raise UsageError(f"{where} already exists", hint="Name another file with --output.")
     EXPORTS["donation"].write(StoredRun.open(directory), where)
     with tarfile.open(where) as archive:
         sizes = {entry.name.partition("/")[2]: entry.size for entry in archive}
@@ -107,4 +105,4 @@ def donate(directory: Path, output: Path | None, as_json: bool) -> None:
         return
     for name, size in sizes.items():
         answer(f"{size:>12,} B  {name}")
-    answer(f"{where}: check what is in it before you give it away")
+    answer(f"{where}: check what it contains before you give it to others")

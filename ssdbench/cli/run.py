@@ -1,4 +1,4 @@
-"""`ssdbench run` and `ssdbench resume`."""
+"""Start a run (`run`), or continue it (`resume`)."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ssdbench.cli.attach import tell_followed
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
+    PATH,
     Duration,
     Size,
     budget_option,
@@ -16,6 +18,7 @@ from ssdbench.cli.options import (
     consent_options_of_several,
     json_option,
     limits,
+    output_option,
     profile_argument,
     run_argument,
     targets_option,
@@ -37,46 +40,45 @@ if TYPE_CHECKING:
 @click.command("run")
 @profile_argument
 @targets_option
-@click.option(
-    "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
-)
+@output_option
 @consent_options_of_several
 @wear_options
 @click.option(
     "--plan",
     "plan_file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
-    help="A file from `plan --output`: refuse a target that has changed since then.",
+    help="File that `plan --output` wrote; the run refuses a target that has changed since then.",
 )
 @click.option(
     "--detach",
     is_flag=True,
-    help="Run in the background, without this terminal; see attach and stop.",
+    help="Run in the background, independent of this terminal; see attach and stop.",
 )
 @click.option(
     "--attach-or-start",
     is_flag=True,
-    help="Make sure that the run in --output is done once, however often this command is called: "
-    "return a finished run, wait for a run at work, continue a run that was cut off, otherwise "
-    "start it. The exit code is the run's. A run of another profile, target or seed is refused.",
+    help="Do the run in --output exactly once, even if this command is called again. If the run "
+    "has finished, print its result; if it is in progress, wait for it; if it was interrupted, "
+    "continue it; otherwise start it. The exit code is that of the run. A directory with a run of "
+    "another profile, target or seed is refused.",
 )
 @click.option(
     "--side-by-side",
     is_flag=True,
     help="With several targets: first try whether they disturb each other (10 rounds of reads, "
-    "each alone and all together, with a 95 % interval). If none loses 1 % of its rate or more, "
-    "measure them at the same time; otherwise measure one after another, and say how much the "
-    "rate fell.",
+    "each alone and all together, with a 95 % interval). If no target loses 1 % of its rate or "
+    "more, measure all at the same time. Otherwise measure them one after another, and print how "
+    "much the rate fell.",
 )
-@click.option("--beside", type=click.Path(path_type=Path), hidden=True, help="One of those.")
+@click.option("--beside", type=PATH, hidden=True, help="Be one run of --side-by-side.")
 @click.option("--as-worker", is_flag=True, hidden=True, help="Do the work of --attach-or-start.")
 @click.option(
     "--export-jobs",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
-    help="Run nothing: write the job files of the run for plain fio into this new directory, with "
-    "a README that says what is lost without ssdbench.",
+    help="Measure nothing. Write job files for plain fio into this new directory, with a README "
+    "that says which checks plain fio does not make.",
 )
 @budget_option
 @limits
@@ -106,7 +108,7 @@ def run(
 ) -> int:
     """Prepare a target, measure it, judge the results and write the report.
 
-    PROFILE is a file, or the name of a shipped profile: demo, quick, pessimistic.
+    PROFILE is a file, or the name of a shipped profile such as demo, quick or pessimistic.
     """
     only = bool(detach or attach_or_start or plan_file or export_jobs)
     identities = tuple(dict.fromkeys(identities))
@@ -115,18 +117,20 @@ def run(
     if beside is not None and output is not None:
         return _beside(profile, named[0], output, beside, place)
     if export_jobs is not None and (detach or attach_or_start or output is not None or as_json):
-        raise click.UsageError("--export-jobs runs nothing: leave out the options of a run")
-    _require_output(output, attach_or_start=attach_or_start)
+        raise click.UsageError("--export-jobs measures nothing: leave out the options of a run")
     if detach or attach_or_start:
         from ssdbench.cli.background import Parent
 
-        side = _other_side(output if attach_or_start else None, as_worker=as_worker, detach=detach)
-        if isinstance(side, Parent) and detach:
-            return _detached(side.directory, side.exit_code, as_json=as_json)
+        side = _other_side(
+            output, attach_or_start=attach_or_start, as_worker=as_worker, detach=detach
+        )
         if isinstance(side, Parent):
-            return _attached(side.directory, side.exit_code, as_json=as_json)
+            if side.directory is None:
+                return side.exit_code
+            tell_parent = _tell_detached if detach else tell_followed
+            return tell_parent(side.directory, side.exit_code, as_json=as_json)
         child = side
-    from ssdbench.cli import conduct  # everything heavy comes with it
+    from ssdbench.cli import conduct  # imports numpy and pydantic, so only from here on
     from ssdbench.engine.stage import Limits
 
     wishes = conduct.asked(
@@ -167,7 +171,7 @@ def run(
 
 
 def _beside(profile: str, target: str, output: Path, order: Path, place: Place) -> int:
-    """Do one of several runs side by side, for the process that leads them."""
+    """Do one of several runs side by side; the process that started them all reads the answer."""
     from ssdbench.cli import conduct
     from ssdbench.cli.several import ordered
 
@@ -178,13 +182,13 @@ def _beside(profile: str, target: str, output: Path, order: Path, place: Place) 
 def _require_one(
     named: tuple[str, ...], identities: tuple[str, ...], *, only: bool, side_by_side: bool
 ) -> None:
-    """Raise click.UsageError for several targets where there can be one, and likewise consents."""
+    """Raise click.UsageError for too many targets, or for more identities than targets."""
     if side_by_side and len(named) < 2:
         raise click.UsageError("--side-by-side needs several --target")
     if only and len(named) > 1:
         raise click.UsageError(
-            "--detach, --attach-or-start, --export-jobs and --plan take one --target: call once "
-            "for each drive"
+            "--detach, --attach-or-start, --export-jobs and --plan take only one --target: call "
+            "the command once for each drive"
         )
     targets = max(1, len(named))
     if len(identities) > targets:
@@ -193,23 +197,22 @@ def _require_one(
         )
 
 
-def _require_output(output: Path | None, *, attach_or_start: bool) -> None:
-    if attach_or_start and output is None:
-        raise click.UsageError("--attach-or-start needs --output, which every call must name")
-
-
-def _other_side(output: Path | None, *, as_worker: bool, detach: bool) -> "Parent | Child":
-    """Fork or attach; `output` is given for --attach-or-start only."""
+def _other_side(
+    output: Path | None, *, attach_or_start: bool, as_worker: bool, detach: bool
+) -> "Parent | Child":
+    """Fork for --detach, or attach to the run in `output` or start it."""
     from ssdbench.cli import background
     from ssdbench.cli.attachorstart import call
 
-    if output is None:
+    if not attach_or_start:
         return background.detach()
+    if output is None:
+        raise click.UsageError("--attach-or-start needs --output, the same in every call")
     return background.Child() if as_worker else call(output.absolute(), wait=not detach)
 
 
 def _work(wishes: "RunRequest", directory: Path, place: Place, child: "Child") -> int:
-    """Do what the run in a directory still needs, unless another process does."""
+    """Do the work that the run in a directory still needs, unless another process does it."""
     from ssdbench.cli import attachorstart, conduct
     from ssdbench.engine.stage import Limits
     from ssdbench.suite.run import is_target
@@ -253,18 +256,18 @@ def _export_jobs(wishes: "RunRequest", directory: Path) -> int:
     from ssdbench.host.files import require_utf8
     from ssdbench.suite.export import exported
 
-    require_utf8(Path(wishes.profile_name), "the profile's name")  # the README tells it
+    require_utf8(Path(wishes.profile_name), "the profile's name")  # the README contains it
     files = exported(wishes)
     _store_jobs(files, directory)
     answer(str(directory))
-    tell(f"{len(files) - 1} job files; README.md says what is lost without ssdbench")
+    tell(f"{len(files) - 1} job files; README.md says which checks plain fio does not make")
     return 0
 
 
 def _typed_consent(wishes: "RunRequest") -> "RunRequest":
-    """Ask for the identity on a terminal, after showing what would be destroyed.
+    """Show what would be destroyed, and ask on the terminal for the identity of the drive.
 
-    Refusals that need an option are raised before.
+    Raises TargetRefused first if the drive also needs another option.
     """
     from dataclasses import replace
 
@@ -298,7 +301,7 @@ def carry_out(
     child: "Child | None" = None,
     as_json: bool,
 ) -> int:
-    """Do a run's work, show its events, print its answer; return the exit code."""
+    """Do the work of a run, show its events, print the answer; return the exit code."""
     from ssdbench.cli.conduct import Audience
     from ssdbench.cli.progress import event_display
 
@@ -314,7 +317,7 @@ def carry_out(
 
 
 def tell_end(ended: "Ended", *, as_json: bool) -> int:
-    """Print the answer of a run that ended; returns its exit code."""
+    """Print the answer of a run that ended; return its exit code."""
     from ssdbench.cli.summary import run_document, run_lines
 
     if as_json:
@@ -325,39 +328,18 @@ def tell_end(ended: "Ended", *, as_json: bool) -> int:
     return ended.exit_code
 
 
-def _attached(directory: Path | None, exit_code: int, *, as_json: bool) -> int:
-    if directory is None:
-        return exit_code
-    from ssdbench.model import rundirectory
-
-    report = directory / rundirectory.REPORT
-    if as_json:
-        from ssdbench.cli.documents.runs import Attached
-
-        document(Attached(directory=str(directory), exit_code=exit_code, report=str(report)))
-    elif report.exists():
-        answer(f"report: {report}")
-    return exit_code
-
-
-def _detached(directory: Path | None, exit_code: int, *, as_json: bool) -> int:
-    if directory is None:
-        return exit_code
+def _tell_detached(directory: Path, exit_code: int, *, as_json: bool) -> int:
+    """Print the directory of a run in the background, and the commands that follow and stop it."""
+    attach, stop = (["ssdbench", word, str(directory)] for word in ("attach", "stop"))
     if as_json:
         from ssdbench.cli.documents.runs import Detached
 
-        document(
-            Detached(
-                directory=str(directory),
-                attach=["ssdbench", "attach", str(directory)],
-                stop=["ssdbench", "stop", str(directory)],
-            )
-        )
-        return 0
-    answer(str(directory))
-    tell(f"follow it: ssdbench attach {directory}")
-    tell(f"end it:    ssdbench stop {directory}")
-    return 0
+        document(Detached(directory=str(directory), attach=attach, stop=stop))
+    else:
+        answer(str(directory))
+        tell(f"to follow the run: {' '.join(attach)}")
+        tell(f"to stop the run:   {' '.join(stop)}")
+    return exit_code
 
 
 @click.command("resume")
@@ -388,11 +370,11 @@ def resume(
 ) -> int:
     """Continue a run after a crash, a signal or a limit; no finished measurement is repeated.
 
-    A finished run is not changed: its result is shown, with its exit code.
+    If the run has already finished, nothing changes: its result is shown, with its exit code.
 
-    A run that root started on this host needs no second consent, unless something other than the
-    run has changed the data on the drive since then. Any other run on a drive or a file needs
-    --destroy again when root continues it: a run directory alone is no consent.
+    If root started the run on this host, --destroy is not needed again, unless another program has
+    changed the data on the drive since then. Any other run on a drive or a file needs --destroy
+    again when root continues it, because a run directory does not prove consent.
     """
     from ssdbench.cli import conduct
     from ssdbench.cli.background import PROCESS, worker
@@ -401,11 +383,11 @@ def resume(
 
     if (directory / PROCESS).exists() and worker(directory).alive():
         raise UsageError(
-            f"process {worker(directory).pid} is still at work on {directory}",
-            hint=f"Follow it: ssdbench attach {directory}",
+            f"process {worker(directory).pid} is still doing the run in {directory}",
+            hint=f"To follow the run: ssdbench attach {directory}",
         )
     if (over := conduct.finished(directory)) is not None:
-        tell(f"{directory} is finished: nothing is left to measure, and nothing was changed")
+        tell(f"the run in {directory} is finished: nothing is left to measure")
         return tell_end(over, as_json=as_json)
     given = max_time is not None or max_writes is not None
     limits = Limits(max_time, max_writes) if given else None
@@ -417,14 +399,14 @@ def resume(
 
 
 def _store_jobs(files: Mapping[str, str], directory: Path) -> None:
-    """Write the files into a directory that is made, or is empty. Raises UsageError, HostLacks."""
+    """Write files into a directory that is new or empty. Raises UsageError, HostLacks."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
-            raise UsageError(f"{directory} is not empty", hint="name a new directory")
+            raise UsageError(f"the directory {directory} is not empty", hint="name a new directory")
         for name, text in files.items():
             write_whole(directory / name, text.encode())
     except (FileExistsError, NotADirectoryError) as error:
-        raise UsageError(f"{directory} is no directory", hint="name a new directory") from error
+        raise UsageError(f"{directory} is not a directory", hint="name a new directory") from error
     except OSError as error:
         raise unwritable(directory, error) from error

@@ -1,4 +1,4 @@
-"""`ssdbench schema` and `ssdbench completion`: JSON Schemas for editors, completion for shells."""
+"""Print JSON Schemas for editors (`schema`) and completion scripts for shells (`completion`)."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -14,25 +14,25 @@ PROFILE = "profile"
 @click.argument("name", default=PROFILE)
 @json_option
 def schema(name: str, as_json: bool) -> None:
-    """Print the JSON Schema of profiles, or of what a command answers with --json.
+    """Print the JSON Schema of profiles, or of the answer that a command prints with --json.
 
-    ssdbench schema > profile.schema.json, and in the first line of a profile:
+    To use it in an editor, run ssdbench schema > profile.schema.json, and begin the profile with:
     # yaml-language-server: $schema=./profile.schema.json
 
-    NAME is the command, as in `ssdbench schema capacity` or `sim-models`; `list` prints all names.
+    NAME is the name of a command, such as `capacity` or `sim-models`; `list` prints all names.
     """
-    from ssdbench.cli.documents import DOCUMENTS, document_schema  # pydantic costs 100 ms
-    from ssdbench.errors import UsageError
+    from ssdbench.cli.documents import document_schema, documents  # pydantic costs 100 ms
     from ssdbench.model.loading import profile_schema
 
+    names = [PROFILE, *documents()]
     if name == PROFILE:
         document(profile_schema())
-    elif name in DOCUMENTS:
+    elif name in names:
         document(document_schema(name))
     elif name == "list" and as_json:
-        document({"names": [PROFILE, *DOCUMENTS]})
+        document({"names": names})
     elif name == "list":
-        answer("\n".join([PROFILE, *DOCUMENTS]))
+        answer("\n".join(names))
     else:
         raise UsageError(
             f"there is no schema '{name}'", hint="`ssdbench schema list` prints the names."
@@ -43,20 +43,20 @@ def schema(name: str, as_json: bool) -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @json_option
 def completion(shell: str, as_json: bool) -> None:
-    """Print the completion script of a shell.
+    """Print the script that completes commands, options and targets in a shell.
 
-    bash: eval "$(ssdbench completion bash)" in ~/.bashrc.
+    For bash, add this line to ~/.bashrc: eval "$(ssdbench completion bash)"
     """
     kind = get_completion_class(shell)
     if kind is None:
         raise UsageError(f"there is no completion for {shell}")
     root = click.get_current_context().find_root().command
     if shell == "bash":
-        # click asks bash for its version here, which starts a program; bash 4.4 is of 2016.
+        # Skip click's check of the bash version, which starts a program; bash 4.4 is from 2016.
         kind = type("Bash", (kind,), {"_check_version": staticmethod(lambda: None)})
     script = kind(root, {}, "ssdbench", "_SSDBENCH_COMPLETE").source()
     if shell == "bash":
-        # Else `sim:x25m` is three words to bash.
+        # Without this, bash splits `sim:x25m` into three words.
         script = f"COMP_WORDBREAKS=${{COMP_WORDBREAKS//:}}\n{script}"
     if as_json:
         from ssdbench.cli.documents.machine import Completion  # pydantic costs 100 ms

@@ -1,8 +1,8 @@
-"""`run` with several targets: all are checked before the first is touched, then one by one.
+"""Run a profile on several targets (`run --target … --target …`).
 
-One after another, since drives that work at the same time share CPU, bus and heat: each would be a
-disturbance of the others. With --side-by-side a trial decides first; then each is a process of its
-own, under our lock of the host.
+All targets are checked before the first one is touched. Then they are measured one after another,
+because drives that are measured at the same time share CPU, bus and heat. With --side-by-side, a
+trial decides first whether they disturb each other; if not, each target gets its own process.
 """
 
 import json
@@ -41,10 +41,10 @@ from ssdbench.units import counted, format_duration
 if TYPE_CHECKING:
     from ssdbench.suite.request import RunRequest
 
-INTERRUPTED = 128  # exit codes from here on are those of signals
-TRIAL = "side-by-side"  # below --output: the evidence of the trial, and what its runs say
+INTERRUPTED = 128  # larger exit codes mean a signal
+TRIAL = "side-by-side"  # directory in --output, for the rates of the trial and the logs of runs
 LOOK_EVERY_S = 0.5
-PUTTING_BACK_S = 60.0  # for runs that are told to stop at once
+PUTTING_BACK_S = 60.0  # time for runs to restore the settings after a second signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OneOf:
     target: str
     directory: Path
     exit_code: int
-    ran: Ran | None = None  # None where an error ended it
+    ran: Ran | None = None  # None if an error ended the run
     error: str = ""
 
 
@@ -68,10 +68,10 @@ def run_each(
     side_by_side: bool,
     as_json: bool,
 ) -> int:
-    """Run the same profile on each target, into a directory each; the worst exit code counts.
+    """Run the same profile on each target; return the worst exit code.
 
-    `identities` are those that may be destroyed. Raises SsdbenchError before anything is touched;
-    an error of one drive later does not keep the others from being measured, a signal does.
+    Only drives in `identities` may be erased. Raises SsdbenchError before any drive is touched.
+    Later, an error of one drive does not stop the runs of the other drives, but a signal does.
     """
     wanted = [replace(wishes, target=target) for target in targets]
     each, planned = _allowed(wanted, identities)
@@ -95,13 +95,13 @@ def run_each(
 
 
 def _tried(each: "Sequence[RunRequest]", planned: Sequence[RunPlan], output: Path) -> Tried:
-    """Decide whether drives may be measured at once, by a trial if needed; its rates are stored."""
+    """Decide whether to measure the drives at the same time, by a trial if needed; store rates."""
     if why := interference.objection(planned):
         return Tried(side_by_side=False, says=f"one after another: {why}")
     if planned[0].target.simulated:
         return Tried(side_by_side=True, says=interference.SHARE_NOTHING)
     length = format_duration(interference.seconds(len(each)))
-    tell(f"trying whether the drives disturb each other: reads only, for at most {length}")
+    tell(f"testing whether the drives disturb each other: only reads, for at most {length}")
     with Signals() as signals:
         tried = interference.trial(each, planned, output / TRIAL, interrupted=signals.pending)
     interference.store(tried, _evidence(output))
@@ -121,7 +121,7 @@ def _in_turn(
         done.append(_run(one, _directory(output, number, one), place, moving=moving))
         if done[-1].exit_code >= INTERRUPTED:
             left = ", ".join(other.target for other in each[number:])
-            tell(f"not begun: {left}" if left else "that was the last one")
+            tell(f"not started: {left}" if left else "all targets were started")
             break
     return done
 
@@ -131,7 +131,7 @@ def _directory(output: Path, number: int, one: "RunRequest") -> Path:
 
 
 def _at_once(each: "Sequence[RunRequest]", output: Path) -> list[OneOf]:
-    """Run a process for each target; a signal ends all of them cleanly."""
+    """Start a process for each target and wait for all; a signal ends all of them cleanly."""
     make_directory(output / TRIAL)
     begun: list[tuple[RunRequest, Path, Path, command.Process]] = []
     with Signals() as signals:
@@ -155,10 +155,10 @@ def _at_once(each: "Sequence[RunRequest]", output: Path) -> list[OneOf]:
 
 
 def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
-    """Wait for the end of all; a signal that we get is theirs, too. Raises Interrupted.
+    """Wait until all processes have ended, and forward signals to them. Raises Interrupted.
 
-    At the second they stop at once, and still put back what they set: when we end, the kernel kills
-    them.
+    After a second signal the runs stop at once, but they still restore host settings. Wait for
+    that: the kernel kills them when this process ends.
     """
     told = 0
     try:
@@ -174,12 +174,12 @@ def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
                     process.send(interrupted.signal_number)
                 time.sleep(LOOK_EVERY_S)
             if not all(process.ended(PUTTING_BACK_S) for process in processes):
-                interrupted.hint = "`ssdbench restore` restores what they left changed"
+                interrupted.hint = "`ssdbench restore` restores the settings that they changed"
         raise
 
 
 def _one_of(one: "RunRequest", directory: Path, said: Path, status: int) -> OneOf:
-    """What became of a drive, from what its process said."""
+    """Return the outcome of a drive, from the output of its process."""
     code = status if status >= 0 else INTERRUPTED - status
     text = read_regular(said)
     try:
@@ -195,7 +195,7 @@ def _one_of(one: "RunRequest", directory: Path, said: Path, status: int) -> OneO
 
 
 def _order(one: "RunRequest") -> dict[str, object]:
-    """Return what a process needs besides the profile and its target."""
+    """Return the parts of a request that a process gets in a file, not as options."""
     return {
         "consent": one.consent.model_dump(),
         "limits": asdict(one.limits),
@@ -208,20 +208,20 @@ def _order(one: "RunRequest") -> dict[str, object]:
 
 
 def ordered(profile: str, target: str, order: Path) -> "RunRequest":
-    """Return the request that the leading process stored. Raises UsageError without one."""
+    """Return the request that `run --side-by-side` stored in `order`. Raises UsageError."""
     if processes.side_by_side_leader() is None:
         raise UsageError("--beside is for the processes of `run --side-by-side` only")
-    told = json_object(read_regular(order))
+    stored = json_object(read_regular(order))
     wishes = conduct.asked(
         profile,
         target=target,
-        seed=told["seed"],
-        limits=Limits(**told["limits"]),
-        consent=Consent.model_validate(told["consent"]),
-        endurance_tb=told["endurance_tb"],
-        budget_s=told["budget_s"],
+        seed=stored["seed"],
+        limits=Limits(**stored["limits"]),
+        consent=Consent.model_validate(stored["consent"]),
+        endurance_tb=stored["endurance_tb"],
+        budget_s=stored["budget_s"],
     )
-    return replace(wishes, argv=tuple(told["argv"]), beside=told["beside"])
+    return replace(wishes, argv=tuple(stored["argv"]), beside=stored["beside"])
 
 
 def _allowed(
@@ -238,7 +238,7 @@ def _allowed(
         info = planned.target
         if info.id in seen:
             raise UsageError(
-                f"{seen[info.id]} and {one.target} are one drive, {info.id}",
+                f"{seen[info.id]} and {one.target} are the same drive, {info.id}",
                 hint="Name each drive once.",
             )
         seen[info.id] = one.target
@@ -250,7 +250,7 @@ def _allowed(
     named = {planned.target.consent_id for planned in every}
     if others := [identity for identity in identities if identity not in named]:
         raise UsageError(
-            f"--destroy {others[0]} names none of these targets",
+            f"--destroy {others[0]} is not the identity of any of these targets",
             hint="`ssdbench drives` shows the identity of each drive.",
         )
     if found:
@@ -282,28 +282,14 @@ def _show(output: Path, done: Sequence[OneOf], tried: Tried | None, *, as_json: 
         from ssdbench.cli.documents.runs import RanOne, RanSeveral, SideBySide
 
         runs = tuple(
-            RanOne(
-                target=one.target,
-                directory=str(one.directory),
-                exit_code=one.exit_code,
-                error=one.error or None,
-                ran=one.ran,
-            )
-            for one in done
+            RanOne.of(one, directory=str(one.directory), error=one.error or None) for one in done
         )
-        trial = (
-            None
-            if tried is None
-            else SideBySide(
-                side_by_side=tried.side_by_side,
-                says=tried.says,
-                evidence=str(_evidence(output)) if tried.turns else None,
-            )
-        )
+        evidence = str(_evidence(output)) if tried and tried.turns else None
+        trial = SideBySide.of(tried, evidence=evidence) if tried else None
         document(RanSeveral(directory=str(output), runs=runs, trial=trial))
         return
     rows = [
         (one.target, one.ran.verdict if one.ran else one.error, str(one.directory)) for one in done
     ]
     answer(table(("target", "verdict", "run"), rows))
-    tell(f"to see what the runs say together: ssdbench merge {output}")
+    tell(f"to evaluate the runs together: ssdbench merge {output}")

@@ -1,4 +1,4 @@
-"""Handling of SIGINT, SIGTERM and SIGHUP, for commands and for runs."""
+"""Handle SIGINT, SIGTERM and SIGHUP, for commands and for runs."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ _THREE = (*_ENDING, signal.SIGHUP)
 
 
 class SignalReceived(KeyboardInterrupt):
-    """A signal asks a command to end. No SsdbenchError: whoever takes those and goes on, ends."""
+    """A signal asks a command to end. Not an SsdbenchError, so code that catches those ends too."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)
@@ -25,16 +25,16 @@ class SignalReceived(KeyboardInterrupt):
 
 
 def interrupted_code(end: BaseException) -> int:
-    """That of a command which was interrupted; click makes an Abort of what ends its prompts."""
+    """Return the exit code of a command that a signal ended; click may have wrapped the error."""
     return int(getattr(end, "exit_code", getattr(end.__context__, "exit_code", 130)))
 
 
 @contextmanager
 def signals_end_command() -> Iterator[None]:
-    """Let each of the three end a command by Asked, so that it ends its programs and tidies up.
+    """Raise SignalReceived on a signal, so that a command ends its programs and cleans up.
 
-    Whoever is impatient does not disturb it in that, for TIDYING_S; and not Python's own end
-    afterwards. A signal that is ignored, as by nohup, stays so.
+    More signals within TIDYING_S are ignored, and so are signals while Python exits. A signal that
+    was ignored before, as with nohup, stays ignored.
     """
     asked_s = -TIDYING_S
 
@@ -53,16 +53,16 @@ def signals_end_command() -> Iterator[None]:
         finally:
             for number in _THREE:
                 signal.signal(number, signal.SIG_IGN)
-    except SignalReceived as asked:  # when all is said
-        raise SystemExit(asked.exit_code) from None
+    except SignalReceived as signalled:  # a second one, while messages were printed
+        raise SystemExit(signalled.exit_code) from None
 
 
 class Signals:
-    """From `with` to its end: one signal ends the run cleanly, a second one at once.
+    """Inside its `with` block, the first signal ends a run cleanly, the second one at once.
 
-    The first is only noted, and `pending` is asked by the engine between two samples. From the
-    third on they change nothing: settings are being put back by then. SIGHUP is ignored, so that a
-    run outlives its terminal.
+    The first signal is only stored; the engine calls `pending` between two samples. Further signals
+    do nothing, because settings are being restored by then. SIGHUP is ignored, so a run continues
+    when its terminal is closed.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Signals:
         self._before: dict[signal.Signals, object] = {}
 
     def pending(self) -> int | None:
-        """The signal that asks the run to end, or None."""
+        """Return the number of the first signal that was received, or None."""
         return self._seen[0] if self._seen else None
 
     def __enter__(self) -> Self:
@@ -91,11 +91,14 @@ class Signals:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._seen.append(number)
         if len(self._seen) == 1:
-            tell("stopping: what was measured is kept and reported; a second signal stops at once")
+            tell(
+                "stopping: finished measurements are kept and reported; a second signal stops at "
+                "once"
+            )
         elif len(self._seen) == 2:
             raise Interrupted(number)
         elif len(self._seen) == 3:
             tell(
-                f"stopping already; settings are put back first. If it hangs: kill -KILL "
+                "already stopping; the host settings are restored first. If this hangs: kill -KILL "
                 f"{os.getpid()}, then `ssdbench restore`"
             )

@@ -1,4 +1,4 @@
-"""`ssdbench sim`: the simulated drives themselves, without a benchmark around them."""
+"""List, create, copy and serve simulated drives, and print their true values."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ssdbench.cli import simfio
-from ssdbench.cli.options import targets
+from ssdbench.cli.options import PATH, Size, json_option, targets
 from ssdbench.cli.output import answer, document
 from ssdbench.errors import UsageError
 from ssdbench.units import (
@@ -21,14 +21,12 @@ from ssdbench.units import (
     parse_size,
 )
 
-if TYPE_CHECKING:  # numpy and pydantic, which --help and the manual page do without
+if TYPE_CHECKING:  # these import numpy and pydantic, which --help and the manual do not need
     from ssdbench.cli.documents import Document
     from ssdbench.sim.spec import SimSpec
     from ssdbench.sim.truth import Truth
 
-RESTS = ("static", "ordered", "empty")  # of ssdbench.sim.truth.Rest; a test holds them together
-
-_as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+RESTS = ("static", "ordered", "empty")  # the values of ssdbench.sim.truth.Rest; a test compares
 
 
 def _print(made: "Document", as_json: bool, lines: list[str]) -> None:
@@ -36,13 +34,6 @@ def _print(made: "Document", as_json: bool, lines: list[str]) -> None:
         document(made)
     else:
         answer("\n".join(lines))
-
-
-def _size(_: click.Context, __: click.Parameter, value: str) -> int:
-    try:
-        return parse_size(value)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 @click.group("sim")
@@ -55,10 +46,15 @@ command.add_command(simfio.execute)
 
 
 @command.command()
-@click.option("--parameters", "show_parameters", is_flag=True, help="List what can be set.")
-@_as_json
+@click.option(
+    "--parameters",
+    "show_parameters",
+    is_flag=True,
+    help="List the parameters that a target can set, instead of the models.",
+)
+@json_option
 def models(show_parameters: bool, as_json: bool) -> None:
-    """List the embedded models, or every parameter of the drive."""
+    """List the embedded models, or all parameters of a simulated drive."""
     from ssdbench.cli.documents.simulated import Model, Models, Parameters
     from ssdbench.sim.library import parameters
     from ssdbench.sim.spec import catalogue
@@ -79,10 +75,10 @@ def models(show_parameters: bool, as_json: bool) -> None:
 
 @command.command()
 @click.argument("target", shell_complete=targets)
-@click.argument("state", type=click.Path(path_type=Path))
-@_as_json
+@click.argument("state", type=PATH)
+@json_option
 def create(target: str, state: Path, as_json: bool) -> None:
-    """Make a fresh drive TARGET (such as sim:p4500-4t,capacity=8GiB) in the file STATE."""
+    """Create the new drive TARGET (such as sim:p4500-4t,capacity=8GiB) in the file STATE."""
     from ssdbench.cli.documents.simulated import Created
     from ssdbench.sim.drive import SimDrive
     from ssdbench.sim.spec import parse
@@ -93,15 +89,15 @@ def create(target: str, state: Path, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("state", type=click.Path(path_type=Path))
+@click.argument("state", type=PATH)
 @click.option(
     "--repair",
     is_flag=True,
-    help="Repair a state whose program was killed in the middle of a request.",
+    help="Repair a state file whose program was killed in the middle of a request.",
 )
-@_as_json
+@json_option
 def inspect(state: Path, repair: bool, as_json: bool) -> None:
-    """Say what the drive in STATE is, what it has done, and whether its maps agree."""
+    """Describe the drive in STATE, print its counters, and check that its maps agree."""
     from ssdbench.cli.documents.simulated import Inspected
     from ssdbench.sim.drive import SimDrive
 
@@ -112,14 +108,14 @@ def inspect(state: Path, repair: bool, as_json: bool) -> None:
             "counters": drive.counters(),
         }
     counters = [f"  {name}: {value}" for name, value in info["counters"].items()]
-    sound = "all maps agree" if info["sound"] else "DAMAGED: its maps disagree"
+    sound = "all maps agree" if info["sound"] else "DAMAGED: the maps of the drive disagree"
     _print(Inspected(**info), as_json, [*_info_lines(info), sound, "counters:", *counters])
 
 
 @command.command()
-@click.argument("state", type=click.Path(path_type=Path))
-@click.argument("to", type=click.Path(path_type=Path))
-@_as_json
+@click.argument("state", type=PATH)
+@click.argument("to", type=PATH)
+@json_option
 def snapshot(state: Path, to: Path, as_json: bool) -> None:
     """Copy the drive in STATE, with its history, to the file TO."""
     from ssdbench.cli.documents.simulated import Snapshot
@@ -132,11 +128,11 @@ def snapshot(state: Path, to: Path, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("state", type=click.Path(path_type=Path))
-@click.argument("source", type=click.Path(path_type=Path))
-@_as_json
+@click.argument("state", type=PATH)
+@click.argument("source", type=PATH)
+@json_option
 def restore(state: Path, source: Path, as_json: bool) -> None:
-    """Bring the drive in STATE back to what it was when SOURCE was copied from it."""
+    """Restore the drive in STATE from SOURCE, an earlier snapshot of it."""
     from ssdbench.cli.documents.simulated import BroughtBack
     from ssdbench.sim.drive import SimDrive
 
@@ -148,26 +144,20 @@ def restore(state: Path, source: Path, as_json: bool) -> None:
 
 @command.command()
 @click.argument("target", shell_complete=targets)
-@click.option(
-    "--socket",
-    "socket_path",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Unix socket to listen on.",
-)
+@click.option("--socket", "socket_path", type=PATH, required=True, help="Unix socket to listen on.")
 @click.option(
     "--state",
-    type=click.Path(path_type=Path),
-    help="Keep the drive in this file; it is made if missing. Default: beside the socket.",
+    type=PATH,
+    help="State file of the drive, created if it is missing. Default: a file beside the socket.",
 )
-@click.option("--no-data", is_flag=True, help="Keep no data: reads return zeros.")
+@click.option("--no-data", is_flag=True, help="Do not store written data: reads return zeros.")
 @click.option(
     "--overhead-ns",
     type=click.IntRange(min=0),
-    help="Time that the socket adds to each request; it is subtracted from the latency. "
-    "Default: measured.",
+    help="Time in ns that the socket adds to each request. The server subtracts it from the "
+    "latency. Default: the server measures it.",
 )
-@_as_json
+@json_option
 def serve(
     target: str,
     socket_path: Path,
@@ -196,7 +186,7 @@ def serve(
 @command.command()
 @click.argument("target", shell_complete=targets)
 @click.option(
-    "--block", default="4KiB", show_default=True, callback=_size, help="Size of one request."
+    "--block", default="4KiB", show_default=True, type=Size(), help="Size of one request."
 )
 @click.option(
     "--read",
@@ -212,32 +202,37 @@ def serve(
     type=click.IntRange(1, 1024),
     help="Requests in flight.",
 )
-@click.option("--span", default="100%", show_default=True, help="Share of the drive, or a size.")
-@click.option("--sequential", is_flag=True, help="Sequential instead of random.")
+@click.option(
+    "--span",
+    default="100%",
+    show_default=True,
+    help="Part of the drive that the load uses: a percentage or a size.",
+)
+@click.option("--sequential", is_flag=True, help="Sequential requests instead of random ones.")
 @click.option(
     "--rest",
     default="ordered",
     show_default=True,
     type=click.Choice(RESTS),
-    help="State outside the span: as random writes left it, written in order, or empty.",
+    help="State of the drive outside the span: written at random, written in order, or empty.",
 )
 @click.option(
     "--at",
     "at_fills",
     type=click.FloatRange(0, min_open=True),
-    help="Drive writes before the true values are taken. Default: when the drive is worn in and "
-    "past a planted step.",
+    help="How many drive writes come before the true values are taken. Default: until the drive is "
+    "worn in, and past the step if the model has one.",
 )
 @click.option(
     "--hours",
     type=click.FloatRange(0, min_open=True),
-    help="Hours on the drive's clock over which the true values are averaged. Default: until they "
-    "no longer change.",
+    help="Hours on the drive's clock over which the true values are averaged. Default: until the "
+    "values no longer change.",
 )
 @click.option(
-    "--simulate", "by_simulation", is_flag=True, help="Simulate, even if there is a closed form."
+    "--simulate", "by_simulation", is_flag=True, help="Simulate, even if a formula is known."
 )
-@_as_json
+@json_option
 def truth(
     target: str,
     block: int,
@@ -251,7 +246,7 @@ def truth(
     by_simulation: bool,
     as_json: bool,
 ) -> None:
-    """Print the true values of TARGET: write amplification, sustained IOPS, block, cache, unit."""
+    """Print the true values of TARGET: write amplification, sustained IOPS, block size, cache."""
     from ssdbench.cli.documents.simulated import TrueValues
     from ssdbench.model.workload import Pattern
     from ssdbench.sim.simulation import simulate
@@ -281,7 +276,7 @@ def _state_to_serve(target: str, socket_path: Path, state: Path | None) -> Path:
 
     if target.endswith(".ssdb"):
         if state is not None:
-            raise UsageError("TARGET is a state file already; leave out --state")
+            raise UsageError("TARGET is a state file itself; leave out --state")
         return Path(target)
     path = state or socket_path.with_suffix(".ssdb")
     if not path.exists():
@@ -363,7 +358,7 @@ def _truth_lines(spec: "SimSpec", found: "Truth") -> list[str]:
         + (
             format_size(found.drive.boundary_bytes)
             if found.drive.boundary_bytes
-            else "none to be found"
+            else "none, writes show no boundary"
         ),
         f"remap unit: {format_size(found.drive.remap_unit_bytes)}",
         f"cache: {format_size(found.drive.cache_bytes) if found.drive.cache_bytes else 'none'}",

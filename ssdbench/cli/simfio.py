@@ -1,4 +1,4 @@
-"""`ssdbench sim fio` and `ssdbench sim exec`: the user's own fio on a simulated drive."""
+"""Run the user's own fio on a simulated drive: `ssdbench sim fio` and `ssdbench sim exec`."""
 
 import os
 import re
@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.options import targets
+from ssdbench.cli.options import PATH, targets
 from ssdbench.cli.output import tell
 from ssdbench.errors import HostLacks, UsageError
+from ssdbench.generator.fio import userjobs
 from ssdbench.host import command
 from ssdbench.host.names import behind_env
+from ssdbench.sim.library import preloadable
 
-if TYPE_CHECKING:  # numpy and pydantic, which --help and the manual page do without
-    from ssdbench.generator.fio import userjobs
+if TYPE_CHECKING:  # imports numpy and pydantic, which --help and the manual do not need
     from ssdbench.sim.drive import SimDrive
 
 DEVICE = "SSDBENCH_SIM_DEVICE"
@@ -28,8 +29,8 @@ DEVICE = "SSDBENCH_SIM_DEVICE"
 _target = click.argument("target", shell_complete=targets)
 _state = click.option(
     "--state",
-    type=click.Path(path_type=Path),
-    help="Keep the drive in this .ssdb file, which is made if missing. Without this option, the "
+    type=PATH,
+    help="State file (.ssdb) of the drive, created if it is missing. Without this option, the "
     "drive is new and is deleted at the end.",
 )
 
@@ -39,26 +40,22 @@ _state = click.option(
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[JOBFILE | -- OPTIONS…]…")
 @_state
 @click.option(
-    "--fio", "program", default="fio", help="The fio to run; without it, the one in PATH."
+    "--fio", "program", default="fio", help="The fio program to run. Default: fio in PATH."
 )
 def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: str) -> None:
     """Run your fio, unmodified, on the simulated drive TARGET (a model or a STATE.ssdb file).
 
-    Hours of the drive's clock pass in seconds. Job files and options mean what they mean to fio,
-    except that the drive is the only file and is reached by fio's nbd engine; each change to your
-    job is listed on stderr. The output and the exit code are fio's own.
+    Hours on the drive's clock pass in seconds. Job files and options have their usual meaning, but
+    the drive is the only file, and fio uses its nbd engine for it. Each change to your job is
+    listed on stderr. The output and the exit code come from fio.
 
     \b
     ssdbench sim fio sim:x25m-g2-160,capacity=4GiB job.fio
     ssdbench sim fio --state my.ssdb sim:p4500-4t -- --name=w --rw=randwrite --bs=4k --io_size=8g
     """
-    from ssdbench.generator.fio import userjobs
     from ssdbench.sim.drive import data_path
-    from ssdbench.sim.library import preloadable
 
-    found = command.which(program)
-    if found is None:
-        raise HostLacks(f"{program} is not installed", hint="install fio")
+    found = _require_fio(program)
     asked = userjobs.command_line(arguments)
     if asked.question or not (asked.files or asked.sections):
         raise SystemExit(_code(command.foreground([found, *arguments])))
@@ -66,7 +63,7 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
     with _drive(target, state) as path, tempfile.TemporaryDirectory(prefix="ssdbench-") as jobs:
         for change in dict.fromkeys(change for file in rewritten for change in file.changes):
             tell(f"  {change}")
-        tell(f"SIMULATED: {target}: what fio reports describes a model, not hardware")
+        tell(f"SIMULATED: {target}: fio's numbers describe a model, not hardware")
         files = []
         for number, file in enumerate(rewritten):
             files.append(Path(jobs) / f"{number:02d}.fio")
@@ -77,7 +74,7 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
             "SSDB_VT_STATE": str(path),
             **({"SSDB_VT_DATA": str(data_path(path))} if keeps else {}),
         }
-        # Set by env(1), so that the library meets fio alone.
+        # env(1) sets the variables, so that LD_PRELOAD applies to fio only.
         words = [f"{name}={value}" for name, value in environment.items()]
         program_line = behind_env([found, *asked.general, *map(str, files)])
         status = command.foreground(["env", *words, *program_line])
@@ -89,20 +86,18 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
 @_state
 def execute(target: str, argv: tuple[str, ...], state: Path | None) -> None:
-    """Run COMMAND so that each fio it starts runs on the simulated drive TARGET.
+    """Run COMMAND so that each fio that it starts runs on the simulated drive TARGET.
 
-    Other benchmarks can be judged with it: the drive's true rates are known (`sim truth`). The
-    word {} in COMMAND, and $SSDBENCH_SIM_DEVICE, are a file of the drive's size that stands for
-    the drive where COMMAND wants to see one; nothing is written to it.
+    Use it to check other benchmarks: `sim truth` prints the true rates of the drive. The word {} in
+    COMMAND, and $SSDBENCH_SIM_DEVICE, are replaced by the name of a file with the size of the
+    drive, for a COMMAND that wants a device. Nothing is written to this file.
 
     \b
     ssdbench sim exec sim:p4500-4t,capacity=8GiB -- my-benchmark --device {}
     """
     from ssdbench.sim.drive import SimDrive
 
-    program = command.which("fio")
-    if program is None:
-        raise HostLacks("fio is not installed", hint="install fio")
+    program = _require_fio("fio")
     with (
         _drive(target, state) as path,
         tempfile.TemporaryDirectory(prefix="ssdbench-") as directory,
@@ -115,7 +110,7 @@ def execute(target: str, argv: tuple[str, ...], state: Path | None) -> None:
         words = [sys.executable, "-m", "ssdbench", "sim", "fio", "--fio", program, str(path), "--"]
         shim.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
         shim.chmod(0o700)
-        tell(f"SIMULATED: {target}: what {argv[0]} reports describes a model, not hardware")
+        tell(f"SIMULATED: {target}: the numbers of {argv[0]} describe a model, not hardware")
         search = os.pathsep.join((str(shim.parent), os.environ.get("PATH", os.defpath)))
         words = [str(device) if word == "{}" else word for word in argv]
         status = command.foreground(
@@ -124,21 +119,28 @@ def execute(target: str, argv: tuple[str, ...], state: Path | None) -> None:
     raise SystemExit(_code(status))
 
 
+def _require_fio(program: str) -> str:
+    """Return the path of the fio program. Raises HostLacks."""
+    if (found := command.which(program)) is None:
+        raise HostLacks(f"{program} is not installed", hint="install fio")
+    return found
+
+
 def _code(status: int) -> int:
-    """As a shell says it: 128 and the signal."""
+    """Return an exit status as a shell gives it: 128 + the signal number for a killed program."""
     return status if status >= 0 else 128 - status
 
 
 @contextmanager
 def _drive(target: str, state: Path | None) -> Iterator[Path]:
-    """The state file of the drive, which nobody holds."""
+    """Give the state file of the drive, without a lock on it, until the end of the block."""
     from ssdbench.sim.drive import SimDrive
     from ssdbench.sim.spec import parse
 
     if target.endswith(".ssdb"):
         if state is not None:
-            raise UsageError("TARGET is a state file already; leave out --state")
-        SimDrive.open(Path(target)).close()  # says what is wrong with it
+            raise UsageError("TARGET is a state file itself; leave out --state")
+        SimDrive.open(Path(target)).close()  # raises UsageError if the file is damaged
         yield Path(target)
         return
     with tempfile.TemporaryDirectory(prefix="ssdbench-") as directory:
@@ -147,23 +149,23 @@ def _drive(target: str, state: Path | None) -> Iterator[Path]:
             SimDrive.create(parse(target), path).close()
         else:
             with SimDrive.open(path) as drive:
-                _same(drive, target)
+                _require_same(drive, target)
         yield path
 
 
-def _same(drive: "SimDrive", target: str) -> None:
+def _require_same(drive: "SimDrive", target: str) -> None:
+    """Raise UsageError if the drive in a state file is not the drive that `target` describes."""
     from ssdbench.sim.spec import parse
 
-    asked = parse(target)
-    if dict(asked.params) != dict(drive.spec.params):
+    if dict(parse(target).params) != dict(drive.spec.params):
         raise UsageError(
-            f"{drive.path} holds {drive.spec.text}, not {target}",
+            f"{drive.path} contains {drive.spec.text}, not {target}",
             hint=f"to use that drive, give {drive.path} as TARGET; or name another --state",
         )
 
 
-def _rewritten(asked: "userjobs.CommandLine", program: str) -> "list[userjobs.Rewritten]":
-    from ssdbench.generator.fio import userjobs
+def _rewritten(asked: userjobs.CommandLine, program: str) -> list[userjobs.Rewritten]:
+    """Return the user's jobs, changed so that they run on the simulated drive."""
 
     @cache
     def engine_options(engine: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""`ssdbench store`: results at rest."""
+"""Keep the results of many runs in a store, and query it (`ssdbench store`, `ssdbench query`)."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -6,40 +6,38 @@ from pathlib import Path
 
 import click
 
-from ssdbench.cli.options import json_option
+from ssdbench.cli.options import PATH, json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError
 from ssdbench.units import counted
 
-store_argument = click.argument("directory", metavar="STORE", type=click.Path(path_type=Path))
+store_argument = click.argument("directory", metavar="STORE", type=PATH)
 signers_option = click.option(
     "--signers",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
-    help="Accept only what a key in this file signed; its lines are as in ALLOWED SIGNERS of "
-    "ssh-keygen(1).",
+    help="Accept only runs that a key in this file has signed. The file has the format ALLOWED "
+    "SIGNERS of ssh-keygen(1).",
 )
 
 
 @click.group("store")
 def store() -> None:
-    """Keep the results of many runs as Parquet, proven by hashes, for `query`."""
+    """Keep the results of many runs as Parquet files with checksums, for `query`."""
 
 
 @store.command("add")
 @store_argument
-@click.argument(
-    "runs", metavar="RUN|DIR...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("runs", metavar="RUN|DIR...", nargs=-1, required=True, type=PATH)
 @signers_option
 @json_option
 def add_command(
     directory: Path, runs: tuple[Path, ...], signers: Path | None, as_json: bool
 ) -> None:
-    """Add finished runs to STORE, which is made if it is missing.
+    """Add finished runs to STORE, which is created if it is missing.
 
-    A run that STORE already has is skipped. With --signers each result.json needs a
-    result.json.sig beside it.
+    A run that STORE already has is skipped. With --signers, each result.json needs its signature
+    result.json.sig in the same directory.
     """
     from ssdbench.cli.documents.stored import StoreAdded
     from ssdbench.export.store import Store, add, added, signer
@@ -56,7 +54,7 @@ def add_command(
     if as_json:
         document(StoreAdded(directory=str(directory), added=done.added, there=done.there))
         return
-    answer(f"{counted(len(done.added), 'run')} added, {len(done.there)} there already")
+    answer(f"{counted(len(done.added), 'run')} added, {len(done.there)} were in the store already")
 
 
 @store.command("check")
@@ -64,7 +62,7 @@ def add_command(
 @signers_option
 @json_option
 def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
-    """Compare every file of STORE with its hash, and every row with the run that it names."""
+    """Check every file of STORE against its checksum, and every row against its stored run."""
     from ssdbench.cli.documents.stored import StoreChecked
     from ssdbench.export.query import check
     from ssdbench.export.store import Store, signer
@@ -81,7 +79,7 @@ def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
         for line in wrong:
             answer(line)
         stored = f"{counted(len(parts), 'part')}, {counted(runs, 'run')}"
-        answer(f"{stored}, {len(wrong) or 'nothing'} wrong")
+        answer(f"{stored}, {counted(len(wrong), 'error') if wrong else 'no errors'}")
     return 1 if wrong else 0
 
 
@@ -89,7 +87,10 @@ def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
 @store_argument
 @json_option
 def compact_command(directory: Path, as_json: bool) -> None:
-    """Join all parts of one model and month into one part; signatures of the old parts are lost."""
+    """Join all parts of a model and month into one part. The signatures of the old parts are lost.
+
+    A part is a directory with one Parquet file per table.
+    """
     from ssdbench.cli.documents.stored import StoreCompacted
     from ssdbench.export.store import Store, compact
 
@@ -97,14 +98,14 @@ def compact_command(directory: Path, as_json: bool) -> None:
     if as_json:
         document(StoreCompacted(directory=str(directory), fewer=gone))
     else:
-        answer(f"{counted(gone, 'part')} fewer")
+        answer(f"the store has {counted(gone, 'part')} fewer")
 
 
 @store.command("sign")
 @store_argument
 @click.option(
-    "--key", type=click.Path(path_type=Path), metavar="KEY", required=True,
-    help="A private key of OpenSSH, or a public key whose private key the agent has.",
+    "--key", type=PATH, metavar="KEY", required=True,
+    help="A private key of OpenSSH, or a public key whose private key is in ssh-agent.",
 )  # fmt: skip
 @json_option
 def sign_command(directory: Path, key: Path, as_json: bool) -> None:
@@ -127,16 +128,16 @@ def sign_command(directory: Path, key: Path, as_json: bool) -> None:
 @click.command("query")
 @click.argument("sql", metavar="SQL")
 @click.option(
-    "--store", "directory", type=click.Path(path_type=Path), metavar="STORE", required=True,
+    "--store", "directory", type=PATH, metavar="STORE", required=True,
     help="The store to query.",
 )  # fmt: skip
 @click.option(
     "--method", type=click.IntRange(1), metavar="N",
-    help="Ask about runs of this version of the method instead of the newest version.",
+    help="Query runs with this version of the method. Default: the newest version.",
 )  # fmt: skip
 @json_option
 def query(sql: str, directory: Path, method: int | None, as_json: bool) -> None:
-    """Answer one SELECT over the views drives, points, repeats and findings of a store.
+    """Run one SELECT on a store, which has the views drives, points, repeats and findings.
 
     ssdbench query --store lot "SELECT model, firmware, min(iops_bound) FROM points GROUP BY ALL"
     """

@@ -1,4 +1,4 @@
-"""The answer of a run, for the terminal and as JSON."""
+"""Make the answer of a run, for the terminal and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from ssdbench.units import counted, format_bound, format_count, format_ns, liste
 
 
 def run_lines(ended: Ended) -> Iterator[str]:
-    """The verdict, a line per point, and where the report is."""
+    """Yield the lines of the answer: tables of results, the verdict, the path of the report."""
     result = ended.result
     points = [point for stage in result.stages for point in stage.points]
     if points:
@@ -59,7 +59,7 @@ def run_lines(ended: Ended) -> Iterator[str]:
 
 
 def run_document(ended: Ended) -> Ran:
-    """The same, whole, for programs."""
+    """Return the answer as a JSON document."""
     return Ran(
         directory=str(ended.directory),
         report=str(ended.files[0]),
@@ -83,7 +83,7 @@ def target_row(row: Accepted) -> tuple[str, ...]:
 
 
 def compared_rows(result: RunResult) -> list[tuple[str, ...]]:
-    """Of each comparison and workload, the fastest and the slowest setting by their medians."""
+    """Return a row per comparison and workload: the settings with the best and worst median."""
     rows: list[tuple[str, ...]] = []
     for stage in result.stages:
         found = stage.found
@@ -99,7 +99,7 @@ def compared_rows(result: RunResult) -> list[tuple[str, ...]]:
 
 
 def inside_rows(result: RunResult) -> list[tuple[str, str]]:
-    """Every question about the inside of a drive with its answer."""
+    """Return a row per question about the inside of the drive, with its answer."""
     return [
         (found.probe if isinstance(found, ProbeFound) else "block size", found.answer)
         for found in (stage.found for stage in result.stages)

@@ -1,11 +1,11 @@
-"""`ssdbench trace` and `ssdbench latencies`: what a trace or fio's latency logs hold."""
+"""Describe a trace of block I/O (`trace`), or compute percentiles of latency logs (`latencies`)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.options import json_option
+from ssdbench.cli.options import PATH, json_option
 from ssdbench.cli.output import answer, document, table
 from ssdbench.errors import UsageError
 from ssdbench.units import format_ns
@@ -20,23 +20,26 @@ COLUMNS = ("time", "offset", "size", "op", "time_unit", "offset_unit", "size_uni
 
 
 @click.command("trace")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @click.option("--form", type=click.Choice(FORMS), default="auto", help="Format of the file.")
 @click.option(
     "--column",
     "columns",
     metavar="NAME=COLUMN",
     multiple=True,
-    help="For a CSV: which column is time, offset, size or op; or the unit: time_unit, "
-    "offset_unit or size_unit.",
+    help="For a CSV file: the column of time, offset, size or op, such as time=Timestamp; or a "
+    "unit: time_unit, offset_unit or size_unit.",
 )
 @click.option(
     "--files",
     metavar="NAME",
     multiple=True,
-    help="For an iolog of several files: a file to count. Give several in their order on disk.",
+    help="For an iolog with several files: count only this file. May be given several times, in "
+    "the order of the files on the drive.",
 )
-@click.option("--processes", is_flag=True, help="Count requests by process (blkparse).")
+@click.option(
+    "--processes", is_flag=True, help="Count requests by process; needs a trace of blkparse."
+)
 @json_option
 def trace(
     file: Path,
@@ -47,10 +50,11 @@ def trace(
     processes: bool,
     as_json: bool,
 ) -> None:
-    """Say what a trace is like: sizes, mix, locality, bursts, working set, and what is left out.
+    """Describe a trace: request sizes, mix, locality, bursts, working set, and ignored lines.
 
-    FILE is an iolog of fio, blktrace's or blkparse's output, or a CSV with a line of names. Nothing
-    is sent anywhere; any length is read in constant memory. `- replay:` in a profile sends it.
+    FILE is an iolog of fio, the output of blktrace or blkparse, or a CSV file with a header line.
+    No drive is needed. A trace of any length is read in constant memory. To replay the trace on a
+    drive, use `- replay:` in a profile.
     """
     from ssdbench.cli.documents.stored import Traced
     from ssdbench.generator.trace.forms import Trace
@@ -86,14 +90,14 @@ def _columns(given: tuple[str, ...]) -> "Columns":
 
 
 @click.command("latencies")
-@click.argument("logs", metavar="LOG…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("logs", metavar="LOG…", nargs=-1, required=True, type=PATH)
 @json_option
 def latencies(logs: tuple[Path, ...], as_json: bool) -> int:
-    """Percentiles of fio's latency logs (write_lat_log), in constant memory.
+    """Compute percentiles from fio's latency logs (write_lat_log), in constant memory.
 
-    All logs are counted together. Percentiles come from fio's bins and are at most 1/64 too high.
-    Those with fewer than 50 I/Os above them are left out. A log with a damaged row is refused; only
-    its last line may be incomplete.
+    All logs are counted together. Percentiles come from fio's bins and are at most 1/64 too high. A
+    percentile with fewer than 50 I/Os above it is left out. A log with a damaged line is refused;
+    only the last line may be incomplete.
     """
     from ssdbench.cli.documents.stored import DirectionLatencies, Latencies
     from ssdbench.report.latencylog import latencies as read_latencies
@@ -138,11 +142,11 @@ def latencies(logs: tuple[Path, ...], as_json: bool) -> int:
 
 
 _FEW = {
-    "indicative": "only indicative: fewer than 100 I/Os are above",
-    "suppressed": "left out: fewer than 50 I/Os are above",
+    "indicative": "uncertain: fewer than 100 I/Os are above this percentile",
+    "suppressed": "left out: fewer than 50 I/Os are above this percentile",
 }
 
 
 def _published(found: "Percentile | None") -> float | None:
-    """The value, unless too few I/Os lie beyond it."""
+    """Return a percentile in ns; None if too few I/Os are above it."""
     return None if found is None or found.status == "suppressed" else found.value_ns

@@ -21,8 +21,8 @@ from docs.siteparts import (
 )
 from docs.siteparts.keys import Key
 from ssdbench import errors
-from ssdbench.cli import conduct, main
-from ssdbench.cli.documents import DOCUMENTS
+from ssdbench.cli import background, main
+from ssdbench.cli.documents import documents
 from ssdbench.cli.main import COMMANDS
 from ssdbench.cli.sim import RESTS
 from ssdbench.model.finding import Code, Severity
@@ -61,7 +61,7 @@ def refusal(key: Key) -> str:
     ("page", "names"),
     [
         (commands.page, [name for name in COMMANDS if name not in GROUPS]),
-        (answers.page, list(DOCUMENTS)),
+        (answers.page, list(documents())),
         (findings.page, [code.value for code in Code]),
         (models.page, list(embedded_models())),
         (profiles.page, ["demo", "quick", "pessimistic"]),
@@ -108,7 +108,9 @@ def test_the_manual_tells_the_exit_code_of_every_error() -> None:
 
     assert len(raised) >= 5
     assert raised <= told
-    assert told >= set(map(str, [main.EXIT_BUG, main.EXIT_BROKEN_PIPE, conduct.EXIT_TARGET_MISSED]))
+    assert told >= set(
+        map(str, [main.EXIT_BUG, main.EXIT_BROKEN_PIPE, background.EXIT_TARGET_MISSED])
+    )
     assert exits.page().count("\n| `") == len(exits.told())
 
 

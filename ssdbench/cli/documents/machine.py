@@ -1,4 +1,4 @@
-"""Documents of commands about this host, its drives and a fleet, and the one of an error."""
+"""Define the documents about this host, its drives and a fleet, and the error document."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from ssdbench.model.target import TargetInfo
 
 
 class Device(Part):
-    """A block device; what cannot be read of it is null."""
+    """A block device; a value that cannot be read is null."""
 
     target: str
     description: str
@@ -18,13 +18,13 @@ class Device(Part):
     model: str | None = None
     serial: str | None = None
     plannable: bool | None = None
-    unplannable: str = ""  # why numbers of it are nothing to plan on, and what may be said to that
-    reasons: tuple[str, ...]  # why it may not be written
-    overridable: bool = False  # whether options exist that override all of them
+    unplannable: str = ""  # why no plan may use its numbers, and which option overrides this
+    reasons: tuple[str, ...]  # why ssdbench refuses to write to the device
+    overridable: bool = False  # options exist that override all reasons
 
 
 class ListedModel(Part):
-    """A simulated drive as a target."""
+    """A simulated drive that can be a target."""
 
     target: str
     title: str
@@ -37,16 +37,15 @@ class ListedModel(Part):
 
 
 class Drives(Document):
-    """Every target there is."""
+    """All targets of this host: block devices and simulated models."""
 
     document: Literal["drives"] = "drives"
-    schema_version: Literal[1] = 1
     devices: tuple[Device, ...]
     models: tuple[ListedModel, ...]
 
 
 class Required(Part):
-    """One thing that a run needs or wants of the host."""
+    """One requirement of a run on the host, and whether the host meets it."""
 
     name: str
     grade: Literal["fine", "absent", "noisy", "missing"]
@@ -55,7 +54,7 @@ class Required(Part):
 
 
 class CommandPrograms(Part):
-    """Programs that a command lacks, and what installs them."""
+    """The missing programs of a command, and the shell command that installs them."""
 
     command: str
     missing: tuple[str, ...]
@@ -63,10 +62,9 @@ class CommandPrograms(Part):
 
 
 class Checked(Document):
-    """Whether this host can measure; of a target what it tells of itself, else of all commands."""
+    """Whether this host can measure, with the facts of the target or the programs per command."""
 
     document: Literal["check"] = "check"
-    schema_version: Literal[1] = 1
     ready: bool
     requirements: tuple[Required, ...]
     commands: tuple[CommandPrograms, ...] | None = None
@@ -85,20 +83,18 @@ class SettingChange(Part):
 
 
 class Restored(Document):
-    """What was put back, what was given up, and what stays changed."""
+    """Settings that were restored, settings that were forgotten, and changes that remain."""
 
     document: Literal["restore"] = "restore"
-    schema_version: Literal[1] = 1
     restored: tuple[SettingChange, ...]
     forgotten: tuple[SettingChange, ...]
     lasting: tuple[str, ...]
 
 
 class Retired(Document):
-    """A purged drive, its evidence from before and after, and its health."""
+    """A purged drive, what it reported before and after the purge, and its health."""
 
     document: Literal["retire"] = "retire"
-    schema_version: Literal[1] = 1
     target: TargetInfo
     done: str
     seconds: float
@@ -111,39 +107,36 @@ class Completion(Document):
     """A completion script."""
 
     document: Literal["completion"] = "completion"
-    schema_version: Literal[1] = 1
     shell: str
     script: str
 
 
 class Module(Part):
-    """A kernel module; what the sub-command did not ask is null."""
+    """A kernel module; a value that the sub-command does not look up is null."""
 
     name: str
     built: str | None = None  # path
     loaded: bool | None = None
     users: int | None = None
-    lacking: str | None = None  # why it was not built
-    note: str | None = None  # what whoever loads it should know
+    lacking: str | None = None  # why the module was not built
+    note: str | None = None  # a warning to read before loading the module
 
 
 class Modules(Document):
-    """The answer of every sub-command of `kmod`; what it did not ask is null or empty."""
+    """The answer of every sub-command of `kmod`; fields that it does not use are null or empty."""
 
     document: Literal["kmod"] = "kmod"
-    schema_version: Literal[1] = 1
     modules: tuple[Module, ...] = ()
-    obstacles: tuple[str, ...] = ()  # to loading a module here
-    sources: str | None = None  # the directory in which sources were written for DKMS …
-    packages: tuple[str, ...] = ()  # … in these, one for each module …
-    next: str | None = None  # … and the commands that build them
+    obstacles: tuple[str, ...] = ()  # why this host cannot load a module
+    sources: str | None = None  # the directory of the sources for DKMS
+    packages: tuple[str, ...] = ()  # directories below `sources`, one per module
+    next: str | None = None  # the commands that build the packages
 
 
 class RanInGuest(Document):
-    """What the command in a guest said."""
+    """The output and exit status of the command in a guest."""
 
     document: Literal["lab-run"] = "lab-run"
-    schema_version: Literal[1] = 1
     status: int
     stdout: str
     stderr: str
@@ -154,9 +147,9 @@ class RanInGuest(Document):
 
 
 class FleetDrive(Part):
-    """A drive of a fleet; without a stage its run was not started."""
+    """A drive of a fleet; `stage` is empty when its run was not started."""
 
-    name: str  # of its run directory
+    name: str  # of the run directory
     host: str
     rack: str
     target: str
@@ -177,10 +170,9 @@ class FleetDrive(Part):
 
 
 class FleetPlanned(Document):
-    """What `fleet run` would measure, and the limits as resources of the engine."""
+    """The drives that `fleet run` would measure, and the limits as Dask resources."""
 
     document: Literal["fleet-plan"] = "fleet-plan"
-    schema_version: Literal[1] = 1
     drives: tuple[FleetDrive, ...]
     silent: dict[str, str]
     notes: tuple[str, ...]
@@ -188,10 +180,9 @@ class FleetPlanned(Document):
 
 
 class FleetRan(Document):
-    """How each drive ended; the results are below `runs`."""
+    """How the run of each drive ended; the results are in the directory `runs`."""
 
     document: Literal["fleet-run"] = "fleet-run"
-    schema_version: Literal[1] = 1
     directory: str
     runs: str
     drives: tuple[FleetDrive, ...]
@@ -202,21 +193,19 @@ class FleetStatus(Document):
     """The status of each drive whose run was started."""
 
     document: Literal["fleet-status"] = "fleet-status"
-    schema_version: Literal[1] = 1
     drives: tuple[FleetDrive, ...]
 
 
 class FleetStopped(Document):
-    """Runs that were stopped, and those that could not be."""
+    """Runs that were stopped, and runs that could not be stopped, with the reason."""
 
     document: Literal["fleet-stop"] = "fleet-stop"
-    schema_version: Literal[1] = 1
     stopped: tuple[str, ...]
     failed: dict[str, str]
 
 
 class Diagnostic(Part):
-    """What is wrong in a profile, and where."""
+    """One mistake in a profile, with its place."""
 
     file: str
     line: int
@@ -225,21 +214,20 @@ class Diagnostic(Part):
 
 
 class Failure(Part):
-    """Why, and what to do; what only some failures have is null."""
+    """An error: its message and what to do; fields that only some errors have are null."""
 
     kind: str  # UsageError, ProfileError, TargetRefused …
     message: str
     hint: str
     exit_code: int
-    diagnostics: list[Diagnostic] | None = None  # of a profile
-    target: str | None = None  # that was refused …
-    reasons: list[str] | None = None  # … and why
-    command: list[str] | None = None  # that would not be refused; empty when none is known
+    diagnostics: list[Diagnostic] | None = None  # the mistakes in a profile
+    target: str | None = None  # the target that was refused
+    reasons: list[str] | None = None  # why the target was refused
+    command: list[str] | None = None  # a command line that is not refused; empty if unknown
 
 
 class Failed(Document):
-    """An error."""
+    """The document of a command that failed."""
 
     document: Literal["error"] = "error"
-    schema_version: Literal[1] = 1
     error: Failure

@@ -1,4 +1,4 @@
-"""Documents of commands that plan or measure a run, and of those that follow one."""
+"""Define the documents of commands that plan, measure, follow or stop a run."""
 
 from typing import Literal
 
@@ -17,10 +17,9 @@ from ssdbench.model.target import TargetInfo
 
 
 class Ran(Document):
-    """A run, of `run` and `resume`: its result is result.json in the run directory."""
+    """A finished run, from `run` or `resume`; `result` is the content of result.json."""
 
     document: Literal["run"] = "run"
-    schema_version: Literal[1] = 1
     directory: str
     report: str
     exit_code: int
@@ -30,65 +29,61 @@ class Ran(Document):
 
 
 class RanOne(Part):
-    """What became of one of several targets."""
+    """The outcome of one of several targets."""
 
     target: str
     directory: str
     exit_code: int
     error: str | None
-    ran: Ran | None  # None where an error ended the run
+    ran: Ran | None  # null when an error ended the run
 
 
 class SideBySide(Part):
-    """Whether the drives were measured at the same time, and what the trial before that found."""
+    """Whether the drives were measured at the same time, and why."""
 
     side_by_side: bool
     says: str
-    evidence: str | None  # file with every rate; None where nothing was tried
+    evidence: str | None  # file with all rates of the trial; null when there was no trial
 
 
 class RanSeveral(Document):
-    """A run on each of several targets, one after another unless `side_by_side` says otherwise."""
+    """The runs on several targets, measured one after another or side by side."""
 
     document: Literal["run-several"] = "run-several"
-    schema_version: Literal[1] = 1
     directory: str
     runs: tuple[RanOne, ...]
-    trial: SideBySide | None = None  # where --side-by-side was asked for
+    trial: SideBySide | None = None  # only with --side-by-side
 
 
 class Detached(Document):
-    """A run that goes on in the background, and the commands that follow and stop it."""
+    """A run in the background, and the commands that follow and stop it."""
 
     document: Literal["run-detached"] = "run-detached"
-    schema_version: Literal[1] = 1
     directory: str
     attach: list[str]
     stop: list[str]
 
 
 class Attached(Document):
-    """How a run ended that `attach` or `run --attach-or-start` followed."""
+    """The end of a run that `attach` or `run --attach-or-start` followed."""
 
     document: Literal["attach"] = "attach"
-    schema_version: Literal[1] = 1
     directory: str
     exit_code: int
     report: str
 
 
 class Stopped(Document):
-    """A run that was stopped; `exit_code` is null when it left none."""
+    """A run that was stopped; `exit_code` is null if the run stored none."""
 
     document: Literal["stop"] = "stop"
-    schema_version: Literal[1] = 1
     directory: str
     pid: int
     exit_code: int | None
 
 
 class BlockSizeEvidence(Part):
-    """The evidence for the answer."""
+    """The measurements behind the answer about the block size."""
 
     searched: tuple[Searched, ...]
     candidates: tuple[BlockCandidate, ...]
@@ -96,16 +91,20 @@ class BlockSizeEvidence(Part):
     smallest_effects: tuple[SmallestEffect, ...]
 
 
-class BlockSizeAnswered(Document):
-    """The block size and the write buffer of a drive."""
+class Inside(Document):
+    """The run that looked inside a drive."""
 
-    document: Literal["detect-blocksize"] = "detect-blocksize"
-    schema_version: Literal[1] = 1
     directory: str
     report: str
     simulated: bool
     complete: bool
     bytes_written: int
+
+
+class BlockSizeAnswered(Inside):
+    """The block size and the write buffer of a drive."""
+
+    document: Literal["detect-blocksize"] = "detect-blocksize"
     answer: str
     block_bytes: int | None
     at_most: bool
@@ -125,28 +124,22 @@ class BlockSizeAnswered(Document):
 
 
 class ProbeAnswer(ProbeNumbers):
-    """The answer of one probe; numbers that are none of its own are null."""
+    """The answer of one probe; numbers of other probes are null."""
 
     probe: str
     answer: str
     measured: tuple[dict[str, Scalar], ...]
 
 
-class Probed(Document):
+class Probed(Inside):
     """The inner structure of a drive."""
 
     document: Literal["probe"] = "probe"
-    schema_version: Literal[1] = 1
-    directory: str
-    report: str
-    simulated: bool
-    complete: bool
-    bytes_written: int
     probes: tuple[ProbeAnswer, ...]
 
 
 class PlannedStage(Part):
-    """What a stage would do; ranges are from the least to the most that is likely."""
+    """What a stage would do; each range has the least and the most that is likely."""
 
     name: str
     kind: str
@@ -161,7 +154,7 @@ class PlannedStage(Part):
 
 
 class PlannedWear(Part):
-    """The most that a run may write, against what the drive is rated for."""
+    """The most that a run may write, compared with the rated endurance of the drive."""
 
     most_bytes: int
     endurance_tb: float | None
@@ -173,7 +166,6 @@ class Planned(Document):
     """What `run` would do."""
 
     document: Literal["plan"] = "plan"
-    schema_version: Literal[1] = 1
     title: str
     target: TargetInfo
     simulated: bool
@@ -185,8 +177,8 @@ class Planned(Document):
     host_settings: dict[str, str]
     host_changes: tuple[str, ...]
     host_notes: tuple[str, ...]
-    budget: Budget | None  # where a time was given, and what fits into it
+    budget: Budget | None  # the time of --budget and what fits into it; null without --budget
     lba_format: str
     wear: PlannedWear
     refusals: tuple[str, ...]
-    command: tuple[str, ...]  # that would run it; empty when nothing would let it pass
+    command: tuple[str, ...]  # the command line that runs the plan; empty if no option allows it

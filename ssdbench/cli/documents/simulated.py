@@ -1,4 +1,4 @@
-"""Documents of `sim`."""
+"""Define the documents of the `sim` commands."""
 
 from typing import Literal
 
@@ -25,20 +25,18 @@ class Models(Document):
     """All embedded models."""
 
     document: Literal["sim-models"] = "sim-models"
-    schema_version: Literal[1] = 1
     models: tuple[Model, ...]
 
 
 class Parameters(Document):
-    """Everything that can be set of a simulated drive."""
+    """All parameters of a simulated drive."""
 
     document: Literal["sim-parameters"] = "sim-parameters"
-    schema_version: Literal[1] = 1
     parameters: tuple[ParamDesc, ...]
 
 
 class SimulatedDrive(Document):
-    """What a simulated drive is and where its clock stands."""
+    """The description of a simulated drive, and the time of its clock."""
 
     path: str
     target: str
@@ -54,54 +52,48 @@ class SimulatedDrive(Document):
 
 
 class Created(SimulatedDrive):
-    """A drive that was made."""
+    """A simulated drive that was created."""
 
     document: Literal["sim-create"] = "sim-create"
-    schema_version: Literal[1] = 1
 
 
 class Inspected(SimulatedDrive):
-    """A drive, what it has done, and whether its maps agree."""
+    """A simulated drive, its counters, and whether its maps agree."""
 
     document: Literal["sim-inspect"] = "sim-inspect"
-    schema_version: Literal[1] = 1
     sound: bool
     counters: dict[str, int]
 
 
 class Snapshot(Document):
-    """A drive that was copied."""
+    """A simulated drive that was copied, and the copy."""
 
     document: Literal["sim-snapshot"] = "sim-snapshot"
-    schema_version: Literal[1] = 1
     state: str
     snapshot: str
 
 
 class BroughtBack(Document):
-    """A drive that is again what its copy was."""
+    """A simulated drive that was restored from a copy."""
 
     document: Literal["sim-restore"] = "sim-restore"
-    schema_version: Literal[1] = 1
     state: str
     source: str
 
 
 class Served(Document):
-    """Where a drive is served, as soon as it is; the command goes on."""
+    """The address where a drive is served; printed when the server starts."""
 
     document: Literal["sim-serve"] = "sim-serve"
-    schema_version: Literal[1] = 1
     uri: str
     state: str
     simulated: bool
 
 
 class TrueValues(Document):
-    """What is true of a drive under a load."""
+    """The true values of a simulated drive under a load."""
 
     document: Literal["sim-truth"] = "sim-truth"
-    schema_version: Literal[1] = 1
     target: str
     drive: DriveTruth
     load: Load
@@ -109,7 +101,7 @@ class TrueValues(Document):
     write_amplification: float | None
     iops: float
     bytes_per_s: float
-    limits_iops: dict[str, float]  # null: it does not limit
+    limits_iops: dict[str, float]  # by resource; null when the resource does not limit
     limited_by: str
     notes: tuple[str, ...]
     from_fills: float | None

@@ -1,4 +1,4 @@
-"""Documents of commands that read stored runs, logs and traces, of one drive or of many."""
+"""Define the documents of commands that read stored runs, logs and traces."""
 
 from typing import Literal
 
@@ -12,10 +12,9 @@ from ssdbench.stats.planning.runplan import Change, Depth, Unknown
 
 
 class Rendered(Document):
-    """The files of a report, the page first."""
+    """The files of a report; the HTML page comes first."""
 
     document: Literal["report"] = "report"
-    schema_version: Literal[1] = 1
     report: str
     files: tuple[str, ...]
 
@@ -30,16 +29,16 @@ class ComparedRun(Part):
 
 
 class ComparedPoint(Part):
-    """One point of two runs: `second` against `first`."""
+    """The comparison of one point in two runs; a positive shift means `second` is faster."""
 
     point: str
     first: str
     second: str
     shift_percent: float | None
     shift: float  # Hodges-Lehmann, in IOPS
-    shift_low: float | None  # 95 %
+    shift_low: float | None  # 95 % interval
     shift_high: float | None
-    effect: float  # P(second > first) + P(equal)/2; 0.5 is no difference
+    effect: float  # P(second > first) + P(equal)/2; 0.5 means no difference
     p_mann_whitney: float
     p_brunner_munzel: float
     p_serial: float
@@ -54,20 +53,18 @@ class ComparedPoint(Part):
 
 
 class Compared(Document):
-    """Stored runs side by side."""
+    """The comparison of stored runs, point by point."""
 
     document: Literal["compare"] = "compare"
-    schema_version: Literal[1] = 1
     runs: tuple[ComparedRun, ...]
     pairs: tuple[ComparedPoint, ...]
     left_out: tuple[str, ...]
 
 
 class CapacityPlanned(Document):
-    """How many drives a demand needs, and what that stands on."""
+    """How many drives a demand needs, and the numbers behind this answer."""
 
     document: Literal["capacity"] = "capacity"
-    schema_version: Literal[1] = 1
     run: str
     target: str
     simulated: bool
@@ -91,15 +88,14 @@ class CapacityPlanned(Document):
 
 
 class Candidates(Document):
-    """Several drives for one demand, the cheapest sound one first where prices are given."""
+    """Plans with different drives for one demand; with prices, the cheapest valid plan first."""
 
     document: Literal["capacity-candidates"] = "capacity-candidates"
-    schema_version: Literal[1] = 1
     candidates: tuple[CapacityPlanned, ...]
 
 
 class DirectionLatencies(Part):
-    """Percentiles of reads, writes or trims, by name (p50, p99, p99.9 …)."""
+    """Latency percentiles of reads, writes or trims, by name (p50, p99, p99.9 …)."""
 
     n: int
     percentiles_ns: dict[str, float | None]  # null when suppressed
@@ -108,33 +104,30 @@ class DirectionLatencies(Part):
 
 
 class Latencies(Document):
-    """Percentiles of fio's latency logs, by direction."""
+    """Latency percentiles from fio's logs, by direction (read, write, trim)."""
 
     document: Literal["latencies"] = "latencies"
-    schema_version: Literal[1] = 1
     directions: dict[str, DirectionLatencies]
 
 
 class Traced(Document):
-    """A trace of block I/O in numbers."""
+    """Statistics of a trace of block I/O."""
 
     document: Literal["trace"] = "trace"
-    schema_version: Literal[1] = 1
     file: str
     trace: TraceSummary
 
 
 class Donated(Document):
-    """An archive that can be given away."""
+    """An anonymous archive of a run, and the files in it."""
 
     document: Literal["donate"] = "donate"
-    schema_version: Literal[1] = 1
     archive: str
     files: tuple[str, ...]
 
 
 class MergedDrive(Part):
-    """A drive of the lot."""
+    """A measured drive of a lot."""
 
     run: str
     target: str
@@ -145,34 +138,32 @@ class MergedDrive(Part):
 
 
 class Merged(Document):
-    """What runs of many drives of one model say together."""
+    """What the runs of several drives of one model show about their lot and model."""
 
     document: Literal["merge"] = "merge"
-    schema_version: Literal[1] = 1
     model: str
     size_bytes: int
     simulated: bool
     method: int
-    profile_sha256: str  # of the profile as it was run
+    profile_sha256: str  # of the profile that the runs used
     asked: Questions
     drives: tuple[MergedDrive, ...]
-    points: tuple[LotPoint, ...]  # `rates` are in the order of `drives`
+    points: tuple[LotPoint, ...]  # `rates` have the order of `drives`
     notes: tuple[str, ...]
 
 
 class LotPlanned(Document):
-    """How many drives of a lot a demand needs."""
+    """How many drives a demand needs, from runs of a whole lot."""
 
     document: Literal["capacity-lot"] = "capacity-lot"
-    schema_version: Literal[1] = 1
     spread: Spread
     runs: tuple[str, ...]
-    rates_iops: tuple[float, ...]  # of each run's drive; 0 for one that counts as a failure
-    planned: CapacityPlanned  # its bound is that of a drive of the set
+    rates_iops: tuple[float, ...]  # one per run; 0 for a drive that counts as a failure
+    planned: CapacityPlanned  # its bound is for one drive of the set
 
 
 class ComparedLotPoint(Part):
-    """One point of two lots: the second against the first, with drives as the sample."""
+    """The comparison of one point in two lots, where each drive is one sample."""
 
     point: str
     drives: tuple[int, int]
@@ -190,30 +181,27 @@ class ComparedLotPoint(Part):
 
 
 class ComparedLots(Document):
-    """Two lots of drives, point by point."""
+    """The comparison of two lots of drives, point by point."""
 
     document: Literal["compare-population"] = "compare-population"
-    schema_version: Literal[1] = 1
     lots: tuple[str, str]
     pairs: tuple[ComparedLotPoint, ...]
     notes: tuple[str, ...]
 
 
 class StoreAdded(Document):
-    """Runs that were added, and those that the store had already."""
+    """Runs that were added to a store, and runs that the store had already."""
 
     document: Literal["store-add"] = "store-add"
-    schema_version: Literal[1] = 1
     directory: str
     added: tuple[str, ...]
     there: tuple[str, ...]
 
 
 class StoreChecked(Document):
-    """What is wrong with a store, a sentence for each; empty when it is whole."""
+    """The damage found in a store, one sentence each; empty when the store is whole."""
 
     document: Literal["store-check"] = "store-check"
-    schema_version: Literal[1] = 1
     directory: str
     parts: int
     runs: int
@@ -221,28 +209,25 @@ class StoreChecked(Document):
 
 
 class StoreCompacted(Document):
-    """How many parts fewer a store has after it was compacted."""
+    """By how many parts a store shrank when it was compacted."""
 
     document: Literal["store-compact"] = "store-compact"
-    schema_version: Literal[1] = 1
     directory: str
     fewer: int
 
 
 class StoreSigned(Document):
-    """Parts that were signed now."""
+    """Parts of a store that this command signed."""
 
     document: Literal["store-sign"] = "store-sign"
-    schema_version: Literal[1] = 1
     directory: str
     signed: tuple[str, ...]
 
 
 class Queried(Document):
-    """The rows of a query; what is neither number, text nor truth is text."""
+    """The rows of a query; a value that JSON has no type for is given as text."""
 
     document: Literal["query"] = "query"
-    schema_version: Literal[1] = 1
     columns: tuple[str, ...]
     rows: tuple[tuple[str | int | float | bool | None, ...], ...]
     method: int | None

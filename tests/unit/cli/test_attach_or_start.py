@@ -77,7 +77,7 @@ def test_a_worker_that_dies_is_told_and_not_taken_for_an_end(
     (out / "ended.json").unlink()
     monkeypatch.setattr(attachorstart, "_await_end", lambda directory: None)
     monkeypatch.setattr(attachorstart, "_in_a_unit", lambda directory, wait: Parent(directory, 0))
-    with pytest.raises(SsdbenchError, match="died before its end"):
+    with pytest.raises(SsdbenchError, match="died before the run ended"):
         attachorstart.call(out, wait=True)
 
 
@@ -218,7 +218,7 @@ def cut_from(profile_text: str) -> Budget:
     [
         ({}, None, None),
         (OTHER, None, "another profile"),  # under the hash of ours
-        ({**OTHER, "budget": cut_from(OURS)}, None, "another budget"),
+        ({**OTHER, "budget": cut_from(OURS)}, None, "another --budget"),
         ({**OTHER, "budget": cut_from(OURS)}, 9.0, None),
         ({**OTHER, "budget": cut_from("repeats: 4\n")}, 9.0, "another profile"),
     ],

@@ -64,7 +64,7 @@ def test_stop_refuses_a_run_that_nobody_does(
     (tmp_path / background.PROCESS).write_text(json.dumps(dead))
 
     assert run(["stop", str(tmp_path)]) == 2
-    assert "no process is at work" in capfd.readouterr().err
+    assert "no process is running the benchmark" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_stop_signals_no_process_that_has_nothing_to_do_with_the_run(
         assert run(["stop", str(tmp_path)]) == 2
         assert other.poll() is None
         other.kill()
-    assert "no process is at work" in capfd.readouterr().err
+    assert "no process is running the benchmark" in capfd.readouterr().err
 
 
 def test_a_process_works_on_a_directory_when_it_is_ours_and_has_a_file_of_it_open(

@@ -187,7 +187,7 @@ def test_a_copy_of_a_run_is_not_compared_with_it(
     shutil.copytree(runs[0], tmp_path / "copy")
 
     assert main.run(["compare", runs[0], runs[1], str(tmp_path / "copy")]) == 2
-    assert "hold the same run" in capsys.readouterr().err
+    assert "contain the same run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

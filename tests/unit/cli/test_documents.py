@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from ssdbench.cli import main
-from ssdbench.cli.documents import DOCUMENTS
+from ssdbench.cli.documents import documents
 from ssdbench.cli.main import COMMANDS, ssdbench
 from tests.support.builders import a_small_run
 from tests.support.documents import checked
@@ -32,10 +32,10 @@ def test_every_command_that_answers_in_json_has_a_schema() -> None:
     commands = {name: ssdbench.get_command(context, name) for name in COMMANDS}
     names = {one for name, found in commands.items() if found for one in with_json(found, name)}
 
-    assert {OF_RUN.get(name, name) for name in names - NO_DOCUMENT} <= set(DOCUMENTS)
+    assert {OF_RUN.get(name, name) for name in names - NO_DOCUMENT} <= set(documents())
 
 
-@pytest.mark.parametrize("name", list(DOCUMENTS))
+@pytest.mark.parametrize("name", list(documents()))
 def test_every_schema_is_one_and_names_its_document_and_version(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,6 +105,6 @@ def test_an_answer_is_as_its_schema_says(
 
 def test_the_names_of_all_schemas_are_listed(capfd: pytest.CaptureFixture[str]) -> None:
     assert main.run(["schema", "list"]) == 0
-    assert capfd.readouterr().out.split() == ["profile", *DOCUMENTS]
+    assert capfd.readouterr().out.split() == ["profile", *documents()]
     assert main.run(["schema", "no-such"]) == 2
     assert "schema list" in capfd.readouterr().err

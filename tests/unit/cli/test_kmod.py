@@ -351,7 +351,7 @@ def test_where_nothing_is_built_or_loaded_a_sentence_says_so(
         "hint: Run `ssdbench kmod build`.",
         "error: ssdb_flash is not built for Linux 9.8.7; there are modules for 1.2.3, 1.2.4",
         "hint: Run `ssdbench kmod build`.",
-        "none of the modules is loaded",
+        "no module of ssdbench is loaded",
     ]
 
 

@@ -16,15 +16,15 @@ from ssdbench.lab.kernels import from_tree
 from ssdbench.lab.session import KEPT_RUNS, GuestRequest, KeptRun
 
 
-@pytest.mark.parametrize("asked", ["900TiB", "8000000TiB"])
+@pytest.mark.parametrize("asked", ["900", "8000000"])
 def test_more_memory_than_the_host_has_is_refused(
     asked: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status = run(["lab", "run", "--memory", asked, "--", "true"])
+    status = run(["lab", "run", "--memory", f"{asked}TiB", "--", "true"])
 
     said = capsys.readouterr().err
     assert status == 2
-    assert f"a guest cannot have {asked} of memory: this host has " in said
+    assert f"a guest cannot have {asked} TiB of memory: this host has " in said
     assert "Give a smaller `--memory`" in said
 
 
@@ -85,7 +85,7 @@ def test_a_kernel_that_the_lab_does_not_have_may_be_built_and_booted(
     )  # which has no kernel
 
     assert (status, of_a_tree) == (2, 2)
-    assert f"there is no kernel {asked} in the lab{why}; it has 6.1, 6.1-rt, 6.12, " in said
+    assert f"the lab has no kernel {asked}{why}; it has 6.1, 6.1-rt, 6.12, " in said
     assert "--kernel-dir DIR" in said
     assert f"there is no kernel built in {tmp_path}" in capsys.readouterr().err
 

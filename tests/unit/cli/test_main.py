@@ -143,7 +143,7 @@ def test_json_behind_two_dashes_is_of_the_program_that_is_run(
 
     out, err = capfd.readouterr()
     assert out == ""
-    assert "there is no kernel 2.4 in the lab" in err
+    assert "the lab has no kernel 2.4" in err
 
 
 def test_with_json_an_error_is_the_document_on_stdout(

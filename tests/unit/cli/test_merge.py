@@ -214,7 +214,7 @@ def test_a_run_that_is_named_twice_or_a_directory_without_runs_is_refused(
     assert main.run(["merge", str(tmp_path / "empty")]) == 2
     assert "has no run" in capsys.readouterr().err
     assert main.run(["merge", *map(str, lot), "--lot", "11"]) == 2
-    assert "a lot of 11 cannot have 12 drives" in capsys.readouterr().err
+    assert "--lot is 11, but 12 drives" in capsys.readouterr().err
 
 
 def test_what_a_profile_calls_itself_and_clocks_days_apart_are_no_reason_to_refuse(
@@ -308,7 +308,7 @@ def test_a_drive_in_both_lots_or_a_lot_of_one_drive_is_refused(
 
     for lots, sentence in [
         ([lot[0].parent, again[0].parent], "hold the same run"),
-        ([lot[0].parent, alone[0].parent], "holds one run"),
+        ([lot[0].parent, alone[0].parent], "contains only one run"),
         ([lot[0].parent], "compares two lots, but 1 are named"),
     ]:
         assert main.run(["compare", "--population", *map(str, lots)]) == 2

@@ -268,7 +268,7 @@ def test_a_directory_of_the_environment_that_is_no_utf_8_is_told_before_the_run(
 
     assert run(["run", "demo", "--output", str(tmp_path / "run")]) == 2
 
-    assert f"the environment's {variable} is not in UTF-8" in capfd.readouterr().err
+    assert f"the environment variable {variable} is not in UTF-8" in capfd.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

@@ -165,18 +165,18 @@ def test_drives_in_zones_are_not_tried_for_they_may_hold_nothing_to_read() -> No
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--target", DRIVES[0], "--target", DRIVES[0]], "are one drive"),
-        (["--target", DRIVES[0], "--target", DRIVES[1], "--detach"], "take one --target"),
+        (["--target", DRIVES[0], "--target", DRIVES[0]], "are the same drive"),
+        (["--target", DRIVES[0], "--target", DRIVES[1], "--detach"], "take only one --target"),
         (["--target", DRIVES[0], "--side-by-side"], "--side-by-side needs several --target"),
         (["--target", DRIVES[0], "--beside", "x"], "for the processes of `run --side-by-side`"),
         (["--target", DRIVES[0], "--destroy", "a", "--destroy", "b"], "given 2 times for 1 target"),
         (  # a consent that is given again is one: what a refusal prints to be pasted may repeat it
             ["--target", DRIVES[0], "--target", DRIVES[1], *("--destroy", "nobody") * 3],
-            "--destroy nobody names none of these targets",
+            "--destroy nobody is not the identity of any of these targets",
         ),
         (
             ["--target", DRIVES[0], "--target", DRIVES[1], "--destroy", "nobody"],
-            "--destroy nobody names none of these targets",
+            "--destroy nobody is not the identity of any of these targets",
         ),
     ],
 )
