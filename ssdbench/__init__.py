@@ -1,6 +1,6 @@
 """ssdbench, the pessimist's SSD benchmark."""
 
-TYPE_CHECKING = False  # to import typing takes as long as Python's start, before __main__ begins
+TYPE_CHECKING = False  # importing `typing` would double the start time of the command
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -10,9 +10,9 @@ __version__ = "2.0.0"
 
 
 def open_run(path: "str | Path") -> "OpenedRun":
-    """A stored run for notebooks: `.result` is typed, `.results` and `.summary` are DataFrames.
+    """Open a stored run in a notebook: `.result` is typed, `.results`, `.summary` are DataFrames.
 
-    Raises ssdbench.errors.UsageError when the directory has no result that this version reads.
+    Raises ssdbench.errors.UsageError if the directory has no result that this version can read.
     """
     from pathlib import Path
 

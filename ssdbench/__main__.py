@@ -1,8 +1,8 @@
-"""`python -m ssdbench` is `ssdbench`; both begin here."""
+"""Start the command line; `python -m ssdbench` and `ssdbench` both begin here."""
 
 import signal
 
-# Nothing is begun while modules are imported, so Ctrl-C may end that without a word.
+# While modules are imported, nothing has begun, so let Ctrl-C end the process without a traceback.
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -1,18 +1,18 @@
-"""What can go wrong, as types; only the command line prints them and picks the exit code.
+"""Define the errors of ssdbench; only the command line prints them and chooses the exit code.
 
     SsdbenchError               exit 1   (never raised itself)
     ├── UsageError              exit 2   a wrong command line or argument
-    │   ├── Misplaced           exit 2   what this target or host cannot do; becomes a ProfileError
-    │   └── ProfileError        exit 2   a wrong profile; carries one Diagnostic per mistake
-    ├── TargetRefused           exit 3   the target must not be written; carries every reason
+    │   ├── Misplaced           exit 2   a request that this target or host cannot fulfil
+    │   └── ProfileError        exit 2   a wrong profile, with one Diagnostic per mistake
+    ├── TargetRefused           exit 3   the target must not be written, with all reasons
     ├── HostLacks               exit 4   something is missing on the host (fio, root, a module)
-    │   └── CommandFailed       exit 4   a program that we started failed
-    │       └── AnsweredTooMuch exit 4   and one that said more than there is room for
+    │   └── CommandFailed       exit 4   a program that ssdbench started failed
+    │       └── AnsweredTooMuch exit 4   a program printed too much and was ended
     ├── DeviceError             exit 5   the drive answered with an error
-    │   └── DeviceLost          exit 5   the drive went away or changed its size
+    │   └── DeviceLost          exit 5   the drive disappeared or changed its size
     └── Interrupted             exit 130 or 143
 
-A bad *result* is no exception: it is a `ssdbench.model.finding.Finding`.
+A bad *result* is not an exception: it is a `ssdbench.model.finding.Finding`.
 """
 
 import re
@@ -23,9 +23,10 @@ from ssdbench.foreign import plain
 
 
 class SsdbenchError(Exception):
-    """One sentence that says what is wrong and where, and a hint that says what to do.
+    """An error with a sentence that says what is wrong and where, and a hint that says what to do.
 
-    Several sentences come as a sequence, a line for each: foreign text never begins a line.
+    Several sentences are given as a sequence and printed on separate lines. Line breaks inside a
+    sentence are escaped, so that text from a file or drive cannot look like a message.
     """
 
     exit_code = 1
@@ -38,24 +39,24 @@ class SsdbenchError(Exception):
 
 
 class UsageError(SsdbenchError):
-    """The command line asks for something that cannot be."""
+    """The command line requests something that is not possible."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One mistake in a file, in the form that compilers and editors use."""
+    """One mistake in a file, with its line and column, in the format of compilers."""
 
     file: str
     line: int
     column: int
     message: str
-    key: str = ""  # that the message begins with, where it is about one
+    key: str = ""  # the key at the beginning of the message, if the mistake is at a key
 
     @property
     def reason(self) -> str:
-        """The message without its key, for whoever did not write the file."""
+        """Return the message without its key, for a user who did not write the file."""
         return self.message.removeprefix(f"{self.key}: ")
 
     def __str__(self) -> str:
@@ -63,7 +64,7 @@ class Diagnostic:
 
 
 class ProfileError(UsageError):
-    """A profile is wrong; all its mistakes at once."""
+    """A profile is wrong; the error has all its mistakes."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], *, hint: str = "") -> None:
         super().__init__([str(d) for d in diagnostics], hint=hint)
@@ -71,7 +72,7 @@ class ProfileError(UsageError):
 
 
 class Misplaced(UsageError):
-    """What a profile asks for cannot be; `path` says which of its keys asks for it."""
+    """A profile requests something impossible at the key `path`; becomes a ProfileError."""
 
     def __init__(self, path: tuple[str | int, ...], error: UsageError) -> None:
         super().__init__(error.message, hint=error.hint)
@@ -79,9 +80,9 @@ class Misplaced(UsageError):
 
 
 class TargetRefused(SsdbenchError):
-    """The target must not be written; every reason, so that all can be mended in one go.
+    """The target must not be written; the error has all reasons.
 
-    `options` are the words that the same command line lacks; empty when no option would help.
+    `options` are the options that would allow the command; empty if no option would.
     """
 
     exit_code = 3
@@ -96,7 +97,7 @@ class TargetRefused(SsdbenchError):
 
 
 class HostLacks(SsdbenchError):
-    """The host lacks a program, a right or a feature that the work needs."""
+    """The host lacks a program, a permission or a feature that is needed."""
 
     exit_code = 4
 
@@ -110,9 +111,9 @@ _ADVICE = re.compile(r"^\s*(?:hint|try|usage|see|note|for more)\b", re.IGNORECAS
 
 
 def telling(said: str) -> str:
-    """The line of a program's messages that says what went wrong; else its last line.
+    """Return the line of a program's messages that says what went wrong, else the last line.
 
-    A hint, a usage line or an epilogue often comes after it.
+    The line is often followed by a hint or a usage line, so the last line is not good enough.
     """
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     plain = [line for line in lines if not _ADVICE.match(line)]
@@ -121,10 +122,10 @@ def telling(said: str) -> str:
 
 
 class CommandFailed(HostLacks):
-    """A program that ssdbench started ended badly."""
+    """A program that ssdbench started failed."""
 
     def __init__(self, argv: Sequence[str], status: int, stderr: str, *, hint: str = "") -> None:
-        how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
         super().__init__(f"{' '.join(argv)}: {how}: {telling(stderr)}", hint=hint)
         self.argv = tuple(argv)
         self.status = status
@@ -132,7 +133,7 @@ class CommandFailed(HostLacks):
 
 
 class AnsweredTooMuch(CommandFailed):
-    """A program said more than whoever started it takes, and was ended for it."""
+    """A program printed more than its caller accepts, and was ended."""
 
 
 class DeviceError(SsdbenchError):
@@ -142,13 +143,13 @@ class DeviceError(SsdbenchError):
 
 
 class DeviceLost(DeviceError):
-    """The drive went away, or is no longer the size that it was."""
+    """The drive disappeared, or changed its size."""
 
 
 class Interrupted(SsdbenchError):
-    """The user or the system asked the run to end."""
+    """The user or the system asked the run to end with a signal."""
 
     def __init__(self, signal_number: int) -> None:
-        super().__init__("interrupted; what was measured is kept")
+        super().__init__("interrupted; finished measurements are kept")
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number

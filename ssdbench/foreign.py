@@ -1,7 +1,7 @@
-"""What somebody else chose: text made fit to be shown, files and JSON that cannot trap the reader.
+"""Handle text, files and JSON from others safely: file names, drive strings, profiles, results.
 
-File names, drive strings, profiles, stored results and answers of programs may hold anything. What
-a terminal would act on is shown as Python writes it in a string, such as `\\x1b`.
+Such text may contain anything. Control characters are escaped as in a Python string, such as
+`\\x1b`, before the text is shown.
 """
 
 import errno
@@ -15,14 +15,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-MOST = 400  # characters of one foreign value within a message
-MOST_SHOWN = 4000  # characters of a whole line
+MOST = 400  # characters of a value in a message
+MOST_SHOWN = 4000  # characters of a line
 MOST_STATUS = 255
 _PIECE_BYTES = 1 << 20
-MOST_BYTES = 1 << 30  # of one file that is read whole; four weeks of seconds have a seventh of it
+MOST_BYTES = 1 << 30  # of a file that is read whole; samples of four weeks take 1/7 of it
 
-# Control characters, what turns the direction of writing, line and paragraph separators, invisible
-# fillers, halves of a surrogate pair (no encoding has them) and what is no character at all.
+# Control characters, marks that change the direction of text, line and paragraph separators,
+# invisible characters, single surrogates and codes that are not characters.
 _ACTS = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f"
@@ -30,14 +30,14 @@ _ACTS = (
 _ACTING = re.compile(f"[{_ACTS}]")
 _ACTING_OR_NEWLINE = re.compile(f"[{_ACTS}\t\n]")
 _FORMULA = re.compile(r"[=+\-@]|\\[tr]|\\x[01]")
-_LONG = re.compile(rb"[0-9]{31}")  # anywhere, and thus soon told
+_LONG = re.compile(rb"[0-9]{31}")  # a quick check before _HUGE
 _HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|([0-9]{31,})')
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-")
 
 _IN_ITS_PLACE = {
     errno.ELOOP: "it is a symbolic link",
-    errno.ENXIO: "it is no regular file",
-    errno.EMLINK: "it has another name as well",
+    errno.ENXIO: "it is not a regular file",
+    errno.EMLINK: "it also has another name (hard link)",
 }
 
 
@@ -46,26 +46,26 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def lines(text: str) -> str:
-    """Text of several lines as it may be shown; each line is cut at a sane length."""
+    """Escape a text of several lines for a terminal, and cut long lines."""
     if text.isascii() and text.isprintable() and len(text) <= MOST_SHOWN:
         return text
     return "\n".join(brief(_ACTING.sub(_escaped, line), MOST_SHOWN) for line in text.split("\n"))
 
 
 def page(text: str) -> str:
-    """A whole page as it may be stored; nothing is cut."""
+    """Escape a whole page; nothing is cut."""
     return _ACTING.sub(_escaped, text)
 
 
 def plain(text: str, most: int = MOST_SHOWN) -> str:
-    """One value as it may stand within a line: no new line begins in it."""
+    """Escape a value for use in a line; line breaks and tabs are escaped too."""
     if text.isascii() and text.isprintable() and len(text) <= most:
         return text
     return brief(_ACTING_OR_NEWLINE.sub(_escaped, text), most)
 
 
 def brief(text: str, most: int = MOST) -> str:
-    """At most so many characters: the beginning and the end, with what was left out named."""
+    """Shorten a text to its beginning and end, with the number of omitted characters between."""
     if len(text) <= most:
         return text
     head, tail = most * 3 // 4, most // 4
@@ -73,9 +73,9 @@ def brief(text: str, most: int = MOST) -> str:
 
 
 def cell(text: str) -> str:
-    """A cell of text for a spreadsheet, which takes what begins with = + - @ for a formula.
+    """Escape a text for a cell of a spreadsheet, where text that begins with = + - @ is a formula.
 
-    Such a cell gets an apostrophe before it, which spreadsheets take off; numbers stay numbers.
+    Such a text gets a leading apostrophe, which spreadsheets do not show. Numbers do not change.
     """
     shown = plain(text)
     if _FORMULA.match(shown.lstrip(" ")) and not _NUMBER.fullmatch(shown):
@@ -84,15 +84,15 @@ def cell(text: str) -> str:
 
 
 def read_regular(path: Path) -> bytes:
-    """The bytes of a regular file.
+    """Read a regular file.
 
-    Raises OSError, also for a pipe or a device, which may hang, for a link, which may lead to files
-    of the kernel that hang as well or lose what is read, and for one that no memory may hold.
+    Raises OSError, also for a pipe or a device, where reading may hang; for a link, which may point
+    to such a file; and for a file larger than 1 GiB.
     """
     with os.fdopen(open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         parts = [file.read(size + 1)] if size <= MOST_BYTES else []
-        while size <= MOST_BYTES and (more := file.read(_PIECE_BYTES)):  # it grows meanwhile
+        while size <= MOST_BYTES and (more := file.read(_PIECE_BYTES)):  # a file that grows
             parts.append(more)
             size = sum(map(len, parts))
         if size > MOST_BYTES:
@@ -101,10 +101,10 @@ def read_regular(path: Path) -> bytes:
 
 
 def open_regular(path: Path, *, below: Path | None = None) -> int:
-    """A descriptor of a regular file, for reading; it waits for nothing and follows no link.
+    """Open a regular file for reading without following links; never waits. Raises OSError.
 
-    With `below`, no directory between that one and the file is a link either: somebody else may
-    rename and link them, as a guest does with what it shares. Raises OSError.
+    With `below`, the directories between it and the file must not be links either, because others
+    can change them, such as a guest in its shared directory.
     """
     safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
@@ -125,29 +125,28 @@ def open_regular(path: Path, *, below: Path | None = None) -> int:
         raise _told(error, path) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, _IN_ITS_PLACE[errno.ENXIO], str(path))
     return descriptor
 
 
 def files_below(top: Path) -> Iterator[str]:
-    """Paths of all files below a directory, and links to files; a Path each would cost seconds."""
+    """Yield the paths of all files in a directory tree, as text because `Path` would be slow."""
     for place, _, names in os.walk(top):
         paths = (os.path.join(place, name) for name in names)  # noqa: PTH118
         yield from (path for path in paths if os.path.isfile(path))  # noqa: PTH113
 
 
 def real(path: Path) -> Path:
-    """Where a path leads to; a loop of links is left as it is (`Path.resolve` raises at it)."""
+    """Resolve links in a path; unlike `Path.resolve`, do not fail for a loop of links."""
     return Path(os.path.realpath(path))
 
 
 def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o644) -> int:
-    """A descriptor of a file that is written, made where it is missing.
+    """Open a file for writing, and create it if it is missing; return its descriptor.
 
-    All files that are not moved to their place whole (`write_whole`, `host.files.write_atomic`) are
-    opened here: whoever put something else in their place would choose what is written. Raises
-    OSError for a link, for what is no regular file and for one with a second name; it stays as it
-    was.
+    Use it for all files that are not replaced as a whole (`write_whole`, `host.files.write_atomic`).
+    Raises OSError, without changing anything, for a link, for a file that is not regular, and for a
+    file with a second hard link: another user could have put it there to change another file.
     """
     safe = os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
@@ -166,7 +165,7 @@ def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o64
 
 
 def _told(error: OSError, path: Path) -> OSError:
-    """The error of an open in words of what lies there."""
+    """Return the error of an open with a reason that names what is at the path."""
     number = error.errno or errno.EIO
     return OSError(number, _IN_ITS_PLACE.get(number, error.strerror), str(path))
 
@@ -180,9 +179,9 @@ def _require_own(descriptor: int, path: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file beside its place and move it there; no link that lies there is followed.
+    """Write a file under a temporary name and rename it; do not follow a link at `path`.
 
-    Raises OSError. Nothing is synced: a report can be rendered again.
+    Raises OSError. The file is not synced to disk; a report can be rendered again.
     """
     beside = path.with_name(f".{path.name}.draft")
     beside.unlink(missing_ok=True)
@@ -198,39 +197,39 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:
-    """A JSON object of finite numbers. Raises ValueError for all else, however deep it nests."""
+    """Parse a JSON object. Raises ValueError for other JSON, infinite numbers or deep nesting."""
     try:
         value = json.loads(text, parse_float=_finite, parse_constant=_refuse)
     except RecursionError as error:
-        raise ValueError("its brackets are nested too deep") from error
+        raise ValueError("its brackets are nested too deeply") from error
     if not isinstance(value, dict):
-        raise ValueError("it is no object")  # the text is wrong, not a type of ours
+        raise ValueError("it is not a JSON object")
     return value
 
 
 def exit_status(value: object) -> int:
-    """A foreign value as an exit status: a whole number from 0 to 255.
+    """Return a value as an exit status from 0 to 255. Raises ValueError for any other value.
 
-    Raises ValueError for all else; the system would make 0, a success, of 256.
+    The system would turn 256 into 0, which means success.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_STATUS:
-        raise ValueError(f"{plain(repr(value), 80)} is no exit status")
+        raise ValueError(f"{plain(repr(value), 80)} is not an exit status")
     return value
 
 
 def holds_huge_number(text: bytes) -> bool:
-    """Whether JSON, which was read without an error, has a whole number that no counter reaches.
+    """Return whether valid JSON has a whole number with more than 30 digits.
 
-    Python's have no end; the first division that makes a float of one fails.
+    Python can parse it, but converting it to a float may fail later.
     """
     return bool(_LONG.search(text)) and any(found[1] for found in _HUGE.finditer(text))
 
 
 def _finite(text: str) -> float:
     if math.isinf(value := float(text)):
-        raise ValueError(f"{brief(text)} is beyond all measure")
+        raise ValueError(f"the number {brief(text)} is too large")
     return value
 
 
 def _refuse(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")

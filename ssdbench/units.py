@@ -1,8 +1,8 @@
-"""Sizes, durations and rates: read from what people write, printed as people read.
+"""Parse and format sizes, durations and rates.
 
-Sizes of ranges and blocks are binary (`4KiB`, `4k`); capacities and throughput are printed in
-decimal units, as drives are sold. Inside ssdbench a size is an `int` of bytes and a time an
-`int` of nanoseconds or a `float` of seconds, with the unit in the name.
+Sizes of blocks and ranges have binary units (`4KiB`, `4k`). Capacities and throughput are printed
+in decimal units, as makers do. In the code, a size is an `int` in bytes, and a time is an `int` in
+nanoseconds or a `float` in seconds; the name says the unit.
 """
 
 import math
@@ -18,11 +18,11 @@ MIB = 1024**2
 GIB = 1024**3
 TIB = 1024**4
 NS_PER_S = 1_000_000_000
-LARGEST_BYTES = 2**63 - 1  # the kernel counts no further
+LARGEST_BYTES = 2**63 - 1  # the kernel has signed 64-bit sizes
 LONGEST_NS = 100 * 365 * 86_400 * NS_PER_S
 MOST_PERCENT = 1_000_000
-MOST_DIGITS = 30  # of a number that somebody may mean
-MOST_GIVEN = 100  # characters of a wrong value that are shown
+MOST_DIGITS = 30  # of a number; a longer one is too large
+MOST_GIVEN = 100  # characters of a wrong value that a message shows
 
 _BINARY: dict[str, int] = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgtp", start=1):
@@ -43,9 +43,9 @@ _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%µ]*)\s*")
 
 
 def parse_size(text: object) -> int:
-    """Bytes of `4k`, `4KiB`, `512`, `1.5GiB`; `4KB` is refused, because readers disagree on it.
+    """Parse a size such as `4k`, `4KiB`, `512` or `1.5GiB`; return bytes.
 
-    Raises ValueError with a sentence for the user.
+    `4KB` is refused, because it may mean 4000 or 4096. Raises ValueError with a sentence.
     """
     if isinstance(text, bool) or not isinstance(text, str | int):
         raise ValueError(f"a size looks like 4KiB or 512, got {_given(text)}")
@@ -84,9 +84,9 @@ def _size(text: str) -> int:
 
 
 def parse_duration_ns(text: object) -> int:
-    """Nanoseconds of `10ms`, `90s`, `1.5h`; a bare number is refused, because its unit is unknown.
+    """Parse a duration such as `10ms`, `90s` or `1.5h`; return nanoseconds.
 
-    Raises ValueError with a sentence for the user.
+    A number without a unit is refused. Raises ValueError with a sentence.
     """
     found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     factor = _DURATION_NS.get(found.group(2)) if found else None
@@ -99,7 +99,7 @@ def parse_duration_ns(text: object) -> int:
 
 
 def parse_percent(text: object) -> float:
-    """A percentage of `25%`, as 25.0. Raises ValueError with a sentence for the user."""
+    """Parse a percentage: `25%` gives 25.0. Raises ValueError with a sentence."""
     found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     if not found or found.group(2) != "%":
         raise ValueError(f"a percentage looks like 25%, got {_given(text)}")
@@ -110,10 +110,10 @@ def parse_percent(text: object) -> float:
 
 
 def parse_moment(text: str) -> datetime:
-    """A time of ISO 8601; one without a zone is UTC. Raises ValueError."""
+    """Parse a time in ISO 8601; without a time zone it is UTC. Raises ValueError."""
     found = datetime.fromisoformat(text)
-    if not 1900 < found.year < 9000:  # so that there is room for a zone and for durations
-        raise ValueError(f"the year {found.year} is none of ours")
+    if not 1900 < found.year < 9000:  # avoids overflow when zones or durations are added
+        raise ValueError(f"the year {found.year} is not between 1901 and 8999")
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
 
 
@@ -122,7 +122,7 @@ def _given(value: object) -> str:
 
 
 def format_size(size_bytes: int) -> str:
-    """A block or range size in the largest binary unit that is exact: `4 KiB`, `1.5 GiB`."""
+    """Format the size of a block or range in binary units: `4 KiB`, `1.5 GiB`."""
     for unit, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if size_bytes >= factor:
             value = size_bytes / factor
@@ -131,7 +131,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_capacity(size_bytes: int) -> str:
-    """A drive's capacity in decimal units, as it is sold: `160 GB`, `3.84 TB`."""
+    """Format the capacity of a drive in decimal units: `160 GB`, `3.84 TB`."""
     for unit, factor in (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
         if size_bytes >= factor:
             return f"{size_bytes / factor:.4g} {unit}"
@@ -139,7 +139,7 @@ def format_capacity(size_bytes: int) -> str:
 
 
 def format_rate(bytes_per_s: float) -> str:
-    """Throughput in decimal units: `212 MB/s`."""
+    """Format a throughput in decimal units: `212 MB/s`."""
     for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
         if bytes_per_s >= factor:
             return f"{bytes_per_s / factor:.4g} {unit}"
@@ -147,18 +147,18 @@ def format_rate(bytes_per_s: float) -> str:
 
 
 def format_count(number: float) -> str:
-    """A count with thin grouping and at most four significant digits below 10 000."""
+    """Format a count: `51,758`; below 1000 with four significant digits: `3.142`."""
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
 def format_figure(number: float, digits: int = 3) -> str:
-    """A figure in significant digits, never with an exponent: `0.00002`, `2.14`, `7,140`."""
+    """Format a number with significant digits and without exponent: `0.00002`, `7,140`."""
     text = f"{number:.{digits}g}"
     return f"{Decimal(text):,f}" if "e" in text else text
 
 
 def format_bound(number: float) -> str:
-    """A lower bound, rounded down: whole from 100 on, else to three significant digits."""
+    """Format a lower bound, rounded down to a whole number, or below 100 to three digits."""
     if not 1e-200 < number < 100:
         return format_count(math.floor(number) if math.isfinite(number) else number)
     step = 10.0 ** (math.floor(math.log10(number)) - 2)
@@ -166,7 +166,7 @@ def format_bound(number: float) -> str:
 
 
 def format_change(percent: float) -> str:
-    """A change with its sign: `+5.2 %`, `-0.034 %`, and `0 %` where there is none to speak of."""
+    """Format a change with its sign: `+5.2 %`, `-0.034 %`; below 0.005 % it is `0 %`."""
     if abs(percent) < 0.005:
         return "0 %"
     digits = 0 if abs(percent) >= 100 else 1
@@ -174,7 +174,7 @@ def format_change(percent: float) -> str:
 
 
 def format_ns(duration_ns: float) -> str:
-    """A latency in the unit that keeps it readable: `812 ns`, `81.2 us`, `5.31 ms`, `2.1 s`."""
+    """Format a latency in a suitable unit: `812 ns`, `81.2 us`, `5.31 ms`, `2.1 s`."""
     for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if duration_ns >= factor:
             return f"{duration_ns / factor:.4g} {unit}"
@@ -182,13 +182,13 @@ def format_ns(duration_ns: float) -> str:
 
 
 def format_minutes(duration_s: float) -> str:
-    """A length that somebody chose: `20 min`, or `12 s` where it was scaled down."""
+    """Format the length of a test in minutes, or in seconds below one: `20 min`, `12 s`."""
     return f"{duration_s / 60:g} min" if duration_s >= 60 else f"{duration_s:g} s"
 
 
 def format_duration(duration_s: float) -> str:
-    """A span of time for people: `48 s`, `5 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
-    if not math.isfinite(duration_s):  # of a stored result that somebody changed
+    """Format a duration: `48 s`, `5 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
+    if not math.isfinite(duration_s):  # possible in a stored result that was edited
         return "unknown"
     seconds = round(duration_s)
     if seconds < 1:
@@ -206,10 +206,10 @@ def format_duration(duration_s: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: `1 repeat`, `10 repeats`, `12,000 requests`."""
+    """Format a number with its noun: `1 repeat`, `10 repeats`, `12,000 requests`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def listed(items: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join names for a sentence: `a`, `a and b`, `a, b and c`."""
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

@@ -1,7 +1,7 @@
-"""Measures one drive of a fleet: attaches or starts, then polls until the run ended.
+"""Measure one drive of a fleet: start its run or attach to it, then poll until the run has ended.
 
-Each step depends only on what the host answers now, so it may be killed, repeated, or done twice
-at once. No decision compares a host's clock with ours.
+Each step depends only on the current answer of the host, so a step may be interrupted, repeated, or
+done twice at the same time. No decision compares the clock of a host with this one.
 """
 
 import time
@@ -19,12 +19,12 @@ from ssdbench.foreign import json_object, plain
 
 T = TypeVar("T")
 
-MOST_STARTS = 5  # of a run that dies again and again without getting any further
+MOST_STARTS = 5  # of a run that dies again and again without progress
 CLOCK_OFF_S = 300.0
 LEAST_FREE_BYTES = 1 << 30
 SIGTERM_CODE, SIGINT_CODE = 143, 130
-drives_at_work: set[str] = set()  # runs that threads of this process see to
-threads_ending = Event()  # they are to end; of the runs on hosts none does
+drives_at_work: set[str] = set()  # runs that a thread of this process polls
+threads_ending = Event()  # set when these threads must end; the runs on the hosts continue
 MEASURED = {0: "VALIDATED", 1: "not validated", 6: "missed a target of its profile"}
 
 
@@ -34,22 +34,22 @@ class Stage(StrEnum):
     WAITING = "waiting"
     STARTING = "starting"
     RUNNING = "running"
-    SILENT = "silent"  # its host does not answer
-    MEASURED = "measured"  # its run came to an end; the verdict may be bad
+    SILENT = "silent"  # the host does not answer
+    MEASURED = "measured"  # the run has finished, with any verdict
     STOPPED = "stopped"
-    REFUSED = "refused"  # the host would not write to it
+    REFUSED = "refused"  # ssdbench on the host refused to write to the drive
     FAILED = "failed"
-    GIVEN_UP = "given up"  # its host was silent for too long
+    GIVEN_UP = "given up"  # the host did not answer for too long
 
     @property
     def is_end(self) -> bool:
-        """Whether nothing more happens until the next `fleet run`."""
+        """Return whether nothing more happens until the next `fleet run`."""
         return self in (Stage.MEASURED, Stage.STOPPED, Stage.REFUSED, Stage.FAILED, Stage.GIVEN_UP)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The status of a drive with its details, as it is sent, stored and shown."""
+    """The status of a drive with its details."""
 
     stage: Stage
     said: str = ""
@@ -57,15 +57,15 @@ class State:
     fraction: float | None = None
     left_s: float | None = None
     rate_iops: float | None = None
-    text: str = ""  # what the run is at
+    text: str = ""  # the current step of the run
     findings: tuple[str, ...] = ()
     starts: int = 0
-    clock_off_s: float | None = None  # of the host, against ours
+    clock_off_s: float | None = None  # clock of the host minus clock of this machine
     free_bytes: int | None = None
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "State":
-        """The state from its fields as JSON. Raises ValueError, KeyError, TypeError."""
+        """Make a state from its JSON fields. Raises ValueError, KeyError, TypeError."""
         known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
         return cls(
             **{**known, "stage": Stage(stored["stage"]), "findings": tuple(stored["findings"])}
@@ -73,18 +73,18 @@ class State:
 
 
 class ThreadEnding(Exception):
-    """The thread of a drive ends; the run on the host goes on."""
+    """The thread of a drive must end; the run on the host continues."""
 
 
 def pause(seconds: float) -> None:
-    """Sleep. Raises ThreadEnding."""
+    """Sleep. Raises ThreadEnding when the threads must end."""
     if threads_ending.wait(seconds):
         raise ThreadEnding
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often to poll and how long to wait; tests replace `sleep`, `now` and `clock`."""
+    """How often to poll a host, and how long to wait for it; tests replace the clocks."""
 
     look_every_s: float
     give_up_after_s: float
@@ -94,7 +94,7 @@ class Patience:
 
 
 def measure(job: Job, reach: Transport, patience: Patience, tell: Callable[[State], None]) -> State:
-    """Measure one drive; return its last state, report those before. Raises ThreadEnding."""
+    """Measure one drive; call `tell` with each state, return the last. Raises ThreadEnding."""
     drives_at_work.add(job.name)
     try:
         return _Run(job, reach, patience, tell).run_to_end()
@@ -111,10 +111,10 @@ class _Run:
         self._starts = 0
         self._without_progress = 0
         self._last = State(Stage.STARTING)
-        self._after_s = 0.0  # until the next look, which the host waits for
+        self._after_s = 0.0  # time that the host sleeps before it answers the next poll
 
     def run_to_end(self) -> State:
-        """Start and poll; again where the host or the run was interrupted."""
+        """Start the run and poll it; start it again if the host or the run was interrupted."""
         while True:
             self._report_state(State(Stage.STARTING, starts=self._starts))
             said = self._retry_while_silent(self._started)
@@ -131,7 +131,7 @@ class _Run:
                 )
 
     def _look_until_end(self) -> State | None:
-        """Poll until the run ended; None when it was interrupted and must be continued."""
+        """Poll until the run has ended; return None if it was interrupted and must continue."""
         reached = self._last.fraction, self._last.text
         while True:
             look = self._retry_while_silent(self._looked)
@@ -139,7 +139,7 @@ class _Run:
                 return self._given_up()
             self._report_state(self._running(look))
             if look.exit_code is not None and not look.alive:
-                if look.exit_code == SIGTERM_CODE:  # its host is going down
+                if look.exit_code == SIGTERM_CODE:  # the host is shutting down
                     self._patience.sleep(self._patience.look_every_s)
                     return None
                 return self._ended(look.exit_code)
@@ -154,14 +154,14 @@ class _Run:
         return hostscripts.start(self._job, self._reach, self._patience.look_every_s)
 
     def _looked(self) -> Look:
-        """Poll once; the login follows the last one at once, while the host lock is still open."""
-        after_s, self._after_s = self._after_s, 0.0  # one that was silent is asked again at once
+        """Poll once. The login comes right after the last poll, while the host lock is free."""
+        after_s, self._after_s = self._after_s, 0.0  # a silent host is polled again at once
         look = hostscripts.look(self._job, self._reach, after_s)
         self._after_s = self._patience.look_every_s
         return look
 
     def _retry_while_silent(self, call: Callable[[], T]) -> T | None:
-        """Retry until the host answers; None when it was silent for too long."""
+        """Retry until the host answers; return None if it was silent for too long."""
         wait_s = min(10.0, self._patience.look_every_s)
         while True:
             if threads_ending.is_set():
@@ -179,7 +179,7 @@ class _Run:
             wait_s = min(2 * wait_s, self._patience.look_every_s)
 
     def _running(self, look: Look) -> State:
-        told = look.progress
+        progress = look.progress
         off = None if look.clock_s is None else look.clock_s - self._patience.clock()
         odd = off is not None and abs(off) > CLOCK_OFF_S
         notes = [f"note: the host's clock is {off / 3600:+.1f} h off"] if odd and off else []
@@ -187,10 +187,10 @@ class _Run:
             notes.append("note: less than 1 GiB is free where its run is stored")
         return State(
             Stage.RUNNING,
-            fraction=_real(told.get("fraction")),
-            left_s=_real(told.get("left_s")),
-            rate_iops=_real(told.get("rate_iops")),
-            text=plain(str(told.get("text", "")), 200),
+            fraction=_real(progress.get("fraction")),
+            left_s=_real(progress.get("left_s")),
+            rate_iops=_real(progress.get("rate_iops")),
+            text=plain(str(progress.get("text", "")), 200),
             findings=(*notes, *look.findings),
             starts=self._starts,
             clock_off_s=off,
@@ -203,7 +203,7 @@ class _Run:
         if code == SIGINT_CODE:
             return self._end(Stage.STOPPED, "stopped; the next `fleet run` continues it", code)
         why = {3: "the host refused its drive", 4: "something is missing on the host",
-               5: "the drive answered with an error"}.get(code, "see run.log there")  # fmt: skip
+               5: "the drive answered with an error"}.get(code, "see run.log on it")  # fmt: skip
         return self._end(Stage.FAILED, f"exit code {code}: {why}", code)
 
     def _refused(self, said: ScriptResult) -> State:
@@ -216,7 +216,7 @@ class _Run:
         return self._end(stage, plain(words or telling(said.stderr), 1000), said.status)
 
     def _given_up(self) -> State:
-        return self._end(Stage.GIVEN_UP, f"silent for too long: {self._last.said}")
+        return self._end(Stage.GIVEN_UP, f"no answer for too long: {self._last.said}")
 
     def _end(self, stage: Stage, said: str, code: int | None = None) -> State:
         kept = self._last

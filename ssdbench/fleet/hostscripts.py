@@ -1,10 +1,10 @@
-"""The shell scripts that are run on a host of a fleet; its answers are foreign input.
+"""Run shell scripts on a host of a fleet, and check its answers.
 
-start   hand over the profile, `ssdbench run --attach-or-start --detach`
-look    read the small files that a run leaves; no program of ours starts, and never while a
-        window of it may count (`ssdbench.engine.hostlock`)
-fetch   the result and what proves it
-stop    `ssdbench stop`
+start   copy the profile to the host, and call `ssdbench run --attach-or-start --detach`
+look    read the small files of a run, without starting ssdbench, and only while the run is not
+        in a measurement window (`ssdbench.engine.hostlock`)
+fetch   copy the result, and the files that prove it, from the host
+stop    call `ssdbench stop`
 """
 
 import gzip
@@ -25,7 +25,7 @@ from ssdbench.foreign import exit_status, json_object, plain
 from ssdbench.model.rundirectory import GATE, ROOM
 from ssdbench.model.target import CONTENT
 
-# What proves a result: without the bulk files, which stay on the host.
+# The files that prove a result. Large files stay on the host.
 FETCHED = (
     "manifest.json", "journal.jsonl", "result.json", "result.json.sig", "ended.json",
     "events.jsonl",
@@ -34,18 +34,18 @@ _UNIT = re.compile(r"stages(?:/(?!\.)[\w.-]+)+/unit\.json")
 MOST_FETCHED_BYTES = 256 << 20
 MOST_FINDINGS = 50
 MARK = "=== "
-STAY_S = 3  # inside, after a look: the next call, whose login comes at once, is let in with it
+STAY_S = 3  # time to keep the host lock after a poll, so that the next login can enter with it
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Everything needed to measure one drive."""
+    """Everything that is needed to measure one drive."""
 
-    name: str  # of its run directory
+    name: str  # of the run directory
     host: str
     address: str
     rack: str
-    target: str  # as the host names it now
+    target: str  # the current device name on the host
     identity: str
     model: str
     serial: str
@@ -59,18 +59,18 @@ class Job:
 
     @property
     def directory(self) -> str:
-        """Of its run, on the host."""
+        """Return the run directory on the host."""
         return f"{self.runs}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The state of a run when its host was polled."""
+    """The state of a run when the host was polled."""
 
     alive: bool
     exit_code: int | None
     boot_id: str
-    clock_s: float | None  # of the host, since 1970
+    clock_s: float | None  # time of the host, in seconds since 1970
     free_bytes: int | None
     progress: dict[str, Any]
     findings: tuple[str, ...]
@@ -79,9 +79,9 @@ class Look:
 def start(job: Job, reach: Transport, look_every_s: float) -> ScriptResult:
     """Attach to a run or start it. Raises Silent.
 
-    If the run is in progress, this waits for its host lock, so that Python does not start on the
-    host during a measurement window. The profile lies in a private directory until the run has
-    read it, so that nobody else can change what is written to the drive.
+    If the run is in progress, the script waits for its host lock, so that Python does not start on
+    the host during a measurement window. The profile is in a private directory until the run has
+    read it, so that another user cannot change it.
     """
     digest = sha256(job.profile_text.encode()).hexdigest()[:16]
     argv = (
@@ -102,7 +102,7 @@ mkdir -p {shlex.quote(job.runs)} && cat > "$own"/profile-{digest}.yaml || exit 1
 
 
 def look(job: Job, reach: Transport, after_s: float = 0.0) -> Look:
-    """Read the state of a run, once `after_s` have passed on the host and its lock is free.
+    """Wait `after_s` on the host and until its lock is free, then read the state of a run.
 
     Raises Silent, UsageError for an invalid answer.
     """
@@ -125,7 +125,7 @@ exit 0
     said = reach.call(job.address, script, idle_s=after_s)
     parts = _parts(said.stdout.decode("utf-8", "replace"))
     if "boot" not in parts:
-        raise UsageError(f"{job.host} gave no answer that can be read: {telling(said.stderr)}")
+        raise UsageError(f"the answer of {job.host} cannot be read: {telling(said.stderr)}")
     return Look(
         alive=_is_alive(parts),
         exit_code=_status(_object(parts.get("ended", "")).get("exit_code")),
@@ -138,7 +138,7 @@ exit 0
 
 
 def _wait_for_hostlock(directory: str) -> str:
-    """Return sh code that takes the host lock of a run, held while descriptor 9 is open."""
+    """Return shell code that takes the host lock of a run; descriptor 9 keeps the lock."""
     gate, room = (shlex.quote(f"{directory}/{name}") for name in (GATE, ROOM))
     go_in = f"exec 8<{gate}; flock -s 8; exec 9<{room}; flock -s 9; exec 8<&-"
     return f"if [ -r {gate} ] && [ -r {room} ]; then {go_in}; fi"
@@ -165,15 +165,15 @@ def fetch(job: Job, reach: Transport) -> dict[str, bytes]:
                 known = member.name in FETCHED or _UNIT.fullmatch(member.name)
                 if not known or not member.isreg():
                     raise UsageError(
-                        f"{job.host} sent {plain(member.name, 80)}, which no run makes"
+                        f"{job.host} sent {plain(member.name, 80)}, which is not a file of a run"
                     )
-                left -= member.size  # of a sparse file, with what is not in the archive
+                left -= member.size  # of a sparse file, including its holes
                 if left < 0:
                     raise _too_much(job)
                 held = archive.extractfile(member)
                 files[member.name] = held.read() if held else b""
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"{job.host} sent no archive that can be read: {error}") from error
+        raise UsageError(f"the archive from {job.host} cannot be read: {error}") from error
     if "result.json" not in files or "manifest.json" not in files:
         raise UsageError(f"{job.host} has no result in {job.directory}")
     return files
@@ -184,40 +184,36 @@ def _too_much(job: Job) -> UsageError:
 
 
 def require_of(job: Job, files: dict[str, bytes]) -> None:
-    """Raise UsageError unless a result is of the drive and the profile that were asked for."""
+    """Raise UsageError unless a result is from the requested drive and profile."""
     try:
         kept, result = json_object(files["manifest.json"]), json_object(files["result.json"])
-        told = (
-            kept["target"]["id"],
-            kept["profile_sha256"],
-            result["run_id"],
-            result["target"]["id"],
-        )
+        measured, digest = kept["target"]["id"], kept["profile_sha256"]
+        run_id, confirmed = result["run_id"], result["target"]["id"]
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{job.host} sent a result that is damaged: {error}") from error
-    identity = told[0] if job.simulated else job.identity.partition(CONTENT)[0]
-    digest = sha256(job.profile_text.encode()).hexdigest()
-    if told != (identity, digest, job.name, identity):
+        raise UsageError(f"the result from {job.host} is damaged: {error}") from error
+    identity = measured if job.simulated else job.identity.partition(CONTENT)[0]
+    wanted = (identity, sha256(job.profile_text.encode()).hexdigest(), job.name, identity)
+    if (measured, digest, run_id, confirmed) != wanted:
         raise UsageError(f"{job.host} sent the result of another drive, profile or run")
 
 
 def stop(job: Job, reach: Transport) -> ScriptResult:
-    """End a run cleanly. Raises Silent."""
+    """Stop a run cleanly. Raises Silent."""
     return reach.call(
         job.address, shlex.join([*job.ssdbench, "stop", job.directory, "--wait", "90s"])
     )
 
 
 def drives(address: str, words: Sequence[str], reach: Transport) -> list[dict[str, Any]]:
-    """What `ssdbench drives --json` lists on a host. Raises Silent, UsageError."""
+    """Ask a host for its drives with `ssdbench drives --json`. Raises Silent, UsageError."""
     said = reach.call(address, shlex.join([*words, "drives", "--json"]))
     found = _object(said.stdout.decode("utf-8", "replace"))
     devices = found.get("devices")
     if said.status or found.get("document") != "drives" or not isinstance(devices, list):
-        why = telling(said.stderr) if said.status else "its answer is no list of drives"
+        why = telling(said.stderr) if said.status else "its answer is not a list of drives"
         raise UsageError(
             f"{address} cannot list its drives: {why}",
-            hint="Install the same ssdbench there, and look at `ssdbench:` and `become:`.",
+            hint="Install the same ssdbench there, and check `ssdbench:` and `become:`.",
         )
     return [one for one in devices if isinstance(one, dict)]
 
@@ -235,7 +231,7 @@ def _parts(text: str) -> dict[str, str]:
 
 
 def _is_alive(parts: dict[str, str]) -> bool:
-    """Return whether the process of the run is alive, by the rule of `host.processes`."""
+    """Return whether the process of the run is alive: same boot, same start time, not a zombie."""
     process = _object(parts.get("process", ""))
     fields = parts.get("stat", "").rpartition(")")[2].split()
     if len(fields) < 20 or fields[0] in ("Z", "X"):

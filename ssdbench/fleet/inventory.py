@@ -1,4 +1,4 @@
-"""Reads FLEET.yaml: hosts, drives, limits. Each mistake is reported with its line."""
+"""Read FLEET.yaml: hosts, drives, limits. Each mistake is reported with its line."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from ssdbench.model.loading import load
 from ssdbench.units import parse_duration_ns
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-ADDRESS = r"^[A-Za-z0-9_\[][A-Za-z0-9_.:@%\]-]*$"  # an option of ssh begins with "-"
+ADDRESS = r"^[A-Za-z0-9_\[][A-Za-z0-9_.:@%\]-]*$"  # no "-" first, which ssh takes as an option
 Name = Annotated[str, Field(pattern=NAME, max_length=64)]
 Duration = Annotated[str, Field(min_length=1)]
 MOST_HOSTS = 20_000
@@ -30,16 +30,16 @@ class Host(Model):
     """A host with drives; `name` may have one range: r1n[01-40]."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._\[\]-]*$", max_length=64)
-    address: str = Field(default="", pattern=rf"^$|{ADDRESS}")  # of ssh; by default the name
+    address: str = Field(default="", pattern=rf"^$|{ADDRESS}")  # for ssh; the default is the name
     rack: Name = "rack"
 
     @property
     def ssh(self) -> str:
-        """What ssh is told to reach."""
+        """Return the address for ssh."""
         return self.address or self.name
 
     def expanded(self) -> list["Host"]:
-        """One host for each number of the range in its name. Raises ValueError."""
+        """Return one host for each number of the range in the name. Raises ValueError."""
         found = _RANGE.search(self.name)
         if found is None:
             _require_name(self.name)
@@ -47,7 +47,8 @@ class Host(Model):
         low, high = int(found[1]), int(found[2])
         if self.address or low > high or high - low >= MOST_HOSTS:
             raise ValueError(
-                f"{self.name}: a range goes up, to at most {MOST_HOSTS} hosts, without an address"
+                f"{self.name}: a range must increase, give at most {MOST_HOSTS} hosts, and have no "
+                "address"
             )
         width = len(found[1])
         head, tail = self.name[: found.start()], self.name[found.end() :]
@@ -58,26 +59,26 @@ class Host(Model):
 
 def _require_name(name: str) -> None:
     if not re.fullmatch(NAME, name):
-        raise ValueError(f"{name} is no name of a host; it may have one range, such as [01-40]")
+        raise ValueError(f"{name} is not a host name; it may have one range, such as [01-40]")
 
 
 class Wanted(Model):
-    """Drives by patterns as a shell has them; all that are given must fit."""
+    """Drives that match all given patterns; patterns are those of a shell (*, ?, [a-z])."""
 
     host: str = "*"
     model: str = "*"
     serial: str = "*"
     identity: str = "*"
-    size_tb: float | None = Field(default=None, gt=0)  # as makers print it: 10**12 bytes, to 1 %
+    size_tb: float | None = Field(default=None, gt=0)  # in 10**12 bytes, within 1 %
 
     @property
     def is_open(self) -> bool:
-        """Whether it asks for nothing, and so fits every drive there is."""
+        """Return whether no pattern is given, so that every drive matches."""
         return self.size_tb is None and {self.model, self.serial, self.identity} == {"*"}
 
 
 class Limits(Model):
-    """How many at once. Each is a count of drives, but for the watts."""
+    """How many drives are measured at the same time, and how much power they may take."""
 
     at_once: int = Field(default=64, ge=1, le=256)
     per_host: int = Field(default=1, ge=1, le=64)
@@ -87,7 +88,7 @@ class Limits(Model):
 
 
 class Engine(Model):
-    """A scheduler of Dask elsewhere; without one it is part of `ssdbench fleet run`."""
+    """A Dask scheduler on another machine; the default runs inside `ssdbench fleet run`."""
 
     scheduler: str = ""
     ca: str = ""
@@ -96,68 +97,70 @@ class Engine(Model):
 
     @property
     def files(self) -> dict[str, str]:
-        """What TLS takes, by its key."""
+        """Return the TLS files that are given, by their key."""
         named = {"ca": self.ca, "certificate": self.certificate, "key": self.key}
         return {name: file for name, file in named.items() if file}
 
     def beside(self, path: Path) -> "Engine":
-        """The same with its files looked for where FLEET.yaml is."""
+        """Return the engine with file names relative to the directory of FLEET.yaml."""
         found = {name: str(path.absolute().parent / file) for name, file in self.files.items()}
         return self.model_copy(update=found)
 
 
 class Fleet(Model):
-    """A whole FLEET.yaml."""
+    """The content of FLEET.yaml."""
 
     title: Name
     profile: str = Field(min_length=1)
     hosts: tuple[Host, ...] = Field(min_length=1)
     drives: tuple[Wanted, ...] = Field(min_length=1)
     exclude: tuple[Wanted, ...] = ()
-    consent: str = ""  # a file beside this one: an identity in each line
-    accept: tuple[str, ...] = ()  # of OVERRIDES, without their dashes
+    consent: str = ""  # file in the same directory, with an identity per line
+    accept: tuple[str, ...] = ()  # options of OVERRIDES, without the leading dashes
     runs: str = Field(default="/var/lib/ssdbench/fleet", pattern=r"^/[^\n\x00]+$")
-    become: tuple[str, ...] = ()  # such as [sudo, -n]
-    ssdbench: tuple[str, ...] = ("ssdbench",)  # how it is called on a host
-    ssh: tuple[str, ...] = ()  # more options, such as [-i, KEY]
+    become: tuple[str, ...] = ()  # command to become root, such as [sudo, -n]
+    ssdbench: tuple[str, ...] = ("ssdbench",)  # the command on a host
+    ssh: tuple[str, ...] = ()  # more options of ssh, such as [-i, KEY]
     limits: Limits = Limits()
     canary: int = Field(default=1, ge=0)
     look_every: Duration = "5m"
-    give_up_after: Duration = "1d"  # of silence
+    give_up_after: Duration = "1d"  # without an answer
     engine: Engine = Engine()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for name in self.accept:
             if name not in OVERRIDES:
-                raise ValueError(f"accept: {name} is none of {', '.join(OVERRIDES)}")
+                raise ValueError(f"accept: {name} is not one of {', '.join(OVERRIDES)}")
         for one in self.drives:
             if one.is_open:
-                raise ValueError("drives: each needs a model, a serial, an identity or a size")
+                raise ValueError(
+                    "drives: each entry needs a model, a serial, an identity or a size"
+                )
         if self.limits.rack_watts is not None and self.limits.rack_watts < self.limits.drive_watts:
             raise ValueError("limits: rack_watts is less than one drive needs (drive_watts)")
         _require_hosts(self.hosts)
-        self.look_every_s, self.give_up_after_s  # noqa: B018 - raise where they cannot be read
+        self.look_every_s, self.give_up_after_s  # noqa: B018 - raises ValueError if not a duration
         return self
 
     @property
     def every_host(self) -> list[Host]:
-        """The hosts, with ranges counted out."""
+        """Return all hosts, with each range replaced by its hosts."""
         return [one for host in self.hosts for one in host.expanded()]
 
     @property
     def look_every_s(self) -> float:
-        """Seconds between two looks at a run."""
+        """Return the seconds between two polls of a run."""
         return parse_duration_ns(self.look_every) / 1e9
 
     @property
     def give_up_after_s(self) -> float:
-        """Seconds of silence after which a drive is left for the next `fleet run`."""
+        """Return the seconds without an answer after which `fleet run` gives up a drive."""
         return parse_duration_ns(self.give_up_after) / 1e9
 
 
 def _require_hosts(hosts: Sequence[Host]) -> None:
-    """Raise ValueError for a host that is given twice, and for too many."""
+    """Raise ValueError for a host that is given twice, or for too many hosts."""
     every: list[Host] = []
     for host in hosts:
         every += host.expanded()
@@ -174,18 +177,19 @@ def _require_hosts(hosts: Sequence[Host]) -> None:
 def read_fleet(path: Path) -> Fleet:
     """Read FLEET.yaml. Raises UsageError, ProfileError with every mistake and its line."""
     fleet = load(_text(path), str(path), Fleet)
-    if fleet.limits.per_host > 1:  # simulated drives, which no file names, may be many
+    if fleet.limits.per_host > 1:  # more is allowed only for the simulated drives of --local
         raise UsageError(
-            f"{path}: limits: per_host is {fleet.limits.per_host}, but a host takes one run at a "
-            "time, as two would disturb each other",
-            hint="Leave it out: the drives of a host are measured one after another. On the host "
-            "itself, `ssdbench run --side-by-side` tries whether they may be measured at once.",
+            f"{path}: limits: per_host is {fleet.limits.per_host}, but a host does one run at a "
+            "time, because two runs would disturb each other",
+            hint="Remove per_host: the drives of a host are measured one after another. On the "
+            "host itself, `ssdbench run --side-by-side` tests whether they can be measured at the "
+            "same time.",
         )
     return fleet.model_copy(update={"engine": fleet.engine.beside(path)})
 
 
 def read_consent(fleet: Fleet, path: Path) -> frozenset[str]:
-    """The identities of the consent file. Raises UsageError."""
+    """Read the identities in the consent file. Raises UsageError."""
     if not fleet.consent:
         return frozenset()
     lines = [
@@ -195,7 +199,7 @@ def read_consent(fleet: Fleet, path: Path) -> frozenset[str]:
 
 
 def run_name(identity: str, model: str, profile_text: str) -> str:
-    """The name of a drive's run: the same for a drive and profile, wherever it is plugged in."""
+    """Return the name of a run; it depends on drive and profile, but not on host or slot."""
     slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:24] or "drive"
     parts = (sha256(part.encode()).hexdigest() for part in (identity, profile_text))
     return "-".join([slug, *(digest[:12] for digest in parts)])

@@ -1,4 +1,4 @@
-"""Selects the drives of a fleet: asks every host, and starts nothing while there is an error."""
+"""Select the drives of a fleet: ask every host for its drives, and check them before any run."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,15 +20,16 @@ from ssdbench.host import command
 from ssdbench.units import counted
 
 ASKED_AT_ONCE = 32
-SIZE_SHARE = 0.01  # makers round the size that is printed on a drive
-SHOWN = 8  # of many reasons of one kind
+SIZE_SHARE = 0.01  # allowed difference of a size, because makers round it
+SHOWN = 8  # names in a message
+PROTECTS = ", so it protects no drive"
 LOCAL_MODEL = "x25m-g2-160"
-PROGRAM_NS, SLOW_PROGRAM_NS, SPREAD = 1_560_000, 1_720_000, 0.012  # of its flash, by drive
+PROGRAM_NS, SLOW_PROGRAM_NS, SPREAD = 1_560_000, 1_720_000, 0.012  # of the flash of --local drives
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `fleet run` would do."""
+    """The runs that `fleet run` would do."""
 
     jobs: tuple[Job, ...]
     silent: tuple[tuple[str, str], ...] = ()  # hosts that did not answer, and why
@@ -55,7 +56,7 @@ class _Drive:
 def plan(
     fleet: Fleet, consent: frozenset[str], profile_text: str, reach: Transport, file: Path
 ) -> Plan:
-    """Ask every host. Raises UsageError with every reason; changes nothing anywhere."""
+    """Ask every host for its drives. Raises UsageError with all reasons; changes nothing."""
     every, silent = _asked(fleet, reach)
     found = [
         one for one in every
@@ -72,15 +73,15 @@ def plan(
     if wrong:
         raise UsageError(
             [f"{file}: {one}" for one in wrong],
-            hint="Nothing was started; fix it, or exclude the drives.",
+            hint="Nothing was started. Fix this, or exclude the drives.",
         )
     unused = consent - {one.identity for one in every}
-    notes = [f"{plain(one, 80)} has consent, and no host shows it" for one in sorted(unused)]
+    notes = [f"{plain(one, 80)} has consent, but no host has it" for one in sorted(unused)]
     return Plan(jobs, tuple(silent), (*notes, *_shared_serials(found)))
 
 
 def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) -> Plan:
-    """Plan simulated drives on this machine with the spread of a lot; one in five is slow."""
+    """Plan simulated drives on this machine, with different speeds; every fifth is slow."""
     jobs = []
     for number in range(1, count + 1):
         program_ns = SLOW_PROGRAM_NS if number % 5 == 0 else PROGRAM_NS
@@ -98,8 +99,7 @@ def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) 
 
 
 def _asked(fleet: Fleet, reach: Transport) -> tuple[list[_Drive], list[tuple[str, str]]]:
-    """The drives of every host that answers, and those that do not."""
-
+    """Return the drives of all hosts that answer, and the hosts that do not answer."""
     asked: set[str] = set()
     over = Event()
 
@@ -161,13 +161,11 @@ def _fits(one: _Drive, want: Wanted) -> bool:
 def _idle(
     fleet: Fleet, every: Sequence[_Drive], found: Sequence[_Drive], *, anybody_silent: bool
 ) -> Iterator[str]:
-    """Yield the patterns that match no drive; a misspelt one would silently leave drives out."""
-    for number, want in enumerate(fleet.drives):
-        if not any(_fits(one, want) for one in every) and not anybody_silent:
-            yield f"drives[{number}] fits no drive of any host"
-    for number, want in enumerate(fleet.exclude):
-        if not any(_fits(one, want) for one in every) and not anybody_silent:
-            yield f"exclude[{number}] fits no drive of any host, so it protects nothing"
+    """Yield an error for each pattern that matches no drive, because it may be misspelt."""
+    for key, wanted, why in (("drives", fleet.drives, ""), ("exclude", fleet.exclude, PROTECTS)):
+        for number, want in enumerate(wanted):
+            if not any(_fits(one, want) for one in every) and not anybody_silent:
+                yield f"{key}[{number}] matches no drive of any host{why}"
     if not found:
         yield "there is no drive to measure"
 
@@ -179,12 +177,12 @@ def _claimed_twice(every: Sequence[_Drive], found: Sequence[_Drive]) -> Iterator
     for identity in dict.fromkeys(one.identity for one in found):
         if not identity:
             nameless = [one.where for one in found if not one.identity]
-            yield f"{_listed(nameless)}: no identity that consent could name"
+            yield f"{_listed(nameless)}: no identity, so the consent file cannot name the drive"
         elif len(by_identity[identity]) > 1:
             places = _listed([one.where for one in by_identity[identity]])
             yield (
-                f"{plain(identity, 120)} is shown by {places}: one drive with two ways to it, or "
-                "two that share a name; neither is measured"
+                f"{plain(identity, 120)} is seen as {places}: this is one drive with two paths, or "
+                "two drives with the same identity; neither is measured"
             )
 
 
@@ -199,7 +197,7 @@ def _without_consent(
 ) -> Iterator[str]:
     lacking = [one for one in found if one.identity not in consent]
     if lacking and not fleet.consent:
-        yield f"no `consent:` file, and {counted(len(lacking), 'drive')} would be erased"
+        yield f"{counted(len(lacking), 'drive')} would be erased, but there is no `consent:` file"
     elif lacking:
         told = _listed([f"{plain(one.identity, 120)} ({one.where})" for one in lacking])
         yield f"{fleet.consent} does not name {told}"
@@ -212,8 +210,8 @@ def _shared_serials(found: Sequence[_Drive]) -> Iterator[str]:
             by_serial[one.model, one.serial].append(one.where)
     for (_, serial), places in by_serial.items():
         if len(places) > 1:
-            shown = f"serial {plain(serial, 80)} is shown by {_listed(places)}"
-            yield f"{shown}; their identities differ"
+            shown = f"serial {plain(serial, 80)} is reported by {_listed(places)}"
+            yield f"{shown}; the identities of these drives differ"
 
 
 def _job(fleet: Fleet, one: _Drive, profile_text: str) -> Job:

@@ -1,10 +1,10 @@
-"""What the control host keeps of a fleet, and the status table and page made from it.
+"""Store the state of a fleet on the control host, and make the status table and page.
 
-    drives/NAME.json    its job (without the profile) and its last state
+    drives/NAME.json    the job of a drive (without the profile), and its last state
     runs/NAME/          manifest.json, journal.jsonl, result.json … as the host sent them
-    stop                tells `fleet run` to start nothing more
+    stop                exists when `fleet run` must start no more runs
 
-Nothing here decides whether a step is done again: the run directory on the host does.
+These records do not decide what is repeated; the run directory on the host decides it.
 """
 
 import json
@@ -32,7 +32,7 @@ TOLD = ("name", "host", "rack", "target", "identity", "model", "serial", "firmwa
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A drive as its record has it."""
+    """The stored record of a drive."""
 
     job: dict[str, Any]
     state: State
@@ -47,28 +47,28 @@ class Records:
 
     @classmethod
     def of(cls, file: Path) -> "Records":
-        """Beside FLEET.yaml: FLEET.fleet."""
+        """Return the records of FLEET.yaml, which are in FLEET.fleet in the same directory."""
         return cls(file.absolute().with_suffix(".fleet"))
 
     def make(self) -> None:
-        """Create it. Raises HostLacks."""
+        """Create the directory. Raises HostLacks."""
         for part in ("drives", "runs"):
             make_directory(self.directory / part)
 
     def lock(self) -> Lock:
-        """One `fleet run` at a time here; another control host is kept apart by the contract."""
+        """Return the lock that allows one `fleet run` at a time on this control host."""
         return Lock(
             self.directory.with_name(f".{self.directory.name}.lock"),
             lambda holder: HostLacks(
-                f"another `fleet run` ({holder}) is at work on {self.directory}",
-                hint="See `ssdbench fleet status`; `ssdbench fleet stop` ends it.",
+                f"another `fleet run` ({holder}) uses {self.directory}",
+                hint="`ssdbench fleet status` shows its progress; `ssdbench fleet stop` stops it.",
             ),
         )
 
     def note(self, job: Job, state: State) -> None:
-        """Store the state of a drive; a final state survives a power cut."""
-        told = {name: getattr(job, name) for name in TOLD}
-        record = {"at": datetime.now(UTC).isoformat(), "job": told, "state": asdict(state)}
+        """Store the state of a drive; a final state is synced to disk."""
+        fields = {name: getattr(job, name) for name in TOLD}
+        record = {"at": datetime.now(UTC).isoformat(), "job": fields, "state": asdict(state)}
         path = self.directory / "drives" / f"{job.name}.json"
         if state.stage.is_end:
             write_atomic(path, json.dumps(record))
@@ -76,7 +76,7 @@ class Records:
             write_whole(path, json.dumps(record).encode())
 
     def store(self, job: Job, files: dict[str, bytes]) -> Path:
-        """Keep the files of a run; result.json comes last, so that it stands for all of them."""
+        """Store the files of a run; result.json is last, so if it exists, all files exist."""
         directory = self.directory / "runs" / job.name
         make_directory(directory)
         for name in sorted(files, key=lambda name: name == "result.json"):
@@ -85,13 +85,13 @@ class Records:
         return directory
 
     def all(self) -> Iterator[Kept]:
-        """Every drive that has a record; one that is damaged is left out."""
+        """Yield the record of every drive; skip damaged records."""
         for path in sorted((self.directory / "drives").glob("*.json")):
             if (kept := _read(path)) is not None:
                 yield kept
 
     def measured(self) -> frozenset[str]:
-        """Return the names of runs whose result was fetched; they are never started again."""
+        """Return the names of the runs whose result is stored; they are never started again."""
         return frozenset(
             str(kept.job.get("name"))
             for kept in self.all()
@@ -100,11 +100,11 @@ class Records:
         )
 
     def is_stop_requested(self) -> bool:
-        """Whether `fleet stop` was called since `fleet run` began."""
+        """Return whether `fleet stop` was called since `fleet run` began."""
         return (self.directory / "stop").exists()
 
     def request_stop(self) -> None:
-        """Request that `fleet run` starts nothing more."""
+        """Request that `fleet run` starts no more runs."""
         write_atomic(self.directory / "stop", "")
 
     def clear_stop_request(self) -> None:
@@ -139,8 +139,8 @@ def status_rows(kept: Sequence[Kept], *, now: datetime | None = None) -> list[tu
 def status_summary(kept: Sequence[Kept]) -> str:
     """Return how many drives have each status."""
     count = Counter(one.state.stage for one in kept)
-    told = ", ".join(f"{count[stage]} {stage}" for stage in reversed(_ORDER) if count[stage])
-    return f"{counted(len(kept), 'drive')}: {told}" if kept else "no drive was begun"
+    stages = ", ".join(f"{count[stage]} {stage}" for stage in reversed(_ORDER) if count[stage])
+    return f"{counted(len(kept), 'drive')}: {stages}" if kept else "no run was started"
 
 
 def status_page(kept: Sequence[Kept], title: str, *, now: datetime | None = None) -> str:

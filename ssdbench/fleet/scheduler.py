@@ -1,8 +1,8 @@
-"""Runs a fleet: Dask distributed keeps the queue and the limits, on control hosts only.
+"""Run a fleet; Dask distributed manages the queue and the limits, on control hosts only.
 
-A limit is a resource of the one worker that serves a rack, so that it holds whatever the scheduler
-does: a drive takes one of its host's, one of its rack's, and its watts. Dask carries no data and
-keeps no state that counts: a task that is repeated finds on the drive's host what was done before.
+Each limit is a resource of the Dask worker that serves a rack. A task for a drive takes one slot of
+its host, one slot of its rack, and its watts, so the limits always hold. Dask stores no results: a
+repeated task finds the run directory on the drive's host.
 """
 
 import json
@@ -38,7 +38,7 @@ CONNECT_S = "15s"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The input of a task; it may be sent to another control host."""
+    """The input of a task, which may run on another control host."""
 
     job: Job
     reach: Transport
@@ -46,10 +46,10 @@ class Work:
 
 
 def require_engine() -> None:
-    """Raise HostLacks where Dask distributed is not installed."""
+    """Raise HostLacks if Dask distributed is not installed."""
     if find_spec("distributed") is None:
         raise HostLacks(
-            "Dask distributed, which keeps the queue of a fleet, is not installed",
+            "Dask distributed, which manages the queue of a fleet, is not installed",
             hint="Install it on the control host: pip install 'ssdbench[fleet]'",
         )
 
@@ -73,7 +73,7 @@ def needed_resources(job: Job) -> dict[str, float]:
 def require_safe(engine: Engine) -> None:
     """Raise UsageError for a scheduler without TLS that is not on loopback.
 
-    A scheduler unpickles what it receives, which runs it as code.
+    A scheduler unpickles the messages that it receives, and unpickling can run any code.
     """
     if not engine.scheduler:
         return
@@ -108,11 +108,11 @@ def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
 
     own = TemporaryDirectory(prefix="ssdbench-fleet-")
     settings = {
-        # By default Dask keeps what it unpickles below a name in /tmp that anybody may have taken.
+        # Dask's default is a fixed name in /tmp, which another user may have created.
         "temporary-directory": own.name,
         "distributed.admin.system-monitor.disk": False,
-        # A worker's profiler walks the frames of all threads 100 times a second. Python 3.11
-        # crashed at that with 400 drives, in `frame.f_back` (CPython's issue 99110, Dask's 8163).
+        # The profiler of a worker reads the frames of all threads 100 times a second. Python 3.11
+        # crashed in it with 400 drives, in `frame.f_back` (CPython issue 99110, Dask issue 8163).
         "distributed.worker.profile.enabled": False,
     }
     with own, dask.config.set(settings):
@@ -125,11 +125,11 @@ def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
                 ):
                     yield client
             finally:
-                drive.threads_ending.clear()  # its threads have ended
+                drive.threads_ending.clear()  # all threads have ended
             return
         for name, file in engine.files.items():
             if not Path(file).is_file():
-                raise UsageError(f"engine: {name}: there is no file {file}")
+                raise UsageError(f"engine: {name}: the file {file} does not exist")
         security = None
         if engine.ca:
             security = Security(
@@ -140,8 +140,8 @@ def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
             client = Client(engine.scheduler, security=security, timeout=CONNECT_S)
         except (OSError, ValueError) as error:
             raise HostLacks(
-                f"no scheduler of Dask at {engine.scheduler}: {error}",
-                hint="Start one: docs/fleet.md has the commands.",
+                f"no Dask scheduler answers at {engine.scheduler}: {error}",
+                hint="To start a scheduler, see docs/fleet.md.",
             ) from error
         with client:
             _require_offered(client, offered)
@@ -149,12 +149,12 @@ def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
 
 
 def _cluster(offered: dict[str, float]) -> Any:
-    """Start scheduler and worker within this process; they open no port."""
+    """Start scheduler and worker inside this process, without open ports."""
     from distributed import Scheduler, SpecCluster, Worker
 
     class Closed:
         def start_http_server(self, *_: object, **__: object) -> None:
-            """Nothing: without a dashboard as well, Dask would answer HTTP on all interfaces."""
+            """Do nothing; otherwise Dask answers HTTP on all interfaces, even without dashboard."""
 
     class ClosedScheduler(Closed, Scheduler):
         pass
@@ -172,7 +172,7 @@ def _cluster(offered: dict[str, float]) -> Any:
 
 
 def _require_offered(client: Any, offered: dict[str, float]) -> None:
-    """Raise UsageError unless each limit is offered by one worker; by two it would be doubled."""
+    """Raise UsageError unless exactly one worker offers each limit; two would double it."""
     found: Counter[str] = Counter()
     for worker in client.scheduler_info(n_workers=-1)["workers"].values():
         found.update(worker.get("resources", {}))
@@ -180,8 +180,8 @@ def _require_offered(client: Any, offered: dict[str, float]) -> None:
     if wrong:
         name = wrong[0]
         raise UsageError(
-            f"the workers offer {found[name]:g} of {name}, and the limit is {offered[name]:g}",
-            hint="Each rack belongs to one worker: `ssdbench fleet plan` prints its --resources.",
+            f"the Dask workers offer {found[name]:g} of {name}, but the limit is {offered[name]:g}",
+            hint="Start one worker for each rack; `ssdbench fleet plan` prints its --resources.",
         )
 
 
@@ -191,8 +191,8 @@ def run_tasks(
     hear: Callable[[str, State], None],
     stopping: Callable[[], bool],
 ) -> dict[str, State]:
-    """Measure every drive; return the last states by name. `hear` gets each state."""
-    heard: queue.Queue[Any] = queue.Queue()  # events of tasks as tuples, and futures that are over
+    """Measure every drive; call `hear` with each state, return the last states by name."""
+    heard: queue.Queue[Any] = queue.Queue()  # events of tasks (tuples), and finished futures
     client.subscribe_topic(TOPIC, heard.put)
     names = {
         client.submit(
@@ -216,30 +216,30 @@ def run_tasks(
             continue
         name, state = _event(one) if isinstance(one, tuple) else (names[one], _end_of(one))
         if name not in own:
-            continue  # of another fleet with the same scheduler
+            continue  # a task of another fleet with the same scheduler
         begun.add(name)
         if not isinstance(one, tuple):
             ends[name] = state
         elif name in ends:
-            continue  # an event that its task's end has overtaken
+            continue  # an event that arrives after the end of its task
         hear(name, state)
     client.unsubscribe_topic(TOPIC)
     return ends
 
 
 def _end_of(future: Any) -> State:
-    """Return how a task ended; if Dask lost it, the run on its host is left as it is."""
+    """Return the last state of a task; if Dask lost the task, its run on the host continues."""
     if future.status == "finished":
         state: State = future.result()
         return state
     if future.status == "cancelled":
-        return State(Stage.STOPPED, said="not begun; the next `fleet run` does it")
+        return State(Stage.STOPPED, said="not started; the next `fleet run` starts it")
     error = future.exception()
     return State(Stage.FAILED, said=f"Dask lost the task: {type(error).__name__}: {error}")
 
 
 def task(work: Work) -> State:
-    """Measure one drive; run by a Dask worker."""
+    """Measure one drive; a Dask worker calls this."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -251,11 +251,11 @@ def task(work: Work) -> State:
 
 
 def _event(event: Any) -> tuple[str, State]:
-    _, told = event
-    return told["name"], State.of(json.loads(told["state"]))
+    _, sent = event
+    return sent["name"], State.of(json.loads(sent["state"]))
 
 
-RESULT_IS_HERE = "its result is here already"
+RESULT_IS_HERE = "its result was fetched before"
 
 
 def run_fleet(
@@ -266,9 +266,9 @@ def run_fleet(
     patience: Patience,
     tell: Callable[[str], None],
 ) -> dict[str, State]:
-    """Measure all drives, a canary first; return their last states by run name.
+    """Measure all drives, canaries first; return the last states by run name.
 
-    Raises SsdbenchError when the canary has no result.
+    Raises SsdbenchError if a canary has no result.
     """
     jobs = {job.name: job for job in plan.jobs}
     here = records.measured()
@@ -297,8 +297,8 @@ def run_fleet(
                 raise SsdbenchError(
                     f"the canary, {bad[0].host} {bad[0].target}, has no result: "
                     f"{why.stage}: {why.said}; {counted(len(left) - len(some), 'drive')} "
-                    "not begun",
-                    hint="Fix that, then run the command again.",
+                    "not started",
+                    hint="Fix the cause, then run the command again.",
                 )
     return ends
 
@@ -309,7 +309,7 @@ def _turns(left: Sequence[Job], canary: int) -> list[tuple[Sequence[Job], bool]]
 
 
 def _fetched(job: Job, state: State, reach: Transport, records: Records) -> State:
-    """Fetch the result and return the state; if that fails, the next call tries again."""
+    """Fetch and store the result of a run; if that fails, the next `fleet run` tries again."""
     try:
         files = hostscripts.fetch(job, reach)
         hostscripts.require_of(job, files)

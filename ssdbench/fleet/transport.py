@@ -1,4 +1,4 @@
-"""Runs scripts on the hosts of a fleet: by OpenSSH, or on this machine."""
+"""Run scripts on the hosts of a fleet, over SSH or on this machine."""
 
 import shlex
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from ssdbench.host import command
 from ssdbench.host.names import Reader, written
 from ssdbench.units import format_size
 
-SSH_FAILED = 255  # ssh(1): its own exit status when it could not get there
+SSH_FAILED = 255  # exit status of ssh(1) when it cannot connect
 CONNECT_S = 15
 ANSWER_S = 120.0
-MOST_SHUT_S = 6 * 3600.0  # that a run may keep a look waiting at its door
+MOST_SHUT_S = 6 * 3600.0  # longest time that a script may wait for the host lock of a run
 ALIVE_EVERY_S = 15
 MOST_ANSWER_BYTES = 4 << 20  # `drives --json` of 500 drives takes less than 1 MiB
 
 
 class Silent(HostLacks):
-    """A host did not answer: it is down, hangs, or is unreachable."""
+    """A host did not answer: it is down, hangs, or cannot be reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,33 +32,33 @@ class ScriptResult:
 
 
 class CallOptions(TypedDict, total=False):
-    """Options of a call: `idle_s`, for which the script sleeps before it takes a host lock."""
+    """Options of a call."""
 
-    given: bytes  # on stdin
-    idle_s: float | None
-    most_bytes: int  # of the answer
+    given: bytes  # input of the script
+    idle_s: float | None  # time that the script sleeps before it takes a host lock
+    most_bytes: int  # longest answer
 
 
 class Transport(Protocol):
-    """A way to run a script of sh on a host."""
+    """A way to run a shell script on a host."""
 
     def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
-        """Run it to its end.
+        """Run a script to its end.
 
-        Raises Silent when the host does not answer, UsageError when its answer is too long.
+        Raises Silent when the host does not answer, UsageError when the answer is too long.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SshTransport:
-    """OpenSSH, which checks the host's key and never asks for a password."""
+    """Runs scripts over OpenSSH, which checks host keys and never asks for a password."""
 
     options: tuple[str, ...] = ()
     become: tuple[str, ...] = ()
 
     def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
-        """Run a script there."""
+        """Run a script on the host `address`."""
         remote = shlex.join([*self.become, "sh", "-c", script])
         argv = [
             *_ssh(options.get("idle_s")),
@@ -72,10 +72,10 @@ class SshTransport:
 
 @dataclass(frozen=True, slots=True)
 class LocalTransport:
-    """This machine, whatever the address; for simulated drives."""
+    """Runs scripts on this machine, for simulated drives; the address is not used."""
 
     def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
-        """Run a script here."""
+        """Run a script on this machine."""
         return _run_script(["sh", "-c", script], address, None, options)
 
 
@@ -85,7 +85,7 @@ def transport_of(fleet: Fleet) -> Transport:
 
 
 def _ssh(idle_s: float | None) -> list[str]:
-    """Return ssh options; keep-alive packets are rare while a host is measured."""
+    """Return the ssh command; during a measurement, keep-alive packets are rare."""
     every_s, most = (ALIVE_EVERY_S, 3) if idle_s is None else (max(60, round(2 * idle_s)), 1)
     return [
         "ssh", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}",
@@ -109,12 +109,12 @@ def _run_script(
         )
     except AnsweredTooMuch as error:
         raise UsageError(
-            f"{address} answered more than {format_size(most_bytes)}, which no ssdbench does",
-            hint="Look at what `ssdbench:` and `become:` start there, or leave the host out.",
+            f"{address} answered more than {format_size(most_bytes)}, so this is not ssdbench",
+            hint="Check which program `ssdbench:` and `become:` start there, or remove the host.",
         ) from error
     except CommandFailed as error:
         raise Silent(f"{address} does not answer: {error.message}") from error
     if done.status == silent:
         why = done.stderr.strip().splitlines()
-        raise Silent(f"{address} cannot be reached: {why[-1] if why else 'ssh gave no reason'}")
+        raise Silent(f"{address} cannot be reached: {why[-1] if why else 'ssh printed no reason'}")
     return ScriptResult(done.raw, done.stderr, done.status)

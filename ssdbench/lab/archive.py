@@ -1,11 +1,10 @@
-"""Fetch packages for the guest from the distribution's archive, without touching the system.
+"""Download Debian packages for the guest, without changing this system.
 
-A private apt root holds lists, cache and an extraction directory; the system's package lists and
-package database are read, never written. Packages are extracted, not installed.
+A private apt directory holds package lists, cache and extracted files. Packages are extracted, not
+installed, and the package database of the system is only read.
 
-A power cut or a full disk cuts files short, and the programs that unpack and build do not wait
-until their files are on disk. So that is waited for once, and the sizes are stored beside what was
-made and compared before it is used.
+A power cut or a full disk can truncate files. So after files are made, they are synced once, and
+their sizes are stored beside them. The sizes are compared before the files are used.
 """
 
 import logging
@@ -20,16 +19,16 @@ from ssdbench.host import command, files
 
 
 def note_sizes(made: Path) -> None:
-    """Bring a file, or all files below a directory, to disk, and write down their sizes."""
+    """Sync a file, or all files in a directory, to disk, and store their sizes."""
     command.run(["sync", *(["-f"] if made.is_dir() else []), str(made)])
     sizes = [f"{os.lstat(name).st_size} {name.removeprefix(str(made))}\n" for name in _files(made)]
     files.write_atomic(_sizes(made), "".join(sizes))
 
 
 def is_whole(made: Path, *, unnoted: bool = True) -> bool:
-    """Whether it is there and as long as it was.
+    """Return whether a file or directory exists with its stored sizes.
 
-    Older versions wrote down no sizes: `unnoted` is what counts then.
+    Returns `unnoted` if no sizes are stored, as older versions did not store them.
     """
     if not made.exists():
         return False
@@ -59,33 +58,32 @@ def _size(name: str) -> str:
 
 SUITES = ("bookworm", "bookworm-updates", "bookworm-backports")  # for this machine
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-ADDRESS = "SSDBENCH_LAB_ARCHIVE"  # of a mirror, in place of the one of the machine's own sources
+ADDRESS = "SSDBENCH_LAB_ARCHIVE"  # address of a Debian mirror; replaces apt's sources of the host
 NEEDED_HINT = (
-    "The lab takes kernels and QEMU from Debian 12's archive. Set SSDBENCH_LAB_ARCHIVE to the "
-    "address of a Debian mirror (http://deb.debian.org/debian) if this machine's own sources name "
-    "none."
+    "The lab takes kernels and QEMU from Debian 12's archive. If apt on this machine does not use "
+    "a Debian 12 archive, set SSDBENCH_LAB_ARCHIVE to the address of a Debian mirror "
+    "(http://deb.debian.org/debian)."
 )
 _log = logging.getLogger(__name__)
 
 
 def cache_directory() -> Path:
-    """Where the lab keeps what it has fetched and made. Raises UsageError."""
+    """Return the directory of downloaded and built files of the lab. Raises UsageError."""
     return files.kept_at("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab")
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package in one version."""
+    """A package name with a version."""
 
     name: str
     version: str
 
 
 def archive_address(sources: Sequence[str]) -> str | None:
-    """The address of Debian's main archive in the texts of apt source files, or None.
+    """Find the address of an archive with the suite `bookworm` in apt source files; or None.
 
-    Reads both the deb822 form and the one-line form; an archive counts when it serves the suite
-    `bookworm` itself.
+    `sources` are the texts of the files, in the deb822 form or the one-line form.
     """
     for text in sources:
         for stanza in re.split(r"\n\s*\n", text):
@@ -99,10 +97,10 @@ def archive_address(sources: Sequence[str]) -> str | None:
 
 
 class Archive:
-    """A private view of the distribution's archive below `root`.
+    """A Debian archive, with its own apt directory in `root`.
 
-    With `release` it is that of another release of Debian and its backports, for a machine on which
-    nothing is installed yet; what comes from there is no program for this one.
+    With `release`, it is the archive of another Debian release with backports. Its programs do not
+    run on this machine, and apt then assumes that no package is installed.
     """
 
     def __init__(self, root: Path, *, address: str | None = None, release: str = "") -> None:
@@ -112,7 +110,7 @@ class Archive:
         self._updated = False
 
     def of(self, release: str) -> "Archive":
-        """The same archive's view of another release of Debian; of none: the machine's own."""
+        """Return this archive for another Debian release; "" is the release of this machine."""
         if release == self.release:
             return self
         return Archive(self.root, address=self._address, release=release)
@@ -123,10 +121,10 @@ class Archive:
         config = apt / "apt.conf"
         address = self._address or os.environ.get(ADDRESS) or archive_address(_system_sources())
         if address is None:
-            raise HostLacks("no Debian 12 package archive is known here", hint=NEEDED_HINT)
+            raise HostLacks("this host knows no archive of Debian 12", hint=NEEDED_HINT)
         if not KEYRING.exists():
             raise HostLacks(
-                f"there is no {KEYRING}, by which packages are checked",
+                f"{KEYRING}, the keys that check packages, is missing",
                 hint="install it with `apt-get install debian-archive-keyring`",
             )
         for directory in ("lists/partial", "cache/archives/partial", "state", "parts"):
@@ -149,7 +147,7 @@ class Archive:
             f'Dir::State::status "{status}";\n'
             f'Dir::Cache "{apt}/cache";\n'
             'APT::Sandbox::User "root";\n'
-            # A list that does not come is an error, not a warning beside an empty answer.
+            # Make a failed download of a list an error; by default it is only a warning.
             'APT::Update::Error-Mode "any";\n',
         )
         return config
@@ -169,30 +167,30 @@ class Archive:
             errors = [line for line in failed.stderr.splitlines() if line.startswith("E: ")]
             said = errors[0].removeprefix("E: ") if errors else failed.message
             raise HostLacks(
-                f"the lab's packages did not come from the archive: {said}", hint=NEEDED_HINT
+                f"the lab cannot download packages from the archive: {said}", hint=NEEDED_HINT
             ) from failed
 
     def versions(self, package: str) -> list[str]:
-        """All versions on offer, newest first."""
+        """Return all versions of a package in the archive, newest first."""
         lines = self._apt("apt-cache", "madison", package).splitlines()
         return [line.split("|")[1].strip() for line in lines if "|" in line]
 
     def newest(self, package: str, *, of: str = "", not_of: str = "") -> Package:
-        """The newest version, of those with `of` and without `not_of` in it. Raises HostLacks."""
+        """Return the newest version that contains `of` and not `not_of`. Raises HostLacks."""
         for version in self.versions(package):
             if of in version and not (not_of and not_of in version):
                 return Package(package, version)
         raise HostLacks(
-            f"the package archive has no {package}{' of ' + of if of else ''}", hint=NEEDED_HINT
+            f"the archive has no package {package}{' of ' + of if of else ''}", hint=NEEDED_HINT
         )
 
     def names(self, pattern: str) -> list[str]:
-        """All package names that match a regular expression."""
+        """Return all package names that match a regular expression."""
         lines = self._apt("apt-cache", "search", "--names-only", pattern).splitlines()
         return [line.split(" ")[0] for line in lines]
 
     def download(self, package: Package) -> Path:
-        """The package's file, from the cache or the archive."""
+        """Return the file of a package, from the cache or downloaded."""
         into = self.root / "packages" / f"{package.name}_{package.version}"
         kept = next(into.glob("*.deb"), None)
         if kept is not None and is_whole(kept, unnoted=False):
@@ -205,12 +203,12 @@ class Archive:
         return found
 
     def download_with_needs(self, packages: Sequence[Package]) -> list[Path]:
-        """These packages and all that they need and this machine lacks."""
+        """Return the files of packages and of their dependencies that this machine lacks."""
         wanted = [f"{package.name}={package.version}" for package in packages]
-        # Of these alone: a download that was cut short once may lie here in another version.
+        # A separate directory, because an old download may have left other versions.
         into = self.root / "packages" / f"{packages[0].name}_{packages[0].version}_with_needs"
         files.make_directory(into / "partial")
-        _log.info("downloading %s and what it needs", packages[0].name)
+        _log.info("downloading %s and its dependencies", packages[0].name)
         backports = ["-t", f"{self.release}-backports"] if self.release else []
         self._apt(
             "apt-get", "install", "-y", "-q", "--no-install-recommends", "--reinstall",
@@ -220,7 +218,7 @@ class Archive:
 
 
 def extract(packages: Sequence[Path], into: Path) -> None:
-    """Unpack package files below a directory; nothing of them is run."""
+    """Unpack package files into a directory, without running their install scripts."""
     files.make_directory(into)
     for package in packages:
         _log.info("unpacking %s", package.name)

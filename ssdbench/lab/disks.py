@@ -11,25 +11,25 @@ from ssdbench.lab.machine import Bus, Disk
 from ssdbench.units import format_size, parse_size
 
 DEFAULT = "nvme=sim:x25m-g2-160,capacity=2GiB"
-LEAST_ZONE_BYTES = 1 << 20  # QEMU wants a zone to hold the largest transfer
-MAX_QUEUES = 0xFFFE  # of an NVMe controller, without the one for administration
-# The name of a file may hold commas and = as well; a value of an option holds none of ,=/:
+LEAST_ZONE_BYTES = 1 << 20  # QEMU needs a zone to be at least as large as a transfer
+MAX_QUEUES = 0xFFFE  # of an NVMe controller, without the admin queue
+# A file name may contain commas and =, but the value of an option contains none of ,=/:
 _FORM = re.compile(r"(?P<front>[a-z]+(?:,[a-z]+(?:=[^,=/:]*)?)*)=(?P<backend>.+)", re.DOTALL)
 SERIAL_PREFIX = "SSDBENCH-LAB-"
 
 
 @dataclass(frozen=True, slots=True)
 class DiskRequest:
-    """One disk as asked for; `sim` is served through the NBD server before the guest boots."""
+    """A requested disk; the drive `sim` is served over NBD before the guest boots."""
 
     disk: Disk
     sim: str | None = None  # "sim:MODEL,…"
 
 
 def parse(text: str, index: int) -> DiskRequest:
-    """One `BUS[,option…]=BACKEND`. Options: hotplug, queues=N, fail=SECTOR, zoned=SIZE.
+    """Parse `BUS[,option…]=BACKEND`. Options: hotplug, queues=N, fail=SECTOR, zoned=SIZE, open=N.
 
-    Raises UsageError with a sentence.
+    Raises UsageError.
     """
     found = _FORM.fullmatch(text)
     bus_name, *options = found["front"].split(",") if found else [""]
@@ -73,7 +73,7 @@ def parse(text: str, index: int) -> DiskRequest:
         zone_bytes=zone_bytes,
         open_zones=open_zones,
         hotplug="hotplug" in given,
-        # A file with nothing written to it is a new disk; another one may be somebody's data.
+        # A file without allocated blocks is a new disk; other files may have data of the user.
         ours=image is None or image.stat().st_blocks == 0,
     )
     return DiskRequest(disk, backend if backend.startswith("sim:") else None)
@@ -82,43 +82,44 @@ def parse(text: str, index: int) -> DiskRequest:
 def _misplaced(
     bus: str, given: Mapping[str, str], queues: int | None, fail: int | None, *, has_file: bool
 ) -> str:
-    """Why an option does not fit the bus or the backend; empty when all do."""
+    """Return why an option does not fit the bus or the backend; empty if all options fit."""
     if "hotplug" in given and bus not in (Bus.NVME, Bus.VIRTIO):
-        return f"hotplug is for nvme and virtio, not for {bus}"
+        return f"hotplug works with nvme and virtio, not with {bus}"
     if given.get("hotplug"):
         return "hotplug takes no value"
     if queues is not None and bus != Bus.NVME:
-        return f"queues is for nvme, not for {bus}"
+        return f"queues works with nvme, not with {bus}"
     if queues is not None and not 1 <= queues <= MAX_QUEUES:
-        return f"queues is a number from 1 to {MAX_QUEUES}"
+        return f"queues must be a number from 1 to {MAX_QUEUES}"
     if fail is not None and not has_file:
-        return "fail=SECTOR needs a file behind the disk"
+        return "fail=SECTOR works only with a file as the backend"
     if fail is not None and fail < 0:
-        return "fail is the number of a sector"
+        return "fail must be the number of a sector"
     return ""
 
 
 def _unzoned(
     bus: str, given: Mapping[str, str], zone_bytes: int | None, open_zones: int | None
 ) -> str:
-    """Why zones cannot be had as asked for; empty when they can."""
+    """Return why the zones are not possible; empty if they are, or if no zones are requested."""
     if open_zones is not None and zone_bytes is None:
         return "open=N needs zoned=SIZE"
     if open_zones is not None and open_zones < 1:
-        return "open is how many zones may be open, at least 1"
+        return "open must be the number of zones that may be open, at least 1"
     if zone_bytes is None:
         return ""
     if bus != Bus.NVME:
-        return f"zoned is for nvme, not for {bus}"
+        return f"zoned works with nvme, not with {bus}"
     if "hotplug" in given:
-        return "zoned and hotplug exclude each other"
+        return "zoned and hotplug cannot be used together"
     if zone_bytes < LEAST_ZONE_BYTES or zone_bytes & (zone_bytes - 1):
-        return f"zoned is the size of a zone, a power of two from {format_size(LEAST_ZONE_BYTES)}"
+        least = format_size(LEAST_ZONE_BYTES)
+        return f"zoned must be the size of a zone: a power of two, at least {least}"
     return ""
 
 
 def consent(disks: Sequence[Disk]) -> str:
-    """What tells the guest which disks may be written without asking (JSON)."""
+    """Return JSON that tells the guest which disks it may write without --destroy."""
     return json.dumps([{"serial": disk.serial, "bus": disk.bus} for disk in disks if disk.ours])
 
 

@@ -1,8 +1,8 @@
-"""Boot a guest, run commands in it, and bring back their output.
+"""Boot a guest, run commands in it, and return their output.
 
-The host's root file system is exported from a private bind mount that is read-only on the host's
-side and holds no /proc, /sys or /dev, so nothing that the guest does can reach the host. The one
-writable share is the job's own directory. A panic, oops or WARNING fails the command and is shown.
+The guest reads the host's files from a private, read-only bind mount without /proc, /sys and /dev,
+so the guest cannot change the host. Only the directory of the job is writable. If the guest's
+kernel reports a panic, an oops or a WARNING, the command fails and the message is shown.
 """
 
 import logging
@@ -27,44 +27,44 @@ from ssdbench.lab.kernels import Kernel
 from ssdbench.lab.machine import Machine, arguments
 from ssdbench.lab.tools import Tools
 
-OURSELVES = Path(__file__).parents[2]  # what holds the package
+OURSELVES = Path(__file__).parents[2]  # the directory with the package ssdbench
 JOB_IN_GUEST = "/run/ssdbench-lab"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# With several CPUs, QEMU may look up an address in a memory map of which the guest's firmware or
-# PCI code has just made another, and stop by an assertion (QEMU issue 1921). No command runs yet.
+# Boot attempts. With several CPUs, QEMU sometimes stops with an assertion during the boot, when the
+# memory map changes while another CPU reads it (QEMU issue 1921).
 BOOTS = 3
-SILENT_S = 120.0  # from QEMU's start to the kernel's first word; seconds, even on a busy host
-# A CPU that waited while the kernel measured its clock: the PIT's value is taken, and the guest's
-# time may run several times too fast.
+SILENT_S = 120.0  # most time from the start of QEMU to the first message of the kernel
+# The kernel prints this if a busy host delayed a CPU while the kernel measured its clock. The clock
+# of the guest may then run several times too fast.
 WRONG_CLOCK = "PIT calibration deviates from"
-MOST_TEXT_BYTES = 64 << 20  # of one file of the guest that is held in memory
-SWITCH_OFF_S = 60.0  # what a guest gets for it, at two CPUs of an emulation that others keep busy
+MOST_TEXT_BYTES = 64 << 20  # read of one file of the guest
+SWITCH_OFF_S = 60.0  # for a shutdown, on a busy host without KVM
 _OWN_FAULT = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-TROUBLE = (  # for Python and grep -E
-    # Of races only those in which a module, which stands in brackets, has a part: the kernel's own
-    # are as it means them, like those for the times of an inode.
+TROUBLE = (  # a pattern for Python and for grep -E
+    # Data races (KCSAN) count only if a module takes part, whose name is in brackets: the kernel
+    # itself has races on purpose, for example on the times of an inode.
     r"(Kernel panic|Oops:|BUG: ([^K]|K[^C]|KCSAN: .*\[)|WARNING:|general protection|RIP: .*\+0x"
-    # What the kernel says of its memory: slub_debug, page_poison, and two of one name in sysfs.
+    # Errors in memory (slub_debug, page_poison), and a name that is used twice in sysfs.
     r"|BUG [A-Za-z0-9_-]+ \(|pagealloc: |cannot create duplicate"
-    # What only a kernel that was built for debugging says, and not in one of these words.
+    # Messages of kernels that were built for debugging.
     r"|UBSAN: |trying to register non-static key|kmemleak: [0-9]+ new suspected)"
 )
 _log = logging.getLogger(__name__)
 
 
 def unwatched(shared: Path) -> None:
-    """Look at nothing while a command runs."""
+    """Do nothing; the default callback while a command runs."""
 
 
 class GuestTrouble(SsdbenchError):
-    """The guest's kernel complained: a panic, an oops or a WARNING."""
+    """The guest's kernel reported a panic, an oops or a WARNING."""
 
     exit_code = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the command in the guest said."""
+    """The output and exit status of a command in a guest."""
 
     status: int
     stdout: str
@@ -72,21 +72,22 @@ class Answer:
     console: str
     boot_s: float  # uptime of the guest when the command began
     wall_s: float
-    failed_boots: tuple[str, ...] = ()  # what QEMU or the kernel said, before it booted
+    failed_boots: tuple[str, ...] = ()  # the error of each failed boot before this one
 
 
 class Guest:
-    """A guest that boots with its first command and then runs one after the other.
+    """A guest that boots with its first command, and runs commands one after another.
 
-    Commands share what they leave in the guest; each gets what the kernel said from its own begin
-    to its end. A guest whose kernel complained, that went down or was too slow is ended at once.
+    A later command sees the files and modules of earlier ones. Each answer has the kernel messages
+    from the time of its command. The guest is killed if its kernel reports trouble, or if it shuts
+    down or is too slow.
     """
 
     def __init__(
         self, machine: Machine, job: Path, *, kernel: Kernel, tools: Tools, cwd: Path
     ) -> None:
         self._machine = machine
-        self._job = job  # the guest has what lies in share/job
+        self._job = job  # the guest sees the directory share/job in it
         self._kernel = kernel
         self._tools = tools
         self._cwd = cwd
@@ -103,7 +104,7 @@ class Guest:
 
     @property
     def is_up(self) -> bool:
-        """Whether it has booted and is not down again."""
+        """Return whether the guest is running."""
         return self._qemu is not None and self._qemu.poll() is None
 
     def run(
@@ -116,22 +117,21 @@ class Guest:
         while_running: Callable[[Path], None] = unwatched,
         handed_on: bool = False,
     ) -> Answer:
-        """Run one command and wait for its end; after the `last` one the guest switches itself off.
+        """Run one command and wait for its end; after the `last` command the guest shuts down.
 
-        `prepare` is shell text that runs before the command (loading modules). `while_running`
-        is called some times a second, from the boot on, with the job directory: to serve hot-unplug
-        and the like, and to hand on what was said. Where that was all `handed_on`, which may be
-        more than fits into memory, neither the answer nor an error has it once more.
-        A guest whose QEMU fails, or whose kernel complains or says nothing before the first command
-        has begun, is booted again, BOOTS times at most. Raises GuestTrouble when the kernel
-        complained, HostLacks when the guest did not boot or is down.
+        `prepare` is shell text to run before the command, such as loading modules. `while_running`
+        is called about ten times a second with the job directory, from the boot on, for example to
+        unplug a drive or to print output. With `handed_on`, the caller has already read the output
+        in `while_running`, so the answer and errors do not repeat it (it may exceed the memory).
+        A boot that fails is repeated, BOOTS times in all. Raises GuestTrouble when the kernel
+        reports trouble, HostLacks when the guest does not boot or is down.
         """
         began = time.monotonic()
         self._commands += 1
         place = self._shared / str(self._commands)
         shown = self._console_bytes()
         if self._commands > 1 and not self.is_up:
-            raise HostLacks("the guest is down, and takes no further command")
+            raise HostLacks("the guest is down and cannot run another command")
         self._give("command", self._command(argv, prepare), to=str(self._commands))
         if last:
             self._give("off", "")
@@ -151,7 +151,7 @@ class Guest:
                 end = None if last else place / "status"
                 self._wait(began + timeout_s, until=end, look=look)
             finally:
-                look()  # what came last
+                look()  # the last output
             status = None if self._qemu is None else self._qemu.poll()
             answer = answered(
                 self._job, place, self._shared / "booted_s", self._console(shown), status,
@@ -163,7 +163,7 @@ class Guest:
         return replace(answer, failed_boots=failed)
 
     def close(self) -> None:
-        """Switch it off. Raises GuestTrouble when the kernel complains on its way down."""
+        """Shut the guest down. Raises GuestTrouble if the kernel reports trouble meanwhile."""
         if not self.is_up:
             return
         shown = self._console_bytes()
@@ -173,7 +173,7 @@ class Guest:
         _raise_for(self._console(shown))
 
     def kill(self) -> None:
-        """End it as it is."""
+        """Kill the guest."""
         self._powered.close()
         if self._bell is not None:
             self._bell.close()
@@ -182,12 +182,12 @@ class Guest:
             self._place = -1
 
     def _boot(self, deadline: float, look: Callable[[], None]) -> tuple[str, ...]:
-        """Switch it on and wait until it runs commands; why that failed before, if it did."""
+        """Boot until the guest runs commands; return the errors of failed boots."""
         begun = self._shared / "booted_s"
         failed: list[str] = []
         while True:
             last = len(failed) + 1 == BOOTS
-            # A clock that may be wrong is better than no guest on a host that is always busy.
+            # On the last boot accept a clock that may be wrong: the host may always be busy.
             trouble = TROUBLE if last else f"{TROUBLE}|{WRONG_CLOCK}"
             files.write_atomic(self._shared / "trouble", f"{trouble}\n")
             self._power()
@@ -209,10 +209,10 @@ class Guest:
             if last or not (said or _own_fault(status)):
                 return tuple(failed)
             failed.append(said.splitlines()[0] if said else _last_words(self._job, status))
-            self._powered.close()  # the server of files ended with the QEMU it served
+            self._powered.close()  # the file server has ended with its QEMU
 
     def _power(self) -> None:
-        """Start QEMU, and what serves it."""
+        """Start the file server and QEMU."""
         machine = self._machine
         machine.share_socket.unlink(missing_ok=True)
         daemon = self._export()
@@ -221,10 +221,10 @@ class Guest:
         self._qemu = start(machine, self._tools, self._job, self._powered)
 
     def _export(self) -> command.Process:
-        """Serve the host's files read-only, the kernel's modules, and the job's own directory."""
+        """Serve the host's files and the kernel modules read-only, and the writable job files."""
         share, job = self._job / "share", self._job
         binds = [("/", "root"), (str(self._kernel.modules), "modules")]
-        cache = self._kernel.root.parent  # which has the modules
+        cache = self._kernel.root.parent  # has the built modules
         places = (self._cwd, Path(sys.prefix), OURSELVES, cache, self._kernel.headers)
         binds += [(str(m), f"root{m}") for m in _further_mounts(places)]
         lines = ["set -e"]
@@ -246,8 +246,9 @@ class Guest:
         )
 
     def _give(self, name: str, text: str, *, to: str = "") -> None:
-        """Put a file where the guest finds it whole, in a new directory of that name if one is
-        given; no link that the guest made is followed. Raises HostLacks where it cannot be made.
+        """Write a file for the guest in one step, in the new directory `to` if one is given.
+
+        Links that the guest made are not followed. Raises HostLacks when the file cannot be made.
         """
         folder = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         fresh = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -264,7 +265,7 @@ class Guest:
                 os.replace(draft, name, src_dir_fd=place, dst_dir_fd=place)
             except OSError as error:
                 raise HostLacks(
-                    f"the guest cannot be given {to or '.'}/{name}: {error.strerror}"
+                    f"cannot write {to or '.'}/{name} for the guest: {error.strerror}"
                 ) from error
 
     def _command(self, argv: Sequence[str], prepare: str) -> str:
@@ -280,7 +281,7 @@ class Guest:
         return "\n".join(line for line in lines if line) + "\n"
 
     def _ring(self) -> None:
-        """Tell the guest to look for a command; one that does not listen yet looks by itself."""
+        """Tell a running guest that a new command is there."""
         if self._bell is None:
             self._bell = socket.socket(socket.AF_UNIX)
             self._bell.connect(str(self._machine.bell_socket))
@@ -293,7 +294,7 @@ class Guest:
         until: Path | None = None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
-        """Wait until a file is there or QEMU has ended, which it is made to at the deadline."""
+        """Wait until a file exists or QEMU has ended; kill QEMU at the deadline."""
         assert self._qemu is not None
         while self._qemu.wait(0.1) is None:
             if until is not None and until.exists():
@@ -303,7 +304,7 @@ class Guest:
                 self._qemu.kill()
 
     def _silent(self, deadline: float) -> bool:
-        """Whether QEMU is at work, and nothing was on the console until then."""
+        """Return whether QEMU still runs at the deadline with an empty console."""
         assert self._qemu is not None
         while self._qemu.wait(0.1) is None and not self._console_bytes():
             if time.monotonic() > deadline:
@@ -315,7 +316,7 @@ class Guest:
         return console.stat().st_size if console.exists() else 0
 
     def _console(self, shown: int) -> str:
-        """What was shown behind the first bytes, which other commands have to answer for."""
+        """Return the console output after the `shown` bytes of earlier commands."""
         try:
             with self._machine.console.open("rb") as file:
                 file.seek(max(shown, self._console_bytes() - MOST_TEXT_BYTES))
@@ -325,7 +326,7 @@ class Guest:
 
 
 def start(machine: Machine, tools: Tools, job: Path, powered: ExitStack) -> command.Process:
-    """QEMU at work until the end of `powered`."""
+    """Start QEMU; it is killed when `powered` is closed."""
     qemu = command.spawn(
         arguments(machine),
         env=tools.environment,
@@ -337,13 +338,13 @@ def start(machine: Machine, tools: Tools, job: Path, powered: ExitStack) -> comm
 
 
 def _further_mounts(paths: Sequence[Path]) -> list[Path]:
-    """Mount points above paths, the outermost first; the bind of / leaves them out."""
+    """Return the mount points above the paths, outermost first; a bind mount of / omits them."""
     above = {place for path in paths for place in (path.resolve(), *path.resolve().parents)}
     return sorted(place for place in above if place.is_mount() and place != Path("/"))
 
 
 def _write_ourselves(path: Path) -> None:
-    """`ssdbench` in the guest: this very version, however it was started on the host."""
+    """Write the script `ssdbench` for the guest, which runs the same version as on the host."""
     path.parent.mkdir()
     python, package = shlex.quote(sys.executable), shlex.quote(str(OURSELVES))
     path.write_text(f'#!/bin/sh\nPYTHONPATH={package} exec {python} -m ssdbench "$@"\n')
@@ -359,23 +360,23 @@ def _await(socket: Path, daemon: command.Process, job: Path) -> None:
         time.sleep(0.02)
     said = telling((job / "share.stderr").read_text(errors="replace"))
     raise HostLacks(
-        f"the host's file system could not be shared with the guest: {said}",
+        f"the lab cannot share the host's files with the guest: {said}",
         hint="The lab needs root and mount namespaces.",
     )
 
 
 def _own_fault(status: int | None) -> bool:
-    """Whether QEMU ended by a fault of its own; we kill it by SIGKILL, and so does the kernel."""
+    """Return whether QEMU crashed; SIGKILL, which the lab or the kernel sends, is not a crash."""
     return status is not None and -status in _OWN_FAULT
 
 
 def _last_words(job: Path, status: int | None) -> str:
-    """Why the guest ended without an answer: what QEMU said, else what its end tells."""
+    """Return why the guest ended without an answer: QEMU's message, or its exit status."""
     said = (job / "qemu.stderr").read_text(errors="replace").strip()
     if said:
         return said
     if status == 0:
-        return "it went down before that"
+        return "it shut down first"
     if status is None or status == -signal.SIGKILL:
         return "it did not end in time"
     return f"QEMU was ended by signal {-status}" if status < 0 else f"QEMU ended with {status}"
@@ -391,7 +392,7 @@ def answered(
     *,
     handed_on: bool = False,
 ) -> Answer:
-    """What the files of a command say. Raises GuestTrouble, and HostLacks where it did not end."""
+    """Read the answer to a command from its files. Raises GuestTrouble, HostLacks if incomplete."""
     shared = said.parents[1]
     status = text_of(said / "status", shared).strip()
     output = (
@@ -420,10 +421,10 @@ def answered(
 
 
 def text_of(path: Path, shared: Path | None = None) -> str:
-    """The text of a file that the guest may have put there; empty where there is no regular one.
+    """Return the text of a file that the guest may have written; empty if it is not regular.
 
-    `shared`: the directory above it in which the guest may rename and link. Of a text that is too
-    long to be held twice the beginning is given, with a line that says so.
+    Below `shared`, the guest can rename files and make links. A long text is cut, with a line that
+    says so.
     """
     try:
         descriptor = open_regular(path, below=shared)
@@ -436,18 +437,18 @@ def text_of(path: Path, shared: Path | None = None) -> str:
 
 
 def complaint(console: str) -> str:
-    """The first line in which the kernel complains, if any."""
+    """Return the first line in which the kernel reports trouble; empty if there is none."""
     return next((line for line in console.splitlines() if re.search(TROUBLE, line)), "")
 
 
 def _raise_for(console: str, said: str = "") -> None:
     if line := complaint(console):
         raise GuestTrouble(
-            f"the guest's kernel complained: {line}",
+            f"the guest's kernel reported: {line}",
             hint="its console:\n" + console + said,
         )
 
 
 def _said(output: Mapping[str, str]) -> str:
-    """What a command had said by then: it tells most where the kernel complained."""
+    """Return the output of a command for an error message."""
     return "".join(f"\nthe command's {name}:\n{text}" for name, text in output.items() if text)

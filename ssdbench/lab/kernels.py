@@ -1,11 +1,10 @@
-"""Fetch kernels for the guest: image, modules, headers, the block layer's private headers.
+"""Download kernels for the guest: image, modules, headers, private headers of the block layer.
 
-Facts behind the steps (checked on Debian 12): extracted headers work once their Makefile names the
-extraction directory; 6.12 headers carry a `vmlinux` that makes the build ask for pahole, and its
-absence is harmless ("Skipping BTF generation"); the elevator's headers exist only in the source
-package, which must be of the same version. What a newer Debian's headers bring to build with is
-linked to a newer libc than this machine's: modules for such a kernel are built in a root of that
-Debian, with its compiler.
+Facts behind the steps, checked on Debian 12: Extracted headers work after their Makefile is changed
+to use the extraction directory. The 6.12 headers contain a `vmlinux`, with which the build needs
+pahole; without it the build only skips BTF. The headers of I/O schedulers exist only in the source
+package, which must have the same version. Build tools of a newer Debian need a newer libc, so
+modules for its kernels are built in a directory tree of that Debian, with its compiler.
 """
 
 import logging
@@ -23,19 +22,19 @@ from ssdbench.host import command, files
 from ssdbench.host.kernel_source import header_version
 from ssdbench.lab.archive import Archive, Package, extract, is_whole, note_sizes
 
-SERIES = ("6.1", "6.12")  # what every test runs on
+SERIES = ("6.1", "6.12")  # the kernels for all tests
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A kernel that Debian offers: the newest of a series in one flavour."""
+    """A kernel of Debian: the newest of a series, in one flavour."""
 
-    versions: str  # a regular expression: the beginning of its release
-    flavour: str = ""  # "rt": PREEMPT_RT
-    release: str = ""  # of Debian; none: that of the archive's own machine
+    versions: str  # a regular expression for the beginning of the kernel release
+    flavour: str = ""  # "rt" means PREEMPT_RT
+    release: str = ""  # of Debian; "" is the release of this machine
 
 
-OFFERS = {  # by what `--kernel` calls them
+OFFERS = {  # by the value of `--kernel`
     "6.1": Offer(r"6\.1"),
     "6.1-rt": Offer(r"6\.1", "rt"),
     "6.12": Offer(r"6\.12"),
@@ -44,53 +43,53 @@ OFFERS = {  # by what `--kernel` calls them
     "7.x": Offer(r"7\.[0-9]+", release="trixie"),
     "7.x-rt": Offer(r"7\.[0-9]+", "rt", "trixie"),
 }
-# Of these the modules were only compiled (the table in kmod/README.md): Debian has no image.
+# The modules were compiled for these kernels (see kmod/README.md), but Debian has no image of them.
 ONLY_COMPILED = ("6.5", "6.6", "6.8", "6.14", "6.17", "6.18", "6.19")
-# A Debian to build in: what a kernel's headers need beside, and what is no package's need.
+# Packages that a build needs beside the kernel headers and their dependencies.
 BUILD_WITH = (
     "make", "binutils", "bash", "dash", "coreutils", "sed", "grep", "mawk", "findutils",
     "diffutils", "perl-base", "base-files", "xz-utils",
 )  # fmt: skip
 BUILT_IMAGE = Path("arch/x86/boot/bzImage")
-HEAD_BYTES = 0x250  # of an image, up to where it says how much is packed
+HEAD_BYTES = 0x250  # of an image, including the field with the length of the compressed kernel
 XZ_MAGIC, GZIP_MAGIC, ZSTD_MAGIC = b"\xfd7zXZ\0", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-# Where an unpacked kernel is entered (XEN_ELFNOTE_PHYS32_ENTRY): QEMU boots none without it.
+# The note with the entry point (XEN_ELFNOTE_PHYS32_ENTRY), which QEMU needs to boot an ELF kernel.
 PVH_NOTE = struct.pack("<III4s", 4, 8, 18, b"Xen")
-SIZE_BYTES = 4  # of the unpacked kernel, behind the packed one
-ROOM_BYTES = 750 << 20  # for a kernel, its packages, and what it is booted with
+SIZE_BYTES = 4  # the length of the unpacked kernel, stored after the compressed kernel
+ROOM_BYTES = 750 << 20  # disk space for a kernel, its packages, and QEMU
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel, extracted and ready to boot and to build against."""
+    """A kernel that is ready to boot and to build modules for."""
 
-    series: str  # "6.12", "6.12-rt": what it is called here
-    release: str  # "6.12.95+deb12-amd64", as uname -r says it
-    root: Path  # extraction directory
-    tree: Path | None = None  # where somebody has built it; its modules are in `root` all the same
-    build_root: Path | None = None  # a Debian to build its modules in
+    series: str  # the value of --kernel, such as "6.12" or "6.12-rt"
+    release: str  # the answer of uname -r, such as "6.12.95+deb12-amd64"
+    root: Path  # extraction directory; has the modules
+    tree: Path | None = None  # the build directory, for a kernel of --kernel-dir
+    build_root: Path | None = None  # a Debian directory tree to build modules in
 
     @property
     def image(self) -> Path:
-        """The bootable image."""
+        """Return the path of the bootable image."""
         if self.tree is not None:
             return self.tree / BUILT_IMAGE
         return self.root / "boot" / f"vmlinuz-{self.release}"
 
     @property
     def unpacked_image(self) -> Path:
-        """The same image unpacked, where `unpack_image` made one."""
+        """Return the path of the image that `unpack_image` writes, if it can unpack the kernel."""
         return self.root / "boot" / f"vmlinux-{self.release}"
 
     @property
     def modules(self) -> Path:
-        """The directory that `depmod` and `modprobe` know as /lib/modules."""
+        """Return the directory of the modules, as /lib/modules is in an installed system."""
         return self.root / "lib" / "modules"
 
     @property
     def headers(self) -> Path:
-        """KDIR of an out-of-tree build."""
+        """Return the directory of the kernel headers (KDIR of an out-of-tree build)."""
         if self.tree is not None:
             return self.tree
         root = self.build_root or self.root
@@ -98,14 +97,14 @@ class Kernel:
 
     @property
     def block_source(self) -> Path:
-        """The block layer's own directory, for elevator.h and blk-mq-sched.h (KSRC)."""
+        """Return the source directory with block/elevator.h and blk-mq-sched.h (KSRC)."""
         if self.tree is not None:
-            source = self.tree / "source"  # of a tree that was built apart from it (O=)
+            source = self.tree / "source"  # exists if the kernel was built with O=
             return source if source.exists() else self.tree
         return self.root / "source" / source_package(self.release)
 
     def insertion_order(self, *names: str) -> list[Path]:
-        """Module files to insert, needs first; what is built in or lacking adds nothing."""
+        """Return the module files to insert, in order; skip built-in and missing modules."""
         order: list[Path] = []
         for name in names:
             for line in self._needs(name).stdout.splitlines():
@@ -115,18 +114,18 @@ class Kernel:
         return order
 
     def require(self, options: Mapping[str, str]) -> None:
-        """Raise UsageError where modules, each with the option that gives it, are lacking."""
+        """Raise UsageError if modules are missing; `options` has the kernel option of each."""
         lacking = [name for name in options if self._needs(name).status]
         if lacking:
             wanted = ", ".join(dict.fromkeys(options[name] for name in lacking))
             raise UsageError(
                 f"the kernel built in {self.tree} has no {', '.join(lacking)}, neither built in "
                 "nor as a module",
-                hint=f"Switch on {wanted} and build it again.",
+                hint=f"Enable {wanted} and build the kernel again.",
             )
 
     def _needs(self, name: str) -> command.Completed:
-        """What modprobe says of a module; its status is 1 where there is none."""
+        """Ask modprobe what a module needs; the status is 1 if the module does not exist."""
         return command.run(
             ["modprobe", "-d", str(self.root), "-S", self.release, "--show-depends", name],
             ok=(0, 1),
@@ -135,15 +134,15 @@ class Kernel:
 
 
 def module_bytes(path: Path) -> bytes:
-    """A module as the kernel loads it: 6.12 packages ship them compressed."""
+    """Return the content of a module; the packages of 6.12 have compressed modules."""
     data = path.read_bytes()
     return lzma.decompress(data) if path.suffix == ".xz" else data
 
 
 def payload(image: bytes) -> bytes:
-    """The compressed kernel inside a bootable image (Documentation/arch/x86/boot.rst of Linux).
+    """Return the compressed kernel in a bootable image; empty if the image is truncated.
 
-    Nothing of an image that was cut short in its head.
+    The format is in Documentation/arch/x86/boot.rst of Linux.
     """
     if len(image) < HEAD_BYTES:
         return b""
@@ -154,12 +153,12 @@ def payload(image: bytes) -> bytes:
 
 
 def unpack_image(kernel: Kernel) -> None:
-    """Unpack the image once, which an emulated CPU does for seconds at each boot (6.1: four).
+    """Unpack the kernel image once; otherwise an emulated CPU needs about 4 s for it at each boot.
 
-    Where there is no program for it (zstd), or it is packed in another way or can only be entered
-    packed, guests boot the packed image.
+    Guests boot the packed image if this host cannot unpack it (no zstd, another format), or if the
+    unpacked kernel cannot be booted.
     """
-    if _watches_its_entry(kernel):
+    if _kasan_watches_entry(kernel):
         kernel.unpacked_image.unlink(missing_ok=True)
         return
     if is_whole(kernel.unpacked_image):
@@ -167,8 +166,8 @@ def unpack_image(kernel: Kernel) -> None:
     _log.info("unpacking the kernel's image")
     packed = payload(kernel.image.read_bytes())
     if packed.startswith(XZ_MAGIC):
-        unpacked = lzma.LZMADecompressor().decompress(packed)  # up to the size at its end
-    elif packed.startswith(GZIP_MAGIC):  # what a kernel of one's own has by default
+        unpacked = lzma.LZMADecompressor().decompress(packed)  # ignores the size at the end
+    elif packed.startswith(GZIP_MAGIC):  # the default of a kernel that the user builds
         unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(packed)
     elif packed.startswith(ZSTD_MAGIC) and command.which("zstd"):
         said = command.run(["zstd", "-dcq"], input=packed[:-SIZE_BYTES])
@@ -180,10 +179,10 @@ def unpack_image(kernel: Kernel) -> None:
         note_sizes(kernel.unpacked_image)
 
 
-def _watches_its_entry(kernel: Kernel) -> bool:
-    """Whether KASAN watches the code that an unpacked kernel is entered by, as in Linux 6.1.
+def _kasan_watches_entry(kernel: Kernel) -> bool:
+    """Return whether KASAN instruments the entry code of an unpacked kernel, as in Linux 6.1.
 
-    Its shadow is not there yet, so the machine goes down before the first word.
+    Such a kernel crashes before its first message, because KASAN's memory is not set up yet.
     """
     if kernel.tree is None:
         return False
@@ -193,15 +192,14 @@ def _watches_its_entry(kernel: Kernel) -> bool:
 
 
 def source_package(release: str) -> str:
-    """The package of a release's source, which is also the name of the directory in it."""
+    """Return the source package of a release; the directory in it has the same name."""
     return "linux-source-" + ".".join(release.split(".")[:2])
 
 
 def newest(names: list[str], series: str, flavour: str = "") -> str | None:
-    """The newest release among header package names of a series (a pattern), or None.
+    """Return the newest release of a series (a pattern) among header packages, or None.
 
-    The generic flavour unless another is asked for: the cloud flavour has no AHCI on 6.1 and few
-    file systems.
+    The default is the generic flavour, because the cloud flavour of 6.1 has no AHCI.
     """
     pattern = re.compile(rf"linux-headers-({series}\.[0-9][0-9.+\-a-z]*-amd64)$")
     releases = [found.group(1) for name in names if (found := pattern.fullmatch(name))]
@@ -210,9 +208,9 @@ def newest(names: list[str], series: str, flavour: str = "") -> str | None:
 
 
 def fetch(archive: Archive, series: str) -> Kernel:
-    """The newest kernel of a series, or of what OFFERS calls so, from the cache or the archive.
+    """Return the newest kernel of a key of OFFERS, from the cache or downloaded.
 
-    Raises HostLacks when the archive has none.
+    Raises HostLacks when the archive has no such kernel.
     """
     offer, record = OFFERS[series], archive.root / f"kernel-{series}"
     archive = archive.of(offer.release)
@@ -221,7 +219,7 @@ def fetch(archive: Archive, series: str) -> Kernel:
         release = record.read_text().strip()
         kernel = Kernel(series, release, archive.root / f"linux-{release}", build_root=build_root)
         if is_whole(kernel.root) and (build_root is None or is_whole(build_root)):
-            if not (kernel.block_source / "Makefile").exists():  # which older versions left out
+            if not (kernel.block_source / "Makefile").exists():  # in the cache of an older version
                 same = f"{header_version(kernel.headers)}-"
                 source = archive.newest(source_package(release), of=same)
                 _unpack_block_headers(archive, kernel, source.version)
@@ -236,7 +234,7 @@ def fetch(archive: Archive, series: str) -> Kernel:
     else:
         _unpack_headers(archive, kernel, version)
     (kernel.headers / "vmlinux").unlink(missing_ok=True)
-    kernel.unpacked_image.unlink(missing_ok=True)  # of an image that was damaged
+    kernel.unpacked_image.unlink(missing_ok=True)  # from a damaged image
     for made in (kernel.root, *([build_root] if build_root else [])):
         note_sizes(made)
     files.write_atomic(record, release + "\n")
@@ -244,18 +242,17 @@ def fetch(archive: Archive, series: str) -> Kernel:
 
 
 def from_tree(tree: Path, cache: Path) -> Kernel:
-    """The kernel that was built in a directory; its modules are installed below `cache`.
+    """Return the kernel that was built in `tree`, and install its modules in `cache`.
 
-    Installed once for what was built, so that guests can share it. Raises UsageError when there is
-    no such kernel.
+    The modules are installed once per build. Raises UsageError if `tree` has no built kernel.
     """
     tree = tree.resolve()
     record = tree / "include" / "config" / "kernel.release"
     for need in (tree / BUILT_IMAGE, record):
         if not need.exists():
             raise UsageError(
-                f"there is no kernel built in {tree}: it has no {need.relative_to(tree)}",
-                hint="Give a directory in which `make bzImage modules` has ended.",
+                f"there is no kernel built in {tree}: {need.relative_to(tree)} is missing",
+                hint="Give a directory in which `make bzImage modules` has finished.",
             )
     release = record.read_text().strip()
     of_tree = f"tree-{sha256(str(tree).encode()).hexdigest()[:16]}"
@@ -281,7 +278,7 @@ def from_tree(tree: Path, cache: Path) -> Kernel:
 
 
 def _digest_of_build(tree: Path) -> str:
-    """What changes with each build of a tree: the times of its image and of its modules."""
+    """Return a digest of the file times of image and modules, which changes with each build."""
     order = tree / "modules.order"
     names = order.read_text().split() if order.exists() else []
     built = [tree / BUILT_IMAGE, *((tree / name).with_suffix(".ko") for name in names)]
@@ -290,7 +287,7 @@ def _digest_of_build(tree: Path) -> str:
 
 
 def _choose(archive: Archive, series: str, offer: Offer) -> tuple[str, str]:
-    """The newest release, and its package version, that comes with image and source."""
+    """Return the newest release that has an image and its source, and its package version."""
     names = archive.names(rf"^linux-headers-{offer.versions}\..*amd64$")
     while (release := newest(names, offer.versions, offer.flavour)) is not None:
         sources = archive.versions(source_package(release))
@@ -303,13 +300,13 @@ def _choose(archive: Archive, series: str, offer: Offer) -> tuple[str, str]:
 
 
 def _unpack(archive: Archive, kernel: Kernel, version: str) -> None:
-    """Image and modules, and the block layer's source."""
+    """Download and extract the image, the modules and the block layer's headers."""
     names = [f"linux-image-{kernel.release}"]
-    # Since Linux 7 the image's package is an empty one that needs these.
+    # Since Linux 7, the package linux-image is empty and depends on these packages.
     parts = [f"linux-{part}-{kernel.release}" for part in ("base", "binary", "modules")]
     names += [name for name in parts if archive.release and archive.versions(name)]
     extract([archive.download(Package(name, version)) for name in names], kernel.root)
-    if not kernel.modules.exists():  # which have all below /usr
+    if not kernel.modules.exists():  # the packages of Linux 7 have everything in /usr
         (kernel.root / "lib").symlink_to("usr/lib")
     if not kernel.image.exists():
         files.make_directory(kernel.image.parent)
@@ -319,7 +316,7 @@ def _unpack(archive: Archive, kernel: Kernel, version: str) -> None:
 
 
 def _unpack_headers(archive: Archive, kernel: Kernel, version: str) -> None:
-    """Headers that this machine's own compiler and libc serve."""
+    """Download and extract headers that work with the compiler and libc of this machine."""
     base, flavour = _parts(kernel.release)
     names = [
         f"linux-headers-{kernel.release}", f"linux-headers-{base}-common{flavour}",
@@ -332,19 +329,19 @@ def _unpack_headers(archive: Archive, kernel: Kernel, version: str) -> None:
 
 
 def _parts(release: str) -> tuple[str, str]:
-    """A release without its architecture, and its flavour with a dash, if it has one."""
+    """Split a release without its architecture into version and flavour ("-rt" or "")."""
     base = release.removesuffix("-amd64")
     flavour = "-rt" if base.endswith("-rt") else ""
     return base.removesuffix(flavour), flavour
 
 
 def _make_build_root(archive: Archive, root: Path, headers: Package) -> None:
-    """A Debian to build in, with these headers and their compiler; extracted, not installed."""
+    """Extract a Debian directory tree to build in, with these headers and their compiler."""
     packages = [headers, *(archive.newest(name) for name in BUILD_WITH)]
     extract(archive.download_with_needs(packages), root)
     awk = root / "usr" / "bin" / "awk"
     if not awk.is_symlink():
-        awk.symlink_to("mawk")  # as its alternatives would have it
+        awk.symlink_to("mawk")  # an installed Debian has this link
 
 
 def _unpack_block_headers(archive: Archive, kernel: Kernel, version: str) -> None:

@@ -1,4 +1,4 @@
-"""Boot guests on one kernel, for one command each or for several."""
+"""Boot guests with one kernel, for one command or for several."""
 
 import logging
 import shlex
@@ -28,27 +28,27 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """What a guest that lives in memory has: programs of the host by name, modules to insert."""
+    """The programs of the host, by name, and the modules for a guest that has all in memory."""
 
     programs: tuple[str, ...]
     modules: tuple[Path, ...] = ()
 
 
 class Lab:
-    """Guests on one kernel."""
+    """A kernel with everything that is needed to boot guests with it."""
 
     def __init__(self, archive: Archive, series: str, *, tree: Path | None = None) -> None:
-        self._doubted: Path | None = None  # where it is noted that KVM does not work
+        self._doubted: Path | None = None  # record to write if KVM does not work
         _make_cache(archive.root)
         with waiting(archive.root / "lab.lock", lambda: _log.info("waiting for another lab run")):
-            if tree:  # nothing of it is fetched: what it lacks is told first
+            if tree:  # check the user's kernel before anything is downloaded
                 self.kernel = from_tree(tree, archive.root)
                 self.kernel.require(TO_BOOT)
-            self.tools = fetch_tools(archive)  # the smaller part, and started: before a kernel
+            self.tools = fetch_tools(archive)  # first, because it is smaller than a kernel
             if not tree:
                 self.kernel = fetch(archive, series)
             unpack_image(self.kernel)
-            # By what it is made of: times of files tell nothing where two versions share a cache.
+            # The name has a hash of the content, because two versions may share this cache.
             made_of = INIT.read_bytes() + " ".join(BOOT_MODULES).encode()
             of = self.kernel.root.name if tree else self.kernel.release
             name = f"initramfs-{of}-{sha256(made_of).hexdigest()[:16]}.gz"
@@ -60,7 +60,7 @@ class Lab:
 
     @contextmanager
     def guest(self, machine: Machine | None = None, *, cwd: Path) -> Iterator[Guest]:
-        """A guest for any number of commands, which is down at the end of the block."""
+        """Give a guest for any number of commands; it is shut down at the end of the block."""
         with TemporaryDirectory(prefix="ssdbench-lab-") as directory:
             job = Path(directory)
             made = replace(self._complete(machine, job), bell_socket=job / "bell.sock")
@@ -84,10 +84,10 @@ class Lab:
         in_memory: InMemory | None = None,
         handed_on: bool = False,
     ) -> Answer:
-        """Run one command in a fresh guest and wait for its end: see Guest.run.
+        """Run one command in a fresh guest and wait for its end; see Guest.run.
 
-        With `in_memory` the guest has those programs and modules and nothing else of the host,
-        neither its files nor `cwd`, so that runs which count instructions agree.
+        With `in_memory`, the guest has only those programs and modules and no files of the host,
+        not even `cwd`; two runs that count instructions then agree exactly.
         """
         with TemporaryDirectory(prefix="ssdbench-lab-") as directory:
             job = Path(directory)
@@ -116,11 +116,12 @@ class Lab:
                 guest.kill()
 
     def kvm_works(self) -> bool:
-        """Whether a guest truly boots under KVM here.
+        """Return whether a guest boots with KVM on this host.
 
-        /dev/kvm may open and still run no Linux guest (nested virtual machines), so it is tried. A
-        yes counts until this host boots again, a no for an hour: the host may just have been slow.
-        It counts once a guest has booted without KVM, else it was not for KVM that none did.
+        In nested virtual machines, /dev/kvm may open although no guest boots, so a boot is tried.
+        "yes" is stored until the host reboots, "no" for an hour, because the host may have been
+        slow. "no" is stored only after a guest has booted without KVM, which shows that KVM was the
+        cause.
         """
         if not KVM.exists():
             return False
@@ -146,7 +147,7 @@ class Lab:
 
     def _complete(self, machine: Machine | None, job: Path) -> Machine:
         asked = machine or Machine.unbooted()
-        # Counted instructions stay those of the packed image, with which earlier ones compare.
+        # A reproducible run uses the packed image, so that its counts compare with older runs.
         packed = asked.reproducible or not self.kernel.unpacked_image.exists()
         return replace(
             asked,
@@ -170,8 +171,8 @@ class Lab:
         *,
         handed_on: bool,
     ) -> Answer:
-        """With programs and command in the guest's first file system, and a disk to answer."""
-        # Its console and what it said lie where those of other guests do.
+        """Run a command in a guest that has all programs in its initramfs and writes to a disk."""
+        # Console and output are in the same places as for other guests.
         initramfs, disk, shared = job / "initramfs", job / "answer", job / "share" / "job"
         said = shared / "1"
         initramfs.write_bytes(
@@ -192,7 +193,7 @@ class Lab:
                 "running %s in a guest's memory with Linux %s%s",
                 shlex.join(argv), self.kernel.release, _how(made),
             )  # fmt: skip
-            powered.callback(while_running, shared)  # what came last
+            powered.callback(while_running, shared)  # for the last output
             qemu = start(made, self.tools, job, powered)
             while (status := qemu.wait(0.1)) is None and time.monotonic() - began < timeout_s:
                 while_running(shared)
@@ -215,5 +216,5 @@ def _make_cache(root: Path) -> None:
     except HostLacks as error:
         raise HostLacks(
             f"the lab cannot keep its kernels and tools: {error.message}",
-            hint="SSDBENCH_LAB_CACHE names another directory for them; they take about 1.4 GB",
+            hint="To use another directory, set SSDBENCH_LAB_CACHE; it needs about 1.4 GB",
         ) from error

@@ -1,4 +1,4 @@
-"""Describe a guest as a value, and make the QEMU command line for it (pure)."""
+"""Describe the hardware of a guest, and make the QEMU command line for it (no I/O)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from ssdbench.host.names import Reader, written
 
 
 class Bus(StrEnum):
-    """How the guest sees a disk."""
+    """How a disk is connected in the guest."""
 
     NVME = "nvme"
     AHCI = "ahci"
@@ -18,24 +18,24 @@ class Bus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """One disk of the guest; `serial` is how consent inside the guest knows it, where `ours`."""
+    """A disk of the guest; its data come from a simulated drive, a file or QEMU's null device."""
 
     bus: Bus
     serial: str
-    nbd_socket: Path | None = None  # a simulated drive behind the NBD server
+    nbd_socket: Path | None = None  # of the NBD server of a simulated drive
     image: Path | None = None  # a file
-    null_bytes: int | None = None  # QEMU's null device
-    fail_read_sector: int | None = None  # inject a read error there (blkdebug; file only)
-    io_queues: int | None = None  # NVMe: fewer queues than CPUs leave interrupts movable
-    zone_bytes: int | None = None  # NVMe: a zoned namespace
-    open_zones: int | None = None  # of them, open at once
+    null_bytes: int | None = None  # size of QEMU's null device
+    fail_read_sector: int | None = None  # reads of this sector fail (blkdebug; file only)
+    io_queues: int | None = None  # NVMe; with fewer queues than CPUs, interrupts can be moved
+    zone_bytes: int | None = None  # NVMe; makes a zoned namespace
+    open_zones: int | None = None  # zones that may be open at the same time
     hotplug: bool = False
-    ours: bool = True  # holds nothing of the user's: consent inside the guest is implied
+    ours: bool = True  # has no data of the user, so the guest may write it without --destroy
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Everything that the command line is made from."""
+    """Everything that the QEMU command line is made from."""
 
     qemu: Path
     firmware: tuple[Path, ...]
@@ -44,21 +44,21 @@ class Machine:
     console: Path
     share_socket: Path
     control_socket: Path
-    bell_socket: Path | None = None  # rung for each command after the first
-    answer: Path | None = None  # a disk for what is said, in place of the host's shared files
+    bell_socket: Path | None = None  # a byte on it tells the guest that a new command is there
+    answer: Path | None = None  # a disk for the output, instead of the host's shared files
     disks: tuple[Disk, ...] = ()
     cpus: int = 2
     memory_mib: int = 2048
-    nodes: int = 1  # NUMA nodes, which share CPUs and memory evenly
+    nodes: int = 1  # NUMA nodes; CPUs and memory are divided evenly
     kvm: bool = False
     reproducible: bool = False
-    append: str = ""
-    multipath: bool = False  # NVMe drives behind multipath heads, as distributions have them
-    devices: tuple[str, ...] = ()  # further arguments of QEMU, for what no disk option gives
+    append: str = ""  # words for the kernel's command line
+    multipath: bool = False  # put NVMe drives behind multipath heads, the default of distributions
+    devices: tuple[str, ...] = ()  # more arguments of QEMU
 
     @classmethod
     def unbooted(cls) -> "Machine":
-        """A machine whose files the lab fills in when it boots."""
+        """Return a machine without files; the lab fills them in when it boots the guest."""
         nowhere = Path()
         return cls(
             qemu=nowhere, firmware=(), kernel=nowhere, initramfs=nowhere, console=nowhere,
@@ -66,30 +66,29 @@ class Machine:
         )  # fmt: skip
 
 
-# The timer check compares ticks with a counted loop, and panics where a busy host lets a CPU wait.
+# Without no_timer_check, the kernel panics if a busy host delays a CPU during the timer check.
 _ALWAYS = "console=ttyS0 panic=-1 oops=panic net.ifnames=0 no_timer_check"
-# A WARNING is seen even in a guest that hangs afterwards, and after 20,000 refused values. The
-# kernel's tests of its own ciphers take an emulated CPU a second.
+# loglevel=5 shows warnings on the console, also if the guest hangs afterwards; log_buf_len keeps
+# 20,000 messages. Without notests, an emulated CPU spends a second on tests of ciphers.
 _TELLING = "loglevel=5 log_buf_len=4M cryptomgr.notests"
-# icount: one instruction is 2 ns of guest time, whatever the host does meanwhile.
+# For -icount, where one instruction takes 2 ns of guest time, however fast the host is.
 _REPRODUCIBLE = "loglevel=4 nokaslr norandmaps tsc=reliable"
-# Where a CPU halts, QEMU's main thread moves the clock on to the next timer, and may do so before
-# the CPU's own thread has added the instructions that went before. A CPU that spins never asks.
+# When a CPU halts, QEMU's main thread moves the clock to the next timer, sometimes before the CPU's
+# own thread has counted its instructions. A CPU that polls does not halt.
 _NO_HALT = "idle=poll"
-# virtiofsd fills pages behind the back of an emulated CPU, which then goes on with what it had made
-# of the code that was there. Cleared by the guest first, they are known to have changed. Debian's
-# kernels do so by default.
+# virtiofsd writes to pages of the guest, and QEMU's emulated CPU may not notice that code in them
+# has changed. It notices if the guest clears each page first. This is Debian's default.
 _SHARED = "init_on_alloc=1"
-_FIRMWARE = ("-bios", "qboot.rom")  # SeaBIOS halts while it waits, qboot does not
+_FIRMWARE = ("-bios", "qboot.rom")  # qboot, unlike SeaBIOS, does not halt the CPU
 ANSWER_SERIAL = "ssdbench-answer"
 
 
 def arguments(machine: Machine) -> list[str]:
-    """The command line. With `reproducible`, time is counted in instructions on one CPU."""
+    """Return the QEMU command line; `reproducible` means one CPU and a clock of instructions."""
     accelerator = "kvm" if machine.kvm and not machine.reproducible else "tcg"
     cpu = "host" if accelerator == "kvm" else "max,la57=off"
     cpus = 1 if machine.reproducible else machine.cpus
-    # A multipath head is bio-based: without a queue there is no scheduler to test.
+    # A multipath head has no request queue, so its I/O scheduler could not be tested.
     heads = f"nvme_core.multipath={'Y' if machine.multipath else 'N'}"
     shared = (_SHARED, heads) if machine.answer is None else ()
     boot = [_ALWAYS, _fixed(machine), *shared, machine.append]
@@ -101,7 +100,7 @@ def arguments(machine: Machine) -> list[str]:
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", str(machine.kernel), "-initrd", str(machine.initramfs),
         "-append", " ".join(part for part in boot if part),
-        # Not `-serial file:PATH`, which knows no comma that is escaped.
+        # `-serial file:PATH` does not accept an escaped comma in the path.
         "-chardev", f"file,id=console,path={_name(machine.console)}", "-serial", "chardev:console",
         "-qmp", f"unix:{_name(machine.control_socket)},server=on,wait=off",
         *_way_out(machine),
@@ -137,8 +136,10 @@ def _fixed(machine: Machine) -> str:
 
 
 def _way_out(machine: Machine) -> list[str]:
-    """The host's shared files; or, for a guest that lives in memory, a disk that nothing touches
-    before the command has ended: the driver of a shared file system talks to the host at boot.
+    """Return the device for output: shared files, or a disk for a guest without shared files.
+
+    The disk is written only after the command has ended, so it does not disturb the instruction
+    count; a shared file system talks to the host at boot.
     """
     if machine.answer is None:
         return ["-chardev", f"socket,id=share,path={_name(machine.share_socket)}",
@@ -148,12 +149,12 @@ def _way_out(machine: Machine) -> list[str]:
 
 
 def _packages(machine: Machine, cpus: int) -> str:
-    """A package for each node: the kernel warns of one that lies on several."""
+    """Return QEMU's -smp value, with one CPU package per NUMA node as the kernel expects."""
     return str(cpus) if machine.nodes == 1 else f"{cpus},sockets={machine.nodes}"
 
 
 def _nodes(machine: Machine, cpus: int) -> list[str]:
-    """Memory, which the shared file system needs to be shared, and the node of each CPU."""
+    """Return the options for NUMA nodes: shared memory, which virtiofs needs, and the CPUs."""
     argv = []
     for node in range(machine.nodes):
         own = range(node * cpus // machine.nodes, (node + 1) * cpus // machine.nodes)

@@ -1,8 +1,8 @@
-"""Build a guest whose programs are in its memory from the start.
+"""Build a guest that has all programs in memory at boot, for reproducible runs.
 
-A program that comes from the host's file system arrives when the host has read it, not after a
-number of instructions: time that is counted in instructions then differs a little from run to run.
-So nothing comes from the host until the command has ended, and what it said leaves afterwards.
+If a guest reads programs from the host, the time until the data arrive is not a fixed number of
+instructions, so runs that count instructions differ slightly. Here the guest reads nothing from the
+host, and writes the output of the command to a disk after the command has ended.
 """
 
 import shutil
@@ -17,9 +17,9 @@ from ssdbench.lab.kernels import Kernel, module_bytes
 
 INIT = Path(__file__).with_name("init-memory.sh")
 EARLY = ("configfs", "nvme", "ahci", "sd_mod")
-LATE = ("virtio_pci", "virtio_blk")  # what brings the answer to the host
+LATE = ("virtio_pci", "virtio_blk")  # drivers of the disk for the output
 ANSWERS = ("booted_s", "stdout", "stderr", "dmesg", "status")
-ANSWER_BYTES = 1 << 30  # the disk for it, a sparse file; the guest's /run is no larger
+ANSWER_BYTES = 1 << 30  # size of the disk for the output, a sparse file; /run is not larger
 ON_DEMAND = ("null_blk", "mq-deadline", "bfq", "kyber-iosched", "ext4")  # for modprobe
 
 
@@ -31,7 +31,7 @@ def initramfs(
     modules: Sequence[Path],
     script: str,
 ) -> bytes:
-    """The guest's only file system: programs of the host, modules of the kernel and `modules`."""
+    """Build the only file system of the guest, with programs of the host and kernel modules."""
     files = {
         "bin/busybox": busybox.read_bytes(),
         "init": INIT.read_bytes(),
@@ -43,7 +43,7 @@ def initramfs(
 
 
 def found(programs: Sequence[str]) -> list[Path]:
-    """Where this host has them. Raises UsageError for one that it does not have."""
+    """Return the paths of programs on this host. Raises UsageError if one is missing."""
     paths = []
     for name in programs:
         if (path := command.which(name)) is None:
@@ -55,16 +55,15 @@ def found(programs: Sequence[str]) -> list[Path]:
 
 
 def make_answer_disk(path: Path) -> None:
-    """An empty disk for `unpack` to read when the guest has ended."""
+    """Make the empty disk for the output of the guest, which `unpack` reads."""
     with path.open("wb") as file:
         file.truncate(ANSWER_BYTES)
 
 
 def unpack(disk: Path, into: Path) -> None:
-    """What the guest wrote to its disk for answers; less or nothing, if it did not come that far.
+    """Copy the output files from the guest's disk into a directory, as many as it wrote.
 
-    Only those files are taken, as far as they are whole on the disk: what runs in a guest must not
-    write anything else here, nor more than its disk holds.
+    Only files in ANSWERS are copied, so that a guest cannot write other files on the host.
     """
     try:
         with tarfile.open(disk, "r:") as answer:
@@ -79,7 +78,7 @@ def unpack(disk: Path, into: Path) -> None:
 
 
 def directories(files: Iterable[str]) -> list[str]:
-    """All directories that files lie in, parents first."""
+    """Return all directories of the given files, parents first."""
     parents: set[PurePosixPath] = {PurePosixPath("bin")}
     for name in files:
         parents.update(PurePosixPath(name).parents)
@@ -87,13 +86,13 @@ def directories(files: Iterable[str]) -> list[str]:
 
 
 def needs(said: str) -> list[str]:
-    """Paths of shared objects in what `ldd` says."""
+    """Return the paths of shared libraries in the output of `ldd`."""
     words = [line.split() for line in said.splitlines()]
     return sorted({word for line in words for word in line if word.startswith("/")})
 
 
 def dependencies(order: Sequence[str]) -> str:
-    """`modules.dep` in which each module needs all that come before it."""
+    """Return the text of a `modules.dep` in which each module needs all modules before it."""
     lines = [f"{name}: {' '.join(reversed(order[:n]))}" for n, name in enumerate(order)]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
@@ -102,7 +101,7 @@ def _programs(names: Sequence[str]) -> dict[str, bytes]:
     programs: dict[str, bytes] = {}
     for path in found(names):
         programs[f"bin/{path.name}"] = path.read_bytes()
-        # A script has no shared objects; ldd then fails.
+        # ldd fails for a script, which needs no shared libraries.
         said = command.run(["ldd", str(path)], ok=(0, 1)).stdout
         programs |= {need.lstrip("/"): Path(need).read_bytes() for need in needs(said)}
     return programs

@@ -1,6 +1,6 @@
-"""Serve disks, build modules and run one command in a guest, as the command line asks.
+"""Serve disks, build modules and run a command in a guest, for `ssdbench lab run`.
 
-Each run of the lab leaves a directory, of which the newest are kept.
+The console and the output of each run are kept in a directory; old directories are removed.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
-    """Our modules for a kernel of the lab, from the cache when their sources have not changed."""
+    """Build the bundled modules for a kernel, or return them from the cache if unchanged."""
     source = source_directory()
     of = kernel.root.name if kernel.tree else kernel.release
     into = cache / f"modules-{of}-{source_digest(source)}"
@@ -48,7 +48,7 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
                 source, into, headers=kernel.headers, block_source=kernel.block_source,
                 root=kernel.build_root, places=[kernel.root],
             )  # fmt: skip
-            # Nine tenths of them is for a debugger, and an emulated CPU takes seconds to load it.
+            # Remove debug symbols: they are 90 % of a module and take seconds to load in a guest.
             built = [str(path) for path in into.rglob("*.ko")]
             command.run(["strip", "--strip-debug", *built], hint="apt-get install binutils")
             note_sizes(into)
@@ -57,7 +57,7 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
 
 
 def load_script(modules: Sequence[Path]) -> str:
-    """Shell text that loads modules in the guest, those that are not; a failure ends the job."""
+    """Return shell text that loads modules in the guest, and exits with status 4 if one fails."""
     lines = [f"modprobe {name} || exit 4" for name in NEEDS]
     lines += [
         f"[ -d /sys/module/{path.stem} ] || insmod {shlex.quote(str(path))} || exit 4"
@@ -68,7 +68,7 @@ def load_script(modules: Sequence[Path]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GuestRequest:
-    """Everything that one `lab run` asks for."""
+    """Everything that the user can request with `lab run`."""
 
     argv: tuple[str, ...]
     series: str
@@ -81,21 +81,21 @@ class GuestRequest:
     modules: bool = True
     multipath: bool = False
     timeout_s: float = 3600.0
-    devices: tuple[str, ...] = ()  # further arguments of QEMU
-    programs: tuple[str, ...] = ()  # in the guest's memory, in place of the host's files
-    append: str = ""  # further words of the kernel's command line
-    kernel_dir: Path | None = None  # a kernel that was built there, in place of the series
-    handed_on: bool = False  # what the command says is read by `watch`, and is not in the answer
+    devices: tuple[str, ...] = ()  # more arguments of QEMU
+    programs: tuple[str, ...] = ()  # in the guest's memory, instead of the host's files
+    append: str = ""  # words for the kernel's command line
+    kernel_dir: Path | None = None  # directory of a built kernel, instead of the series
+    handed_on: bool = False  # `watch` reads the output, so the answer does not contain it
 
 
 def run_in_guest(
     request: GuestRequest, cache: Path, *, watch: Callable[[Path], None] = unwatched
 ) -> Answer:
-    """Boot, run, and return what the command said. Raises GuestTrouble, HostLacks, UsageError.
+    """Boot a guest, run the command, return the answer. Raises GuestTrouble, HostLacks, UsageError.
 
-    `watch` is called some times a second with the directory that the guest writes to: the command's
-    `1/stdout` and `1/stderr`, as far as they have come. What this host can tell at once is told
-    before a kernel is fetched, which takes minutes.
+    `watch` is called about ten times a second with the directory that the guest writes to; it has
+    the output so far in `1/stdout` and `1/stderr`. Mistakes in the request are reported before a
+    kernel is downloaded, which takes minutes.
     """
     for disk in request.disks:
         if disk.sim is not None:
@@ -125,10 +125,7 @@ def run_in_guest(
 
 
 def _require_programs(request: GuestRequest, cache: Path) -> None:
-    """Raise HostLacks for programs that this host lacks, before anything is fetched.
-
-    What is in the cache already needs none.
-    """
+    """Raise HostLacks if this host lacks programs that a download or a build needs."""
     fetches = not (cache / f"kernel-{request.series}").exists() or bool(request.kernel_dir)
     builds = request.modules and (fetches or not any(cache.glob("modules-*")))
     if fetches or builds:
@@ -139,14 +136,14 @@ def _require_mounts() -> None:
     said = command.run(["unshare", "--mount", "--propagation", "private", "true"], ok=range(256))
     if said.status:
         raise HostLacks(
-            f"the lab cannot show this host's files to a guest: {telling(said.stderr)}",
-            hint="Run as root, and in a container with the right to mount.",
+            f"the lab cannot share the host's files with a guest: {telling(said.stderr)}",
+            hint="Run as root; in a container, allow it to mount.",
         )
 
 
 @contextmanager
 def kept_guest(request: GuestRequest, cache: Path) -> Iterator[Guest]:
-    """The guest that a request describes, for any number of commands; the request's own is none."""
+    """Give the guest that a request describes, for any number of commands; `argv` is not used."""
     lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)
     with (
         serve_disks(request.disks) as disks,
@@ -172,7 +169,7 @@ def _machine(request: GuestRequest, lab: Lab, disks: tuple[Disk, ...]) -> Machin
 
 @contextmanager
 def serve_disks(requests: Sequence[DiskRequest]) -> Iterator[tuple[Disk, ...]]:
-    """Disks whose simulated drives answer on sockets until the end of the block."""
+    """Serve the simulated drives of the disks over NBD until the end of the block."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="ssdbench-disks-")))
         disks = []
@@ -210,9 +207,9 @@ KEPT_RUNS = 20
 
 
 class KeptRun:
-    """The directory of a run from `with` to its end, made when there is something to keep.
+    """The directory with the output of a run; it is made when the first output arrives.
 
-    What cannot be kept is no reason to end a run, and told in the end.
+    Disk errors do not end the run; `where` reports them at the end.
     """
 
     def __init__(self, cache: Path, name: str = "") -> None:
@@ -229,7 +226,7 @@ class KeptRun:
         self._opened.close()
 
     def add(self, name: str, data: bytes) -> None:
-        """Write on in one of its files."""
+        """Append data to a file in the directory."""
         try:
             file = self._files.get(name) or self._open(name)
             file.write(data)
@@ -237,15 +234,15 @@ class KeptRun:
             self._trouble = self._trouble or error.strerror or str(error)
 
     def where(self) -> str:
-        """A sentence that says where it is; empty if nothing came."""
+        """Return a sentence that says where the output is; empty if there was no output."""
         if self._trouble:
-            return f"not all of the run could be kept in {self.path}: {self._trouble}"
+            return f"the output in {self.path} is incomplete: {self._trouble}"
         what = "the guest's console and the command's output are kept in"
         return f"{what} {self.path}" if self._files else ""
 
     def _open(self, name: str) -> BinaryIO:
         if not self._files:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # a command may say secrets
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # output may have secrets
             held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._opened.callback(os.close, held)
             fcntl.flock(held, fcntl.LOCK_SH)
@@ -256,7 +253,7 @@ class KeptRun:
 
 
 def _remove_old(runs: Path) -> None:
-    """Remove all but the newest, and those that are at work and hold a lock."""
+    """Remove old directories, but not those of runs in progress, which hold a lock."""
     for path in sorted(runs.iterdir())[:-KEPT_RUNS]:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

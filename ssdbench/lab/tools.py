@@ -1,4 +1,4 @@
-"""Fetch what a guest is booted with: QEMU, its file server, and its initial RAM file system.
+"""Download QEMU and its file server, and build the initramfs of a guest.
 
 The initramfs has the format `newc` (Documentation/driver-api/early-userspace/buffer-format.rst).
 """
@@ -31,7 +31,7 @@ def _padded(data: bytes) -> bytes:
 
 
 def initramfs(directories: Sequence[str], programs: Mapping[str, bytes]) -> bytes:
-    """A compressed archive of directories, then executable files, and a console device."""
+    """Return a compressed initramfs with directories, executable files and a console device."""
     parts = [_entry(name, mode=_DIRECTORY) for name in ("dev", *directories)]
     parts.append(_entry("dev/console", mode=_DEVICE, device=(5, 1)))
     parts += [_entry(name, mode=_PROGRAM, data=data) for name, data in programs.items()]
@@ -43,7 +43,7 @@ BOOT_MODULES = (
     "virtio_pci", "fuse", "virtiofs", "overlay", "configfs",
     "nvme", "ahci", "sd_mod", "virtio_blk", "virtio_scsi",
 )  # fmt: skip
-# What a kernel of one's own may lack, with the option that gives it: for a guest at all, for disks.
+# Modules that a kernel of --kernel-dir needs, with their options: to boot at all, and per disk bus.
 TO_BOOT = {
     "virtio_pci": "CONFIG_VIRTIO_PCI",
     "fuse": "CONFIG_FUSE_FS",
@@ -58,16 +58,16 @@ FOR_DISKS = {
     Bus.SCSI: {"virtio_scsi": "CONFIG_SCSI_VIRTIO", **_SD},
 }
 INIT = Path(__file__).with_name("init.sh")
-# Of this host: to fetch and unpack, to know what needs which module, and to build our modules.
+# Programs of this host and their packages: to download kernels, and to build modules.
 TO_FETCH = {"apt-get": "apt", "dpkg-deb": "dpkg", "depmod": "kmod", "modprobe": "kmod"}
 TO_BUILD = {"make": "make", "gcc": "gcc", "strip": "binutils"}
-LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")  # Debian 12 has some in /lib still
-QEMU_FROM = "bpo12"  # QEMU 7.2's TCG corrupts 6.12 guests; 10.0 of the backports does not
+LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")  # Debian 12 uses both
+QEMU_FROM = "bpo12"  # from backports: emulation in QEMU 7.2 corrupts 6.12 guests, 10.0 does not
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """QEMU and its companions, extracted."""
+    """The paths of QEMU, its firmware and libraries, virtiofsd and busybox, extracted."""
 
     qemu: Path
     firmware: tuple[Path, ...]
@@ -77,11 +77,11 @@ class Tools:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What they need to find the libraries that came with them."""
+        """Return the environment variable with the path of the extracted libraries."""
         return {"LD_LIBRARY_PATH": ":".join(map(str, self.libraries))}
 
     def fault(self) -> str:
-        """Start QEMU once; why it does not start, or nothing."""
+        """Start QEMU once; return why it does not start, or an empty text."""
         try:
             said = command.run([str(self.qemu), "--version"], env=self.environment, ok=range(256))
         except HostLacks as error:
@@ -90,7 +90,7 @@ class Tools:
 
 
 def require_programs(wanted: Mapping[str, str]) -> None:
-    """Raise HostLacks for programs that are not installed, each with its package."""
+    """Raise HostLacks for programs that are not installed; `wanted` gives the package of each."""
     if lacking := [name for name in wanted if command.which(name) is None]:
         packages = " ".join(dict.fromkeys(wanted[name] for name in lacking))
         raise HostLacks(
@@ -100,7 +100,7 @@ def require_programs(wanted: Mapping[str, str]) -> None:
 
 
 def fetch_tools(archive: Archive) -> Tools:
-    """A QEMU that runs both kernels, from the cache or the archive. Raises HostLacks."""
+    """Return QEMU and the other tools, from the cache or downloaded. Raises HostLacks."""
     root, server = archive.root / "qemu", archive.root / "virtiofsd"
     tools = tools_of(archive.root)
     if not ((root / "complete").exists() and is_whole(root) and is_whole(server)):
@@ -110,22 +110,22 @@ def fetch_tools(archive: Archive) -> Tools:
         packages = [Package(name, version) for name in names]
         packages += [archive.newest("seabios", of=QEMU_FROM), archive.newest("busybox-static")]
         extract(archive.download_with_needs(packages), root)
-        # The C virtiofsd left QEMU after 7.2; it still serves newer ones.
+        # QEMU after 7.2 has no virtiofsd written in C; the one of 7.2 also works with newer QEMU.
         common = archive.newest("qemu-system-common", not_of=QEMU_FROM)
         extract([archive.download(common)], server)
         note_sizes(root)
         note_sizes(server)
         if fault := tools.fault():
             raise HostLacks(
-                f"the QEMU that the lab fetched does not start here: {fault}",
-                hint="apt-get install qemu-system-x86 brings all that it needs.",
+                f"the QEMU that the lab downloaded does not start on this host: {fault}",
+                hint="`apt-get install qemu-system-x86` installs everything that QEMU needs.",
             )
         files.write_atomic(root / "complete", version)
     return tools
 
 
 def tools_of(cache: Path) -> Tools:
-    """Where the tools are in a cache, once they were fetched."""
+    """Return the paths of the tools in a cache; they exist once they were downloaded."""
     root = cache / "qemu"
     return Tools(
         qemu=root / "usr/bin/qemu-system-x86_64",
@@ -137,7 +137,7 @@ def tools_of(cache: Path) -> Tools:
 
 
 def build_initramfs(kernel: Kernel, tools: Tools) -> bytes:
-    """The guest's first file system: busybox, the boot modules and the init script."""
+    """Build the initramfs of the guest: busybox, the boot modules and the init script."""
     order = kernel.insertion_order(*BOOT_MODULES)
     names = [path.name.removesuffix(".xz") for path in order]
     programs = {"bin/busybox": tools.busybox.read_bytes()}

@@ -1,7 +1,7 @@
-"""Run a drive in memory: the core's state, its requests and its own closed and open loop.
+"""Run a simulated drive in memory: single requests, or a whole stream of requests in C.
 
-The loop stays in C (`ssdb_run`), because a call per request from here would be ten times slower
-than the drive itself.
+The loop over requests is in C (`ssdb_run`), because a call per request from Python would take ten
+times as long as the simulation itself.
 """
 
 import ctypes
@@ -33,7 +33,7 @@ IO = np.dtype(
 
 
 class Order(IntEnum):
-    """enum ssdb_pattern."""
+    """The order of offsets; enum ssdb_pattern in C."""
 
     RANDOM = 0
     SEQUENTIAL = 1
@@ -42,19 +42,19 @@ class Order(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One stream of requests; at least one `stop_…` must be set."""
+    """A stream of requests to a drive; at least one of the `stop_…` fields must be set."""
 
     order: Order = Order.RANDOM
     read_percent: float = 0.0
     iodepth: int = 32
     block_bytes: int = 4096
     offset_bytes: int = 0
-    span_bytes: int = 0  # 0: up to the end of the drive
+    span_bytes: int = 0  # 0 means up to the end of the drive
     stride_bytes: int = 0
-    position: int = 0  # where a sequential or strided stream goes on: RunResult.position
+    position: int = 0  # where a sequential or strided stream continues: RunResult.position
     fua: bool = False
-    rate_iops: int = 0  # 0: as fast as it goes
-    idle_s: float = 0.0  # the drive idles first
+    rate_iops: int = 0  # 0 means as fast as possible
+    idle_s: float = 0.0  # idle time before the first request
     seed: int = 1
     stop_ios: int = 0
     stop_bytes: int = 0
@@ -63,7 +63,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunResult:
-    """What a job achieved; pairs are (reads, writes)."""
+    """The measurements of a job; pairs are (reads, writes)."""
 
     ios: tuple[int, int]
     bytes: tuple[int, int]
@@ -71,8 +71,8 @@ class RunResult:
     mean_ns: tuple[float, float]
     max_ns: tuple[int, int]
     histograms: tuple[Histogram, Histogram]
-    seconds: npt.NDArray[np.void]  # SECOND: what completed in each second
-    per_io: npt.NDArray[np.void]  # IO: the first `per_io` requests, in order of submission
+    seconds: npt.NDArray[np.void]  # type SECOND: the requests completed in each second
+    per_io: npt.NDArray[np.void]  # type IO: the first requests, in the order of submission
     errors: int
     first_error: int  # CoreError
     first_error_offset: int
@@ -80,12 +80,12 @@ class RunResult:
 
     @property
     def iops(self) -> float:
-        """I/Os per second of both directions."""
+        """Return the I/Os per second, reads and writes together."""
         return sum(self.ios) / self.duration_s if self.duration_s else 0.0
 
     @property
     def bytes_per_s(self) -> float:
-        """Throughput of both directions."""
+        """Return the throughput, reads and writes together."""
         return sum(self.bytes) / self.duration_s if self.duration_s else 0.0
 
 
@@ -139,10 +139,10 @@ class _Result(ctypes.Structure):
 
 
 def run(address: int, job: Job, *, seconds: int = 0, per_io: int = 0) -> RunResult:
-    """Run a job on the drive at `address`, keeping `seconds` seconds and `per_io` requests.
+    """Run a job on the drive at `address`; record `seconds` seconds and `per_io` requests.
 
     Raises UsageError when the job does not fit the drive. Media errors are counted in the result;
-    any other error of the drive ends the job and is a DeviceError.
+    any other error of the drive raises DeviceError.
     """
     core = library()
     request, result = _request(job), _Result()
@@ -150,7 +150,7 @@ def run(address: int, job: Job, *, seconds: int = 0, per_io: int = 0) -> RunResu
         ctypes.sizeof(request),
         ctypes.sizeof(result),
     ):
-        raise DeviceError("the simulated drive's library is of another version; build it again")
+        raise DeviceError("the simulated drive's library has another version; build it again")
     bins = np.zeros((2, BINS), dtype=np.uint64)
     series = np.zeros(seconds, dtype=SECOND)
     single = np.zeros(per_io, dtype=IO)
@@ -159,7 +159,7 @@ def run(address: int, job: Job, *, seconds: int = 0, per_io: int = 0) -> RunResu
     result.ios, result.ios_count = single.ctypes.data, per_io
     if core.ssdb_run(address, ctypes.byref(request), ctypes.byref(result)):
         raise UsageError(f"this job does not fit the simulated drive: {job}")
-    if result.errors and result.first_error != CoreError.MEDIUM:  # those are part of the result
+    if result.errors and result.first_error != CoreError.MEDIUM:
         raise DeviceError(
             f"the simulated drive failed at offset {result.first_error_offset}: "
             f"{CoreError(result.first_error).sentence()}"
@@ -217,7 +217,7 @@ def _latencies(result: _Result, bins: npt.NDArray[np.uint64], side: int) -> Hist
 
 
 class Op(IntEnum):
-    """enum ssdb_op."""
+    """The operation of a request; enum ssdb_op in C."""
 
     READ = 0
     WRITE = 1
@@ -227,7 +227,7 @@ class Op(IntEnum):
 
 
 class Why(IntFlag):
-    """enum ssdb_why: ground truth for tests, never for a rule or a detector."""
+    """Why a request took its time: the truth for tests only, never for a rule (enum ssdb_why)."""
 
     BUFFER_HIT = 1 << 0
     UNMAPPED = 1 << 1
@@ -270,7 +270,7 @@ class Done:
 
 
 class Drive:
-    """The core over a piece of memory, which is the drive's whole state."""
+    """A simulated drive whose whole state is in a piece of memory."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._core = library()
@@ -280,62 +280,62 @@ class Drive:
 
     @classmethod
     def in_memory(cls, params: Params) -> Self:
-        """A fresh drive that ends with the process. Raises UsageError for impossible ones."""
+        """Make a new drive that ends with the process. Raises UsageError for bad parameters."""
         params.check()
         drive = cls(mmap.mmap(-1, params.state_bytes()))
         drive.initialise(params)
         return drive
 
     def copied(self) -> Self:
-        """The same drive once more, in memory: what one does the other does not see."""
+        """Return an independent copy of the drive in memory."""
         copy = type(self)(mmap.mmap(-1, self._bytes))
         ctypes.memmove(copy.address, self.address, self._bytes)
         return copy
 
     def initialise(self, params: Params) -> None:
-        """Make the memory a fresh drive."""
+        """Write the state of a new drive into the memory."""
         error = CoreError(self._core.ssdb_init(self.address, self._bytes, params.address))
         if error:
-            raise DeviceError(f"the simulated drive cannot be made: {error.sentence()}")
+            raise DeviceError(f"the simulated drive cannot be created: {error.sentence()}")
 
     def attach(self) -> CoreError:
-        """Whether the memory holds a drive that can be used."""
+        """Begin to use the drive in the memory; return OK or why it cannot be used."""
         return CoreError(self._core.ssdb_attach(self.address, self._bytes))
 
     def repair(self) -> CoreError:
-        """Mend a state whose user died inside a request; TORN when it was damaged otherwise."""
+        """Repair a state whose program died inside a request; TORN if there is other damage."""
         return CoreError(self._core.ssdb_repair(self.address, self._bytes))
 
     def broken_invariant(self) -> int:
-        """0 when all maps and counts agree, else the number of the first that does not."""
+        """Check all maps and counts; return 0, or the number of the first check that failed."""
         return int(self._core.ssdb_check(self.address))
 
     def release(self) -> None:
-        """Let go of the memory, so that it can be closed; the drive cannot be used after it."""
+        """Release the memory so that it can be closed; the drive cannot be used afterwards."""
         self.address = 0
         del self._held
 
     @property
     def capacity_bytes(self) -> int:
-        """The size that the host sees."""
+        """Return the size that the host sees."""
         return int(self._core.ssdb_capacity_bytes(self.address))
 
     @property
     def lba_bytes(self) -> int:
-        """The logical block."""
+        """Return the size of a logical block."""
         return int(self._core.ssdb_lba_bytes(self.address))
 
     @property
     def now_ns(self) -> int:
-        """The device's clock at the last request."""
+        """Return the time of the drive's clock at the last request."""
         return int(self._core.ssdb_now_ns(self.address))
 
     def params(self) -> dict[str, int]:
-        """The parameters in the state."""
+        """Return the parameters of the drive, by name."""
         return params_at(self._core.ssdb_state_params(self.address))
 
     def counters(self) -> dict[str, int]:
-        """All counters, by name."""
+        """Return all counters of the drive, by name."""
         core = self._core
         return {
             name: int(core.ssdb_counter(self.address, index))
@@ -345,7 +345,7 @@ class Drive:
     def submit(
         self, op: Op, offset: int, size_bytes: int, *, now_ns: int | None = None, fua: bool = False
     ) -> Done:
-        """One request, by default at the device's present time."""
+        """Send one request, by default at the current time of the drive's clock."""
         command = _Cmd(op, int(fua), offset, size_bytes)
         done = _Done()
         at_ns = self.now_ns if now_ns is None else now_ns
@@ -353,9 +353,9 @@ class Drive:
         return Done(done.done_ns, Why(done.why), CoreError(done.error))
 
     def idle(self, now_ns: int) -> None:
-        """Let background work happen until `now_ns`."""
+        """Let the drive idle, with background work, until `now_ns` on its clock."""
         self._core.ssdb_idle(self.address, now_ns)
 
     def run(self, job: Job, *, seconds: int = 0, per_io: int = 0) -> RunResult:
-        """Run the core's own loop; see `run`."""
+        """Run a job on this drive; see `run`."""
         return run(self.address, job, seconds=seconds, per_io=per_io)

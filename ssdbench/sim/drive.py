@@ -1,11 +1,11 @@
-"""Keep a simulated drive on disk: state file, specification, copies and users; serve it by NBD.
+"""Keep a simulated drive in files: open it, copy it, restore it, and serve it over NBD.
 
-The state file is the core's memory itself, mapped shared, so that what the drive did is in the
-file even when its user is killed. All its blocks are allocated: a write into a hole of a mapped
-file on a full disk would end the user with SIGBUS. Beside `NAME.ssdb` lie `NAME.spec.json`, which
-says what the drive is, and, for drives that were served with their data, `NAME.data`. While nobody
-uses the drive, `NAME.saved` holds a record (`ssdbench.model.records`) with the checksums of state
-and specification; a user that was killed leaves none.
+NAME.ssdb        the state of the drive, a shared memory mapping, so it survives a killed program;
+                 all blocks are allocated, because a write to a hole on a full disk gives SIGBUS
+NAME.spec.json   the specification of the drive
+NAME.data        the data, for a drive that was served with its data
+NAME.saved       the checksums of state and specification (`ssdbench.model.records`), while no
+                 program uses the drive; after a killed program the file is missing
 """
 
 import fcntl
@@ -14,7 +14,6 @@ import mmap
 import os
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, Self
 from zlib import crc32
 
@@ -33,26 +32,26 @@ _STEP = 1 << 20
 
 
 def spec_path(state: Path) -> Path:
-    """Where the specification of a state file stands."""
+    """Return the path of the specification of a state file."""
     return state.with_suffix(".spec.json")
 
 
 def data_path(state: Path) -> Path:
-    """Where the data of a served drive stand."""
+    """Return the path of the data of a state file."""
     return state.with_suffix(".data")
 
 
 def saved_path(state: Path) -> Path:
-    """Where the checksums of a state file stand that nobody uses."""
+    """Return the path of the checksums of a state file."""
     return state.with_suffix(".saved")
 
 
 class StateUnusable(UsageError):
-    """A state file of another version, or cut off: nothing can be read from it."""
+    """The state file has another version or is truncated, so it cannot be read."""
 
 
 class SimDrive:
-    """A simulated drive in its state file, held for this process until it is closed."""
+    """A simulated drive in its state file, which this process locks until `close`."""
 
     def __init__(self, path: Path, descriptor: int, spec: SimSpec) -> None:
         self.path = path
@@ -66,21 +65,20 @@ class SimDrive:
 
     @classmethod
     def create(cls, spec: SimSpec, path: Path) -> Self:
-        """Make a fresh drive. Raises UsageError when `path` exists, HostLacks without room."""
-        if path.suffix != ".ssdb":
-            raise UsageError(f"the state file of a simulated drive ends in .ssdb, got {path}")
+        """Create a new drive. Raises UsageError if `path` exists, HostLacks if the disk is full."""
+        _require_ssdb(path)
         params = spec.core_params()
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             raise UsageError(
-                f"{path} exists already", hint="remove it, or name another state file"
+                f"{path} already exists", hint="remove it, or name another state file"
             ) from None
         except OSError as error:
             raise unwritable(path, error) from error
         try:
             _lock(descriptor, path)
-            saved_path(path).unlink(missing_ok=True)  # of a drive that was here before
+            saved_path(path).unlink(missing_ok=True)  # from an earlier drive with this name
             reserve(descriptor, path, params.state_bytes())
             drive = cls(path, descriptor, spec)
             drive.core.initialise(params)
@@ -97,10 +95,9 @@ class SimDrive:
     def open(cls, path: Path, *, repair: bool = False) -> Self:
         """Open an existing drive.
 
-        A state whose last user died inside a request is refused, or with `repair` mended: each
-        block of that request is then as it was before it, or after it. Raises UsageError when
-        there is no such state, it is in use, of another version or not whole; DeviceError when it
-        is torn, or damaged by something else than a death.
+        With `repair`, repair a state whose program died inside a request: each block of that
+        request then has its old or its new data. Raises UsageError if the state is missing, in use,
+        truncated or has another version; DeviceError if it needs a repair or is damaged.
         """
         spec = read_spec(path)
         try:
@@ -118,7 +115,7 @@ class SimDrive:
         try:
             drive._examine(repair)
         except BaseException:
-            drive.close(saves=False)  # the mapping too: it holds the lock as well
+            drive.close(saves=False)  # also closes the mapping, which would keep the lock
             raise
         saved_path(path).unlink(missing_ok=True)
         return drive
@@ -128,7 +125,7 @@ class SimDrive:
         return {"kind": "saved", "state_crc32": crc32(self._memory), "spec_crc32": crc32(spec)}
 
     def _altered(self) -> bool:
-        """Whether state or specification are not what was saved last, where that is known."""
+        """Return whether state or specification differ from the stored checksums, if any."""
         try:
             held = records.read(saved_path(self.path).read_bytes())
         except FileNotFoundError:
@@ -137,9 +134,9 @@ class SimDrive:
         return bool(held.damaged) or [dict(line.fields) for line in held.lines] != [sums]
 
     def _examine(self, repair: bool) -> None:
-        altered = self._altered()  # before the core writes that it is in use
+        altered = self._altered()  # checked first, because `attach` changes the state
         error = self.core.attach()
-        altered = altered and error is CoreError.OK  # a user that was killed saved nothing
+        altered = altered and error is CoreError.OK  # a killed program stored no checksums
         if error is CoreError.TORN and repair:
             error = self.core.repair()
         if error is not CoreError.OK:
@@ -155,11 +152,11 @@ class SimDrive:
             raise _refused_as_altered(self.path)
 
     def fileno(self) -> int:
-        """The descriptor that holds the lock, for a child that shares the drive with us."""
+        """Return the descriptor with the lock, for a child process that shares the drive."""
         return self._descriptor
 
     def info(self) -> dict[str, Any]:
-        """What the drive is and where its clock stands."""
+        """Return the description of the drive, and the time of its clock."""
         return {
             "path": str(self.path),
             "target": self.spec.text,
@@ -175,15 +172,14 @@ class SimDrive:
         }
 
     def counters(self) -> dict[str, int]:
-        """The core's counters, by name."""
+        """Return all counters of the drive, by name."""
         return self.core.counters()
 
     def snapshot(self, to: Path) -> None:
-        """Copy the drive as it is now; `to` must not exist. Shares blocks where it can."""
-        if to.suffix != ".ssdb":
-            raise UsageError(f"the state file of a simulated drive ends in .ssdb, got {to}")
+        """Copy the drive to the new file `to`; share disk blocks if the file system can."""
+        _require_ssdb(to)
         if to.exists():
-            raise UsageError(f"{to} exists already", hint="remove it, or name another file")
+            raise UsageError(f"{to} already exists", hint="remove it, or name another file")
         self._memory.flush()
         write_atomic(spec_path(to), spec_path(self.path).read_bytes())
         if data_path(self.path).exists():
@@ -192,17 +188,14 @@ class SimDrive:
         write_atomic(saved_path(to), records.line(self._sums()) + "\n")
 
     def restore(self, source: Path) -> None:
-        """Become the drive that `source` holds; the state as it was is lost.
-
-        Raises UsageError when `source` is no whole state of a drive of the same size in memory.
-        """
+        """Replace the state of this drive by that of `source`. Raises UsageError if it is bad."""
         with type(self).open(source) as other:
             spec = other.spec
             beside = self.path.with_suffix(".restoring")
             _copy(source, beside)
             descriptor = os.open(beside, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                _lock(descriptor, beside)  # ours before it has a name that others look for
+                _lock(descriptor, beside)  # before the file gets the name that others open
                 reserve(descriptor, beside, os.fstat(descriptor).st_size)
                 if data_path(source).exists():
                     _copy(data_path(source), data_path(self.path))
@@ -216,9 +209,9 @@ class SimDrive:
         self._hold(descriptor, spec)
 
     def close(self, *, saves: bool = True) -> None:
-        """Save and let others use the drive.
+        """Store the checksums and release the drive.
 
-        Without `saves` no checksum is kept, as the state is refused, or is about to be changed.
+        Without `saves` no checksums are stored: the state was refused, or will change at once.
         """
         if self._descriptor >= 0:
             self.core.release()
@@ -232,17 +225,18 @@ class SimDrive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
 
+def _require_ssdb(path: Path) -> None:
+    """Raise UsageError for a state file without the ending .ssdb."""
+    if path.suffix != ".ssdb":
+        raise UsageError(f"the name of a state file must end in .ssdb, got {path}")
+
+
 def read_spec(state: Path) -> SimSpec:
-    """The specification beside a state file. Raises UsageError when it is missing or damaged."""
+    """Read the specification of a state file. Raises UsageError if it is missing or damaged."""
     path = spec_path(state)
     try:
         data = json.loads(path.read_text())
@@ -252,7 +246,7 @@ def read_spec(state: Path) -> SimSpec:
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}",
-            hint=f"a simulated drive is {state.name} and {path.name}, side by side",
+            hint=f"a simulated drive needs both {state.name} and {path.name} in one directory",
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
@@ -260,9 +254,10 @@ def read_spec(state: Path) -> SimSpec:
 
 def _refused_as_altered(path: Path) -> DeviceError:
     return DeviceError(
-        f"{path}, {spec_path(path).name} or {saved_path(path).name} is damaged: the checksums that "
-        "were saved are of other bytes",
-        hint=f"restore it from a snapshot; or, if you changed it, remove {saved_path(path)}",
+        f"{path}, {spec_path(path).name} or {saved_path(path).name} is damaged: the checksums do "
+        "not match",
+        hint="restore it from a snapshot; or, if you changed a file yourself, remove "
+        f"{saved_path(path)}",
     )
 
 
@@ -270,19 +265,19 @@ def _refusal(path: Path, error: CoreError, repair: bool) -> SsdbenchError:
     match error:
         case CoreError.TORN if repair:
             return DeviceError(
-                f"{path} is damaged, not only because its last user died: its maps disagree",
+                f"{path} is damaged beyond an interrupted request: its maps disagree",
                 hint="restore it from a snapshot, or create it again",
             )
         case CoreError.TORN:
             return DeviceError(
-                f"{path} is incomplete: its last user died inside a request",
+                f"{path} is incomplete: the last program died in the middle of a request",
                 hint=f"`ssdbench sim inspect --repair {path}` repairs it",
             )
         case CoreError.MEMORY:
             return StateUnusable(f"{path} is truncated", hint="restore it from a snapshot")
         case _:
             return StateUnusable(
-                f"{path} is of another version of the simulated drive, or not a state at all",
+                f"{path} is from another version of the simulated drive, or is not a state file",
                 hint="create it again",
             )
 
@@ -302,7 +297,7 @@ def _require_bytes(descriptor: int, path: Path) -> None:
 
 
 def _copy(source: Path, to: Path) -> None:
-    """Copy a file, sharing its blocks if the file system can, else leaving out its holes."""
+    """Copy a file: share its blocks if the file system can, otherwise copy all but its holes."""
     try:
         with source.open("rb") as reader, os.fdopen(open_own(to), "wb") as writer:
             try:
@@ -322,7 +317,7 @@ def _copy_data(reader: int, writer: int) -> None:
     while at < size:
         try:
             at = os.lseek(reader, at, os.SEEK_DATA)
-        except OSError:  # ENXIO: nothing but a hole to the end
+        except OSError:  # ENXIO: the rest of the file is a hole
             return
         end = os.lseek(reader, at, os.SEEK_HOLE)
         while at < end:
@@ -333,19 +328,18 @@ def _copy_data(reader: int, writer: int) -> None:
 
 
 def nbd_uri(socket_path: Path) -> str:
-    """What NBD clients and fio's nbd engine call the server."""
+    """Return the address of the server for NBD clients and fio's nbd engine."""
     return f"nbd+unix:///?socket={socket_path}"
 
 
 def nbd_server_argv(
     state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
 ) -> list[str]:
-    """The server's command line; without `data`, what is read is zeros.
+    """Return the command line of the NBD server; without `data`, reads return zeros.
 
-    `overhead_ns` is what the socket adds to each request, and is taken off the drive's latency;
-    None lets the server measure a round trip on this machine first.
-
-    Raises HostLacks when the server has not been built.
+    `overhead_ns` is the time that the socket adds to each request; the server subtracts it from the
+    drive's latency. With None, the server measures it first. Raises HostLacks if the server has not
+    been built.
     """
     return [
         str(library.native_file("ssdb-nbd")),
@@ -359,9 +353,9 @@ def nbd_server_argv(
 def become_nbd_server(
     state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
 ) -> NoReturn:
-    """Turn this process into the server, so that signals reach it and nobody must pass them on.
+    """Replace this process by the NBD server, so that signals reach the server directly.
 
-    Raises what `SimDrive.open` raises when the state cannot be used.
+    Raises the errors of `SimDrive.open` if the state cannot be used.
     """
     SimDrive.open(state).close(saves=False)  # the server changes it
     become(nbd_server_argv(state, socket_path, data=data, overhead_ns=overhead_ns))

@@ -1,8 +1,8 @@
-"""Load the drive core's shared library; name its parameters, counters and errors.
+"""Load the shared library of the simulated drive, with its parameters, counters and errors.
 
-One table in C (`kmod/ftl/ssdb_params.h`) names every parameter, with unit, limits and a sentence;
-Python, configfs and the model files all go by it. The compiled files are in the wheel, or built in
-the clone.
+A table in C (`kmod/ftl/ssdb_params.h`) defines every parameter with unit, limits and description.
+Python, configfs and the model files use this table. The compiled files are part of the wheel; in a
+clone they are built.
 """
 
 import ctypes
@@ -20,9 +20,9 @@ BIN = Path(__file__).parent / "bin"
 
 
 def native_file(name: str) -> Path:
-    """The path of `libssdb_drive.so`, `libssdb_virtualtime.so` or `ssdb-nbd`.
+    """Return the path of `libssdb_drive.so`, `libssdb_virtualtime.so` or `ssdb-nbd`.
 
-    Raises HostLacks when it has not been built.
+    Raises HostLacks if it has not been built.
     """
     path = BIN / name
     if not path.is_file():
@@ -34,22 +34,22 @@ def native_file(name: str) -> Path:
 
 
 def preloadable(name: str) -> str:
-    """What LD_PRELOAD says to have a library loaded by a program that we start.
+    """Return the value of LD_PRELOAD that loads a library into a program that we start.
 
-    A blank or a colon would end its path there (ld.so(8)), so such a path goes by a descriptor of
-    ours. Raises HostLacks when the library has not been built.
+    LD_PRELOAD ends a path at a space or colon (ld.so(8)); then the value names an open descriptor
+    of this process instead. Raises HostLacks if the library has not been built.
     """
     path = native_file(name)
-    return _held(path, os.getpid()) if re.search(r"[\s:]", str(path)) else str(path)
+    return _descriptor_path(path, os.getpid()) if re.search(r"[\s:]", str(path)) else str(path)
 
 
 @cache
-def _held(path: Path, pid: int) -> str:
-    """Open as long as this process is; a fork of it has one of its own."""
+def _descriptor_path(path: Path, pid: int) -> str:
+    """Open a file until this process ends; return its path in /proc. A fork opens it again."""
     return f"/proc/{pid}/fd/{os.open(path, os.O_RDONLY | os.O_CLOEXEC)}"
 
 
-# Choices by their place in the core's table; a test holds them against it.
+# The numbers of choices in the core's table; a test compares them with the table.
 PAGE, BLOCKLOG, DIRECT = 0, 1, 2  # ftl
 GREEDY, FIFO = 0, 1  # gc_policy
 
@@ -100,7 +100,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 @cache
 def library() -> ctypes.CDLL:
-    """The loaded core. Raises HostLacks when it has not been built."""
+    """Load the library of the simulated drive once. Raises HostLacks if it is not built."""
     try:
         loaded = ctypes.CDLL(str(native_file("libssdb_drive.so")))
     except OSError as error:
@@ -117,7 +117,7 @@ def library() -> ctypes.CDLL:
 
 @dataclass(frozen=True, slots=True)
 class ParamDesc:
-    """One parameter of the drive: what may be set, and what it means."""
+    """A parameter of the simulated drive: its meaning, limits and default."""
 
     name: str  # such as "t_prog_ns"
     unit: str  # "B", "ns", "ppm", "MB/s" and the like; empty for counts and choices
@@ -128,7 +128,7 @@ class ParamDesc:
     choices: tuple[str, ...]
 
     def check(self, value: int) -> None:
-        """Raise UsageError when a value is outside the limits."""
+        """Raise UsageError if a value is outside the limits."""
         if not self.minimum <= value <= self.maximum:
             unit = f" {self.unit}" if self.unit else ""
             raise UsageError(
@@ -146,7 +146,7 @@ def _choices(pointer: "ctypes._Pointer[c_char_p]") -> tuple[str, ...]:
 
 @cache
 def parameters() -> dict[str, ParamDesc]:
-    """All parameters of the core, by name, in the order of its table."""
+    """Return all parameters of the drive by name, in the order of the core's table."""
     core = library()
     descriptions = [core.ssdb_param_desc(i).contents for i in range(core.ssdb_param_count())]
     return {
@@ -165,13 +165,13 @@ def parameters() -> dict[str, ParamDesc]:
 
 @cache
 def counter_names() -> tuple[str, ...]:
-    """The names of the drive's counters, in the core's order."""
+    """Return the names of the drive's counters, in the order of the core."""
     core = library()
     return tuple(core.ssdb_counter_name(i).decode() for i in range(core.ssdb_counter_count()))
 
 
 class Params:
-    """The core's parameter structure, filled by name; what is not given has its default."""
+    """The parameter structure of the core; parameters that are not given have their default."""
 
     def __init__(self, values: dict[str, int]) -> None:
         core = library()
@@ -189,23 +189,23 @@ class Params:
 
     @property
     def address(self) -> int:
-        """Where the structure is, for calls into the core."""
+        """Return the address of the structure, for calls into the core."""
         return ctypes.addressof(self._memory)
 
     def check(self) -> None:
-        """Raise UsageError with the core's sentence when parameters contradict one another."""
+        """Raise UsageError if parameters contradict each other."""
         why = c_char_p()
         if library().ssdb_params_check(self._memory, ctypes.byref(why)):
             said = (why.value or b"the parameters are wrong").decode()
-            raise UsageError(f"this drive cannot be: {said}")
+            raise UsageError(f"these parameters do not make a drive: {said}")
 
     def state_bytes(self) -> int:
-        """Memory that such a drive needs."""
+        """Return the size of the state of a drive with these parameters."""
         return int(library().ssdb_state_bytes(self._memory))
 
 
 def params_at(address: int) -> dict[str, int]:
-    """All values of a parameter structure of the core."""
+    """Return all values in the parameter structure at an address."""
     value = c_uint64()
     params: dict[str, int] = {}
     for name in parameters():
@@ -215,7 +215,7 @@ def params_at(address: int) -> dict[str, int]:
 
 
 class CoreError(IntEnum):
-    """enum ssdb_error."""
+    """An error of the core; enum ssdb_error in C."""
 
     OK = 0
     RANGE = 1
@@ -231,20 +231,20 @@ class CoreError(IntEnum):
     SIZE = 11
 
     def sentence(self) -> str:
-        """What went wrong, for people."""
-        return _SENTENCES.get(self, "the simulated drive is not usable")
+        """Return a sentence that says what went wrong."""
+        return _SENTENCES.get(self, "the simulated drive cannot be used")
 
 
 _SENTENCES = {
     CoreError.RANGE: "the request reaches beyond the end of the drive",
     CoreError.ALIGN: "offset and size must be multiples of the logical block",
-    CoreError.PARAM: "a parameter is out of its limits",
+    CoreError.PARAM: "a parameter is outside its limits",
     CoreError.MEMORY: "the state is truncated",
-    CoreError.VERSION: "the state is of another version, or none at all",
-    CoreError.TORN: "the state's last user died inside a request",
+    CoreError.VERSION: "the file is from another version, or is not a state file",
+    CoreError.TORN: "the last program died in the middle of a request",
     CoreError.NO_SPACE: "the drive has no spare block left",
     CoreError.MEDIUM: "the drive reports a media error",
     CoreError.OPERATION: "the drive does not know this operation",
-    CoreError.TIME: "the time of the request lies before that of the last one",
+    CoreError.TIME: "the time of the request is before the time of the last request",
     CoreError.SIZE: "the request is larger than the drive accepts",
 }

@@ -16,34 +16,34 @@ MODELS = Path(__file__).parent / "models"
 
 
 class ModelFile(Model):
-    """A model file as it is written; parameters are still what people write (`1.3ms`)."""
+    """The content of a model file; parameters are still text, such as `1.3ms`."""
 
     name: str
-    reference: str  # what stands after `sim:`
+    reference: str  # the text after `sim:` in a target
     title: str = Field(min_length=1)
     sources: tuple[str, ...] = Field(min_length=1)
-    figures: Mapping[str, float] = {}  # published
-    simulated: Mapping[str, float] = {}  # what the model gives, measured with the core
+    figures: Mapping[str, float] = {}  # published figures of the real drive
+    simulated: Mapping[str, float] = {}  # the same figures of the model, measured with the core
     differences: tuple[str, ...] = ()
-    simulate_bytes: int | None = None  # simulated by default; None = the whole drive
+    simulate_bytes: int | None = None  # default capacity; None means that of the real drive
     params: Mapping[str, int | str]
 
 
 @cache
 def embedded_models() -> tuple[str, ...]:
-    """Names of the models that come with ssdbench."""
+    """Return the names of the models that are part of ssdbench."""
     return tuple(sorted(path.stem for path in MODELS.glob("*.yaml")))
 
 
 @cache
 def load_embedded(name: str) -> ModelFile:
-    """An embedded model."""
+    """Read a model that is part of ssdbench."""
     path = MODELS / f"{name}.yaml"
     return read_model(path.read_text(), file=str(path), name=name, reference=name)
 
 
 def load_path(path: str) -> ModelFile:
-    """A user's model file. Raises UsageError, ProfileError with line and column."""
+    """Read a model file of the user. Raises UsageError, ProfileError with line and column."""
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -53,7 +53,7 @@ def load_path(path: str) -> ModelFile:
 
 
 def read_model(text: str, *, file: str, name: str, reference: str) -> ModelFile:
-    """A model file from its text. Raises ProfileError with every mistake."""
+    """Parse the text of a model file. Raises ProfileError with all mistakes."""
     try:
         data = YAML(typ="rt").load(text)
     except MarkedYAMLError as error:
@@ -71,7 +71,7 @@ def read_model(text: str, *, file: str, name: str, reference: str) -> ModelFile:
                 Diagnostic(file, *_place(data, mistake["loc"]), _said(mistake))
                 for mistake in error.errors()
             ],
-            hint="the models below ssdbench/sim/models are examples",
+            hint="for examples, see the models in ssdbench/sim/models",
         ) from error
 
 
@@ -81,7 +81,7 @@ def _said(found: Any) -> str:
 
 
 def _place(data: Any, location: tuple[int | str, ...]) -> tuple[int, int]:
-    """Line and column of the deepest part of `location` that the text has."""
+    """Return line and column of a mistake; of the nearest key above it if the key is missing."""
     line, column = 1, 1
     for part in location:
         try:

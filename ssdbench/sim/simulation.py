@@ -1,4 +1,4 @@
-"""Simulate long runs of the core, where no closed form exists: fill, wear in, measure."""
+"""Find the true rates of a simulated drive by long runs, if no formula is known for them."""
 
 import math
 from collections.abc import Mapping
@@ -12,15 +12,18 @@ from ssdbench.sim.truth import Load, Method, Rest, Truth, check, drive_truth
 from ssdbench.units import MIB
 
 FILL_BLOCK_BYTES = MIB
-STAYS_WITHIN = 0.005  # relative difference of two stretches in a row that count as steady
+STAYS_WITHIN = 0.005  # largest relative change between two steady stretches
 MAX_STRETCHES = 60
-AFTER_STEP_FILLS = 0.5  # drive writes after a planted step, where the truth begins
-AGED = 1_000  # seeds of what ages a drive are apart from those of the truth
+AFTER_STEP_FILLS = 0.5  # drive writes between the step of a model and the measurement
+AGED = 1_000  # added to the seed for writes that age a drive, so that they differ from the rest
 _LEAST_IOS = 20_000
 
 
 def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
-    """The truth by simulation: a filled drive, worn in by the load until its rate stays."""
+    """Fill a drive, wear it in until its rate no longer changes, and return the true values.
+
+    The load runs in stretches: runs of a fixed number of I/Os.
+    """
     check(p, load)
     drive = Drive.in_memory(Params(dict(p)))
     if load.rest is not Rest.EMPTY:
@@ -41,7 +44,7 @@ def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
     began = fills(drive)
     if load.horizon_s is not None:
         result, amplification = _stretch(drive, asked, 0, 0, 0, stop_s=load.horizon_s)
-    elif p["drift_ppm_per_fill"]:  # never stays: the next stretch is the truth of now
+    elif p["drift_ppm_per_fill"]:  # the rate always changes, so one stretch is the truth
         result, amplification = _stretch(drive, asked, _stretch_ios(drive, asked), 0, 0)
     else:
         result, amplification = steady(drive, asked)
@@ -59,17 +62,17 @@ def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
 
 
 def fills(drive: Drive) -> float:
-    """How many times its capacity was written to a drive so far."""
+    """Return how many times the capacity of a drive was written so far."""
     return drive.counters()["host_write_bytes"] / drive.capacity_bytes
 
 
 def age(drive: Drive, job: Job, at_fills: float) -> None:
-    """Write until the drive was written so many times. Raises UsageError where it was already."""
+    """Write until the drive was written `at_fills` times. Raises UsageError if it was before."""
     left = round((at_fills - fills(drive)) * drive.capacity_bytes)
     if left < 0:
         raise UsageError(
-            f"after {at_fills:g} drive writes this drive is not worn in",
-            hint=f"ask for the truth at {math.ceil(fills(drive) * 10) / 10:g} or more",
+            f"after {at_fills:g} drive writes this drive is not worn in yet",
+            hint=f"use at least --at {math.ceil(fills(drive) * 10) / 10:g}",
         )
     if left >= job.block_bytes:
         drive.run(replace(job, stop_bytes=left, seed=job.seed + AGED))
@@ -94,7 +97,7 @@ def fill(drive: Drive) -> RunResult:
 
 
 def wear_in(drive: Drive, job: Job) -> None:
-    """Write as much as the whole flash holds, so that nothing of it is left unwritten."""
+    """Write as much as the whole flash can store, so that all of it was used once."""
     p = drive.params()
     if p["ftl"] == PAGE:
         physical = p["capacity_bytes"] * (1_000_000 + p["op_ppm"]) // 1_000_000
@@ -102,11 +105,11 @@ def wear_in(drive: Drive, job: Job) -> None:
 
 
 def steady(drive: Drive, job: Job) -> tuple[RunResult, float | None]:
-    """Run stretches until rate and amplification stay; answers the last ones.
+    """Run stretches until rate and write amplification no longer change; return the last ones.
 
-    A stretch of a page-mapped drive is half a span. Its spare must have been used up before:
-    a fresh drive is deceptively steady (`wear_in`). The amplification is None when nothing was
-    written.
+    A stretch on a page-mapped drive writes half the span. Call `wear_in` first, because the rate of
+    a new drive is constant until its spare area is used up. The amplification is None if nothing
+    was written.
     """
     ios = _stretch_ios(drive, job)
     before: tuple[float, float] = (0.0, 0.0)

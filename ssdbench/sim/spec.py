@@ -1,15 +1,14 @@
-"""Parse what a simulated drive is to be: `sim:MODEL[,key=value…]` and model files.
+"""Parse the description of a simulated drive: `sim:MODEL[,key=value…]`.
 
-A target names a model (`sim:x25m-g2-160`) or a model file (`sim:drive.yaml`), and may set any
-parameter of the core behind it: `sim:x25m-g2-160,capacity=8GiB,op=28%,t_prog=1.3ms,seed=7`. Keys
-are the names of the core's table, with or without their unit.
+MODEL is an embedded model (`sim:x25m-g2-160`) or a model file (`sim:drive.yaml`). The settings can
+change any parameter of the core: `sim:x25m-g2-160,capacity=8GiB,op=28%,t_prog=1.3ms,seed=7`. Keys
+are the names in the core's table, with or without the unit at their end.
 
-`scale=20` makes a drive of a twentieth of the capacity with the same physics: about the same write
-amplification, IOPS and latency, and its cliff after the same number of drive writes, when its spare
-ratio, the shares of buffer and caches and its service times stay and it still has many superblocks;
-only its time axis is 20 times shorter. Superblocks that hold fewer units are collected with less
-copying, so small drives are faster: by how much follows from the closed forms of
-`ssdbench.sim.truth`.
+`scale=20` makes a drive with 1/20 of the capacity that behaves like the large one: about the same
+write amplification, IOPS and latency, and its rate falls after the same number of drive writes, so
+20 times sooner. For this the ratio of spare, the shares of buffer and caches and the service times
+stay, and the drive keeps many superblocks. Smaller superblocks are collected with less copying, so
+small drives are somewhat faster; the formulas of `ssdbench.sim.truth` tell by how much.
 """
 
 import difflib
@@ -35,16 +34,16 @@ from ssdbench.units import (
 )
 
 MIN_SUPERBLOCKS = 1000
-SAME = 0.01  # of a rate: not worth a word
+SAME = 0.01  # relative change of a rate that is called "unchanged"
 
 
 def scaled(
     params: Mapping[str, int], capacity_bytes: int, *, keep: frozenset[str] = frozenset()
 ) -> tuple[dict[str, int], tuple[str, ...]]:
-    """The parameters for another capacity, and sentences on what was changed.
+    """Return the parameters for another capacity, and sentences that describe the changes.
 
-    Parameters in `keep` were set by the user and stay. Raises UsageError when no drive of this
-    size can have the physics of the model.
+    Parameters in `keep` were set by the user and do not change. Raises UsageError if a drive of
+    this size cannot behave like the model.
     """
     resized = dict(params)
     full = params["capacity_bytes"]
@@ -60,32 +59,32 @@ def scaled(
     size = f"capacity is {format_capacity(capacity_bytes)} instead of {format_capacity(full)}"
     if capacity_bytes < full:
         size += (
-            f": all that takes its time from the capacity happens {full / capacity_bytes:.3g} "
-            f"times as soon, {_rates(params, resized)}"
+            f": effects that depend on the capacity come {full / capacity_bytes:.3g} times "
+            f"sooner; {_rates(params, resized)}"
         )
     return resized, (size, *notes)
 
 
 def _rates(full: Mapping[str, int], small: Mapping[str, int]) -> str:
-    """By how much random writes of the smaller drive are faster; its superblocks hold less."""
+    """Return a sentence on how the rate of random writes of the smaller drive differs."""
     same = "rates and latencies are unchanged"
     if full["ftl"] != PAGE:
         return same
     load = truth.Load(block_bytes=max(4096, full["map_unit_bytes"]))
     rates: list[float] = []
     for one in (full, small):
-        # Those that choose among some superblocks come up to those that choose among all.
+        # A policy that chooses among some superblocks is almost as good as greedy.
         policy = FIFO if one["gc_policy"] == FIFO else GREEDY
         params = {**one, "gc_policy": policy}
-        spare = truth.medium(params).alpha > 1  # the core refuses a drive without
+        spare = truth.medium(params).alpha > 1  # the core refuses a drive without spare area
         amplified = truth.write_amplification(params, load) if spare else None
         if amplified is None and rates:
             return (
-                "random writes over the whole drive are faster in steady state, by how much "
-                "`ssdbench sim truth` simulates"
+                "random writes over the whole drive are faster in steady state; "
+                "`ssdbench sim truth` simulates how fast"
             )
         if amplified is None:
-            return "rates that collection limits are not compared"
+            return "rates that garbage collection limits are not compared"
         rates.append(min(truth.page_limits(params, load, amplified).values()))
     change = rates[1] / rates[0] - 1
     if abs(change) < SAME:
@@ -95,7 +94,7 @@ def _rates(full: Mapping[str, int], small: Mapping[str, int]) -> str:
 
 
 def _shares(params: dict[str, int], full: int, keep: frozenset[str]) -> list[str]:
-    """Caches keep their share of the capacity; the buffer, besides, two programs per die."""
+    """Scale caches and buffer with the capacity; the buffer keeps two programs per die."""
     notes = []
     dies = params["channels"] * params["dies_per_channel"]
     row = max(params["program_unit_bytes"] * params["planes"], params["map_unit_bytes"]) * dies
@@ -127,13 +126,13 @@ def _superblocks(params: dict[str, int], keep: frozenset[str]) -> list[str]:
         raise UsageError(
             f"a drive of {format_size(params['capacity_bytes'])} is too small for this model's "
             f"physics: it would have fewer than {MIN_SUPERBLOCKS} superblocks",
-            hint=f"give it at least {format_size(least)}, or set erase_block yourself",
+            hint=f"give at least capacity={format_size(least)}, or set erase_block yourself",
         )
     if params["erase_block_bytes"] == before:
         return []
     return [
         f"erase blocks are {format_size(params['erase_block_bytes'])} instead of "
-        f"{format_size(before)}, with their erase time in proportion, to keep "
+        f"{format_size(before)}, with an erase time in proportion, so that the drive has "
         f"{superblocks(params)} superblocks"
     ]
 
@@ -141,10 +140,10 @@ def _superblocks(params: dict[str, int], keep: frozenset[str]) -> list[str]:
 def _usable_spare(
     params: dict[str, int], full: Mapping[str, int], keep: frozenset[str]
 ) -> list[str]:
-    """Keep the share of spare that collection can use.
+    """Raise the over-provisioning so that garbage collection can use the same share of spare.
 
-    A few superblocks are never spare (being filled, or the low-water mark); of a smaller drive
-    they are a larger share, for which the over-provisioning makes up.
+    A few superblocks are never spare: those that are being filled, and the low-water mark. They are
+    a larger share of a smaller drive.
     """
     if {"op_ppm", "gc_low"} & keep:
         return []
@@ -163,12 +162,12 @@ def _usable_spare(
     params["op_ppm"] += now - before
     return [
         f"over-provisioning is {params['op_ppm'] / 1e4:.2f} % instead of "
-        f"{full['op_ppm'] / 1e4:.2f} %, so that the spare that collection can use stays the same"
+        f"{full['op_ppm'] / 1e4:.2f} %, so that garbage collection can use the same share of spare"
     ]
 
 
 def superblocks(params: Mapping[str, int]) -> int:
-    """Superblocks of the medium: one erase block of every die each."""
+    """Return the number of superblocks; a superblock has one erase block of each die."""
     dies = params["channels"] * params["dies_per_channel"]
     physical = params["capacity_bytes"] * (1_000_000 + params["op_ppm"]) // 1_000_000
     return physical // (params["erase_block_bytes"] * dies)
@@ -182,23 +181,23 @@ _TRUE, _FALSE = ("yes", "on", "true"), ("no", "off", "false")
 
 @dataclass(frozen=True, slots=True)
 class SimSpec:
-    """A simulated drive, fully said: the core needs nothing else to build it."""
+    """The full specification of a simulated drive."""
 
     model: str
     title: str
-    params: Mapping[str, int]  # every parameter of the core, by its name in the core's table
+    params: Mapping[str, int]  # all parameters of the core, by name
     seed: int
-    notes: tuple[str, ...]  # what was changed to simulate it, for the report
+    notes: tuple[str, ...]  # how the drive differs from its model, for the report
     sources: tuple[str, ...]
-    text: str  # canonical target, such as "sim:x25m-g2-160,capacity=8GiB,seed=7"
+    text: str  # the target in its standard form: "sim:x25m-g2-160,capacity=8GiB,seed=7"
 
     @property
     def capacity_bytes(self) -> int:
-        """The size that the host sees."""
+        """Return the size that the host sees."""
         return self.params["capacity_bytes"]
 
     def core_params(self) -> Params:
-        """The core's parameter structure. Raises UsageError when parameters contradict."""
+        """Return the parameters as the core's structure. Raises UsageError if they contradict."""
         params = Params(dict(self.params))
         params.check()
         return params
@@ -206,28 +205,28 @@ class SimSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """An embedded model, for lists."""
+    """An embedded model, as lists show it."""
 
     name: str
     title: str
     capacity_bytes: int  # of the real drive
-    simulated_bytes: int  # of the drive that `sim:NAME` simulates
+    simulated_bytes: int  # default capacity of `sim:NAME`
     figures: Mapping[str, float]  # published
-    simulated: Mapping[str, float]  # what the model gives
-    differences: tuple[str, ...]  # where and why the two disagree
+    simulated: Mapping[str, float]  # the same figures of the model
+    differences: tuple[str, ...]  # where and why the two differ
     sources: tuple[str, ...]
 
 
 def catalogue() -> list[ModelCard]:
-    """All embedded models, by name."""
+    """Return all embedded models, sorted by name."""
     return [_card(load_embedded(name)) for name in embedded_models()]
 
 
 def parse(text: str) -> SimSpec:
-    """A simulated drive from `sim:MODEL[,key=value…]` or `sim:PATH.yaml[,key=value…]`.
+    """Parse `sim:MODEL[,key=value…]` or `sim:PATH.yaml[,key=value…]`.
 
-    Raises UsageError with a sentence for an unknown model, an unknown key (and what was probably
-    meant), a value that does not parse, or parameters that contradict one another.
+    Raises UsageError for an unknown model, an unknown key (with the nearest one), a wrong value, or
+    parameters that contradict each other.
     """
     name, *settings = text.removeprefix(PREFIX).split(",")
     model = _model(name.strip())
@@ -239,9 +238,9 @@ def parse(text: str) -> SimSpec:
 
 
 def value_of(desc: ParamDesc, text: str | int) -> int:
-    """A parameter's value from what people write: `8GiB`, `1.3ms`, `28%`, `greedy`, `yes`.
+    """Parse the value of a parameter: `8GiB`, `1.3ms`, `28%`, `greedy`, `yes`.
 
-    A bare number is in the unit of the core's table. Raises UsageError with a sentence.
+    A number without a unit has the unit of the core's table. Raises UsageError.
     """
     said = str(text).strip()
     if desc.choices:
@@ -263,18 +262,18 @@ def value_of(desc: ParamDesc, text: str | int) -> int:
     except ValueError as error:
         detail = str(error) if "invalid literal" not in str(error) else f"got {said!r}"
         unit = f" in {desc.unit}" if desc.unit else " without a unit"
-        raise UsageError(f"{desc.name} is a number{unit}: {detail}", hint=desc.doc) from None
+        raise UsageError(f"{desc.name} must be a number{unit}: {detail}", hint=desc.doc) from None
 
 
 @cache
 def short_names() -> dict[str, str]:
-    """Keys that may be used for parameters: their names, and their names without the unit."""
+    """Return all keys for parameters, with and without the unit, and the name of each."""
     names = {_UNIT_SUFFIX.sub("", name): name for name in parameters()}
     return {**names, **{name: name for name in parameters()}}
 
 
 def param_name(key: str) -> str:
-    """The parameter that a key means. Raises UsageError with the nearest names."""
+    """Return the name of the parameter for a key. Raises UsageError with the nearest key."""
     name = short_names().get(key)
     if name:
         return name
@@ -282,7 +281,7 @@ def param_name(key: str) -> str:
     raise UsageError(
         f"the simulated drive has no parameter {key!r}"
         + (f"; did you mean {near[0]!r}?" if near else ""),
-        hint="`ssdbench sim models --parameters` lists them all",
+        hint="`ssdbench sim models --parameters` lists all parameters",
     )
 
 
@@ -294,7 +293,7 @@ def _model(name: str) -> ModelFile:
     near = difflib.get_close_matches(name, embedded_models(), n=1, cutoff=0.4)
     raise UsageError(
         f"there is no simulated drive {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
-        hint="`ssdbench sim models` lists them; `sim:PATH.yaml` reads your own",
+        hint="`ssdbench sim models` lists all models; `sim:PATH.yaml` reads your own model file",
     )
 
 
@@ -370,7 +369,7 @@ def _choice(desc: ParamDesc, said: str) -> int:
         return desc.choices.index(said)
     if len(desc.choices) == 2 and said in (*_TRUE, *_FALSE):
         return int(said in _TRUE)
-    raise UsageError(f"{desc.name} is one of {', '.join(desc.choices)}; got {said!r}")
+    raise UsageError(f"{desc.name} must be one of {', '.join(desc.choices)}; got {said!r}")
 
 
 def _card(model: ModelFile) -> ModelCard:

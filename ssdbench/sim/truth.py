@@ -1,16 +1,16 @@
-"""Compute what is true of a simulated drive: write amplification, rates, block, cache, unit.
+"""Compute the true values of a simulated drive by formulas: write amplification, rates, sizes.
 
-The closed forms stand here in Python and share no code with the core that they judge:
+The formulas ("closed forms") share no code with the core, so they can check it:
 
 * Write amplification of uniform random writes: Desnoyers, "Analytic modeling of SSD write
-  performance" (SYSTOR 2012, ACM TOS 2014) for greedy collection with a finite number of units per
-  block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO, both by Lambert's W; with the blocks
-  that a finite drive cannot use as spare taken off.
-* Sustained IOPS: the time that one host write costs each resource (dies, channels, link, the
-  serial part of a command), and the resource that is exhausted first. That is a bound; where dies
-  wait because little is buffered for them it is not tight, and no closed form is claimed.
+  performance" (SYSTOR 2012, ACM TOS 2014) for greedy garbage collection with a finite number of
+  units per block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO. Both use Lambert's W, without
+  the blocks that a finite drive cannot use as spare.
+* Sustained IOPS: the time that one host write takes of each resource (dies, channels, link, serial
+  part of a command); the resource that is used up first sets the limit. This is an upper bound. It
+  is not used when dies wait because the buffer is small.
 
-Where no closed form exists, `ssdbench.sim.simulation` runs the core for long, and says so.
+For all other loads, `ssdbench.sim.simulation` runs the core for a long time.
 """
 
 import math
@@ -24,30 +24,30 @@ from ssdbench.sim.library import BLOCKLOG, DIRECT, FIFO, GREEDY, PAGE
 from ssdbench.stats.distributions import one_plus_lambert
 from ssdbench.units import MIB, NS_PER_S, format_size
 
-# The share of their time that dies wait, times write amplification and buffered units per die, as
-# fitted to the core (5 % to all of the drive, 1 to 50 units per die): writes are dealt to the dies
-# in turn, the reads that partial writes need and the collector's moves are not, and only a deep
-# buffer evens that out.
+# Idle share of the dies x write amplification x buffered units per die, for partial and for whole
+# units; fitted to the core (5 % to 100 % of the drive, 1 to 50 units per die). Writes go to the
+# dies in turn, but reads for partial writes and garbage collection do not; a deep buffer helps.
 IDLE_PARTIAL, IDLE_WHOLE = 0.2, 0.1
-IDLE_MOST = 0.02  # where dies wait for more than that, the truth is simulated
-# Whole units that a collection must free for Desnoyers's form, which takes their number for a
-# continuous one. Against the core (3 % to 28 % spare, 10 to 160 units per superblock, 256 MiB to
-# 4 GiB) the rate is then 0.5 % too low to 1.7 % too high; at 2 units it is up to 10 % too high.
+IDLE_MOST = 0.02  # if dies are idle for a larger share, the rate is simulated
+# Desnoyers's formula treats the number of units that a collection frees as continuous, so it needs
+# at least this many. Compared with the core (3 % to 28 % spare, 10 to 160 units per superblock,
+# 256 MiB to 4 GiB), the rate is then between 0.5 % too low and 1.7 % too high; with 2 units it is
+# up to 10 % too high.
 LEAST_FREED = 4
-TOO_HIGH = 0.02  # a closed form's rate, at most
-MAX_REQUEST_BYTES = 64 * MIB  # ssdb_max_request_bytes(); the truth shares no code with the core
+TOO_HIGH = 0.02  # most relative error of a rate from a formula
+MAX_REQUEST_BYTES = 64 * MIB  # as ssdb_max_request_bytes(); this module does not call the core
 
 
 class Rest(StrEnum):
-    """What lies outside the span, untouched; the names are those of a profile's span sweep."""
+    """The state of the drive outside the span; the names are those of a profile's span sweep."""
 
-    STATIC = "static"  # as random writes over the whole drive left it
+    STATIC = "static"  # written at random
     ORDERED = "ordered"  # written in order
     EMPTY = "empty"
 
 
 class Method(StrEnum):
-    """Where a figure comes from."""
+    """How a value was found."""
 
     CLOSED_FORM = "closed form"
     SIMULATION = "simulation"
@@ -55,33 +55,33 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A uniform workload, as far as the truth depends on it."""
+    """A uniform workload, with the parameters that the true values depend on."""
 
     block_bytes: int = 4096
     read_percent: int = 0
     iodepth: int = 32
-    span_bytes: int | None = None  # from the start of the drive; None = all of it
+    span_bytes: int | None = None  # from the start of the drive; None means the whole drive
     pattern: Pattern = Pattern.RANDOM
     rest: Rest = Rest.ORDERED
-    at_fills: float | None = None  # drive writes before the truth begins; None: when worn in
-    horizon_s: float | None = None  # how long it is the mean of; None: until it stays
+    at_fills: float | None = None  # drive writes before measuring; None: until worn in
+    horizon_s: float | None = None  # time to average over; None: until the rate does not change
 
 
 @dataclass(frozen=True, slots=True)
 class DriveTruth:
-    """What is true of a drive under any load."""
+    """The true values of a drive that do not depend on the load."""
 
-    boundary_bytes: int | None  # what strided writes show; None = no boundary
-    erase_block_bytes: int  # 0 where nothing is erased
-    cache_bytes: int  # rewrites within it cost nothing
+    boundary_bytes: int | None  # block size that strided writes show; None means no boundary
+    erase_block_bytes: int  # 0 if the drive does not erase
+    cache_bytes: int  # rewrites inside the cache do not reach the flash
     remap_unit_bytes: int
-    over_provisioning: float  # nominal, (physical - exported) / exported
-    spare_usable: float  # the same, without what a finite drive cannot use
+    over_provisioning: float  # nominal: (physical - exported) / exported
+    spare_usable: float  # the part of over_provisioning that garbage collection can use
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is true of a drive under a load."""
+    """The true values of a drive under a load."""
 
     target: str
     drive: DriveTruth
@@ -90,21 +90,21 @@ class Truth:
     write_amplification: float | None  # None when nothing is written, or there is no flash
     iops: float
     bytes_per_s: float
-    limits_iops: Mapping[str, float] = field(default_factory=dict)  # closed form: by resource
+    limits_iops: Mapping[str, float] = field(default_factory=dict)  # by resource; formulas only
     limited_by: str = ""
-    notes: tuple[str, ...] = ()  # how far the figures can be trusted
-    from_fills: float | None = None  # simulation: drive writes when it began ...
-    to_fills: float | None = None  # ... and when it ended
+    notes: tuple[str, ...] = ()  # how accurate the values are
+    from_fills: float | None = None  # drive writes at the start of a simulated measurement
+    to_fills: float | None = None  # and at its end
 
 
 def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
-    """Greedy collection, uniform random writes; alpha = physical / exported, usable.
+    """Return the write amplification of greedy collection under uniform random writes.
 
-    Desnoyers 2014: with k = (1 + 1/2Np) alpha, X0 = 1/2 - (Np / alpha) W(-k e^-k),
-    WA = Np / (Np - (X0 - 1)).
+    `alpha` is usable physical / exported capacity. Desnoyers 2014: with k = (1 + 1/2Np) alpha,
+    X0 = 1/2 - (Np / alpha) W(-k e^-k), WA = Np / (Np - (X0 - 1)).
     """
     if alpha <= 1:
-        raise UsageError("a drive without spare cannot be collected")
+        raise UsageError("a drive without spare area has no garbage collection")
     np_ = units_per_block
     k = (1 + 1 / (2 * np_)) * alpha
     x0 = 0.5 - np_ / alpha * (one_plus_lambert(k - 1) - 1)
@@ -112,35 +112,38 @@ def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
 
 
 def fifo_write_amplification(alpha: float) -> float:
-    """FIFO collection, and greedy for very large blocks: alpha / (alpha + W(-alpha e^-alpha))."""
+    """Return the write amplification of FIFO collection: alpha / (alpha + W(-alpha e^-alpha)).
+
+    Greedy collection has the same with very large blocks.
+    """
     if alpha <= 1:
-        raise UsageError("a drive without spare cannot be collected")
+        raise UsageError("a drive without spare area has no garbage collection")
     return alpha / (alpha - 1 + one_plus_lambert(alpha - 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """A page-mapped drive's flash, counted in map units; derived from parameters alone."""
+    """The flash of a page-mapped drive, counted in map units."""
 
     user_units: int
     superblock_units: int
     superblocks: int
-    reserved_superblocks: float  # never available as spare
+    reserved_superblocks: float  # that can never be spare
     dies: int
     units_per_program: int
-    programs_per_unit_row: int  # programs to write one program's worth of units
+    programs_per_unit_row: int  # programs per unit, if a unit is larger than a program
     units_per_page: int
     reads_per_page: int
 
     @property
     def alpha(self) -> float:
-        """Usable physical over exported capacity."""
+        """Return usable physical / exported capacity."""
         usable = (self.superblocks - self.reserved_superblocks) * self.superblock_units
         return usable / self.user_units
 
 
 def medium(p: Mapping[str, int]) -> Medium:
-    """The flash behind a page-mapped drive's parameters."""
+    """Return the flash of a page-mapped drive with these parameters."""
     unit = p["map_unit_bytes"]
     program = p["program_unit_bytes"] * p["planes"]
     dies = p["channels"] * p["dies_per_channel"]
@@ -151,8 +154,7 @@ def medium(p: Mapping[str, int]) -> Medium:
         user_units=user,
         superblock_units=superblock,
         superblocks=physical // superblock,
-        # The low-water mark, and half each of the superblocks that the host and the collector
-        # are filling.
+        # The low-water mark, and on average half of the two superblocks that are being filled.
         reserved_superblocks=p["gc_low"] + 1,
         dies=dies,
         units_per_program=max(1, program // unit),
@@ -163,7 +165,7 @@ def medium(p: Mapping[str, int]) -> Medium:
 
 
 def write_amplification(p: Mapping[str, int], load: Load) -> float | None:
-    """Write amplification of uniform random writes in steady state; None without closed form."""
+    """Return the steady write amplification of random writes; None if no formula is known."""
     if load.pattern is not Pattern.RANDOM:
         return 1.0
     if p["ftl"] != PAGE or p["gc_policy"] not in (GREEDY, FIFO):
@@ -173,8 +175,8 @@ def write_amplification(p: Mapping[str, int], load: Load) -> float | None:
     hot = min(flash.user_units, _span(p, load) / p["map_unit_bytes"])
     cold = 0.0 if load.rest is Rest.EMPTY else flash.user_units - hot
     if cold and load.rest is Rest.STATIC:
-        return None  # garbage that random writes left beside the cold data is never collected
-    # What is in the cache has no valid copy in the flash.
+        return None  # invalid units in superblocks with cold data are never collected
+    # Data in the cache have no valid copy in the flash.
     alpha = (total - cold) / max(1.0, hot - p["cache_bytes"] // p["map_unit_bytes"])
     if alpha > 20:
         return 1.0
@@ -188,7 +190,7 @@ def write_amplification(p: Mapping[str, int], load: Load) -> float | None:
 
 
 def page_limits(p: Mapping[str, int], load: Load, wa: float) -> dict[str, float]:
-    """Host writes per second that each resource of a page-mapped drive can sustain."""
+    """Return the host writes per second that each resource of a page-mapped drive sustains."""
     flash, unit = medium(p), p["map_unit_bytes"]
     missed = 1 - min(1.0, p["cache_bytes"] / _span(p, load))  # writes that reach the flash
     partial = load.block_bytes % unit != 0 and load.pattern is Pattern.RANDOM
@@ -213,20 +215,20 @@ def page_limits(p: Mapping[str, int], load: Load, wa: float) -> dict[str, float]
 
 
 def idle_share(p: Mapping[str, int], load: Load, wa: float) -> float:
-    """About what share of their time the dies wait for work although they are the limit; 0 to 1."""
+    """Estimate the share of time that dies are idle although they limit the rate; 0 to 1."""
     if load.pattern is not Pattern.RANDOM:
         return 0.0
     unit = p["map_unit_bytes"]
     dies = p["channels"] * p["dies_per_channel"]
     partial = load.block_bytes % unit != 0
-    if partial and load.iodepth < dies:  # a request is read for before it is buffered
+    if partial and load.iodepth < dies:  # each request needs a read before it is buffered
         return 1.0
     per_die = p["wbuf_bytes"] / unit / dies
     return min(1.0, (IDLE_PARTIAL if partial else IDLE_WHOLE) / (wa * per_die))
 
 
 def host_limits(p: Mapping[str, int], load: Load, *, write: bool) -> dict[str, float]:
-    """I/Os per second that the way between host and medium can carry."""
+    """Return the I/Os per second that link, commands and queue depth allow."""
     mbps = (p["link_write_mbps"] if write else 0) or p["link_mbps"]
     link_ns = load.block_bytes * 1e3 / mbps
     serial_ns = p["cmd_serial_ns"] + (0 if p["cmd_overlap"] else link_ns)
@@ -240,7 +242,7 @@ def host_limits(p: Mapping[str, int], load: Load, *, write: bool) -> dict[str, f
 
 
 def direct_limits(p: Mapping[str, int], load: Load) -> dict[str, float]:
-    """I/Os per second of a drive without translation layer, for one direction."""
+    """Return the I/Os per second, by resource, of a drive without a translation layer."""
     write = load.read_percent == 0
     medium_ns = p["t_prog_ns" if write else "t_read_ns"]
     units = math.ceil(load.block_bytes / p["map_unit_bytes"])
@@ -254,12 +256,12 @@ def direct_limits(p: Mapping[str, int], load: Load) -> dict[str, float]:
 
 
 def boundary_bytes(p: Mapping[str, int]) -> int | None:
-    """What strided writes show: the block of a block-associative drive; None elsewhere."""
+    """Return the block size that strided writes show; None if the drive maps pages."""
     return p["block_bytes"] if p["ftl"] == BLOCKLOG else None
 
 
 def closed_form(target: str, p: Mapping[str, int], load: Load) -> Truth | None:
-    """The truth by closed forms, or None where there is none for this drive and load."""
+    """Compute the true values by formulas; None if none is known for this drive and load."""
     check(p, load)
     if not _has_closed_form(p, load):
         return None
@@ -283,7 +285,7 @@ def closed_form(target: str, p: Mapping[str, int], load: Load) -> Truth | None:
 
 
 def drive_truth(p: Mapping[str, int]) -> DriveTruth:
-    """What is true of a drive whatever the load."""
+    """Return the true values of a drive that do not depend on the load."""
     page = p["ftl"] == PAGE
     return DriveTruth(
         boundary_bytes=boundary_bytes(p),
@@ -296,10 +298,10 @@ def drive_truth(p: Mapping[str, int]) -> DriveTruth:
 
 
 def check(p: Mapping[str, int], load: Load) -> None:
-    """Raise UsageError when the load does not fit the drive."""
+    """Raise UsageError if the load does not fit the drive."""
     if load.block_bytes % p["lba_bytes"]:
         raise UsageError(
-            f"a block of {format_size(load.block_bytes)} is no multiple of the logical block of "
+            f"a block of {format_size(load.block_bytes)} is not a multiple of the logical block of "
             f"{format_size(p['lba_bytes'])}"
         )
     if load.block_bytes > MAX_REQUEST_BYTES:
@@ -331,13 +333,13 @@ def _notes(p: Mapping[str, int], load: Load) -> tuple[str, ...]:
     if p["ftl"] != PAGE or load.block_bytes % p["map_unit_bytes"] == 0:
         return ()
     return (
-        "writes smaller than the remap unit wait for the rest of it to be read, and dies may be "
-        f"idle meanwhile: this is an upper bound, by {TOO_HIGH:.0%} at most",
+        "writes smaller than the remap unit wait until the rest of the unit is read, and dies may "
+        f"be idle during this time: the rate is an upper bound, at most {TOO_HIGH:.0%} too high",
     )
 
 
 def _direct_is_simple(p: Mapping[str, int], load: Load) -> bool:
-    """Whether nothing queues at a die: a medium that takes no time, or one request at a time."""
+    """Return whether no request waits for a die: one request at a time, or no flash time."""
     medium_ns = p["t_read_ns" if load.read_percent else "t_prog_ns"]
     return not medium_ns or (load.iodepth == 1 and load.block_bytes <= p["map_unit_bytes"])
 
@@ -347,15 +349,15 @@ def _span(p: Mapping[str, int], load: Load) -> int:
 
 
 def _together(p: Mapping[str, int], load: Load) -> int:
-    """Map units that are written, and so overwritten, together: those of one request."""
+    """Return the number of map units in one request, which are written together."""
     return max(1, load.block_bytes // p["map_unit_bytes"])
 
 
 def _reads_per_unit(wa: float, flash: Medium, together: int) -> float:
-    """Flash page reads per unit that collection moves: pages without a valid unit are skipped."""
+    """Return the page reads per unit that garbage collection moves; it skips invalid pages."""
     valid = 1 - 1 / wa
     if valid <= 0:
         return 0.0
-    groups = max(1.0, flash.units_per_page / together)  # of a page, valid or not as a whole
+    groups = max(1.0, flash.units_per_page / together)  # per page; valid or invalid as a whole
     read = 1 - math.pow(1 - valid, groups)
     return read / (valid * flash.units_per_page)

@@ -1,9 +1,8 @@
-"""Steer fio's clock from outside: allow time to pass, read what the drive did each second.
+"""Control the clock of a fio on a simulated drive, and read what the drive did each second.
 
-The library that is preloaded into an unmodified fio shares one page with us
-(`native/vt_page.h`). In virtual time it stops at the end of the second that we allow, so that a
-judge may look at every second and stop the jobs at exactly this one. On the real clock nothing
-stops; the seconds come as they pass.
+A library that is preloaded into an unmodified fio shares a memory page with this process
+(`native/vt_page.h`). In virtual time, fio stops at the end of each allowed second, so that the
+caller can check every second and end the jobs exactly there. With the real clock, fio never stops.
 """
 
 import ctypes
@@ -45,7 +44,7 @@ def _number() -> c_long:
 
 
 def futex_wait(word: c_uint32, seen: int, *, timeout_s: float) -> bool:
-    """Wait while `word` is `seen`; False when the time is over. May return early."""
+    """Wait while `word` equals `seen`; return False at the timeout. May return early."""
     whole = int(timeout_s)
     limit = _Timespec(whole, int((timeout_s - whole) * 1e9))
     status = _libc.syscall(
@@ -61,7 +60,7 @@ def futex_wait(word: c_uint32, seen: int, *, timeout_s: float) -> bool:
 
 
 def futex_wake(word: c_uint32) -> None:
-    """Wake all who wait for `word`."""
+    """Wake all threads and processes that wait for `word`."""
     _libc.syscall(
         _number(),
         ctypes.byref(word),
@@ -78,7 +77,7 @@ _VERSION = 1
 _SAMPLES = 4096
 _NEVER = 2**64 - 1
 _MONOTONIC_START_S = 1000  # MONOTONIC_START_NS of native/vt_time.c
-_LOOK_S = 0.1  # how often a fio that says nothing is looked after
+_LOOK_S = 0.1  # how often to check whether a silent fio is alive
 
 _NEW, _RUNNING, _HELD, _ENDED, _FAILED = range(5)
 
@@ -123,13 +122,13 @@ class _Page(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class VtSample:
-    """What the drive did in one second of its clock, as a block layer would count it.
+    """The I/O of a drive in one second of its clock, counted like in the kernel's block layer.
 
-    Latency runs from fio's submission to its completion, in the second of the completion.
+    Latency is from submission to completion, and counts in the second of the completion.
     """
 
     t_s: float  # end of the second, since fio's first I/O
-    duration_s: float  # 1, but for the rest after the last whole second
+    duration_s: float  # 1; less only in the last sample
     read_ios: int
     write_ios: int
     trim_ios: int
@@ -140,8 +139,8 @@ class VtSample:
     write_lat_sum_ns: int
     read_lat_max_ns: int
     write_lat_max_ns: int
-    busy_ns: int  # at least one I/O in flight
-    inflight_ns: int  # summed over I/Os: divided by the duration, the mean queue depth
+    busy_ns: int  # time with at least one I/O in flight
+    inflight_ns: int  # sum over all I/Os; divided by the duration it is the mean queue depth
 
 
 def _sample(raw: _Sample) -> VtSample:
@@ -173,8 +172,8 @@ class VirtualClock:
         self.realtime = realtime
         self._descriptor = descriptor
         self._environment = environment
-        # Never closed, but let go of: whoever still looks into it (an error's traceback does, by
-        # its frames) keeps it. A file of its own, for a mapping holds the lock of the file it has.
+        # The mapping is never closed, only released, because a traceback may still refer to it. It
+        # has its own open file, because a mapping keeps the lock of its file.
         with os.fdopen(open_own(page, os.O_RDWR), "r+b") as file:
             memory = mmap.mmap(file.fileno(), ctypes.sizeof(_Page))
         self._page = _Page.from_buffer(memory)
@@ -194,11 +193,11 @@ class VirtualClock:
         data: Path | None = None,
         state_fd: int | None = None,
     ) -> Self:
-        """Make a control page for one fio on the drive in `state`.
+        """Make the control page for one fio on the drive in `state`.
 
-        fio locks the state file for itself. Whoever holds that lock already gives the descriptor
-        that holds it as `state_fd`, and passes it on to fio. `data` keeps what is written.
-        Raises HostLacks when the library is not built or the page cannot be made.
+        fio locks the state file. If the caller holds the lock already, it passes the descriptor
+        with the lock as `state_fd`, and lets fio inherit it. `data` is the file for written data.
+        Raises HostLacks if the library is not built or the page cannot be made.
         """
         environment = {
             "LD_PRELOAD": preloadable("libssdb_virtualtime.so"),
@@ -214,7 +213,7 @@ class VirtualClock:
             environment["SSDB_VT_STATE_FD"] = str(state_fd)
         try:
             descriptor = open_own(page, os.O_RDWR, 0o600)
-            # fio ends by itself once nobody holds this lock any more.
+            # When this lock is released, fio ends by itself.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(descriptor, 0)
             reserve(descriptor, page, ctypes.sizeof(_Page))
@@ -227,24 +226,24 @@ class VirtualClock:
         return clock
 
     def environment(self) -> dict[str, str]:
-        """Variables for fio; other programs started with them are not touched."""
+        """Return the environment variables for fio; other programs ignore them."""
         return dict(self._environment)
 
     @property
     def message(self) -> str:
-        """Why the library ended fio, as a sentence; empty if it did not."""
+        """Return a sentence that says why the library ended fio; empty if it did not."""
         return bytes(self._page.message).split(b"\0", 1)[0].decode(errors="replace")
 
     @property
     def first_io_s(self) -> float:
-        """When the first I/O was, on the monotonic clock of virtual time, which fio's logs use."""
+        """Return the time of the first I/O on the clock of fio's logs."""
         return _MONOTONIC_START_S + int(self._page.first_io_ns) / NS_PER_S
 
     def advance(self, seconds: int, *, alive: Callable[[], bool]) -> list[VtSample]:
-        """Let time pass by that many seconds, and return them; fewer when fio has ended.
+        """Let fio run for some seconds, and return a sample per second; fewer if fio has ended.
 
-        The last sample of an ended fio may be shorter than a second. `alive` says whether the
-        process still runs; it is asked when nothing has been heard for a while.
+        The last sample may be shorter than a second. `alive` is called when fio has not answered
+        for a while, to check whether the process still runs.
         """
         samples: list[VtSample] = []
         end_s = self._allowed_s + seconds
@@ -257,16 +256,16 @@ class VirtualClock:
         return samples
 
     def stop(self) -> None:
-        """End the jobs at the second where time stands; the next `advance` returns the rest.
+        """End the jobs at the current second; the next `advance` returns the last samples.
 
-        fio finishes what is in flight and reports as after the end of its runtime.
+        fio completes the I/O in flight, and reports like at the end of its runtime.
         """
         self._stopped = True
         self._page.stop_at_s = 0
         self._bump()
 
     def close(self) -> None:
-        """Give the page back; a fio that still runs ends with an error."""
+        """Release the page; a fio that still runs ends with an error."""
         if self._descriptor < 0:
             return
         del self._page, self._go, self._event
@@ -284,7 +283,7 @@ class VirtualClock:
         futex_wake(self._go)
 
     def _run_to(self, second: int, alive: Callable[[], bool]) -> bool:
-        """Wait for the end of a second; True when fio has ended instead."""
+        """Let fio run to the end of a second; return True if fio has ended before."""
         page = self._page
         if not self._stopped:
             page.hold_at_s = second

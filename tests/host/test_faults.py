@@ -84,7 +84,7 @@ def measured(runs: KilledRuns) -> list[object]:
 @pytest.mark.parametrize(
     ("mischief", "code", "sentence"),
     [
-        (badfio.CRASHES, 4, "was ended by signal 11"),
+        (badfio.CRASHES, 4, "was killed by signal 11"),
         (badfio.HANGS, 5, "s, so fio was killed"),
         (badfio.CUTS_ITS_REPORT, 4, "fio's report cannot be read"),
     ],
@@ -247,7 +247,7 @@ def test_a_program_that_the_kernel_ends_for_want_of_memory_gives_no_number(
         assert status is not None, "the kernel ended nothing"
         assert runs.orphans() == []
         if victim == "fio":
-            assert (status, "was ended by signal 9" in said) == (4, True), said
+            assert (status, "was killed by signal 9" in said) == (4, True), said
         else:
             assert status == -signal.SIGKILL
             assert runs.snapshot() != before

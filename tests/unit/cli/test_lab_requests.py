@@ -120,7 +120,8 @@ def test_what_a_kernel_of_ones_own_lacks_is_named_before_anything_is_fetched(
     assert capsys.readouterr().err.splitlines()[-2:] == [
         f"error: the kernel built in {tree} has no virtio_pci, fuse, overlay, neither built in nor "
         "as a module",
-        "hint: Switch on CONFIG_VIRTIO_PCI, CONFIG_FUSE_FS, CONFIG_OVERLAY_FS and build it again.",
+        "hint: Enable CONFIG_VIRTIO_PCI, CONFIG_FUSE_FS, CONFIG_OVERLAY_FS and build the kernel "
+        "again.",
     ]
     assert not list((tmp_path / "lab").glob("*/**/*.deb"))
 
@@ -160,7 +161,7 @@ def test_without_the_right_to_mount_nothing_is_fetched(
 
     said = capsys.readouterr().err
     assert status == 4
-    assert "files to a guest: unshare failed: Operation not permitted" in said
+    assert "files with a guest: unshare failed: Operation not permitted" in said
     assert "Run as root" in said
     assert not (tmp_path / "lab").exists()
 
@@ -208,7 +209,7 @@ def a_guest(folder: Path, ends: BaseException | None = None) -> Callable[..., An
     ("ends", "last"),
     [
         (None, "lab: {}"),
-        (GuestTrouble("the guest's kernel complained: BUG: x", hint="its console:\nx"), "  {}"),
+        (GuestTrouble("the guest's kernel reported: BUG: x", hint="its console:\nx"), "  {}"),
         (HostLacks("the guest did not finish the command"), "hint: {}"),
         (KeyboardInterrupt(), "lab: {}"),
     ],
@@ -273,7 +274,7 @@ def test_a_full_disk_does_not_end_a_run_and_is_told(tmp_path: Path) -> None:
         kept.add("stdout", b"said")
         kept.add("console", b"booted")
 
-    full = f"not all of the run could be kept in {folder}: No space left on device"
+    full = f"the output in {folder} is incomplete: No space left on device"
     assert kept.where() == full
     assert (folder / "console").read_bytes() == b"booted"
 

@@ -79,7 +79,9 @@ def test_every_drive_is_measured_once_whatever_dies(tmp_path: Path) -> None:
         names, wanted = [host.name for host in hosts], to_be_measured(hosts)
         consent = frozenset(wanted)
 
-        claimed = "eui.shared is shown by h000 /dev/nvme40n1, h001 /dev/nvme41n1: one drive with"
+        claimed = (
+            "eui.shared is seen as h000 /dev/nvme40n1, h001 /dev/nvme41n1: this is one drive with"
+        )
         with pytest.raises(UsageError, match=claimed):
             once(fleet_of(names, 16), consent | {SHARED}, tmp_path)
         assert list(stubfleet.journal(tmp_path)) == []

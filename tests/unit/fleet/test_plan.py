@@ -83,7 +83,7 @@ def test_a_plan_names_every_drive_its_limits_and_who_is_silent(
         ("n1", "/dev/nvme0n1", "eui.1")
     ]
     assert list(told["silent"]) == ["n2"]
-    assert told["notes"] == ["eui.2 has consent, and no host shows it"]
+    assert told["notes"] == ["eui.2 has consent, but no host has it"]
     assert told["limits"] == {"drives": 64, "host:n1": 1, "rack:rack": 1000}
 
 
@@ -144,7 +144,7 @@ def test_what_a_drive_holds_may_be_overwritten_where_that_was_accepted_and_power
 
 BAD = {
     "nothing fits": (
-        {"n1": [device("sda", "x", model="HDD")], "n2": []}, FLEET, "drives[0] fits no",
+        {"n1": [device("sda", "x", model="HDD")], "n2": []}, FLEET, "drives[0] matches no",
     ),
     "system drive": (
         {"n1": [device("nvme0n1", "eui.1", "is mounted on /")], "n2": []}, FLEET,
@@ -160,20 +160,20 @@ BAD = {
     ),
     "two hosts": (
         {"n1": [device("nvme0n1", "eui.1")], "n2": [device("nvme7n1", "eui.1")]}, FLEET,
-        "eui.1 is shown by n1 /dev/nvme0n1, n2 /dev/nvme7n1",
+        "eui.1 is seen as n1 /dev/nvme0n1, n2 /dev/nvme7n1",
     ),
     "two names": (
         {"n1": [device("nvme0n1", "eui.1"), device("nvme1n1", "eui.1")], "n2": []}, FLEET,
-        "eui.1 is shown by n1",
+        "eui.1 is seen as n1",
     ),
     "no consent": (
         {"n1": [device("nvme0n1", "eui.3")], "n2": []}, FLEET, "consent.txt does not name eui.3",
     ),
     "exclusion of nothing": (
         {"n1": [device("nvme0n1", "eui.1")], "n2": []}, FLEET + "exclude: [{serial: S99}]\n",
-        "exclude[0] fits no drive of any host, so it protects nothing",
+        "exclude[0] matches no drive of any host, so it protects no drive",
     ),
-    "every drive": ({}, FLEET.replace('{model: "PM9*"}', "{}"), "drives: each needs a model"),
+    "every drive": ({}, FLEET.replace('{model: "PM9*"}', "{}"), "drives: each entry needs a model"),
     "an option as address": (
         {}, FLEET.replace('"n[1-2]"', 'a, address: "-oProxyCommand=x"'), "F.yaml:4:",
     ),
@@ -189,7 +189,7 @@ BAD = {
         {}, FLEET + "engine: {scheduler: 'tcp://10.0.0.1:8786'}\n", "needs TLS",
     ),
     "two at once on a host": (
-        {}, FLEET + "limits: {per_host: 2}\n", "per_host is 2, but a host takes one run at a time",
+        {}, FLEET + "limits: {per_host: 2}\n", "per_host is 2, but a host does one run at a time",
     ),
     "little power": (
         {}, FLEET + "limits: {rack_watts: 5, drive_watts: 9}\n", "less than one drive needs",
@@ -237,7 +237,7 @@ def test_the_files_of_tls_are_beside_the_fleets_and_one_that_is_not_there_is_nam
     assert engine.files == {
         "ca": str(tmp_path / "ca.pem"), "certificate": "/etc/c.pem", "key": str(tmp_path / "k"),
     }  # fmt: skip
-    with pytest.raises(UsageError, match=f"ca: there is no file {tmp_path}/ca.pem"):
+    with pytest.raises(UsageError, match=f"ca: the file {tmp_path}/ca.pem"):
         scheduler.dask_client(engine, {}).__enter__()
 
 
@@ -259,8 +259,11 @@ def test_a_rack_has_so_many_tokens_and_a_drive_takes_its_own() -> None:
 @pytest.mark.parametrize(
     ("workers", "sentence"),
     [
-        ([{"rack:a": 2}], "the workers offer 0 of rack:b, and the limit is 3"),  # its drives wait
-        ([{"rack:a": 2}, {"rack:b": 3}, {"rack:b": 3}], "offer 6 of rack:b, and the limit is 3"),
+        (
+            [{"rack:a": 2}],
+            "the Dask workers offer 0 of rack:b, but the limit is 3",
+        ),  # its drives wait
+        ([{"rack:a": 2}, {"rack:b": 3}, {"rack:b": 3}], "offer 6 of rack:b, but the limit is 3"),
         ([{"rack:a": 2, "drives": 9}, {"rack:b": 3}], ""),
     ],
 )
@@ -455,9 +458,12 @@ def archive_of_a_link(name: str, target: str) -> bytes:
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        (b"no archive", "no archive that can be read"),
-        (archive_of_a_link("result.json", "/etc/passwd"), "sent result.json, which no run makes"),
-        (archive(__etc__passwd="x"), "which no run makes"),
+        (b"no archive", "the archive from n1 cannot be read"),
+        (
+            archive_of_a_link("result.json", "/etc/passwd"),
+            "sent result.json, which is not a file of a run",
+        ),
+        (archive(__etc__passwd="x"), "which is not a file of a run"),
         (archive(result_json="{}"), "has no result"),
         (archive(result_json="{}", manifest_json="x" * 30_000), "more than 20,000 bytes"),
         (gzip.compress(b"\0" * 40_000), "more than 20,000 bytes"),

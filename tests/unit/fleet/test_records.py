@@ -93,7 +93,7 @@ def test_after_a_canary_without_a_result_nothing_else_is_begun(tmp_path: Path) -
     kept = Records(tmp_path)
     kept.make()
 
-    with pytest.raises(SsdbenchError, match="canary, n0 .* is mounted on /; 2 drives not begun"):
+    with pytest.raises(SsdbenchError, match="canary, n0 .* is mounted on /; 2 drives not started"):
         run_fleet(fleet, Plan(tuple(jobs)), Refusing(), kept, Patience(1, 1), lambda line: None)
 
     assert ASKED == ["n0"]

@@ -95,7 +95,7 @@ def test_drives_are_measured_by_a_worker_elsewhere_and_only_with_the_certificate
         assert len(records.measured()) == len(wanted)
 
         name = f"host:{hosts[0].name}"
-        with pytest.raises(UsageError, match="offer 1 of host:h000, and the limit is 2"):
+        with pytest.raises(UsageError, match="offer 1 of host:h000, but the limit is 2"):
             scheduler.dask_client(fleet.engine, {name: 2}).__enter__()
 
         monkeypatch.setattr(scheduler, "CONNECT_S", "1s")
@@ -104,7 +104,7 @@ def test_drives_are_measured_by_a_worker_elsewhere_and_only_with_the_certificate
         plain = Engine(scheduler=at.replace("tls:", "tcp:"))
         for engine in (stranger, plain):
             with (
-                pytest.raises(HostLacks, match="no scheduler of Dask at"),
+                pytest.raises(HostLacks, match="no Dask scheduler answers at"),
                 scheduler.dask_client(engine, {}),
             ):
                 pass

@@ -70,7 +70,7 @@ def test_a_mirror_without_backports_is_named_as_the_reason(programs: Path, tmp_p
 
     assert mirror.newest("seabios", of="bpo12") == Package("seabios", "1.16.3-2~bpo12+1")
     assert mirror.newest("seabios", not_of="bpo12") == Package("seabios", "1.16.2-1")
-    with pytest.raises(HostLacks, match="has no seabios of bpo13"):
+    with pytest.raises(HostLacks, match="has no package seabios of bpo13"):
         mirror.newest("seabios", of="bpo13")
 
 
@@ -78,12 +78,12 @@ def test_no_archive_and_no_keyring_are_told_apart(
     programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "KEYRING", tmp_path / "none.gpg")
-    with pytest.raises(HostLacks, match=r"there is no .*none\.gpg"):
+    with pytest.raises(HostLacks, match=r"none\.gpg, the keys"):
         Archive(tmp_path / "lab").names("x")
 
     monkeypatch.delenv(archive.ADDRESS)
     monkeypatch.setattr(archive, "_system_sources", list)
-    with pytest.raises(HostLacks, match="no Debian 12 package archive is known"):
+    with pytest.raises(HostLacks, match="this host knows no archive of Debian 12"):
         Archive(tmp_path / "lab").names("x")
 
 

@@ -52,12 +52,12 @@ def test_a_kernel_tree_is_taken_where_it_was_built_and_only_then(tmp_path: Path)
     tree, cache = tmp_path / "tree", tmp_path / "cache"
     for name in ("arch/x86/boot", "include/config"):
         (tree / name).mkdir(parents=True)
-    with pytest.raises(UsageError, match="it has no arch/x86/boot/bzImage"):
+    with pytest.raises(UsageError, match="arch/x86/boot/bzImage is missing"):
         from_tree(tree, cache)
     (tree / "arch/x86/boot/bzImage").write_text("")
-    with pytest.raises(UsageError, match=r"it has no include/config/kernel.release"):
+    with pytest.raises(UsageError, match=r"include/config/kernel.release is missing"):
         from_tree(tree, cache)
-    (tree / "include/config/kernel.release").write_text("6.99.0-mine\n")
+    (tree / "include/config/kernel.release is missing").write_text("6.99.0-mine\n")
     (tree / "Makefile").write_text(
         "modules_install:\n\ttouch $(INSTALL_MOD_PATH)/lib/modules/6.99.0-mine/installed\n"
     )
@@ -333,16 +333,16 @@ def test_zones_are_those_of_a_namespace() -> None:
         ("nvme=null:0", "0 bytes"),
         ("nvme,queues=0=null:1GiB", "from 1 to"),
         ("nvme,queues=-3=null:1GiB", "from 1 to"),
-        ("virtio,queues=2=null:1GiB", "for nvme"),
-        ("ahci,hotplug=null:1GiB", "not for ahci"),
+        ("virtio,queues=2=null:1GiB", "works with nvme"),
+        ("ahci,hotplug=null:1GiB", "not with ahci"),
         ("nvme,hotplug=no=null:1GiB", "no value"),
-        ("nvme,fail=5=null:1GiB", "needs a file"),
-        ("nvme,fail=5=sim:p4800x", "needs a file"),
-        ("virtio,zoned=4MiB=null:1GiB", "for nvme"),
+        ("nvme,fail=5=null:1GiB", "only with a file"),
+        ("nvme,fail=5=sim:p4800x", "only with a file"),
+        ("virtio,zoned=4MiB=null:1GiB", "works with nvme"),
         ("nvme,zoned=3MiB=null:1GiB", "power of two"),
         ("nvme,open=3=null:1GiB", "needs zoned"),
         ("nvme,zoned=4MiB,open=0=null:1GiB", "at least 1"),
-        ("nvme,zoned=4MiB,hotplug=null:1GiB", "exclude each other"),
+        ("nvme,zoned=4MiB,hotplug=null:1GiB", "cannot be used together"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(text: str, why: str) -> None:

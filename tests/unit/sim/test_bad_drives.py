@@ -41,7 +41,7 @@ def test_a_state_of_another_version(state: Path, said: Said) -> None:
         file.seek(8)
         file.write((99).to_bytes(4, "little"))
 
-    assert "of another version" in said(2, "inspect", state)
+    assert "from another version" in said(2, "inspect", state)
 
 
 @pytest.mark.parametrize("left", [0, 4096, 1 << 20])
@@ -83,7 +83,7 @@ def test_a_drive_that_is_worn_out(said: Said) -> None:
 
 @pytest.mark.parametrize(
     ("block", "sentence"),
-    [("1000", "no multiple of the logical block"), ("8GiB", "larger than the drive accepts"),
+    [("1000", "not a multiple of the logical block"), ("8GiB", "larger than the drive accepts"),
      ("128MiB", "larger than the drive accepts")],
 )  # fmt: skip
 def test_a_request_that_does_not_fit(said: Said, block: str, sentence: str) -> None:
