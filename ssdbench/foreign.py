@@ -144,7 +144,7 @@ def real(path: Path) -> Path:
 def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o644) -> int:
     """Open a file for writing, and create it if it is missing; return its descriptor.
 
-    Use it for all files that are not replaced as a whole (`write_whole`, `host.files.write_atomic`).
+    Use it for files that are not replaced as a whole by `write_whole` or `write_atomic`.
     Raises OSError, without changing anything, for a link, for a file that is not regular, and for a
     file with a second hard link: another user could have put it there to change another file.
     """

@@ -183,7 +183,7 @@ BAD = {
         {}, FLEET.replace('{name: "n[1-2]"}', '{name: "a[1-20000]"}, {name: "b[1-20000]"}'),
         "at most 20000 hosts",
     ),
-    "consent that never ends": ({}, FLEET.replace("consent.txt", "/dev/zero"), "no regular file"),
+    "consent that never ends": ({}, FLEET.replace("consent.txt", "/dev/zero"), "not a regular"),
     "a misspelt key": ({}, FLEET + "limit: {}\n", "did you mean 'limits'?"),
     "a scheduler for anybody": (
         {}, FLEET + "engine: {scheduler: 'tcp://10.0.0.1:8786'}\n", "needs TLS",
