@@ -294,21 +294,16 @@ def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
 
 def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
     """List what this target cannot do, with the path in the profile."""
-    unoffered = list(_lba_format(profile, target))
-    there = target if unoffered else target.formatted(profile.lba_format)
+    wanted = profile.lba_format
+    why = "" if wanted is None else unoffered(wanted, target)
+    there = target if why else target.formatted(wanted)
     return [
-        *unoffered,
-        *_warm_up(profile, there),
-        *_fills(profile, there),
+        *([(("lba_format",), why)] if why else []),
+        *_writes_before(profile, there),
         *_measures(profile, there),
         *out_of_order(profile, there),
         *unmeasured(profile),
     ]
-
-
-def _lba_format(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
-    if profile.lba_format is not None and (why := unoffered(profile.lba_format, target)):
-        yield ("lba_format",), why
 
 
 def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
@@ -322,15 +317,10 @@ def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
     return ""
 
 
-def _warm_up(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
+def _writes_before(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
     block = profile.steady.workload.block_bytes
-    if not profile.needs_warm_up:
-        return
-    if why := obstacle(block, target.size_bytes, target):
+    if profile.needs_warm_up and (why := obstacle(block, target.size_bytes, target)):
         yield ("steady", "workload", "block"), why
-
-
-def _fills(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
     for index, step in enumerate(profile.precondition):
         if why := obstacle(step.block_bytes, target.size_bytes, target):
             yield ("precondition", index, "block"), why

@@ -12,7 +12,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from ssdbench.model.base import ProfileModel, refuse
 from ssdbench.model.profile.inside import BlockSize, ProbeName, Probes
 from ssdbench.model.profile.rates import Load, Offered, OfferedLoad, RateSweep
-from ssdbench.model.profile.repeated import Extendable, ExtraRepeats, Repeated, Settle
 from ssdbench.model.profile.replay import Replay
 from ssdbench.model.profile.standard import Pts, PtsForm, PtsTest
 from ssdbench.model.profile.streams import (
@@ -24,7 +23,17 @@ from ssdbench.model.profile.streams import (
     MixStream,
     Priority,
 )
-from ssdbench.model.profile.sweeps import AccessOrder, Processes, Rest, SpanSweep, Sweep
+from ssdbench.model.profile.sweeps import (
+    AccessOrder,
+    Extendable,
+    ExtraRepeats,
+    Processes,
+    Repeated,
+    Rest,
+    Settle,
+    SpanSweep,
+    Sweep,
+)
 from ssdbench.model.profile.trials import (
     Applications,
     CpuCost,

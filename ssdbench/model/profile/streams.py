@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ssdbench.foreign import plain
 from ssdbench.model.base import Mistake, ProfileModel, refuse
 from ssdbench.model.kind import PointsKind, StageKind
-from ssdbench.model.profile.repeated import Extendable
+from ssdbench.model.profile.sweeps import Extendable
 from ssdbench.model.quantity import (
     WHOLE,
     Jobs,
