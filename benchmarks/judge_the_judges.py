@@ -30,7 +30,7 @@ from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.risk import KINDS, WHOLE
 from ssdbench.stats.series import Series
-from ssdbench.stats.steady.rules import RULES, FioSlope, Snia, judge
+from ssdbench.stats.steady.rules import RULES, Snia, fio_slope, judge
 from ssdbench.stats.steady.watch import WindowRule
 
 HELD_OUT = 10_000_000
@@ -39,8 +39,8 @@ WRONG = 0.05
 CONTENDERS: dict[str, WindowRule] = {
     **RULES,
     "snia after 2 fills": Snia("snia after 2 fills", min_fills=2.0),
-    "fio-iops-slope 300 s": FioSlope(limit_percent=0.033, window_s=300),
-    "fio-iops-slope 300 s after 2 fills": FioSlope(
+    "fio-iops-slope 300 s": fio_slope(limit_percent=0.033, window_s=300),
+    "fio-iops-slope 300 s after 2 fills": fio_slope(
         limit_percent=0.033, window_s=300, min_fills=2.0
     ),
 }

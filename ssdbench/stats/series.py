@@ -120,6 +120,12 @@ class History:
         return self.means(to_s - step_s * np.arange(count, -1, -1.0))
 
 
+def slope_of(values: Floats) -> float:
+    """Return the slope, per value, of the line fitted by least squares."""
+    x = np.arange(len(values)) - (len(values) - 1) / 2
+    return float((x * values).sum() / (x * x).sum())
+
+
 _EXACT_UP_TO = 20
 _SAME = 1e-14  # of the mean; values that are closer differ only by rounding
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ssdbench.stats.bounds.levels import MIN_GAP, MIN_VISITS, two_levels
 from ssdbench.stats.distributions import tolerance_factor
-from ssdbench.stats.series import Floats, History
+from ssdbench.stats.series import Floats, History, slope_of
 from ssdbench.stats.steady.watch import Criterion, Look
 
 BLOCKS = 10
@@ -42,13 +42,11 @@ def window_criteria(blocks: Floats, *, halves: float = MAX_HALVES) -> tuple[Crit
     mean = float(blocks.mean()) or np.inf
     half = len(blocks) // 2
     pairs = blocks.reshape(half, 2).mean(axis=1)
-    x = np.arange(len(blocks)) - (len(blocks) - 1) / 2
-    slope = float((x * blocks).sum() / (x * x).sum())
     return (
         Criterion("halves", abs(float(blocks[:half].mean() - blocks[half:].mean())) / mean, halves),
         Criterion("cv", float(blocks.std(ddof=1)) / mean, MAX_CV),
         Criterion("pairs", float(np.ptp(pairs)) / mean, MAX_PAIRS),
-        Criterion("slope", abs(slope) * (len(blocks) - 1) / mean, MAX_SLOPE),
+        Criterion("slope", abs(slope_of(blocks)) * (len(blocks) - 1) / mean, MAX_SLOPE),
     )
 
 

@@ -8,9 +8,8 @@ window of one-second samples, tested every second. The slope limit of fio is in 
 *per sample*, so over the window the rate may drift by the limit times the window's length.
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from ssdbench.model.findings.steadiness import (
     TwoLevels,
 )
 from ssdbench.model.point import SteadyVerdict
-from ssdbench.stats.series import Floats, History, Series
+from ssdbench.stats.series import Floats, History, Series, slope_of
 from ssdbench.stats.steady.pss import PSS_RULES
 from ssdbench.stats.steady.watch import Criterion, Look, Watch, WindowRule
 
@@ -44,11 +43,9 @@ SEPPANEN_DIFFERENCE = 0.01
 def snia_criteria(rounds: Floats) -> tuple[Criterion, ...]:
     """Return the data excursion and the slope excursion of five rounds, with their limits."""
     mean = float(rounds.mean()) or np.inf
-    x = np.arange(len(rounds)) - (len(rounds) - 1) / 2
-    slope = float((x * rounds).sum() / (x * x).sum())
     return (
         Criterion("excursion", float(np.ptp(rounds)) / mean, MAX_EXCURSION),
-        Criterion("slope", abs(slope) * (len(rounds) - 1) / mean, MAX_SLOPE_EXCURSION),
+        Criterion("slope", abs(slope_of(rounds)) * (len(rounds) - 1) / mean, MAX_SLOPE_EXCURSION),
     )
 
 
@@ -95,119 +92,64 @@ class Snia:
 
 
 @dataclass(frozen=True, slots=True)
-class Seppanen:
-    """Seppanen et al. 2010: 20 s of warm-up and 20 s of measurement agree within 1 %."""
-
-    name: str = "seppanen"
-    validates: bool = False
-    min_window_s: float = 2 * SEPPANEN_S
-    step_s: float = SEPPANEN_S
-    hold: int = 1
-
-    def look(self, history: History, at_s: float) -> Look:
-        """Judge the last two sections of 20 s. The second one is the published result."""
-        if at_s < self.min_window_s:
-            return _early(at_s, self.min_window_s)
-        blocks = history.blocks(at_s - self.min_window_s, at_s, 2)
-        difference = abs(float(blocks[1] - blocks[0])) / (float(blocks[0]) or np.inf)
-        return Look(
-            from_s=at_s - self.min_window_s,
-            to_s=at_s,
-            blocks=blocks,
-            criteria=(Criterion("difference", difference, SEPPANEN_DIFFERENCE),),
-            lower_bound=float(blocks[1]),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Heger:
-    """Heger 2011: ten minutes vary by less than 4 % (coefficient of variation)."""
-
-    name: str = "heger"
-    validates: bool = False
-    min_window_s: float = HEGER_BLOCKS * ROUND_S
-    step_s: float = ROUND_S
-    hold: int = 1
-
-    def look(self, history: History, at_s: float) -> Look:
-        """Judge the last ten minutes."""
-        if at_s < self.min_window_s:
-            return _early(at_s, self.min_window_s)
-        blocks = history.blocks(at_s - self.min_window_s, at_s, HEGER_BLOCKS)
-        cv = float(blocks.std(ddof=1)) / (float(blocks.mean()) or np.inf)
-        return _look(at_s - self.min_window_s, at_s, blocks, (Criterion("cv", cv, HEGER_CV),))
-
-
-@dataclass(frozen=True, slots=True)
-class _FioRule(ABC):
-    """A rule of fio: one criterion over the newest window of one-second samples."""
-
-    criterion: ClassVar[str]  # as `SteadyVerdict` names it
+class BlockRule:
+    """A rule that judges the newest window by one criterion on the means of equal blocks."""
 
     name: str
-    limit_percent: float
-    window_s: int
+    min_window_s: float
+    blocks: int
+    criterion: Callable[[Floats], Criterion]
+    step_s: float
     min_fills: float = 0.0
+    publishes_last: bool = False  # the mean of the last block, not that of the window
     validates: bool = False
-    step_s: float = 1.0
     hold: int = 1
 
-    @property
-    def min_window_s(self) -> float:
-        """Return the length of the window; fio has only one."""
-        return self.window_s
-
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the last `window_s` samples."""
-        if at_s < self.window_s or history.fills_at(at_s) < self.min_fills:
-            return _early(at_s, self.window_s)
-        samples = history.means(at_s - np.arange(self.window_s, -1, -1.0))
-        mean = float(samples.mean())
-        percent = 100 * self._departs(samples) / (mean or np.inf)
-        criterion = Criterion(self.criterion, percent, self.limit_percent)
-        return _look(at_s - self.window_s, at_s, samples, (criterion,))
-
-    @abstractmethod
-    def _departs(self, samples: Floats) -> float:
-        """Return how far the samples are from a flat rate, in units of the rate."""
+        """Judge the newest window."""
+        if at_s < self.min_window_s or history.fills_at(at_s) < self.min_fills:
+            return _early(at_s, self.min_window_s)
+        blocks = history.blocks(at_s - self.min_window_s, at_s, self.blocks)
+        look = _look(at_s - self.min_window_s, at_s, blocks, (self.criterion(blocks),))
+        return replace(look, lower_bound=float(blocks[-1])) if self.publishes_last else look
 
 
-@dataclass(frozen=True, slots=True)
-class FioSlope(_FioRule):
-    """fio `--ss=iops_slope:LIMIT% --ss_dur=WINDOW`; LIMIT is the slope per sample."""
-
-    criterion: ClassVar[str] = "slope_percent_per_sample"
-
-    name: str = "fio-iops-slope"
-    limit_percent: float = 0.3
-    window_s: int = 10
-
-    def _departs(self, samples: Floats) -> float:
-        x = np.arange(self.window_s) - (self.window_s - 1) / 2
-        return float(abs((x * samples).sum() / (x * x).sum()))
+def _difference(sections: Floats) -> Criterion:
+    difference = abs(float(sections[1] - sections[0])) / (float(sections[0]) or np.inf)
+    return Criterion("difference", difference, SEPPANEN_DIFFERENCE)
 
 
-@dataclass(frozen=True, slots=True)
-class FioDeviation(_FioRule):
-    """fio `--ss=iops:LIMIT% --ss_dur=WINDOW`; LIMIT is the largest deviation from the mean."""
-
-    criterion: ClassVar[str] = "deviation_percent"
-
-    name: str = "fio-iops-deviation"
-    limit_percent: float = 20.0
-    window_s: int = 300
-
-    def _departs(self, samples: Floats) -> float:
-        return float(np.abs(samples - samples.mean()).max())
+def _variation(blocks: Floats) -> Criterion:
+    return Criterion("cv", float(blocks.std(ddof=1)) / (float(blocks.mean()) or np.inf), HEGER_CV)
 
 
+def _deviation(samples: Floats) -> Criterion:
+    percent = 100 * float(np.abs(samples - samples.mean()).max()) / (samples.mean() or np.inf)
+    return Criterion("deviation_percent", percent, 20.0)
+
+
+def fio_slope(
+    limit_percent: float = 0.3, window_s: int = 10, *, min_fills: float = 0.0
+) -> BlockRule:
+    """Return fio `--ss=iops_slope:LIMIT% --ss_dur=WINDOW`; LIMIT is the slope per sample."""
+
+    def slope(samples: Floats) -> Criterion:
+        percent = 100 * abs(slope_of(samples)) / (float(samples.mean()) or np.inf)
+        return Criterion("slope_percent_per_sample", percent, limit_percent)
+
+    return BlockRule("fio-iops-slope", window_s, window_s, slope, 1.0, min_fills=min_fills)
+
+
+# Seppanen et al. 2010: 20 s of warm-up and 20 s of measurement agree within 1 %; the second is
+# published. Heger 2011: ten minutes vary by less than 4 % (coefficient of variation). The last one
+# is fio `--ss=iops:20% --ss_dur=300`: no sample differs from the mean by more than 20 %.
 STANDARD_RULES = (
     Snia(),
     Snia("snia-wsat", spacing_s=WSAT_SPACING_S),
-    Seppanen(),
-    Heger(),
-    FioSlope(),
-    FioDeviation(),
+    BlockRule("seppanen", 2 * SEPPANEN_S, 2, _difference, SEPPANEN_S, publishes_last=True),
+    BlockRule("heger", HEGER_BLOCKS * ROUND_S, HEGER_BLOCKS, _variation, ROUND_S),
+    fio_slope(),
+    BlockRule("fio-iops-deviation", 300, 300, _deviation, 1.0),
 )
 
 
