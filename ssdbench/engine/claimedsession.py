@@ -14,9 +14,9 @@ from ssdbench.engine.session import KERNEL, Counters
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks, UsageError
 from ssdbench.generator.base import Generator, JobOutcome
 from ssdbench.generator.fio.attachment import Access, DirectoryAttachment, attachment
+from ssdbench.generator.fio.driver import Sections, run_fio_sections
 from ssdbench.generator.fio.dryruns import ceiling_iops, placed
 from ssdbench.generator.fio.passthrough import PassthroughFio
-from ssdbench.generator.fio.sections import Sections, run_fio_sections
 from ssdbench.generator.slam import Slam
 from ssdbench.host.command import Process
 from ssdbench.host.counters import disk_counters

@@ -25,7 +25,7 @@ from ssdbench.engine.session import RunsSections
 from ssdbench.engine.stage import Context
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Outcome, Running, Second
-from ssdbench.generator.fio.sections import Sections
+from ssdbench.generator.fio.driver import Sections
 from ssdbench.host.command import Process
 from ssdbench.model import rundirectory
 from ssdbench.model.rundirectory import FIO

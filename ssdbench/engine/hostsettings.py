@@ -23,8 +23,14 @@ from ssdbench.model.profile import Host
 from ssdbench.model.target import TargetInfo
 from ssdbench.target.inspect import find, kernel_name
 from ssdbench.target.pages import Protocol, protocol
-from ssdbench.tuning.backends import THERE, SettingBackend, backends_of
-from ssdbench.tuning.drivebackends import AtaPasswordBackend, NvmeFeatureBackend, WriteCacheBackend
+from ssdbench.tuning.backends import (
+    THERE,
+    AtaPasswordBackend,
+    NvmeFeatureBackend,
+    SettingBackend,
+    WriteCacheBackend,
+    backends_of,
+)
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
 from ssdbench.tuning.plan import HostPlan, drive_settings, host_plan
 from ssdbench.tuning.restore import forget, restore_all

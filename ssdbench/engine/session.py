@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from ssdbench.generator.base import Generator, JobOutcome
-from ssdbench.generator.fio.sections import Sections
+from ssdbench.generator.fio.driver import Sections
 from ssdbench.host.command import Process
 from ssdbench.model.base import Model
 from ssdbench.model.profile import Purge

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.claimedsession import ClaimedSession
-from ssdbench.generator.fio.sections import Sections
+from ssdbench.generator.fio.driver import Sections
 from ssdbench.host.command import Process, run
 from ssdbench.model.found import Comparison
 from ssdbench.model.kind import StageKind

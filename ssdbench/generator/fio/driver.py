@@ -7,8 +7,9 @@ the report (fio.json) and the logs.
 import math
 import platform
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
@@ -19,7 +20,7 @@ from ssdbench.foreign import plain, write_whole
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
 from ssdbench.generator.fio import jobfile, logs
 from ssdbench.generator.fio.attachment import Access, Attachment
-from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, engine_of
+from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, Options, engine_of
 from ssdbench.generator.fio.layout import sections
 from ssdbench.generator.fio.output import (
     Ending,
@@ -455,3 +456,52 @@ def _text(path: Path) -> str:
         return path.read_text(errors="replace")
     except FileNotFoundError:
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Hold sections that start at the same time and are reported as one.
+
+    They end after `runtime_s`, or when each has done its part; `total_bytes` is the sum of the
+    parts, where known.
+    """
+
+    sections: Sequence[Options]
+    longest_s: float  # fio is killed when it has not ended by then
+    options: Options = field(default_factory=dict)  # of all sections
+    runtime_s: float | None = None
+    total_bytes: int | None = None
+    name: str = "the job"  # for messages
+    groups: int = 1  # in which fio reports them
+
+
+def run_fio_sections(
+    way: Access,
+    work: Sections,
+    *,
+    artifacts: Path,
+    cpus: Collection[int] = (),
+    placed: Mapping[str, str],
+    meanwhile: Callable[[command.Process], None] = lambda process: None,
+) -> JobOutcome:
+    """Run sections to their end. `placed` are the run's NUMA options.
+
+    `meanwhile` is called while they run and returns before the end; if it raises, fio is ended.
+    Raises HostLacks, DeviceLost, DeviceError and CommandFailed, as every start of fio does.
+    """
+    way.check()
+    options = {**way.options(), **work.options, **placed}
+    process = started_fio(
+        way, jobfile.sections_jobfile(work.sections, options=options), artifacts, cpus=cpus
+    )
+    began = time.monotonic()
+    try:
+        meanwhile(process)
+        is_late = not process.ended(began + work.longest_s - time.monotonic())
+    except BaseException:
+        process.kill()
+        raise
+    if is_late:
+        process.kill()
+    late_s = work.longest_s if is_late else None
+    return finished_report(way, process, artifacts, [work], late_s=late_s).groups[0].outcome

@@ -16,8 +16,8 @@ from ssdbench.engine.fiorun import run_sections
 from ssdbench.engine.hostsettings import applied
 from ssdbench.engine.stage import Context, derived_seed
 from ssdbench.errors import HostLacks, UsageError
+from ssdbench.generator.fio.driver import Sections
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.generator.fio.sections import Sections
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.host.sysfs import node_of
 from ssdbench.stages.host.trial import lease

@@ -30,8 +30,8 @@ from ssdbench.engine.stage import (
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import JobOutcome
+from ssdbench.generator.fio.driver import Sections
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.generator.fio.sections import Sections
 from ssdbench.host.counters import disk_counters
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model.base import Model

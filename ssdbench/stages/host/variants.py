@@ -12,8 +12,7 @@ from ssdbench.generator.fio.jobfile import Options
 from ssdbench.host.topology import Topology, cpu_text
 from ssdbench.model.profile import IrqAffinity
 from ssdbench.stages.host.trial import TrialWorkload, Variant
-from ssdbench.tuning.irq import irq_plan
-from ssdbench.tuning.plan import require_scheduler
+from ssdbench.tuning.plan import irq_plan, require_scheduler
 from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB, MIB, format_size
 

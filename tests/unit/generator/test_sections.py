@@ -8,8 +8,8 @@ import pytest
 
 from ssdbench.errors import CommandFailed, DeviceError, DeviceLost
 from ssdbench.generator.fio.attachment import DirectoryAttachment
+from ssdbench.generator.fio.driver import Sections, run_fio_sections
 from ssdbench.generator.fio.jobfile import Options
-from ssdbench.generator.fio.sections import Sections, run_fio_sections
 from ssdbench.host.command import Process
 from tests.support.fakefio import FakeFio, a_job, a_report
 

@@ -10,7 +10,7 @@ import pytest
 from ssdbench.engine.journal import Kind
 from ssdbench.errors import DeviceLost
 from ssdbench.generator.base import Direction, JobOutcome
-from ssdbench.generator.fio.sections import Sections, run_fio_sections
+from ssdbench.generator.fio.driver import Sections, run_fio_sections
 from ssdbench.host.command import Process
 from ssdbench.host.counters import DiskStat
 from ssdbench.model.finding import Code

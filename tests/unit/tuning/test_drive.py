@@ -10,9 +10,8 @@ from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Host, Switch
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.tuning.backends import ABSENT, THERE, ModuleBackend
+from ssdbench.tuning.backends import ABSENT, THERE, ModuleBackend, WriteCacheBackend
 from ssdbench.tuning.confined import require_ours
-from ssdbench.tuning.drivebackends import WriteCacheBackend
 from ssdbench.tuning.plan import drive_settings
 from ssdbench.tuning.setting import RESETS, Backend, Setting
 

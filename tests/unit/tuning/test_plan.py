@@ -10,8 +10,7 @@ from ssdbench.errors import HostLacks
 from ssdbench.host.topology import NO_TURBO, Interrupt, Topology, cpu_list, cpu_text
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Host, Idle, IrqAffinity, Preset, Switch
-from ssdbench.tuning.irq import irq_plan
-from ssdbench.tuning.plan import HostPlan, host_plan
+from ssdbench.tuning.plan import HostPlan, host_plan, irq_plan
 
 # Two packages of two CPUs; each package shares a cache.
 CACHES = {0: frozenset({0, 1}), 1: frozenset({0, 1}), 2: frozenset({2, 3}), 3: frozenset({2, 3})}
