@@ -23,14 +23,7 @@ from ssdbench.model.profile import Host
 from ssdbench.model.target import TargetInfo
 from ssdbench.target.inspect import find, kernel_name
 from ssdbench.target.pages import Protocol, protocol
-from ssdbench.tuning.backends import (
-    THERE,
-    AtaPasswordBackend,
-    NvmeFeatureBackend,
-    SettingBackend,
-    WriteCacheBackend,
-    backends_of,
-)
+from ssdbench.tuning.backends import THERE, SettingBackend, backends_of
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
 from ssdbench.tuning.plan import HostPlan, drive_settings, host_plan
 from ssdbench.tuning.restore import forget, restore_all
@@ -207,19 +200,7 @@ def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = No
 
 def host_backends(sysfs: Sysfs) -> dict[Backend, SettingBackend]:
     """Return the backend of each kind of setting on this host."""
-
-    def locate(drive: str) -> str | None:
-        return find(drive, sysfs=sysfs)
-
-    return backends_of(
-        sysfs,
-        locate,
-        {
-            Backend.NVME_FEATURE: NvmeFeatureBackend(locate),
-            Backend.WRITE_CACHE: WriteCacheBackend(sysfs, locate),
-            Backend.ATA_PASSWORD: AtaPasswordBackend(locate),
-        },
-    )
+    return backends_of(sysfs, lambda drive: find(drive, sysfs=sysfs))
 
 
 def boot_id(sysfs: Sysfs) -> str:

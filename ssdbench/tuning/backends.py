@@ -1,7 +1,7 @@
 """Read and write settings of the kernel, of services, of modules and of block devices."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -34,10 +34,8 @@ class ServiceBackend:
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Start or stop the service. Raises HostLacks when it does not change its state."""
-        try:
-            command.run(["systemctl", "start" if value == "active" else "stop", attribute])
-        except CommandFailed as failed:
-            raise HostLacks(f"{attribute} cannot be made {value}: {failed.message}") from failed
+        verb = "start" if value == "active" else "stop"
+        _do(["systemctl", verb, attribute], f"{attribute} cannot be made {value}")
         if self.read(attribute, drive) != value:
             raise HostLacks(
                 f"the service {attribute} was made {value}, but is not {value} now",
@@ -217,19 +215,14 @@ class NvmeFeatureBackend(_Located):
             raise HostLacks(f"feature {attribute} was set to {value}, but the drive keeps {kept}")
 
 
-class WriteCacheBackend:
+class WriteCacheBackend(BlockBackend):
     """Read and set the write cache of a SCSI or ATA disk, as the kernel's `cache_type`.
 
     The kernel sends it as a mode page and asks the drive to save it (drivers/scsi/sd.c,
     cache_type_store).
     """
 
-    def __init__(self, sysfs: Sysfs, locate: Locate) -> None:
-        self._sysfs = sysfs
-        self._attributes = SysfsBackend(sysfs)
-        self._locate = locate
-
-    def _path(self, attribute: str, drive: str) -> str:
+    def _paths(self, attribute: str, drive: str) -> list[str]:
         directory = f"/sys/block/{located(self._locate, drive)}/device/scsi_disk"
         disks = self._sysfs.names(directory)
         if not disks:
@@ -237,15 +230,7 @@ class WriteCacheBackend:
                 f"the write cache of {drive} cannot be switched",
                 hint="Set `write_cache: keep` in the profile.",
             )
-        return f"{directory}/{disks[0]}/{attribute}"
-
-    def read(self, attribute: str, drive: str) -> str:
-        """Return `write back`, `write through` or another state that the kernel names."""
-        return self._attributes.read(self._path(attribute, drive), "")
-
-    def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write the value and require that it reads back."""
-        self._attributes.write(self._path(attribute, drive), value, "")
+        return [f"{directory}/{disks[0]}/{attribute}"]
 
 
 class AtaPasswordBackend(_Located):
@@ -278,10 +263,8 @@ class AtaPasswordBackend(_Located):
             raise HostLacks(f"the {attribute} is still set")
 
 
-def backends_of(
-    sysfs: Sysfs, locate: Locate, extra: Mapping[Backend, SettingBackend]
-) -> dict[Backend, SettingBackend]:
-    """Return the backends of this host; `locate` finds a drive's name below /sys/block."""
+def backends_of(sysfs: Sysfs, locate: Locate) -> dict[Backend, SettingBackend]:
+    """Return the backends of this host, each logged."""
     found: dict[Backend, SettingBackend] = {
         Backend.SYSFS: SysfsBackend(sysfs),
         Backend.IRQ: SysfsBackend(sysfs),
@@ -292,6 +275,8 @@ def backends_of(
         Backend.TRACER: DirectoryBackend(sysfs),
         Backend.DIRECTORY: DirectoryBackend(sysfs),
         Backend.PARTITION: PartitionBackend(sysfs, locate),
-        **extra,
+        Backend.NVME_FEATURE: NvmeFeatureBackend(locate),
+        Backend.WRITE_CACHE: WriteCacheBackend(sysfs, locate),
+        Backend.ATA_PASSWORD: AtaPasswordBackend(locate),
     }
     return {kind: Logged(kind, backend) for kind, backend in found.items()}

@@ -30,7 +30,7 @@ class Queue:
     def __init__(self, name: str, journals: Path) -> None:
         self.directory = Path(f"/sys/block/{name}/queue")
         self.journals = journals
-        self.backends = backends_of(Sysfs(), lambda drive: name, {})
+        self.backends = backends_of(Sysfs(), lambda drive: name)
 
     def have(self, values: Mapping[str, str]) -> None:
         """Give the queue some values, the scheduler first."""

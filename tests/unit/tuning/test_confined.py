@@ -71,7 +71,7 @@ def test_a_forged_journal_sets_nothing_that_no_run_sets(
     (root / "proc/irq/1").mkdir(parents=True)
     record = {**FORGED, "backend": backend, "attribute": attribute, "was": was}
     (settings / "run.jsonl").write_text(json.dumps(record) + "\n")
-    backends = backends_of(Sysfs(root), lambda drive: "sda", {})
+    backends = backends_of(Sysfs(root), lambda drive: "sda")
     unserved = {kind: backends[Backend.SYSFS] for kind in Backend if kind not in backends}
 
     with pytest.raises(NotRestored):

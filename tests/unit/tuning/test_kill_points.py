@@ -68,7 +68,7 @@ class Kernel:
 
     @property
     def backends(self) -> dict[Backend, SettingBackend]:
-        return backends_of(Sysfs(self.root), lambda drive: "sda", {})
+        return backends_of(Sysfs(self.root), lambda drive: "sda")
 
     def run(self) -> None:
         """A run: change everything, and put it back."""
