@@ -101,17 +101,11 @@ def store_pages(info: TargetInfo, directory: Path) -> None:
     if not read and not fault:
         return
     make_directory(directory)
-    listed = [_stored(name, page, directory) for name, page in read.items()]
+    listed = []
+    for name, page in read.items():
+        file = re.sub(r"[^a-z0-9]+", "-", name.lower()) + ".bin"
+        write_atomic(directory / file, page)
+        digest = sha256(page).hexdigest()
+        listed.append({"name": name, "file": file, "size_bytes": len(page), "sha256": digest})
     index = {"drive": info.id, "pages": listed, "fault": fault}
     write_atomic(directory / INDEX, json.dumps(index, indent=1) + "\n")
-
-
-def _stored(name: str, page: bytes, directory: Path) -> dict[str, object]:
-    file = re.sub(r"[^a-z0-9]+", "-", name.lower()) + ".bin"
-    write_atomic(directory / file, page)
-    return {
-        "name": name,
-        "file": file,
-        "size_bytes": len(page),
-        "sha256": sha256(page).hexdigest(),
-    }

@@ -79,18 +79,14 @@ def check_content(
         other = left is not None and left.run
         why = "another run of ssdbench used it since" if other else ""
         return ContentCheck(False, (Objection(why, DATA),) if why else (), seen)
-    shown = _content_kept(info, records)
+    now = counters_of(info)
+    if now.epoch:
+        now = now.model_copy(update={"log_bytes": health_written_bytes(info)})
+    shown = check_drive(records, now)
     against = _objections(left, seen, shown, ours=ours)
     if info.kind is TargetKind.FILE:
         against = [Objection(o.reason, (DESTROY, info.id)) for o in against]
     return ContentCheck(True, tuple(against), seen)
-
-
-def _content_kept(info: TargetInfo, records: Sequence[Record]) -> DriveCheck:
-    now = counters_of(info)
-    if now.epoch:
-        now = now.model_copy(update={"log_bytes": health_written_bytes(info)})
-    return check_drive(records, now)
 
 
 def _objections(left: Remembered, seen: Look, shown: DriveCheck, *, ours: bool) -> list[Objection]:

@@ -56,7 +56,8 @@ from ssdbench.model.findings.rates import (
 )
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.point import Estimate
-from ssdbench.model.profile.replay import Columns, Placing, TraceForm
+from ssdbench.model.profile.replay import Placing
+from ssdbench.model.profile.replay import Replay as Wanted
 from ssdbench.model.replay import ReplayFound, ReplayRun, TraceSummary
 from ssdbench.model.rundirectory import FIO, HISTOGRAMS, MEASURE
 from ssdbench.model.target import TargetInfo
@@ -80,20 +81,9 @@ class Replay(PlainStage):
     """Send a trace several times to the first `range_bytes` of the drive."""
 
     name: str
-    called: str
-    path: Path
-    form: TraceForm
-    columns: Columns
-    names: bool  # whether names of processes are kept
-    files: tuple[str, ...]  # of an iolog with several files
-    speed: float
-    placing: Placing
-    traced_bytes: int
+    wanted: Wanted  # the stage of the profile
     range_bytes: int
     block_bytes: int  # of the drive
-    clients: int
-    passes: int = 1
-    repeats: int = 5
     content: Content = Content.RANDOM
     destructive: bool = True
     kind = StageKind.REPLAY
@@ -104,7 +94,7 @@ class Replay(PlainStage):
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan the time of all replays. Raises TraceError for a trace that cannot be sent."""
         summary, made = self.looked()
-        replays = self.passes + self.repeats
+        replays = self.wanted.passes + self.wanted.repeats
         seconds = made.last_due_ns / NS_PER_S
         if not summary.timed:
             slow, fast = hint.random_write_iops
@@ -115,7 +105,7 @@ class Replay(PlainStage):
         return StagePlan.of(
             self,
             target,
-            jobs=[f"{counted(replays, 'replay')} of {self.called}: {trace_line(summary)}"],
+            jobs=[f"{counted(replays, 'replay')} of {self.wanted.called}: {trace_line(summary)}"],
             seconds=(replays * seconds, replays * longest),
             bytes_written=(replays * made.bytes_written, replays * made.bytes_written),
             bytes_read=(replays * (made.bytes - made.bytes_written),) * 2,
@@ -140,14 +130,15 @@ class Replay(PlainStage):
 
     def units(self, context: Context, done: Sequence[ReplayRun]) -> Iterator[Unit[int]]:
         """Yield the replays; the first ones do not count."""
-        for number in range(self.passes + self.repeats):
-            replay = number - self.passes + 1
+        passes, repeats = self.wanted.passes, self.wanted.repeats
+        for number in range(passes + repeats):
+            replay = number - passes + 1
             yield Unit(
                 name=f"replay-{number + 1:03d}",
                 work=replay,
-                doing=f"replay {replay} of {self.repeats}" if replay > 0 else "replay, not counted",
+                doing=f"replay {replay} of {repeats}" if replay > 0 else "replay, not counted",
                 number=number,
-                of=self.passes + self.repeats,
+                of=passes + repeats,
                 ahead_bytes=self.looked()[1].bytes_written,
                 repeat=replay if replay > 0 else None,
             )
@@ -158,7 +149,7 @@ class Replay(PlainStage):
         made = replace(made, directory=context.store.directory() / TRACE)
         artifacts = context.directory() / FIO
         seed = derived_seed(context.seed, self.name, unit.number)
-        paths = (os.path.relpath(made.log(n), artifacts) for n in range(self.clients))
+        paths = (os.path.relpath(made.log(n), artifacts) for n in range(self.wanted.clients))
         logged = made.logged(unit.number)
         job = Job(
             name="replay",
@@ -220,7 +211,7 @@ class Replay(PlainStage):
         try:
             summary, made = self.looked()
         except SsdbenchError:  # a killed run is shown, and the trace may be gone
-            summary, made = None, TraceWork(Path(), self.clients)
+            summary, made = None, TraceWork(Path(), self.wanted.clients)
         findings = [
             *inherited(context.results),
             *own_findings(done, ended),
@@ -228,12 +219,12 @@ class Replay(PlainStage):
             *_missing(summary),
         ]
         found = ReplayFound(
-            name=self.called,
+            name=self.wanted.called,
             loop="open" if summary is None or summary.timed else "closed",
             trace=summary,
             sent=self._sent(made),
-            speed=self.speed,
-            clients=self.clients,
+            speed=self.wanted.speed,
+            clients=self.wanted.clients,
             dropped=dict(_dropped(made)),
             rounded=made.rounded,
             replays=tuple(done),
@@ -249,7 +240,7 @@ class Replay(PlainStage):
         if complete and len(counting) < LEAST_REPLAYS:
             yield TooFewReplays(len(counting), LEAST_REPLAYS).finding()
         if counting and counting[0].arrivals_off_percent is None:
-            yield TraceClosedLoop(self.clients).finding()
+            yield TraceClosedLoop(self.wanted.clients).finding()
         slow = [run for run in counting if run.delivered_percent < LEAST_DELIVERED_PERCENT]
         if slow or any(not run.ended for run in counting):
             worst = min(counting, key=lambda run: run.delivered_percent)
@@ -259,7 +250,7 @@ class Replay(PlainStage):
             yield ArrivalsOff(off / 100 * made.last_due_ns, off, MOST_OFF_PERCENT).finding()
         held_up = max((run.held_up_percent for run in counting), default=0.0)
         if held_up > NOTABLE_PERCENT:
-            yield ClientsHeldUp(self.clients, held_up).finding()
+            yield ClientsHeldUp(self.wanted.clients, held_up).finding()
         if trims := dict(_dropped(made)).get(TRIMS, 0):
             yield TrimsNotSent(trims).finding()
 
@@ -286,7 +277,7 @@ class Replay(PlainStage):
                     hint="use fio 3.33 to 3.41; its log does not fit the iolog",
                 )
             waits.add(client)
-        due = sum(len(made.due(client)) for client in job.logged or range(self.clients))
+        due = sum(len(made.due(client)) for client in job.logged or range(self.wanted.clients))
         if waits.asked != due:
             raise HostLacks(
                 f"the logged clients sent {waits.asked:,} requests, but the trace has {due:,} for "
@@ -306,25 +297,28 @@ class Replay(PlainStage):
             block_bytes=self.block_bytes,
             block_split=tuple((size, 100 // len(sizes)) for size in sorted(sizes)),
             read_percent=reads,
-            numjobs=self.clients,
+            numjobs=self.wanted.clients,
             range=ActiveRange(offset_bytes=0, length_bytes=self.range_bytes),
             content=self.content,
         )
 
     def looked(self) -> tuple[TraceSummary, TraceWork]:
         """Read the whole trace, once. Raises TraceError if it cannot be sent."""
-        changed = self.path.stat().st_mtime_ns if self.path.exists() else 0
+        path = Path(self.wanted.file)
+        changed = path.stat().st_mtime_ns if path.exists() else 0
         return _looked(self, changed)
 
     def trace(self) -> Trace:
         """Return the trace with the options that say how to read it."""
-        return Trace(self.path, self.form, self.columns, self.names, self.files)
+        wanted = self.wanted
+        path = Path(wanted.file)
+        return Trace(path, wanted.form, wanted.columns, wanted.processes, wanted.files)
 
     def sending(self, traced_bytes: int) -> Sending:
         """Return how a trace of a drive of `traced_bytes` is sent; 0: as far as it reaches."""
-        return Sending(
-            self.clients, self.speed, self.placing, traced_bytes, self.range_bytes, self.block_bytes
-        )
+        asked = self.wanted
+        way = (asked.clients, asked.speed, asked.placing, traced_bytes)
+        return Sending(*way, self.range_bytes, self.block_bytes)
 
     def _sent(self, made: TraceWork) -> str:
         """Say what is sent, how fast, and to which range."""
@@ -334,8 +328,8 @@ class Replay(PlainStage):
             Placing.WRAP: f"at its offsets modulo {here}",
             Placing.SCALE: f"in extents of 2 MiB, from {format_capacity(made.traced_bytes)} to "
             f"{here}",
-        }[self.placing]
-        speed = "" if self.speed == 1 else f", {self.speed:g} times as fast"
+        }[self.wanted.placing]
+        speed = "" if self.wanted.speed == 1 else f", {self.wanted.speed:g} times as fast"
         rounded = f"; {made.rounded:,} enlarged to whole blocks" if made.rounded else ""
         one_in = made.logs_one_in
         logged = (
@@ -369,7 +363,7 @@ def trace_line(summary: TraceSummary) -> str:
 @lru_cache(maxsize=4)
 def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, TraceWork]:
     del changed  # in the key of the cache, so that a changed trace is read again
-    return summarized_work(stage.trace(), stage.sending(stage.traced_bytes))
+    return summarized_work(stage.trace(), stage.sending(stage.wanted.traced_bytes or 0))
 
 
 def _dropped(made: TraceWork) -> list[tuple[str, int]]:

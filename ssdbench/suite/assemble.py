@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ssdbench.engine.hostsettings import planned_host
@@ -57,20 +56,9 @@ def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
         raise UsageError("only fio replays traces", hint="Set `generator: fio`.")
     stage = Replay(
         name=name,
-        called=wanted.called,
-        path=Path(wanted.file),
-        form=wanted.form,
-        columns=wanted.columns,
-        names=wanted.processes,
-        files=wanted.files,
-        speed=wanted.speed,
-        placing=wanted.placing,
-        traced_bytes=wanted.traced_bytes or 0,
+        wanted=wanted,
         range_bytes=planning.level_bytes,
         block_bytes=planning.target.logical_block_bytes,
-        clients=wanted.clients,
-        passes=wanted.passes,
-        repeats=wanted.repeats,
         content=planning.profile.content,
     )
     stage.looked()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from pathlib import Path
 from random import Random
 
@@ -129,14 +130,8 @@ def rounds(
                 chance.shuffle(turns)
                 for turn in turns:
                     place = directory / f"{name.replace(' ', '-')}-{number:02}-{len(seen):03}"
-                    rates = list(
-                        threads.map(
-                            lambda drive, p=place, w=of_drive, n=number: rate(
-                                drive, w[drive], p, n
-                            ),
-                            turn,
-                        )
-                    )
+                    own = [of_drive[drive] for drive in turn]
+                    rates = list(threads.map(rate, turn, own, repeat(place), repeat(number)))
                     for drive, value in zip(turn, rates, strict=True):
                         (together if len(turn) > 1 else alone)[drive].append(value)
                     seen.append(Turn(name, number, dict(zip(turn, rates, strict=True))))

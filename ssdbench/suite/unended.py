@@ -5,9 +5,9 @@ unfinished stage concludes from its finished units. Nobody can plan on such a re
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 from ssdbench.engine.journal import Journal, Kind, Record, StageJournal, believed_records
@@ -23,23 +23,11 @@ from ssdbench.model.findings.course import CutShort, RunCutShort
 from ssdbench.model.found import FillDone, Found, WarmUp
 from ssdbench.model.loading import load_profile
 from ssdbench.model.result import RunResult, StageResult
-from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import Workload
 from ssdbench.stats.planning.acceptance import with_accepted
 from ssdbench.suite.assemble import stages
 from ssdbench.suite.run import order_of
 
 KILLED = "it ended in mid-run without a message: a kill, a crash or a power cut"
-
-
-@dataclass(frozen=True)
-class _Remembered:
-    """Stand in for the session of a target, of which only the manifest is known."""
-
-    info: TargetInfo
-
-    def ceiling_iops(self, workload: Workload) -> None:
-        del workload
 
 
 def unended(directory: Path, *, why: str = KILLED) -> RunResult:
@@ -115,8 +103,9 @@ def _stage(
             done.append(place.load(path, stage.record, checksum=checksum))
         except SsdbenchError:
             continue  # a damaged unit counts as not measured
+    session = SimpleNamespace(info=kept.target, ceiling_iops=lambda workload: None)
     context = Context(
-        session=cast(TargetSession, _Remembered(kept.target)),
+        session=cast(TargetSession, session),
         store=place,
         journal=StageJournal(cast(Journal, None), stage.name),
         emit=lambda event: None,

@@ -35,7 +35,6 @@ from ssdbench.generator.fio.jobfile import Options
 from ssdbench.host.counters import disk_counters
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model.base import Model
-from ssdbench.model.finding import Finding
 from ssdbench.model.findings.host import StartsDisturbed
 from ssdbench.model.found import ComparedKind, Comparison, FileSystemComparison, Median
 from ssdbench.model.kind import StageKind
@@ -348,7 +347,10 @@ class Experiment(PlainStage, ABC):
         names = [*(w.name for w in self.workloads), *(v.name for v in self.variants)]
         notes = (*self.notes, *context.notes)
         found = self.found(medians(cells, names), notes, context.store.relative(path))
-        return Concluded(found, (*own_findings(done, ended), *_disturbed(cells)))
+        findings = [*own_findings(done, ended)]
+        if disturbed := [cell.disturbed for cell in cells if cell.disturbed]:
+            findings.append(StartsDisturbed(len(disturbed), len(cells), disturbed[0]).finding())
+        return Concluded(found, tuple(findings))
 
     @abstractmethod
     def found(self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str) -> Compared:
@@ -440,11 +442,3 @@ def slug(name: str) -> str:
 
 def _per_io(rate_per_s: float, cost: HostCost) -> float:
     return rate_per_s / cost.ios_per_s if cost.ios_per_s > 0 else 0.0
-
-
-def _disturbed(cells: Sequence[Cell]) -> list[Finding]:
-    """Return a finding if cells were disturbed."""
-    disturbed = [cell.disturbed for cell in cells if cell.disturbed]
-    if not disturbed:
-        return []
-    return [StartsDisturbed(len(disturbed), len(cells), disturbed[0]).finding()]
