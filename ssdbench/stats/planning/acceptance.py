@@ -36,6 +36,7 @@ from ssdbench.units import (
 
 RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops")
 TRIM = "trim"
+OF_BOUND = "the bound"  # start of a fact that says nothing about percentiles
 SAME_LOAD = 1e-9  # relative difference of equal rates by rounding
 SEVERAL = -1  # stands for several sizes or shares of reads
 OF_POINTS = {"bw_bytes_per_s": "throughput_bytes_per_s"}  # estimates whose name differs here
@@ -229,10 +230,8 @@ def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
     elif basis is not None:
         minute = point.estimate("worst_minute_iops")
         slowest = f"; its slowest minute had {minute.value:,.0f} IOPS" if minute else ""
-        yield (
-            f"95 of 100 periods of {format_duration(basis.horizon_s)} reach the bound or more"
-            f"{slowest}"
-        )
+        horizon = format_duration(basis.horizon_s)
+        yield f"{OF_BOUND} is a rate that 95 of 100 periods of {horizon} reach{slowest}"
     slows = [finding for finding in _findings(point) if finding.code in SLOWS]
     yield from dict.fromkeys(f"{finding.code.value}: {finding.message}" for finding in slows)
 
@@ -450,7 +449,7 @@ def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str,
         own = (f"the mean is {format_count(number.middle)}",)
         return (*(own if limit.metric == "iops" else ()), *subject.facts)
     percentile = f"ours is the upper limit; the percentile itself is {format_ns(number.middle)}"
-    facts = [fact for fact in subject.facts if not fact.startswith("the bound ")]
+    facts = [fact for fact in subject.facts if not fact.startswith(OF_BOUND)]
     return (percentile, *facts)
 
 

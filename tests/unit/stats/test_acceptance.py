@@ -8,7 +8,7 @@ import pytest
 from ssdbench.cli import conduct
 from ssdbench.cli.summary import run_lines
 from ssdbench.model.finding import Code, Finding
-from ssdbench.model.point import Estimate, StreamResult
+from ssdbench.model.point import Basis, Estimate, StreamResult
 from ssdbench.model.profile.accept import Accepted, Target
 from ssdbench.model.profile.standard import PtsForm, PtsTest
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsRound, PtsWindow
@@ -376,7 +376,7 @@ def test_a_report_has_targets_csv_only_where_there_are_targets(tmp_path: Path) -
 
     render(tmp_path, asked)
     page = (tmp_path / "report.html").read_text()
-    assert "What the drive must hold" in page and "OLTP\xa0&lt;b&gt;" in page.replace(" ", "\xa0")
+    assert ">Targets<" in page and "OLTP\xa0&lt;b&gt;" in page.replace(" ", "\xa0")
     assert "OLTP <b>,03-" not in page and "at least,1.0" in (tmp_path / "targets.csv").read_text()
     render(tmp_path, result)
     assert not (tmp_path / "targets.csv").exists()
@@ -399,3 +399,16 @@ def test_a_latency_without_a_known_end_misses_what_is_below_it_and_keeps_nothing
 
     assert (missed.outcome, "at least 17 s" in missed.why) == ("fail", True)
     assert above.outcome == "cannot tell"
+
+
+def test_a_latency_has_no_reason_that_is_about_the_bound_of_the_rate(
+    stored: tuple[Path, RunResult],
+) -> None:
+    basis = Basis(horizon_s=600.0, pieces=3, seconds=1800.0, fills=2.0)
+    sheet = {"iops": 1e9, "latency": {"p99": "1us"}}
+    target = Target.model_validate({"of": WRITES, "datasheet": sheet})
+    rate, latency = accepted(planted(stored[1], basis=basis), [target])
+
+    assert sum("the bound is" in reason for reason in rate.worse_because) == 1
+    assert latency.metric == "lat_p99_ns" and "the percentile itself" in latency.worse_because[0]
+    assert not [reason for reason in latency.worse_because if "bound" in reason]
