@@ -9,7 +9,6 @@ can tell which. If the kernel takes a cache for write-through, it sends no flush
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ssdbench.model.finding import Finding, FindingKind
 from ssdbench.model.findings.drive import CacheContradiction, VolatileCache
@@ -23,16 +22,7 @@ from ssdbench.units import format_ns, format_size
 NVME_CACHE_FEATURE = "0x06"
 CACHE_TYPE = "cache_type"
 KERNEL_FACT = "drive: write cache"
-
-
-@dataclass(frozen=True, slots=True)
-class Flushes:
-    """The results of the flush probe."""
-
-    waits_for: Flush | None
-    write_us: float
-    after_1_us: float
-    after_many_us: float
+CONTRADICTION = "the drive reports no active volatile cache, but flushes wait for data in one"
 
 
 def buffer_bytes(target: TargetInfo, stages: Iterable[StageResult]) -> int:
@@ -84,20 +74,19 @@ def write_cache(
     kernel = (host or {}).get(KERNEL_FACT, "")
     measured = _flushes(stages)
     size = buffer_bytes(target, stages)
-    sent = measured is not None and kernel != "write through"
-    waits = measured.waits_for if measured is not None and sent else None
+    waits = None if kernel == "write through" else _waits(measured)
     volatile = enabled if present is None else present and enabled is not False
     if volatile is None and kernel:
         volatile = kernel == "write back"  # for a disk that reports nothing, such as virtio
     return WriteCache(
         kind=_kind(volatile, waits, buffered=bool(size) or _fast(measured)),
         evidence=tuple(_evidence(target, present, enabled, measured, size, kernel)),
-        contradiction=_contradiction(volatile, waits),
+        contradiction=CONTRADICTION if volatile is False and waits is Flush.BUFFER else "",
         present=present,
         enabled=enabled,
-        write_us=measured.write_us if measured else None,
-        flush_us_after_1=measured.after_1_us if measured else None,
-        flush_us_after_many=measured.after_many_us if measured else None,
+        write_us=measured.write_us,
+        flush_us_after_1=measured.flush_us_after_1,
+        flush_us_after_many=measured.flush_us_after_64,
         buffer_bytes=size,
     )
 
@@ -117,48 +106,45 @@ def _kind(volatile: bool | None, waits: Flush | None, *, buffered: bool | None) 
     return CacheKind.PROTECTED if buffered else CacheKind.NONE
 
 
-def _fast(measured: Flushes | None) -> bool | None:
+def _fast(measured: ProbeNumbers) -> bool | None:
     """Tell whether a write ends before flash can be programmed; None if that was not measured."""
-    return None if measured is None else 1000 * measured.write_us < BUFFERED_NS
+    return None if measured.write_us is None else 1000 * measured.write_us < BUFFERED_NS
 
 
-def _contradiction(volatile: bool | None, waits: Flush | None) -> str:
-    if volatile is False and waits is Flush.BUFFER:
-        return "the drive reports no active volatile cache, but flushes wait for data in one"
-    return ""
+def _waits(measured: ProbeNumbers) -> Flush | None:
+    return Flush(measured.flush_waits_for) if measured.flush_waits_for else None
 
 
-def _flushes(stages: Sequence[StageResult]) -> Flushes | None:
-    """Return the last complete result of the flush probe."""
+def _flushes(stages: Sequence[StageResult]) -> ProbeNumbers:
+    """Return the last complete result of the flush probe; without any, an empty one."""
     for stage in reversed(stages):
         said = stage.found.numbers if isinstance(stage.found, ProbeFound) else ProbeNumbers()
-        one, many, wrote = said.flush_us_after_1, said.flush_us_after_64, said.write_us
-        if one is not None and many is not None and wrote is not None:
-            waits = Flush(said.flush_waits_for) if said.flush_waits_for else None
-            return Flushes(waits, wrote, one, many)
-    return None
+        if None not in (said.write_us, said.flush_us_after_1, said.flush_us_after_64):
+            return said
+    return ProbeNumbers()
 
 
 def _evidence(
     target: TargetInfo,
     present: bool | None,
     enabled: bool | None,
-    measured: Flushes | None,
+    measured: ProbeNumbers,
     size: int,
     kernel: str,
 ) -> Iterable[str]:
     yield _said(target, present, enabled)
     if kernel:
         yield f"the kernel treats the cache as {kernel}"
-    if measured is None:
+    if measured.write_us is None:
         yield "the cost of a flush was not measured (`- probe: {of: [flush]}` measures it)"
     elif kernel == "write through":
         yield "the kernel therefore sends no flushes, so their time means nothing"
     else:
-        one, many = format_ns(measured.after_1_us * 1000), format_ns(measured.after_many_us * 1000)
+        times = (measured.write_us, measured.flush_us_after_1, measured.flush_us_after_64)
+        write, one, many = (format_ns(1000 * (time_us or 0.0)) for time_us in times)
         yield (
-            f"a 32 KiB write takes {format_ns(measured.write_us * 1000)}, a flush takes {one} "
-            f"after one such write and {many} after 64: {_meaning(measured)}"
+            f"a 32 KiB write takes {write}, a flush takes {one} after one such write and {many} "
+            f"after 64: {_meaning(measured)}"
         )
     if size:
         known = "the model has" if target.write_buffer_bytes == size else "the run found"
@@ -175,8 +161,8 @@ def _said(target: TargetInfo, present: bool | None, enabled: bool | None) -> str
     return f"{who} says that it has a volatile write cache{state}"
 
 
-def _meaning(measured: Flushes) -> str:
-    match measured.waits_for:
+def _meaning(measured: ProbeNumbers) -> str:
+    match _waits(measured):
         case Flush.BUFFER:
             return "the flush empties a volatile memory"
         case Flush.NOTHING:
