@@ -58,7 +58,7 @@ def claim(node: Path) -> int:
     return descriptor
 
 
-def locked_against_udev(node: Path, *, patience_s: float = UDEV_PATIENCE_S) -> int:
+def locked_against_udev(node: Path) -> int:
     """Take the lock that keeps udev away from the device (systemd.io/BLOCK_DEVICE_LOCKING).
 
     Returns a descriptor that the caller closes; as it is read-only, closing it wakes no udev rule.
@@ -69,7 +69,7 @@ def locked_against_udev(node: Path, *, patience_s: float = UDEV_PATIENCE_S) -> i
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise not_openable(node, error) from error
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + UDEV_PATIENCE_S
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -328,17 +328,17 @@ def _said(path: Path | None) -> Iterator[int]:
             os.close(descriptor)
 
 
-def foreground(argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> int:
+def foreground(argv: Sequence[str]) -> int:
     """Run a program at the terminal in our place; return its status (negative: signal).
 
-    It shares our stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. `env` is added to
-    our environment. For the main thread only. Raises HostLacks when it is not installed.
+    It shares our stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. For the main thread
+    only. Raises HostLacks when it is not installed.
     """
     try:
-        process = subprocess.Popen(list(argv), env=_environment(env))
+        process = subprocess.Popen(list(argv), env=_environment(None))
     except OSError as error:
         raise _not_startable(argv[0], error, "") from error
-    story = _Story(process.pid, argv, env)
+    story = _Story(process.pid, argv, None)
 
     def pass_on(number: int, frame: object) -> None:
         process.send_signal(number)

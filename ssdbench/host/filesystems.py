@@ -4,9 +4,9 @@ By default `mkfs` discards the whole device, which would undo the fill before a 
 file systems discard again when mounted.
 
 A file in an overlay has one inode number in the overlay and another in its layer, so users of the
-other path must be looked for in the layers. The mount options name these
-(Documentation/filesystems/overlayfs.rst). Layers that we cannot reach, such as those of our own
-container, and other file systems that show files of another one (FUSE) are ignored.
+other path must be looked for in the layers. The mount options name the layers
+(Documentation/filesystems/overlayfs.rst). Layers that we cannot reach, such as the layers of our
+own container, and FUSE file systems that show other files are ignored.
 """
 
 import os

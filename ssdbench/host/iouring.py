@@ -25,7 +25,7 @@ _TRY_AGAIN_S = 100e-6
 _COUNTS_TO = 1 << 32
 
 
-def unusable(root: Path = ROOT) -> str:
+def unusable() -> str:
     """Return why this process cannot use io_uring, in the kernel's words; empty if it can."""
     ring = _libc.syscall(_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
     if ring >= 0:
@@ -35,7 +35,7 @@ def unusable(root: Path = ROOT) -> str:
     if number == errno.ENOSYS:
         return "this kernel has no io_uring"
     try:
-        level = (root / DISABLED).read_text().strip()
+        level = (ROOT / DISABLED).read_text().strip()
     except OSError:
         level = ""
     if level in ("1", "2"):

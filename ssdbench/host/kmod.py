@@ -375,7 +375,7 @@ def unbuilt(name: str = "") -> HostLacks:
 
 
 def note(name: str, built: Path) -> str:
-    """Return a warning for whoever loads a module from this directory, or an empty text."""
+    """Return a warning for the user who loads a module from this directory, or an empty text."""
     if name == SCHEDULERS and by_number_alone(built):
         return (
             "only the version number shows that its source fits this kernel, which has no BTF; if "
@@ -385,7 +385,7 @@ def note(name: str, built: Path) -> str:
 
 
 def with_needs(names: Collection[str]) -> list[str]:
-    """Return modules, each after those of ours that it needs."""
+    """Return the modules in an order in which each comes after our modules that it needs."""
     return list(dict.fromkeys(n for name in names for n in (*NEEDS_OF_OURS.get(name, ()), name)))
 
 

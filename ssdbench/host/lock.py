@@ -61,8 +61,8 @@ class Lock:
 def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Wait for a lock file and hold it for a block; `busy` is called when we must wait.
 
-    Programs that `command.run` starts in the block inherit the lock: those of a killed process
-    still run for a while and would disturb the next holder.
+    Programs that `command.run` starts in the block inherit the lock. The programs of a killed
+    process still run for a while and would disturb the next holder.
     """
     descriptor = _opened(path)
     try:

@@ -1,4 +1,4 @@
-"""Find the loop devices over a file or device, and what a loop device lies on.
+"""Find loop devices over a file or device, and the file or device below a loop device.
 
 Device and inode numbers identify them, because a path may be deleted, lead elsewhere in another
 mount namespace, or be one of many nodes of a device.
@@ -36,7 +36,10 @@ class Backing:
 
 
 def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
-    """Return what a loop device lies on; None when it is not attached. Raises OSError."""
+    """Return the file or device below a loop device; None when it is not attached.
+
+    Raises OSError.
+    """
     return sysfs.once(("behind", name), lambda: _behind(name, sysfs))
 
 
@@ -76,7 +79,7 @@ def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
 
 
 def _attached(sysfs: Sysfs) -> tuple[dict[Thing, list[str]], dict[str, str]]:
-    """Return loop devices by what they lie on, and the files of those that we may not ask."""
+    """Return all loop devices by the file or device below; apart, those that only root may ask."""
     attached: dict[Thing, list[str]] = {}
     unasked: dict[str, str] = {}
     for name in sysfs.listed("/sys/block"):

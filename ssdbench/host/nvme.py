@@ -32,6 +32,7 @@ SANITIZE = 0x84
 RESERVATION_REPORT = 0x0E
 
 DEFAULT_TIMEOUT_MS = 10_000
+ALL = 0xFFFFFFFF  # namespaces
 _GENERIC = "/sys/class/nvme-generic"
 
 
@@ -112,22 +113,20 @@ class Nvme:
         """Return the 4096 bytes of an identify structure (CNS)."""
         return self.admin(Command(IDENTIFY, nsid, cdw10=structure, reads_bytes=4096)).data
 
-    def log_page(self, page: int, size_bytes: int, *, nsid: int = 0xFFFFFFFF) -> bytes:
+    def log_page(self, page: int, size_bytes: int) -> bytes:
         """Return the first bytes of a log page, without clearing asynchronous events."""
         dwords = size_bytes // 4 - 1
         retain = 1 << 15
         cdw10 = page | retain | (dwords & 0xFFFF) << 16
         command = Command(
-            GET_LOG_PAGE, nsid, cdw10=cdw10, cdw11=dwords >> 16, reads_bytes=size_bytes
+            GET_LOG_PAGE, ALL, cdw10=cdw10, cdw11=dwords >> 16, reads_bytes=size_bytes
         )
         return self.admin(command).data
 
-    def feature(
-        self, feature: int, *, nsid: int = 0, dword_11: int = 0, reads_bytes: int = 0
-    ) -> Reply:
+    def feature(self, feature: int, *, dword_11: int = 0, reads_bytes: int = 0) -> Reply:
         """Return the current value of a feature."""
         return self.admin(
-            Command(GET_FEATURES, nsid, cdw10=feature, cdw11=dword_11, reads_bytes=reads_bytes)
+            Command(GET_FEATURES, cdw10=feature, cdw11=dword_11, reads_bytes=reads_bytes)
         )
 
     def set_feature(self, feature: int, value: int, *, nsid: int = 0) -> None:

@@ -10,7 +10,7 @@ import resource
 import signal
 import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,17 +29,17 @@ class ProcessId:
     started_ticks: int
     boot_id: str
 
-    def alive(self, *, root: Path = Path("/")) -> bool:
+    def alive(self) -> bool:
         """Return whether this very process still runs; a zombie does not."""
-        return self == find(self.pid, root=root)
+        return self == find(self.pid)
 
-    def works_on(self, directory: Path, *, root: Path = Path("/")) -> bool:
+    def works_on(self, directory: Path) -> bool:
         """Return whether it is an ssdbench command with open files of a run directory.
 
-        Whoever may write a run directory could name any process in it, so a name alone is not
+        A user who may write a run directory could name any process in it, so a name alone is not
         believed. Raises PermissionError for another user's process.
         """
-        own = root / "proc" / str(self.pid)
+        own = Path("/proc") / str(self.pid)
         try:
             words = (own / "cmdline").read_bytes().split(b"\0")
             held = {_file(link) for link in (own / "fd").iterdir()}
@@ -156,10 +156,10 @@ def memory_at_most(most_bytes: int) -> Iterator[None]:
 LEADER_VARIABLE = "SSDBENCH_BESIDE"
 
 
-def side_by_side_leader(environment: Mapping[str, str] = os.environ) -> int | None:
+def side_by_side_leader() -> int | None:
     """Return the parent process when it leads us in measuring several drives, else None."""
     parent = os.getppid()
-    return parent if environment.get(LEADER_VARIABLE) == str(parent) else None
+    return parent if os.environ.get(LEADER_VARIABLE) == str(parent) else None
 
 
 def child_env() -> dict[str, str]:

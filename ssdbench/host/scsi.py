@@ -88,7 +88,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class AtaCommand:
-    """Hold the registers of an ATA command, and the sectors of 512 bytes that it moves."""
+    """Hold the registers of an ATA command, and how many sectors of 512 bytes it moves."""
 
     command: int
     feature: int = 0
@@ -206,7 +206,7 @@ class Scsi:
         )
 
     def _jmicron(self, opcode: int, dword_10: int, size: int) -> bytes:
-        """Send the command, read its data and read its end, each with a block of its own."""
+        """Send a command to a JMicron bridge in three blocks: the command, its data and its end."""
         nsid = 0xFFFFFFFF if opcode == 0x02 else 0 if dword_10 == 1 else 1
         signature = int.from_bytes(_JMICRON_SIGNATURE, "little")
         words = {0: signature, 2: opcode, 3: nsid, 12: dword_10}
@@ -226,10 +226,9 @@ class Scsi:
             )
         return data
 
-    def vital_page(self, page: int, size_bytes: int = 255) -> bytes:
+    def vital_page(self, page: int) -> bytes:
         """Return a vital product data page."""
-        block = bytes([0x12, 1, page, size_bytes >> 8, size_bytes & 0xFF, 0])
-        return self.command(block, reads_bytes=size_bytes).data
+        return self.command(bytes([0x12, 1, page, 0, 255, 0]), reads_bytes=255).data
 
 
 @contextmanager

@@ -21,9 +21,9 @@ class Slammed:
     write: Mapping[int, int]
 
 
-def available(sysfs: Sysfs | None = None) -> bool:
+def available() -> bool:
     """Return whether the module is loaded."""
-    return (sysfs or Sysfs()).exists(CONFIGFS)
+    return Sysfs().exists(CONFIGFS)
 
 
 def sweep(sysfs: Sysfs | None = None) -> None:

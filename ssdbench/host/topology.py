@@ -30,7 +30,7 @@ class Interrupt:
 
     @property
     def managed(self) -> bool:
-        """Return whether the kernel places the interrupt and lets nobody move it."""
+        """Return whether the kernel places this interrupt itself and refuses to move it."""
         return _MANAGED.search(self.name) is not None
 
     @property

@@ -127,13 +127,12 @@ def in_use(kernel_name: str, sysfs: Sysfs) -> str:
 class Tracing:
     """Record events in an existing instance; the caller who made the instance removes it."""
 
-    def __init__(self, wanted: Mapping[str, str], sysfs: Sysfs | None = None) -> None:
+    def __init__(self, wanted: Mapping[str, str]) -> None:
         """Enable `wanted`: a filter by event, such as `block/block_rq_issue: dev == 7340032`.
 
         Events that this kernel lacks are left out of `events`.
         """
-        self._sysfs = sysfs or Sysfs()
-        self._base = self._sysfs.path(INSTANCE)
+        self._base = Path(INSTANCE)
         self.events = tuple(e for e in wanted if (self._base / "events" / e / "format").exists())
         layouts = [layout((self._base / "events" / e / "format").read_text()) for e in self.events]
         self._layouts: dict[int, Layout] = {one.id: one for one in layouts}

@@ -56,19 +56,19 @@ class BlockUsage:
         self._procfs = procfs
 
     def partitions(self) -> list[str]:
-        """Return the kernel names of its partitions."""
+        """Return the kernel names of the device's partitions."""
         return self._parts_of(self._name)
 
     def same_bytes(self) -> list[str]:
-        """Return the kernel names of its other paths, and of devices below a loop device."""
+        """Return the kernel names of the drive's other paths and of devices below a loop."""
         return [*self._twins, *self._behind()]
 
     def holders(self) -> list[str]:
-        """Return the kernel names of dm, md, bcache and loop devices built on it."""
+        """Return the kernel names of dm, md, bcache and loop devices built on the device."""
         return sorted(self._built_on)
 
     def beside(self) -> list[str]:
-        """Return other devices that share bytes or space with it but are not built on it."""
+        """Return other devices that share bytes or space with it without being built on it."""
         return sorted(self._beside - self._marked("partition"))
 
     def users(self) -> list[str]:
@@ -77,17 +77,17 @@ class BlockUsage:
         return [said for users in kinds for said in users()]
 
     def mounts(self) -> list[Mount]:
-        """Return the mounts of it and what is built on it, in every mount namespace."""
+        """Return the mounts of the device and of devices built on it, in every mount namespace."""
         return self._of(self._procfs.all_mounts())
 
     def swap_areas(self) -> list[str]:
-        """Return the swap areas on it, its partitions or what is built on them."""
+        """Return the swap areas on the device, its partitions or devices built on them."""
         return [area for area in self._procfs.swap_areas() if self._holds(area)]
 
     def openers(self) -> list[Opener]:
-        """Return processes other than ours that have it, a partition or its backing file open.
+        """Return other processes that have the device, a partition or its backing file open.
 
-        Raises OSError in a container, where processes outside could have a drive open unseen.
+        Raises OSError in a container, where a process outside could have a drive open unseen.
         """
         drives = [name for name in self._below[0] if not name.startswith("loop")]
         if drives and not self._procfs.sees_all():
@@ -101,11 +101,11 @@ class BlockUsage:
         return [o for o in openers if o.command != MULTIPATHD] if self.lower() else openers
 
     def holds_system(self) -> bool:
-        """Return whether the running system lies on it, through any number of layers."""
+        """Return whether the running system is on the device, through any number of layers."""
         return any(m.mount_point in SYSTEM_PATHS for m in self._of(self._procfs.mounts()))
 
     def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
-        """Return the mounts that lie on it; btrfs and overlay have device numbers of their own."""
+        """Return the mounts on the device; btrfs and overlay have device numbers of their own."""
         numbers = self._numbers
         ours = Wanted(devices=self._devices, inodes=self._below[1])
         file_systems = {
@@ -118,19 +118,19 @@ class BlockUsage:
 
     @cached_property
     def _numbers(self) -> set[str]:
-        """Return the device numbers of its whole stack, down to the drives. Raises OSError."""
+        """Return the device numbers of the whole stack, down to the drives. Raises OSError."""
         return {self._number(name) for name in self._stack | self._below[0]}
 
     @cached_property
     def _devices(self) -> frozenset[int]:
-        """Return the same numbers as stat(2) has them."""
+        """Return the device numbers of the whole stack in the form of stat(2)."""
         return _devices(self._numbers)
 
     def _number(self, name: str) -> str:
         return self._sysfs.read(f"/sys/class/block/{name}/dev").strip()
 
     def _character_numbers(self) -> set[str]:
-        """Return its other device nodes: SCSI generic, bsg, NVMe generic and controllers."""
+        """Return the numbers of the drives' other nodes: SCSI generic, bsg, NVMe generic."""
         names = (self._name, *self._twins, *self.lower())
         nodes = [node for name in names for node in self._character_nodes(name)]
         numbers = (self._sysfs.known(f"{node}/dev") for node in nodes)
@@ -149,7 +149,7 @@ class BlockUsage:
             yield from (device, *(f"{device}/{controller}" for controller in below))
 
     def _btrfs(self) -> Iterator[str]:
-        """Yield mounted btrfs file systems that have it as one of several devices."""
+        """Yield mounted btrfs file systems that have the device as one of several."""
         stack = self._stack
         for file_system in self._sysfs.listed("/sys/fs/btrfs"):
             members = self._sysfs.listed(f"/sys/fs/btrfs/{file_system}/devices")
@@ -162,13 +162,13 @@ class BlockUsage:
                 yield f"bcache has {node_of(name)} registered"
 
     def _zfs(self) -> Iterator[str]:
-        """Yield ZFS volumes (zvol) in its stack: sysfs shows no device below them."""
+        """Yield ZFS volumes (zvol) in the stack: sysfs shows no device below them."""
         for name in sorted(self._below[0]):
             if re.fullmatch(r"zd[0-9]+", name):
                 yield f"{node_of(name)} is a volume of a ZFS pool, and shares its space with others"
 
     def _exports(self) -> Iterator[str]:
-        """Yield kernel targets and USB gadgets that serve it; they need no claim and no process."""
+        """Yield kernel targets and USB gadgets that serve the device without a claim or process."""
         for export in exported(self._sysfs):
             if export.number in self._numbers or self._holds(export.path):
                 yield export.said
@@ -176,7 +176,7 @@ class BlockUsage:
                 yield export.stale
 
     def _overlays(self) -> Iterator[str]:
-        """Yield users of its backing file that reach the file through a layer of an overlay."""
+        """Yield users that reach the backing file through a layer of an overlay."""
         for file in self._files:
             if point := in_layer(file, self._procfs):
                 yield f"the file behind it is in a layer of the overlay on {point}"
@@ -186,7 +186,7 @@ class BlockUsage:
 
     @cached_property
     def _files(self) -> list[Path]:
-        """Return the paths of the backing files below it, as far as this host knows them."""
+        """Return the paths of the backing files below the device, as far as known."""
         below = sorted(self._below[0])
         asked = (self._sysfs.find(f"/sys/class/block/{n}/loop/backing_file") for n in below)
         return [Path(path.rstrip("\n")) for path in asked if path]
@@ -197,7 +197,7 @@ class BlockUsage:
         return frozenset(inode for inode in found if inode)
 
     def read_only(self) -> list[str]:
-        """Return the kernel names of it, its partitions and devices below it that refuse writes."""
+        """Return which of the device, its partitions and lower devices refuse writes."""
         names = (self._name, *self._own_parts, *self.lower())
         return sorted(
             n for n in names if self._sysfs.read(f"/sys/class/block/{n}/ro").strip() != "0"
@@ -217,7 +217,7 @@ class BlockUsage:
         return bool(number) and number not in self._numbers
 
     def _holds(self, path: str) -> bool:
-        """Return whether a path leads to its stack, its controller or its backing file."""
+        """Return whether a path leads to the stack, its controller or its backing file."""
         try:
             status = Path(path).stat() if path.startswith("/") else None
         except OSError:
@@ -231,7 +231,7 @@ class BlockUsage:
         return (status.st_dev, status.st_ino) in self._below[1]
 
     def lower(self) -> list[str]:
-        """Return the kernel names of all devices that it is made of, down to the drives.
+        """Return the kernel names of all devices that the device is made of, down to the drives.
 
         Other volumes on the same drive use these too. For a partition this is the whole disk.
         """
@@ -239,7 +239,7 @@ class BlockUsage:
 
     @cached_property
     def _below(self) -> tuple[set[str], frozenset[tuple[int, int]]]:
-        """Return itself with all devices that it is made of, and the backing files at the end."""
+        """Return the device with all devices below it, and the backing files at the end."""
         devices: set[str] = set()
         files: set[tuple[int, int]] = set()
         waiting = [self._name, *self._twins]
@@ -273,7 +273,7 @@ class BlockUsage:
 
     @cached_property
     def _stack(self) -> set[str]:
-        """Return all devices whose use also uses its bytes, except those that it is made of."""
+        """Return all devices whose users also use the device's bytes, except lower devices."""
         return {self._name, *self.same_bytes(), *self._own_parts, *self._built_on, *self._beside}
 
     @cached_property
@@ -282,13 +282,13 @@ class BlockUsage:
 
     @cached_property
     def _built_on(self) -> set[str]:
-        """Return what is built on it through any number of layers, except its partitions."""
+        """Return what is built on the device through any number of layers, except partitions."""
         whole = {self._name, *self._twins}
         return self._upwards(whole) - whole - self._own_parts
 
     @cached_property
     def _beside(self) -> set[str]:
-        """Return devices built on the same drives or files that share a byte with it."""
+        """Return devices on the same drives or files that share a byte with the device."""
         below, files = self._below
         others = {twin for name in below for twin in self._twins_of(name)}
         loops = {n for inode in files for n in loops_over(Backing(inode), sysfs=self._sysfs)}

@@ -2,7 +2,7 @@
 
 A payload with its header on another drive, a file system without its partition table, and plain
 records have no signature. So places all over the drive are read before its first write. ssdbench
-recognizes its own data by what it read there at the end of its last use, or during a run.
+recognizes its own data by the samples that it recorded at the end of its last use, or during a run.
 """
 
 import random
@@ -243,7 +243,7 @@ class Watch:
     def before_writing(self) -> None:
         """Require, once, that the target is unchanged since consent, and record that we write.
 
-        Raises TargetRefused with what changed.
+        Raises TargetRefused with every change.
         """
         if self._seen is None:
             return

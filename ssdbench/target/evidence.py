@@ -76,7 +76,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Hold what shows one drive, what is missing for that, and what shows a volume."""
+    """Hold what proves one drive, which proof is missing, and which signs of a volume there are."""
 
     shown: tuple[str, ...] = ()
     missing: tuple[str, ...] = ("it was not asked",)
@@ -112,7 +112,7 @@ def models(found: Mapping[str, bytes]) -> list[str]:
 def _of_protocol(
     place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes]
 ) -> tuple[list[str], list[str]]:
-    """Return what is shown and what is missing, by the protocol that a disk answers in."""
+    """Return the proofs and the missing proofs, by the protocol that a disk answers in."""
     for prefix in ("", BRIDGED):
         if page := found.get(f"{prefix}{ata.IDENTIFY}"):
             return _sides(
@@ -320,7 +320,7 @@ def told(attributes: Mapping[str, str], seen: Evidence, models: Sequence[str]) -
 
 
 def unplannable(info: TargetInfo) -> str:
-    """Return why a device's numbers are not for planning, and what to do about it, or nothing."""
+    """Return why a planner cannot use a device's numbers, and the way out, or an empty text."""
     if info.kind is TargetKind.UNPROVEN and info.facts.get("pages", "").startswith(NOT_READ):
         return f"the pages that show one drive were {info.facts['pages']}"
     if info.kind is TargetKind.UNPROVEN:

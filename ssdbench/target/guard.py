@@ -50,9 +50,9 @@ class OneLook:
     It never decides whether a device may be written, because answers grow old.
     """
 
-    def __init__(self, kernels: Sequence[str], root: Path = Path("/")) -> None:
-        self.sysfs = attributes.OneLook(root)
-        self.procfs = OneLookProcfs(root)
+    def __init__(self, kernels: Sequence[str]) -> None:
+        self.sysfs = attributes.OneLook()
+        self.procfs = OneLookProcfs()
         self._kernels = kernels
         self._signatures: dict[Path, list[str] | OSError | SsdbenchError] | None = None
 
@@ -94,21 +94,21 @@ class LiveHost(usage.BlockUsage):
         self._pages: Sequence[pages.Pages] | None = None
 
     def claimed(self) -> bool:
-        """Return whether anybody else has claimed it, another path to it, or a device behind it."""
+        """Return whether somebody else claimed the device, its other path or a lower device."""
         others = (Path(node_of(name)) for name in self.same_bytes())
         return any(usage.claimed(node) for node in [*([] if self._ours else [self._node]), *others])
 
     def signatures(self) -> list[str]:
-        """Return the types of partition tables, file systems and volumes on it."""
+        """Return the types of partition tables, file systems and volumes on the device."""
         return self._find_signatures(self._node)
 
     def zoned(self) -> bool:
-        """Return whether it is a zoned device, which takes sequential writes only."""
+        """Return whether the device is zoned, so that it takes sequential writes only."""
         zoned = self._sysfs.known(f"/sys/block/{self._name}/queue/zoned")
         return zoned is not None and zoned.strip() != "none"
 
     def fabric(self) -> str:
-        """Return the network that it is reached over; empty for a local drive."""
+        """Return the network that the device is reached over; empty for a local drive."""
         asked = (surroundings.fabric(name, self._sysfs) for name in self._drives())
         return next(filter(None, asked), "")
 
@@ -124,7 +124,7 @@ class LiveHost(usage.BlockUsage):
         return any(page is not None and nvme.namespace(page).shared for page in asked)
 
     def locked(self) -> list[str]:
-        """Return its reservations and locks. Raises DeviceError when the drive does not answer."""
+        """Return the drive's reservations and locks. Raises DeviceError when it does not answer."""
         return list(dict.fromkeys(lock for found in self._asked() for lock in _locks(found)))
 
     def _drives(self) -> list[str]:
@@ -226,10 +226,9 @@ def check(
     consent: Consent = NO_CONSENT,
     *,
     held: int | None = None,
-    root: Path = Path("/"),
 ) -> None:
     """Raise TargetRefused with every reason why a target must not be overwritten now."""
-    refuse(info.name, standing(info, consent, held=held, root=root))
+    refuse(info.name, standing(info, consent, held=held))
 
 
 def _asked(question: str, answer: Callable[[], Iterator[Objection]]) -> list[Objection]:

@@ -83,8 +83,8 @@ def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
 def filler(name: str) -> bool:
     """Return whether an identity is a maker's placeholder: zeros, one digit, no company.
 
-    A company's number (OUI) is never zero, and what the company adds is never almost empty. Names
-    given locally (NAA 3h of SPC-5, 7.7.6) are unique only on their host.
+    A company's number (OUI) is never zero, and the part that the company adds is never almost
+    empty. Names given locally (NAA 3h of SPC-5, 7.7.6) are unique only on their host.
     """
     kind, _, value = name.partition(".")
     if kind == "serial":

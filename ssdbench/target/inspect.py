@@ -78,22 +78,22 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     return kernels[0] if len(kernels) == 1 else None
 
 
-def found_again(known: TargetInfo, *, sysfs: Sysfs = ROOT) -> TargetInfo:
+def found_again(known: TargetInfo) -> TargetInfo:
     """Return a known target, where it was or where its identity is now.
 
     The drive may have another slot and name. When its identity is not here, the device with its old
     name is returned, so the caller must compare. Raises as `inspect` does.
     """
     try:
-        now = inspect(known.name, sysfs=sysfs)
+        now = inspect(known.name)
         if now.id == known.id:
             return now
     except SsdbenchError:
-        if (kernel := find(known.id, sysfs=sysfs)) is None:
+        if (kernel := find(known.id)) is None:
             raise
-        return inspect(node_of(kernel), sysfs=sysfs)
-    kernel = find(known.id, sysfs=sysfs)
-    return inspect(node_of(kernel), sysfs=sysfs) if kernel else now
+        return inspect(node_of(kernel))
+    kernel = find(known.id)
+    return inspect(node_of(kernel)) if kernel else now
 
 
 def identities(*, sysfs: Sysfs = ROOT) -> dict[str, str]:

@@ -245,7 +245,7 @@ def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) ->
     return f"NVMe {name} sanitize"
 
 
-def awaited(info: TargetInfo, share: Callable[[float], None] = _nothing) -> bool:
+def awaited(info: TargetInfo) -> bool:
     """Wait for a running sanitize or SCSI format; return whether there was one.
 
     Until it ends the drive refuses reads, so the guard could not check it. Raises DeviceError when
@@ -256,7 +256,7 @@ def awaited(info: TargetInfo, share: Callable[[float], None] = _nothing) -> bool
     sysfs, node = Sysfs(), Path(info.node)
     match pages.protocol(kernel_name(info, sysfs=sysfs), sysfs):
         case Protocol.NVME:
-            return _awaited_nvme(node, share)
+            return _awaited_nvme(node)
         case Protocol.ATA:
             with scsi_bus.opened(node) as disk:
                 can = ata.identify(disk.ata(scsi_bus.AtaCommand(0xEC, reads_sectors=1)).data)
@@ -268,7 +268,7 @@ def awaited(info: TargetInfo, share: Callable[[float], None] = _nothing) -> bool
             return False
 
 
-def _awaited_nvme(node: Path, share: Callable[[float], None]) -> bool:
+def _awaited_nvme(node: Path) -> bool:
     with nvme_bus.opened(node) as drive:
         try:
             state, _ = _sanitize_state(drive)
@@ -276,7 +276,7 @@ def _awaited_nvme(node: Path, share: Callable[[float], None]) -> bool:
             return False
         if state != IN_PROGRESS:
             return False
-        _await(lambda: _sanitize_state(drive), share)
+        _await(lambda: _sanitize_state(drive), _nothing)
     return True
 
 

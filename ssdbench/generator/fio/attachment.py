@@ -140,25 +140,15 @@ class FileAttachment(_Held):
 
     exact = False
 
-    def __init__(
-        self,
-        path: Path,
-        claim_fd: int,
-        *,
-        engine: str = ENGINE,
-        stall_s: float = STALL_S,
-        root: Path = ROOT,
-    ) -> None:
+    def __init__(self, path: Path, claim_fd: int) -> None:
         if not regular.direct_io_works(regular.held(claim_fd)):
             raise HostLacks(
                 f"{path} is on a file system without direct I/O: memory would be measured",
                 hint="choose a file on ext4, xfs or btrfs",
             )
-        super().__init__(path, claim_fd, engine=engine)
+        super().__init__(path, claim_fd)
         self._path = path
         self._size_bytes = os.fstat(claim_fd).st_size
-        self._stall_s = stall_s
-        self._root = root
 
     def options(self) -> Options:
         """Return options that keep fio from laying out or growing the file."""
@@ -183,8 +173,8 @@ class FileAttachment(_Held):
         block_bytes = one_block(jobs)
         if block_bytes is None:
             raise ValueError("on a file, the jobs of one start need one block size")
-        meter = FileMeter(process.pid, block_bytes=block_bytes, root=self._root)
-        return KernelFeed(process, meter, stall_s=self._stall_s)
+        meter = FileMeter(process.pid, block_bytes=block_bytes, root=ROOT)
+        return KernelFeed(process, meter, stall_s=STALL_S)
 
 
 class DirectoryAttachment(_Held):

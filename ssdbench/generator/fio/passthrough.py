@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Running
-from ssdbench.generator.fio.attachment import ROOT, STALL_S, Attachment, DeviceAttachment
+from ssdbench.generator.fio.attachment import Attachment, DeviceAttachment
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.jobfile import Options, engine_of
 from ssdbench.generator.fio.output import CutShort, parse
@@ -63,18 +63,8 @@ class PassthroughFio:
 class PassthroughAttachment(DeviceAttachment):
     """Reach the generic node of a namespace whose block node is claimed."""
 
-    def __init__(
-        self,
-        node: Path,
-        claim_fd: int,
-        generic_fd: int,
-        *,
-        stall_s: float = STALL_S,
-        root: Path = ROOT,
-    ) -> None:
-        super().__init__(
-            node, claim_fd, engine=IoEngine.IO_URING_CMD.value, stall_s=stall_s, root=root
-        )
+    def __init__(self, node: Path, claim_fd: int, generic_fd: int) -> None:
+        super().__init__(node, claim_fd, engine=IoEngine.IO_URING_CMD.value)
         self._generic = generic_fd
         self._report = Path()
 

@@ -59,7 +59,7 @@ class SimFeed:
 
 
 class SimAttachment:
-    """Reach a simulated drive in its state file, in virtual time or (`realtime`) real time.
+    """Reach a simulated drive in its state file, in virtual time.
 
     `step_s`: seconds of the drive's clock between two looks of the judge.
     """
@@ -67,13 +67,12 @@ class SimAttachment:
     engine = ENGINE
     exact = True
 
-    def __init__(self, drive: SimDrive, *, step_s: int = 1, realtime: bool = False) -> None:
+    def __init__(self, drive: SimDrive, *, step_s: int = 1) -> None:
         if step_s < 1:
             raise ValueError(f"a step is at least one second, got {step_s}")
         self.name = drive.spec.text
         self._drive = drive
         self._step_s = step_s
-        self._realtime = realtime
         self._clock: VirtualClock | None = None
 
     def options(self) -> Options:
@@ -91,7 +90,6 @@ class SimAttachment:
             directory / PAGE,
             state=self._drive.path,
             state_fd=self._drive.fileno(),
-            realtime=self._realtime,
         )
         return self._clock.environment()
 

@@ -209,7 +209,7 @@ _AT_RANDOM = "rand"
 _SIZE = re.compile(r"(0x[0-9a-f]{1,15}|[0-9]{1,18})(?:([kmgtp])(i)?)?b?", re.IGNORECASE)
 _POWERS = "kmgtp"
 _TIMES_US: Mapping[str, int] = {
-    **dict.fromkeys(("us", "usec"), 1),
+    **dict.fromkeys(("", "us", "usec"), 1),
     **dict.fromkeys(("ms", "msec"), 1000),
     **dict.fromkeys(("s", "sec"), 1_000_000),
     "m": 60_000_000,
@@ -228,13 +228,10 @@ def fio_bytes(text: str) -> int | None:
     return number * math.prod([1000 if found[3] else 1024] * power)
 
 
-def fio_time_us(text: str, *, bare_us: int = 1) -> int | None:
-    """Parse a time as fio does, in microseconds; None if it is not a time.
-
-    `bare_us` is the unit of a number without one.
-    """
+def fio_time_us(text: str) -> int | None:
+    """Parse a time as fio does, in microseconds; None if it is not a time."""
     found = re.fullmatch(r"([0-9]{1,12})([a-z]*)", text.strip().lower())
-    unit_us = {**_TIMES_US, "": bare_us}.get(found[2]) if found else None
+    unit_us = _TIMES_US.get(found[2]) if found else None
     return None if found is None or unit_us is None else int(found[1]) * unit_us
 
 

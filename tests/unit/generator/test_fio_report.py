@@ -124,7 +124,7 @@ def test_a_cut_report_is_no_report_even_with_status_0() -> None:
 
 
 def test_a_crash_names_its_signal() -> None:
-    with pytest.raises(CommandFailed, match="ended by signal 11"):
+    with pytest.raises(CommandFailed, match="killed by signal 11"):
         checked_report(an_ending(status=-11, output=""), JOBS)
 
 
