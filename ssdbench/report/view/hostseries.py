@@ -1,6 +1,6 @@
-"""The host during the measurements, as one figure: repeats in the order of measuring, on one axis.
+"""Draw the state of the host during all repeats, one after the other on one axis.
 
-Fills and warm-ups between them are left out.
+Fills and warm-ups between the repeats are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.model.point import Repeat
 from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HOST_SERIES, STAGES
 from ssdbench.report.figure import thinned
@@ -17,11 +16,11 @@ from ssdbench.report.read import Floats, StoredRun
 from ssdbench.report.view.page import Block, Plot, Plots
 
 LEAD = (
-    "Read every 10 s and at the ends of each window, while points settled and were measured, and "
-    "while settings of the host were compared. Shaded: what is counted; hatched: a repeat that is "
-    "marked as disturbed. Fills and warm-ups between them are left out."
+    "Recorded every 10 s, and at the start and end of each window, during settling and counted "
+    "time. Shaded: counted time. Hatched: a repeat that is marked as disturbed. Fills and "
+    "warm-ups between the repeats are left out."
 )
-MOST_LINES = 4  # CPUs that are drawn one by one
+MOST_LINES = 4  # with more CPUs, only the busiest and the idlest are drawn
 _INTERRUPTS = "interrupts_per_s_cpu"
 _PANELS = (
     ("frequency_mhz", "CPU frequency", "MHz"),
@@ -35,7 +34,7 @@ _PANELS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """The readings of one file, and where they begin on the axis."""
+    """The readings of one file, and their start on the axis in seconds."""
 
     start_s: float
     columns: dict[str, Floats]
@@ -47,7 +46,7 @@ class _Part:
 
 
 def figure(run: StoredRun) -> list[Block]:
-    """Return the figure of all stages with a host series; nothing for a simulated drive."""
+    """Return the figure of the host; nothing if no readings are stored (simulated drives)."""
     parts: list[_Part] = []
     marks: list[tuple[float, str]] = []
     end_s = 0.0
@@ -65,15 +64,15 @@ def figure(run: StoredRun) -> list[Block]:
         panels=panels,
         windows=tuple(window for part in parts for window in part.windows),
         marks=tuple(marks),
-        x_label="seconds of measuring",
+        x_label="seconds of measurements",
     )
-    alt = f"{', '.join(panel.title for panel in panels)} over {end_s:.0f} s of measuring."
-    return [Plots([Plot("host-series", "The host meanwhile", LEAD, alt, drawn)], wide=True)]
+    alt = f"{', '.join(panel.title for panel in panels)} over {end_s:.0f} s of measurements."
+    return [Plots([Plot("host-series", "State of the host", LEAD, alt, drawn)], wide=True)]
 
 
 def _parts(run: StoredRun, stage: StageResult, from_s: float) -> Iterator[_Part]:
-    """The files of a stage in the order in which they were measured."""
-    repeats = sorted((r for point in stage.points for r in point.repeats), key=_order)
+    """Yield the readings of a stage, in order of time."""
+    repeats = sorted((r for point in stage.points for r in point.repeats), key=lambda r: r.sequence)
     for repeat in repeats:
         if (
             repeat.host is None
@@ -89,12 +88,8 @@ def _parts(run: StoredRun, stage: StageResult, from_s: float) -> Iterator[_Part]
         yield _Part(from_s, columns, tuple(_counted(columns, from_s)))
 
 
-def _order(repeat: Repeat) -> int:
-    return repeat.sequence
-
-
 def _read(run: StoredRun, name: str) -> dict[str, Floats] | None:
-    """Read the columns of one file, with other I/O as a rate; None if it has none."""
+    """Read the columns of one file, with other I/O per second; None if it has no readings."""
     if run.text(name, limit=1) is None:
         return None
     found = run.table(name, marked=("phase", "measure"))
@@ -111,7 +106,7 @@ def _read(run: StoredRun, name: str) -> dict[str, Floats] | None:
 
 
 def _counted(columns: dict[str, Floats], from_s: float) -> Iterator[HostWindow]:
-    """Intervals that are measured, of a trial's series: a row ends an interval."""
+    """Yield the counted intervals of a comparison of settings; each row ends an interval."""
     before = 0.0
     for t_s, is_counted in zip(columns["t_s"], columns["phase"], strict=True):
         if is_counted:
@@ -120,7 +115,7 @@ def _counted(columns: dict[str, Floats], from_s: float) -> Iterator[HostWindow]:
 
 
 def _panels(parts: Sequence[_Part]) -> Iterator[HostPanel]:
-    """Yield a panel for each quantity that was recorded."""
+    """Yield a panel for each recorded quantity."""
     for name, title, unit in _PANELS:
         if (line := _line(parts, (name,), "")) is not None:
             yield HostPanel(title, unit, (line,))
@@ -137,7 +132,7 @@ def _panels(parts: Sequence[_Part]) -> Iterator[HostPanel]:
 
 
 def _line(parts: Sequence[_Part], names: Sequence[str], words: str) -> HostLine | None:
-    """Join one quantity over all parts: the largest of several columns, the smallest if idle."""
+    """Join the values of all parts: the largest of several columns; the smallest for `idlest`."""
     x, y = [], []
     for part in parts:
         columns = [part.columns[name] for name in names if name in part.columns]
@@ -151,6 +146,6 @@ def _line(parts: Sequence[_Part], names: Sequence[str], words: str) -> HostLine 
     if not x or not len(all_x := np.concatenate(x)):
         return None
     all_y = np.concatenate(y)
-    # A value is that of the interval before it, and the first interval begins with its part.
+    # A value belongs to the interval before it; the first interval starts with its part.
     all_x, all_y = np.insert(all_x, 0, parts[0].start_s), np.insert(all_y, 0, all_y[0])
     return HostLine(words, thinned(all_x, all_y))

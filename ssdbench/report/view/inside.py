@@ -1,4 +1,4 @@
-"""The inner structure of a drive on the page: answers of probes and of the block size search."""
+"""Show the inner structure of a drive: results of probes and of the block size search."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -17,50 +17,53 @@ from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.units import format_capacity, format_size
 
 CANNOT_TELL = "cannot tell"
-Shown = tuple[str, Callable[[float], str], str]  # name of the number, how it reads, of what
+Format = Callable[[float], str]
 
-PROBE_NUMBERS: dict[str, Shown] = {
-    "slc-cache": ("cache_bytes", lambda v: format_capacity(int(v)), "SLC cache"),
-    "read-chunk": ("chunk_bytes", lambda v: format_size(int(v)), "read chunk"),
-    "stripe": ("stripe_bytes", lambda v: format_size(int(v)), "stripe"),
-    "parallelism": ("reads_at_once", lambda v: f"{v:.1f}", "reads at once"),
-    "write-buffer": ("buffer_bytes", lambda v: format_size(int(v)), "write buffer"),
-    "remap-unit": ("remap_unit_bytes", lambda v: format_size(int(v)), "remap unit"),
-    "spare": ("over_provisioning", lambda v: f"{100 * v:.1f} %", "over-provisioning"),
-    "flush": ("flush_waits_for", str, "is what a flush waits for"),
+
+def _size(value: float) -> str:
+    return format_size(int(value))
+
+
+# By the name of a probe: its name on the page; its main number, how to format it, and its unit.
+PROBES: dict[str, tuple[str, str, Format, str]] = {
+    "slc-cache": ("SLC cache", "cache_bytes", lambda v: format_capacity(int(v)), "SLC cache"),
+    "read-chunk": ("Read chunk", "chunk_bytes", _size, "read chunk"),
+    "stripe": ("Stripe", "stripe_bytes", _size, "stripe"),
+    "parallelism": ("Parallelism", "reads_at_once", lambda v: f"{v:.1f}", "reads at once"),
+    "write-buffer": ("Write buffer", "buffer_bytes", _size, "write buffer"),
+    "flush": ("Flushes", "flush_waits_for", str, "(a flush waits for this)"),
+    "remap-unit": ("Remap unit", "remap_unit_bytes", _size, "remap unit"),
     "mapping": (
+        "Mapping",
         "scattered_over_ordered",
         lambda v: f"{v:.2f}",
-        "times the rate, scattered",
+        "times the rate if writes are scattered",
     ),
-    "trim": ("trim_effect", str, "after a TRIM"),
-}
-PROBE_NAMES = {
-    "slc-cache": "SLC cache",
-    "read-chunk": "Read chunk",
-    "stripe": "Stripe",
-    "parallelism": "Parallelism",
-    "write-buffer": "Write buffer",
-    "flush": "Flushes",
-    "remap-unit": "Remap unit",
-    "mapping": "Mapping",
-    "spare": "Over-provisioning",
-    "trim": "TRIM",
+    "spare": (
+        "Over-provisioning",
+        "over_provisioning",
+        lambda v: f"{100 * v:.1f} %",
+        "over-provisioning",
+    ),
+    "trim": ("TRIM", "trim_effect", str, "after a TRIM"),
 }
 
 
 def of_inside(result: RunResult, found: Sequence[BlockSizeFound | ProbeFound]) -> Headline:
-    """Return the headline of a run of probes: the answer of one, or how many were answered."""
+    """Return the headline of a run of probes: the answer of one probe, or how many answered."""
     first = found[0]
     probes = [one for one in found if isinstance(one, ProbeFound)]
-    told = [(PROBE_NAMES.get(one.probe, one.probe), one.answer) for one in probes]
+    told = [
+        (PROBES[one.probe][0] if one.probe in PROBES else one.probe, one.answer) for one in probes
+    ]
     number, unit = _first(found)
     return Headline(
         label="Inside the drive" + (" (simulated)" if result.target.simulated else ""),
         number=number,
         unit=unit,
         holds_for="",
-        meaning="This run looked into the drive; it measured no rate that one could plan on.",
+        meaning="This run examined the inner structure of the drive. It measured no rate to plan "
+        "on.",
         evidence=(*(_of_block(first) if isinstance(first, BlockSizeFound) else []), *told),
         tone="note",
     )
@@ -76,7 +79,7 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
     if len(found) > 1:
         told = sum(not one.answer.startswith(CANNOT_TELL) for one in found)
         return f"{told} of {len(found)}", "answered"
-    key, reads, of_what = PROBE_NUMBERS.get(first.probe, ("", str, ""))
+    _, key, reads, of_what = PROBES.get(first.probe, ("", "", str, ""))
     value = getattr(first.numbers, key, None)
     if isinstance(value, str):
         return value, of_what
@@ -86,11 +89,11 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
 
 
 def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
-    """Return the evidence of a block size."""
+    """Return the evidence for a block size."""
     rows = []
     if found.block_bytes is not None:
         if found.confidence is not None:
-            text = f"such an answer is right on {100 * found.confidence:.1f} % of hidden drives"
+            text = f"such an answer was right for {100 * found.confidence:.1f} % of test drives"
             rows.append(("Confidence", text))
         rows.append(("Evidence", f"p ≤ {found.p_value}, {found.evidence}"))
     if found.buffer:
@@ -99,18 +102,18 @@ def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
 
 
 def probe_blocks(run: StoredRun, stage: StageResult, found: ProbeFound) -> Iterator[Block]:
-    """Yield what a probe measured, then its answer."""
+    """Yield the measurements of a probe, then its answer."""
     if found.measured:
         yield record_table("measured", found.measured)
     said = {"probe": found.probe, "answer": found.answer, **found.numbers.known()}
-    yield Facts("In numbers", [words.fact(name, value) for name, value in said.items()])
+    yield words.facts("In numbers", said.items())
 
 
-MOST_STRIDES = 2  # with a figure each; the CSV of each stride is among the files
-MAX_DOTS = 6000  # of a scatter; peaks are always kept
+MOST_STRIDES = 2  # with a figure; the files of the run have the CSV of every stride
+MAX_DOTS = 6000  # in one figure; peaks are always drawn
 LEAD = (
-    "Writes at a fixed stride; where their latency jumps regularly, the drive begins a new block, "
-    "or empties a buffer."
+    "The drive is written at a fixed stride. If the latency rises at regular distances, the drive "
+    "starts a new block there, or empties a buffer."
 )
 _FACTS = (
     "answer", "block_bytes", "phase_bytes", "p_value", "confidence", "strides_agreeing",
@@ -121,7 +124,7 @@ _TABLES = ("searched", "candidates", "strides", "smallest_effects")
 
 
 def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterator[Block]:
-    """Yield the block size found, then its evidence."""
+    """Yield the block size that was found, then its evidence."""
     yield Prose(LEAD)
     if found.answer:
         names = _FACTS if found.evidence else _WITHOUT_EVIDENCE
@@ -144,21 +147,21 @@ def _answered(found: BlockSizeFound, names: Sequence[str]) -> Iterator[tuple[str
 
 
 def buffer(result: RunResult, found: BlockSizeFound) -> str:
-    """Return what the search says of the buffer, compared with the buffer that is known."""
+    """Return what the search found about the buffer, compared with the known buffer."""
     known, seen = buffer_bytes(result.target, result.stages), found.buffer_bytes
     if not known or seen == known:
         return found.buffer
     size = format_size(known)
     if seen is None:
-        return f"{found.buffer}; the drive's is {size}, as is known otherwise"
+        return f"{found.buffer}; other measurements or the model give a buffer of {size}"
     return (
-        f"not the write buffer, which is {size}: writes peak after every {format_size(seen)}, as "
-        "at the end of a stripe or of a part of the buffer"
+        f"not the write buffer, which is {size}: latency rises after every {format_size(seen)}, "
+        "for example at the end of a stripe or of a part of the buffer"
     )
 
 
 def _best_figures(found: BlockSizeFound) -> list[StoredFigure]:
-    """Return the figures of the strides that show a boundary best; none where none was found."""
+    """Return the figures of the strides that show a block boundary best."""
     scatters = [figure for figure in found.figures if figure.kind != "series"]
     others = [figure for figure in found.figures if figure.kind == "series"]
     if found.block_bytes is None:
@@ -167,7 +170,7 @@ def _best_figures(found: BlockSizeFound) -> list[StoredFigure]:
 
 
 def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
-    """Return a figure of a CSV that a stage names; x and y are its first columns by default."""
+    """Return a figure of a stored CSV; by default, its first two columns are x and y."""
     table = run.table(figure.csv)
     if table is None or len(table) < 2:
         return None
@@ -190,32 +193,23 @@ def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
         trace = thinned(x / x_scale, y)
         drawn: ScatterFigure | SeriesFigure = SeriesFigure(trace, x_axis, y_axis)
     else:
-        kept = _drawn_dots(peaks)
+        kept = peaks.copy()  # and every n-th other value, to keep the page small
+        kept[:: -(-len(peaks) // MAX_DOTS)] = True
         drawn = ScatterFigure(
             x[kept] / x_scale, y[kept], peaks[kept], x_axis, y_axis, latency=y_name.endswith("_ns")
         )
     caption = figure.caption
     if peaks.any():
         distance = _distance(x[peaks], x_name)
-        caption = f"{caption} {peaks.sum():,} writes stand out{distance}.".strip()
+        caption = f"{caption} {peaks.sum():,} writes have peaks of latency{distance}.".strip()
     return Plot(name, title, caption, f"{title}. {len(x):,} measurements. {caption}", drawn)
-
-
-def _drawn_dots(
-    peaks: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]",
-) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
-    """Select all peaks and every n-th other value, so that a page stays small."""
-    step = max(1, -(-len(peaks) // MAX_DOTS))
-    kept = peaks.copy()
-    kept[::step] = True
-    return kept
 
 
 def _distance(places: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", name: str) -> str:
     if len(places) < 2:
         return ""
     usual = float(np.median(np.diff(np.sort(places))))
-    return f", usually {words.fact(name, int(usual))[1]} apart"
+    return f"; the usual distance is {words.fact(name, int(usual))[1]}"
 
 
 def _axis(name: str) -> tuple[str, float]:

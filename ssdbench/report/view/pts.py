@@ -1,4 +1,4 @@
-"""A PTS-style test on the page: the standard's header, its tables, its plots."""
+"""Show a PTS-style test: the header, tables and figures of the standard."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,35 +17,47 @@ from ssdbench.model.pts import (
     PtsWindow,
 )
 from ssdbench.model.result import RunResult, StageResult
-from ssdbench.model.target import TargetInfo
 from ssdbench.report.plots.columns import BarsFigure
 from ssdbench.report.plots.series import SeriesFigure
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import ptsplots, ptstimed, words
 from ssdbench.report.view.conditions import tool
-from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Prose, Table
+from ssdbench.report.view.page import (
+    Block,
+    Cell,
+    Column,
+    ColumnOf,
+    Facts,
+    Plots,
+    Prose,
+    Table,
+    number,
+    table_of,
+)
 from ssdbench.report.view.words import record_table
 from ssdbench.stats.inside.writecache import cache_enabled
 from ssdbench.units import format_capacity, format_count, format_size
 
 LEAD = (
-    "PTS-style: means over five rounds that look alike, in the order of the standard. No bounds, "
-    "and no numbers to plan on. What was not checked against the standard's text is in docs/pts.md."
+    "A test in the style of SNIA's PTS: means over five similar rounds, in the order of the "
+    "standard. There are no lower bounds, so do not plan on these numbers. docs/pts.md says what "
+    "was not checked against the text of the standard."
 )
 TRACKED = {
     PtsMetric.IOPS: ("IOPS", 1.0),
     PtsMetric.THROUGHPUT: ("throughput in MB/s", 1e-6),
     PtsMetric.MEAN: ("mean latency in us", 1e-3),
 }
+NINES_NAME = "99.999 %"
 LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float | None]], ...] = (
     ("Lowest", lambda latency: latency.min_ns),
     ("Mean", lambda latency: latency.mean_ns),
-    ("99.999 %", lambda latency: latency.percentiles_ns.get(ptstimed.NINES)),
+    (NINES_NAME, lambda latency: latency.percentiles_ns.get(ptstimed.NINES)),
     ("Highest", lambda latency: latency.max_ns),
-)  # of all rounds of the window together; a dash where too few I/Os lie beyond
+)  # over all rounds of the window; a dash if too few I/Os were slower
 NO_LATENCY = (
-    "No latency was recorded: a sample of a scaled test can be shorter than the second over which "
-    "latencies are gathered."
+    "No latency was recorded, because the samples of this scaled test were too short: latencies "
+    "are recorded once per second."
 )
 _NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _LINE = re.compile(rf"(-?{_NUMBER}) x ([+-]) ({_NUMBER})")  # as `RoundWindow.fit` writes it
@@ -54,7 +66,7 @@ STATES = {None: "not judged by this test", True: "reached", False: "not reached"
 
 
 def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[Block]:
-    """Yield header, tables and plots of one test, then everything that was measured."""
+    """Yield the header, the tables and the figures of one test, then all measured values."""
     yield Prose(LEAD)
     yield header(run.result, stage, found)
     if found.test is PtsTest.LATENCY and not any(cell.latency for cell in found.means):
@@ -67,23 +79,25 @@ def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[Block]:
     if wide:
         yield Plots(wide, wide=True)
     yield from measured(found)
-    yield Facts("In numbers", [words.fact(name, value) for name, value in _summary(found).items()])
 
 
 def header(result: RunResult, stage: StageResult, found: Pts) -> Facts:
-    """Return the header of a report of the standard, as far as it is known."""
+    """Return the header that reports of the standard have, with the values that are known."""
     target, host = result.target, result.host
+    simulated = "simulated" if target.simulated else ""
     done = {step.step: step.done for step in found.preparation}
+    load = f" ({found.load})" if found.load else ""
     rows = [
+        ("Test", f"PTS-style {found.test.full_name}{load}, {found.form} form"),
         ("Date", words.moment(stage.started_at)),
         ("Operator", _operator(result) or "not recorded"),
-        ("Specification", "in the style of SNIA SSS PTS 2.0.x; no compliance is claimed"),
+        ("Specification", "in the style of SNIA SSS PTS 2.0.x, without a claim of compliance"),
         ("Drive", " ".join(filter(None, (target.model, target.serial))) or target.name),
-        ("Firmware", target.firmware or _simulated(target) or words.NONE),
+        ("Firmware", target.firmware or simulated or words.NONE),
         ("Capacity", format_capacity(target.size_bytes)),
         (
             "Interface",
-            _simulated(target) or _fact(target.facts, "transport", "protocol", "interface"),
+            simulated or _fact(target.facts, "transport", "protocol", "interface"),
         ),
         ("Host", _fact(host, "CPU", "machine")),
         ("Operating system", _fact(host, "kernel", "os")),
@@ -98,15 +112,19 @@ def header(result: RunResult, stage: StageResult, found: Pts) -> Facts:
         ("Data pattern", found.data_pattern),
         *((words.fact(name, "")[0], text) for name, text in _mixture(found).items()),
         ("Threads", _numbers(found.threads)),
-        ("Outstanding per thread", _numbers(found.outstanding_per_thread)),
-        ("Durations", _durations(found)),
+        ("Outstanding requests per thread", _numbers(found.outstanding_per_thread)),
+        (
+            "Durations",
+            "as in the standard" if found.scale == 1 else f"SCALED by {found.scale:g}",
+        ),
+        *([("Rounds", str(len(found.rounds)))] if found.test.in_rounds else []),
         ("Steady by the PTS rule", pts_rule(stage, found)),
     ]
     return Facts("Header", rows)
 
 
 def _mixture(found: Pts) -> dict[str, str]:
-    """Return the block sizes and zones of a composite workload."""
+    """Return the block sizes and zones of a workload that mixes several."""
     if not found.block_split:
         return {}
     blocks = (f"{format_size(size)} {share} %" for size, share in found.block_split)
@@ -118,32 +136,8 @@ def _numbers(values: Sequence[int]) -> str:
     return ", ".join(map(str, values)) or words.NONE
 
 
-def _durations(found: Pts) -> str:
-    """How the durations relate to the standard's."""
-    return "as in the standard" if found.scale == 1 else f"SCALED by {found.scale:g}"
-
-
-def _summary(found: Pts) -> dict[str, object]:
-    load = f" ({found.load})" if found.load else ""
-    rounds = {
-        "rounds": len(found.rounds),
-        "window": found.windows[0].rounds if found.windows else None,
-    }
-    return {
-        "test": f"PTS-style {found.test.full_name}{load}, {found.form} form",
-        "steady_state": STATES[found.steady],
-        **(rounds if found.test.in_rounds else {}),
-        "active_range_bytes": found.active_range_bytes,
-        "data_pattern": found.data_pattern,
-        "outstanding_per_thread": _numbers(found.outstanding_per_thread),
-        "threads": _numbers(found.threads),
-        "durations": _durations(found),
-        **_mixture(found),
-    }
-
-
 def _operator(result: RunResult) -> str:
-    """As the profile names it."""
+    """Return the operator's name from the profile; empty if there is none."""
     try:
         measures = load_profile(result.profile_text, "the stored profile").measure
     except ProfileError:
@@ -152,7 +146,7 @@ def _operator(result: RunResult) -> str:
 
 
 def _cache(result: RunResult) -> str:
-    """Return the state of the write cache during the tests, and whether the run set it."""
+    """Return whether the write cache was on during the tests, and whether the run changed it."""
     before, now = cache_enabled(result.target), cache_enabled(result.target, result.settings)
     present, enabled = now
     if present is False:
@@ -164,19 +158,15 @@ def _cache(result: RunResult) -> str:
 
 
 def pts_rule(stage: StageResult, found: Pts) -> str:
-    """Format the verdict of the PTS rule, which validates nothing: `yes, in rounds 1 to 5`."""
+    """Format the result of the PTS rule: `yes, in rounds 1 to 5`."""
     if found.steady:
         in_rounds = found.test.in_rounds and found.windows
         return f"yes, in {found.windows[0].rounds}" if in_rounds else "yes"
     if not stage.complete:
-        return "not decided, the test was not finished"
+        return "not decided, because the test was not finished"
     if found.steady is None:
         return STATES[None]
     return f"no, not steady after {len(found.rounds)} rounds" if found.rounds else "no"
-
-
-def _simulated(target: TargetInfo) -> str:
-    return "simulated" if target.simulated else ""
 
 
 def _fact(facts: "dict[str, str]", *names: str) -> str:
@@ -184,7 +174,7 @@ def _fact(facts: "dict[str, str]", *names: str) -> str:
 
 
 def tables(found: Pts) -> Iterator[Table]:
-    """Block sizes by mixes, or cells; latencies with their extremes."""
+    """Yield the tables of means: block sizes by mixes of reads and writes, or a row per cell."""
     if found.means and found.test.over_demand:
         yield _by_cell(found.means)
     elif found.means:
@@ -196,19 +186,14 @@ def tables(found: Pts) -> Iterator[Table]:
 
 
 def _by_cell(means: Sequence[PtsCell]) -> Table:
-    columns = ["Cell", "IOPS", "Throughput", "Lowest", "Mean", "Highest"]
-    extremes = [_latency_cell(of) for title, of in LATENCIES if title in columns]
-    rows = [
-        [
-            Cell(m.cell),
-            Cell(format_count(m.iops)),
-            *(Cell(of(m)) for of in (_throughput, *extremes)),
-        ]
-        for m in means
+    columns: list[ColumnOf[PtsCell]] = [
+        ("Cell", lambda cell: cell.cell),
+        (number("IOPS"), _iops),
+        (number("Throughput"), _throughput),
+        *((number(name), _latency_cell(of)) for name, of in LATENCIES if name != NINES_NAME),
     ]
-    title = "Means over the window, and the extremes of its latencies"
-    numbers = [Column(column, number=column != "Cell") for column in columns]
-    return Table(title, numbers, rows, fold=title if len(rows) > 30 else "")
+    caption = "Means over the window, and the lowest and highest latency"
+    return table_of(caption, means, columns, fold=caption if len(means) > 30 else "")
 
 
 def _iops(cell: PtsCell) -> str:
@@ -220,7 +205,7 @@ def _throughput(cell: PtsCell) -> str:
 
 
 def _latency_cell(of: Callable[[PtsLatency], float | None]) -> Callable[[PtsCell], str]:
-    """Return a function that formats a latency; a dash where there is none."""
+    """Return a function that formats one latency of a cell; a dash if it is missing."""
     return lambda cell: words.quantity(of(cell.latency) if cell.latency else None, "ns")
 
 
@@ -243,7 +228,7 @@ def _grid(title: str, found: Pts, text: Callable[[PtsCell], str]) -> Table:
 
 
 def measured(found: Pts) -> Iterator[Table]:
-    """Everything that was measured and is stored, as it came."""
+    """Yield tables of all stored measurements."""
     rows: dict[str, list[dict[str, object]]] = {
         "steady_state": [_window(window) for window in found.windows],
         "phases": [_phase(phase) for phase in found.phases],
@@ -277,14 +262,14 @@ def _window(window: PtsWindow) -> dict[str, object]:
 
 
 def _fit(window: PtsWindow, factor: float) -> str:
-    """Format the fitted line in the unit that is shown."""
+    """Format the fitted line in the unit of the page."""
     found = _LINE.fullmatch(window.fit)
     if found is None:
         return window.fit
     slope, intercept = (factor * float(number) for number in (found[1], found[2] + found[3]))
     said = ptsplots.fit_words(slope, intercept, (window.first_round, window.last_round), "")
     formula = f"{slope:.6g} x {'-' if intercept < 0 else '+'} {abs(intercept):.6g}"
-    return said if said.startswith("flat") else f"{said} ({formula})"
+    return said if said.startswith("constant") else f"{said} ({formula})"
 
 
 def _phase(phase: PtsPhase) -> dict[str, object]:
@@ -298,7 +283,7 @@ def _step(step: PtsStep) -> dict[str, object]:
 
 
 def _flat(model: PtsCell | PtsSample) -> dict[str, object]:
-    """Return rates and latencies of a cell or sample as one record."""
+    """Return the rates and latencies of a cell or sample as one record."""
     kept = model.model_dump(exclude={"latency", "bins", "pre_write"}, exclude_none=True)
     flat: dict[str, object] = {_NAMED.get(name, name): value for name, value in kept.items()}
     if (latency := model.latency) is not None:

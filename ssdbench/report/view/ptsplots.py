@@ -1,4 +1,4 @@
-"""The plots of a PTS-style test of rounds: convergence, windows, block sizes, demand."""
+"""Draw a PTS-style test of rounds: convergence, windows, block sizes, queue depth."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -19,16 +19,16 @@ MAX_LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One number of a cell as it is drawn."""
+    """One quantity of a cell, and its axis in a figure."""
 
-    name: str  # in names of plots
+    name: str  # part of the names of figures
     label: str
-    of: Callable[[PtsCell], float | None]  # None: no request ended
+    of: Callable[[PtsCell], float | None]  # None: no request completed
     latency: bool = False
 
     @property
     def what(self) -> str:
-        """The label without its unit."""
+        """Return the label without its unit."""
         return self.label.partition(" [")[0]
 
 
@@ -56,20 +56,35 @@ TRACKED = {PtsMetric.IOPS: IOPS, PtsMetric.THROUGHPUT: THROUGHPUT, PtsMetric.MEA
 
 
 def plots(name: str, found: Pts) -> Iterator[Plot]:
-    """Everything that can be drawn from the rounds of a test; `name` of its stage."""
+    """Yield the figures of a test of rounds; `name` is the name of its stage."""
     if found.rounds:
         yield from _convergences(name, found)
         for place, window in enumerate(found.windows):
             yield from _window(name, found, window, place)
     cells = [cell for cell in found.means if not cell.pre_write]
     if cells and found.test.over_demand:
-        yield _demand_variation(name, cells)
+        yield _over_queue(
+            f"demand-variation-{name}",
+            cells,
+            IOPS.of,
+            "IOPS",
+            title="Demand variation",
+            caption="IOPS over the outstanding requests of each thread; means over the window.",
+        )
         yield _over_outstanding(name, cells, IOPS)
         yield _over_outstanding(name, cells, THROUGHPUT)
         if answered := [cell for cell in cells if cell.latency is not None]:
             yield _demand_intensity(name, answered)
         if used := [cell for cell in cells if cell.cpu_percent is not None]:
-            yield _demand_cpu(name, used)
+            yield _over_queue(
+                f"demand-cpu-{name}",
+                used,
+                lambda cell: cell.cpu_percent,
+                "% of a core",
+                title="CPU use of the generator",
+                caption="User and system time of the busiest thread; means over the window. Above "
+                "90 % the host is the limit, not the drive.",
+            )
     elif len({cell.block_bytes for cell in cells}) > 1:
         yield _by_block(name, cells)
         drawn = (IOPS, MEAN_US, HIGHEST_US) if found.test is PtsTest.LATENCY else (IOPS,)
@@ -79,7 +94,7 @@ def plots(name: str, found: Pts) -> Iterator[Plot]:
 
 
 def _convergences(name: str, found: Pts) -> Iterator[Plot]:
-    """Over the rounds: cells with most writes; throughput both ways; latency mean and highest."""
+    """Yield figures of the tracked values, round by round."""
     axes = {PtsTest.THROUGHPUT: (THROUGHPUT,), PtsTest.LATENCY: (MEAN, HIGHEST)}
     every = [cell for one in found.rounds for cell in one.cells]
     for axis in axes.get(found.test, (IOPS,)):
@@ -90,7 +105,7 @@ def _convergences(name: str, found: Pts) -> Iterator[Plot]:
             _convergence(name, found, IOPS, pre_writes=True),
             name=f"pre-writes-{name}",
             title="Writes before each round",
-            caption="IOPS of the pre-writes, round by round.",
+            caption="IOPS of the writes before each round.",
         )
 
 
@@ -129,7 +144,7 @@ def _convergence(name: str, found: Pts, axis: Axis, *, pre_writes: bool = False)
 
 
 def _window(name: str, found: Pts, of: PtsWindow, place: int) -> Iterator[Plot]:
-    """Nothing where a round has no such value."""
+    """Yield the figure of one window; nothing if a round has no value."""
     axis = TRACKED[of.metric]
     counted = [one for one in found.rounds if one.counted]
     tracked = [axis.of(cell) for one in counted for cell in one.cells if cell.cell == of.cell]
@@ -150,29 +165,30 @@ def _window(name: str, found: Pts, of: PtsWindow, place: int) -> Iterator[Plot]:
 
 
 def judged(window: RoundWindow, unit: str) -> str:
-    """Return the judgement of the standard's rule on a window as sentences."""
+    """Explain how the standard's rule judges a window."""
     line = fit_words(window.slope, window.intercept, window.rounds, unit)
     if window.correlation:
         line += f" (fit {window.fit}, correlation {window.correlation:+.3f})"
     return (
-        f"{line}. The rounds lie {format_count(window.excursion)} {unit} apart, "
-        f"{format_count(window.allowed_excursion)} are allowed (data excursion); the fit moves by "
-        f"{format_count(window.slope_excursion)}, {format_count(window.allowed_slope_excursion)} "
-        "are allowed (slope excursion)."
+        f"{line}. Difference between the highest and the lowest round (data excursion): "
+        f"{format_count(window.excursion)} of at most {format_count(window.allowed_excursion)} "
+        f"{unit}. Change of the fitted line over the window (slope excursion): "
+        f"{format_count(window.slope_excursion)} of at most "
+        f"{format_count(window.allowed_slope_excursion)} {unit}."
     )
 
 
 def fit_words(slope: float, intercept: float, rounds: Sequence[int], unit: str) -> str:
-    """Format a fitted line: `flat at 650 IOPS`, `falling from 106 to 98 IOPS`."""
+    """Describe a fitted line: `constant at 650 IOPS`, `falling from 106 to 98 IOPS`."""
     first, last = (format_count(intercept + slope * x) for x in (rounds[0], rounds[-1]))
     if first == last:
-        return f"flat at {last} {unit}".rstrip()
+        return f"constant at {last} {unit}".rstrip()
     way = "rising" if slope > 0 else "falling"
     return f"{way} from {first} to {last} {unit}".rstrip()
 
 
 def window_figure(window: RoundWindow, label: str) -> WindowFigure:
-    """The window with its average, the band of the standard and the ends of its fit."""
+    """Return the figure of a window: rounds, average, allowed range, fitted line."""
     first, last = window.rounds[0], window.rounds[-1]
     fits = [window.intercept + window.slope * x for x in (first, last)]
     low, high = (window.average * (1 + side * MAX_EXCURSION / 2) for side in (-1, 1))
@@ -210,8 +226,7 @@ def _by_block(name: str, means: Sequence[PtsCell]) -> Plot:
     return Plot(
         name=f"blocks-{name}",
         title="IOPS over block size",
-        caption="Means over the measurement window, one line per mix of reads and writes; "
-        "no bounds.",
+        caption="Means over the measurement window, one line for each mix of reads and writes.",
         alt=f"IOPS of {len(lines)} mixes over {len(sizes)} block sizes.",
         figure=LinesFigure(
             tuple(lines[:MAX_LINES]),
@@ -231,7 +246,7 @@ def _columns(name: str, means: Sequence[PtsCell], axis: Axis) -> Plot:
     return Plot(
         name=f"columns-{name}-{axis.name}",
         title=f"{axis.label[:1].upper()}{axis.label[1:]} over block size and mix",
-        caption="As the standard draws it; the table has the numbers.",
+        caption="As in the standard; the table has the numbers.",
         alt=f"{axis.label} for {len(sizes)} block sizes and {len(mixes)} mixes.",
         figure=ColumnsFigure(
             tuple(format_size(size) for size in sizes),
@@ -266,41 +281,30 @@ def _by_threads(
 
 
 def _over_queue(
-    cells: Sequence[PtsCell], y: Callable[[PtsCell], float | None], label: str
-) -> tuple[LinesFigure, int]:
-    """Lines of threads over the requests of each, and at how many places."""
+    name: str,
+    cells: Sequence[PtsCell],
+    y: Callable[[PtsCell], float | None],
+    label: str,
+    *,
+    title: str,
+    caption: str,
+) -> Plot:
+    """Return a figure with a line for each number of threads over the requests of a thread."""
     queues = sorted({cell.queue for cell in cells})
     lines = _by_threads(cells, lambda cell: float(cell.queue), y)
     ticks = tuple((float(queue), str(queue)) for queue in queues)
     axis = "outstanding requests per thread"
-    return LinesFigure(lines, axis, label, ticks, log_x=True), len(queues)
-
-
-def _demand_cpu(name: str, cells: Sequence[PtsCell]) -> Plot:
-    figure, queues = _over_queue(cells, lambda cell: cell.cpu_percent, "% of a core")
     return Plot(
-        name=f"demand-cpu-{name}",
-        title="CPU use of the generator",
-        caption="User and system time of its busiest thread; means over the window. At 90 % the "
-        "host is measured, not the drive.",
-        alt=f"CPU use with {len(figure.lines)} numbers of threads over {queues} queue depths.",
-        figure=figure,
-    )
-
-
-def _demand_variation(name: str, cells: Sequence[PtsCell]) -> Plot:
-    figure, queues = _over_queue(cells, IOPS.of, "IOPS")
-    return Plot(
-        name=f"demand-variation-{name}",
-        title="Demand variation",
-        caption="IOPS over the outstanding requests of each thread; means over the window.",
-        alt=f"IOPS of {len(figure.lines)} numbers of threads over {queues} queue depths.",
-        figure=figure,
+        name=name,
+        title=title,
+        caption=caption,
+        alt=f"{label} of {len(lines)} numbers of threads over {len(queues)} queue depths.",
+        figure=LinesFigure(lines, axis, label, ticks, log_x=True),
     )
 
 
 def _over_outstanding(name: str, cells: Sequence[PtsCell], axis: Axis) -> Plot:
-    """Over threads times queue: cells of the same product lie above each other."""
+    """Return a figure over threads × queue depth; cells with the same product share a place."""
     own = sorted(cells, key=_outstanding)
     line = Line(
         "", tuple(_outstanding(cell) for cell in own), tuple(axis.of(cell) or 0.0 for cell in own)
@@ -310,8 +314,8 @@ def _over_outstanding(name: str, cells: Sequence[PtsCell], axis: Axis) -> Plot:
     return Plot(
         name=f"outstanding-{name}-{axis.name}",
         title=f"{axis.what[:1].upper()}{axis.what[1:]} over all outstanding requests",
-        caption="Threads times requests of each; means over the window. Several pairs have the "
-        "same product.",
+        caption="Number of threads times outstanding requests of a thread; means over the window. "
+        "Different pairs can have the same product.",
         alt=f"{axis.label} of {len(own)} cells over up to {most} outstanding requests.",
         figure=LinesFigure((line,), "outstanding requests", axis.label, ticks, log_x=True),
     )
@@ -327,16 +331,17 @@ def _demand_intensity(name: str, cells: Sequence[PtsCell]) -> Plot:
     return Plot(
         name=f"demand-intensity-{name}",
         title="Demand intensity",
-        caption="Mean response over the rate; where a curve turns up, more requests only wait.",
-        alt=f"Mean response over IOPS for {len(lines)} numbers of threads.",
+        caption="Mean response time over the rate. Where a line rises steeply, more requests only "
+        "wait longer.",
+        alt=f"Mean response time over IOPS for {len(lines)} numbers of threads.",
         figure=LinesFigure(
-            lines, "IOPS", "mean response", round_ticks(0.0, most), log_y=True, latency=True
+            lines, "IOPS", "mean response time", round_ticks(0.0, most), log_y=True, latency=True
         ),
     )
 
 
 def round_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    """At most seven places on an axis, in steps of 1, 2 or 5 times a power of ten."""
+    """Return at most seven round values for the ticks of an axis."""
     rough = max(high - low, 1e-9) / 6
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(n * power for n in (1, 2, 5, 10) if n * power >= rough * (1 - 1e-9))

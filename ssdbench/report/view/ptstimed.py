@@ -1,4 +1,4 @@
-"""The plots of PTS-style tests over time, and the histogram of a latency in steady state."""
+"""Draw PTS-style tests over time, and the histogram of latency in steady state."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -16,9 +16,9 @@ from ssdbench.stats.histogram import LOWER_EDGES_NS, bin_of
 from ssdbench.stats.steady.ptsrounds import round_window
 from ssdbench.units import format_count, format_minutes
 
-POINTS = 200  # of a line of latencies: the highest of each bin
-SPACING = 31  # samples from one round of a long phase to the next ...
-SPACING_S = 1800.0  # ... and what is in between, unscaled
+POINTS = 200  # of a line of latencies; each is the highest of its bin
+SPACING = 31  # samples from one round of a long phase to the next
+SPACING_S = 1800.0  # time between these rounds, unless the test is scaled
 NINES = "p99.999"
 LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float]], ...] = (
     ("mean", lambda latency: latency.mean_ns),
@@ -28,11 +28,17 @@ LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float]], ...] = (
 
 
 def plots(name: str, found: Pts) -> Iterator[Plot]:
-    """Rates and latencies over time and bytes; histograms; `name` of the stage."""
+    """Yield figures of rates and latencies over time or bytes; `name` is the stage's name."""
     if len(found.samples) > 1:
         yield from _of_phases(name, found.test, found.samples)
     if len(found.warm_up) > 1:
-        yield _before_rounds(name, found.warm_up)
+        yield _rates(
+            f"warm-up-{name}",
+            [(sample.t_s / 60, sample.iops) for sample in found.warm_up],
+            title="IOPS of the writes before the first round",
+            caption=f"Averages of {len(found.warm_up)} samples of the preconditioning.",
+            axis="minutes",
+        )
     if found.pre_writes:
         yield _before_levels(name, found.pre_writes)
     warm_up = found.warm_up or [s for s in found.samples if s.phase == found.samples[0].phase]
@@ -44,15 +50,26 @@ def plots(name: str, found: Pts) -> Iterator[Plot]:
 
 def _of_phases(name: str, test: PtsTest, samples: Sequence[PtsSample]) -> Iterator[Plot]:
     crossed = test is PtsTest.CROSSED
-    label, rate = ("MB/s", _mb_per_s) if crossed else ("IOPS", _iops)
-    yield _over_time(name, samples, label, rate, pauses=test is PtsTest.IDLE)
+    yield _over_time(name, samples, test)
     if crossed:
         yield from _transitions(name, samples)
     filled = test is PtsTest.SATURATION and samples[-1].fills > 0
     if test is PtsTest.SATURATION:
-        yield _over_bytes(name, samples)
+        yield _rates(
+            f"bytes-{name}",
+            [(sample.written_bytes / 1e9, sample.iops) for sample in samples],
+            title="IOPS over gigabytes written",
+            caption="Gigabytes (10^9 bytes) written since the purge.",
+            axis="GB written",
+        )
     if filled:
-        yield _over_fills(name, samples)
+        yield _rates(
+            f"fills-{name}",
+            [(sample.fills, sample.iops) for sample in samples],
+            title="IOPS over drive fills",
+            caption="Bytes written since the purge, divided by the capacity of the drive.",
+            axis="drive fills",
+        )
     seen = [(sample, sample.latency) for sample in samples if sample.latency is not None]
     if seen:
         yield _latencies(f"latency-{name}", seen, "time", "minutes", _minutes)
@@ -65,16 +82,12 @@ def _minutes(sample: PtsSample) -> float:
     return sample.from_start_s / 60
 
 
-def _iops(sample: PtsSample) -> float:
-    return sample.iops
-
-
 def _mb_per_s(sample: PtsSample) -> float:
     return sample.throughput_bytes_per_s * 1e-6
 
 
 def _marks(samples: Sequence[PtsSample]) -> tuple[tuple[float, str], ...]:
-    """Where each phase begins; with many only their numbers would fit."""
+    """Return the start of each phase, with its name; its number if there are many phases."""
     marks: dict[str, float] = {}
     for sample in samples:
         marks.setdefault(sample.phase, _minutes(sample))
@@ -86,23 +99,22 @@ def _marks(samples: Sequence[PtsSample]) -> tuple[tuple[float, str], ...]:
     )
 
 
-def _over_time(
-    name: str,
-    samples: Sequence[PtsSample],
-    label: str,
-    rate: Callable[[PtsSample], float],
-    *,
-    pauses: bool,
-) -> Plot:
+def _over_time(name: str, samples: Sequence[PtsSample], test: PtsTest) -> Plot:
+    crossed = test is PtsTest.CROSSED
+    label = "MB/s" if crossed else "IOPS"
     x = np.array([_minutes(sample) for sample in samples])
-    y = np.array([rate(sample) for sample in samples])
+    y = np.array([_mb_per_s(sample) if crossed else sample.iops for sample in samples])
     marks = _marks(samples)
-    named = " marks are the phases, as the table numbers them." if marks else ""
-    burst = " In phases with pauses the rate is that of the bursts." if pauses else ""
+    named = " The marks are the starts of the phases in the table." if marks else ""
+    burst = (
+        " In phases with pauses, this is the rate during the bursts."
+        if test is PtsTest.IDLE
+        else ""
+    )
     return Plot(
         name=f"time-{name}",
         title=f"{label} over time",
-        caption=f"Averages of {len(samples)} samples{';' if marks else '.'}{named}{burst}",
+        caption=f"Averages of {len(samples)} samples.{named}{burst}",
         alt=f"{label} over {x[-1]:.0f} minutes, from {format_count(float(y[0]))} to "
         f"{format_count(float(y[-1]))}.",
         figure=SeriesFigure(thinned(x, y), "minutes", label, marks=marks),
@@ -110,7 +122,7 @@ def _over_time(
 
 
 def _transitions(name: str, samples: Sequence[PtsSample]) -> Iterator[Plot]:
-    """An hour at each side of a change of workload."""
+    """Yield a figure of the hour before and after each change of the workload."""
     changes = [i for i in range(1, len(samples)) if samples[i].phase != samples[i - 1].phase]
     for place, change in enumerate(changes, start=1):
         near = samples[max(0, change - 60) : change + 60]
@@ -124,36 +136,6 @@ def _transitions(name: str, samples: Sequence[PtsSample]) -> Iterator[Plot]:
             alt=f"MB/s before and after the change at {start:.4g} minutes.",
             figure=LinesFigure((line,), "minutes", "MB/s", ticks),
         )
-
-
-def _over_bytes(name: str, samples: Sequence[PtsSample]) -> Plot:
-    return _rates(
-        f"bytes-{name}",
-        [(sample.written_bytes / 1e9, sample.iops) for sample in samples],
-        title="IOPS over gigabytes written",
-        caption="Total gigabytes written (10^9 bytes) since the purge.",
-        axis="GB written",
-    )
-
-
-def _over_fills(name: str, samples: Sequence[PtsSample]) -> Plot:
-    return _rates(
-        f"fills-{name}",
-        [(sample.fills, sample.iops) for sample in samples],
-        title="IOPS over drive fills",
-        caption="Bytes written since the purge over the capacity of the drive.",
-        axis="drive fills",
-    )
-
-
-def _before_rounds(name: str, samples: Sequence[PtsRate]) -> Plot:
-    return _rates(
-        f"warm-up-{name}",
-        [(sample.t_s / 60, sample.iops) for sample in samples],
-        title="IOPS of the writes before the first round",
-        caption=f"Averages of {len(samples)} samples of the preconditioning.",
-        axis="minutes",
-    )
 
 
 def _rates(
@@ -178,7 +160,8 @@ def _before_levels(name: str, samples: Sequence[PtsRate]) -> Plot:
     return Plot(
         name=f"pre-writes-of-levels-{name}",
         title="Writes before the histogram of each demand",
-        caption="An hour at full length, before the highest, the middle and the lowest demand.",
+        caption="One hour of writes in an unscaled test, before the highest, the middle and the "
+        "lowest demand.",
         alt=f"IOPS of {len(lines)} phases over {most:.3g} minutes.",
         figure=LinesFigure(tuple(lines), "minutes", "IOPS", round_ticks(0.0, most)),
     )
@@ -200,8 +183,8 @@ def _latencies(
     return Plot(
         name=name,
         title=f"Latency over {over}",
-        caption="Of each sample; where samples are too many to be drawn, the highest of a few. In "
-        "samples of less than a hundred thousand I/Os 99.999 % is the highest.",
+        caption="The latencies of each sample; if there are too many samples, the highest of "
+        "several. In a sample with fewer than 100,000 I/Os, 99.999 % is the highest latency.",
         alt=f"Mean, 99.999 % and highest latency over {len(seen)} samples.",
         figure=LinesFigure(tuple(lines), axis, "latency", ticks, log_y=True, latency=True),
     )
@@ -225,8 +208,8 @@ def _histogram(name: str, cell: PtsCell) -> Plot:
     return Plot(
         name=name,
         title=f"Latency histogram: {cell.cell}",
-        caption=f"{sum(bins.count):,} I/Os in bins of fio, 64 to an octave. Percentiles that "
-        "fewer than ten I/Os lie beyond are left out.",
+        caption=f"{sum(bins.count):,} I/Os in the bins of fio (64 for each factor of two). A "
+        "percentile is left out if fewer than ten I/Os were slower.",
         alt=f"Latencies of {sum(bins.count):,} I/Os.",
         figure=_bars(bins.latency_ns, bins.count, marks),
     )
@@ -235,7 +218,7 @@ def _histogram(name: str, cell: PtsCell) -> Plot:
 def _bars(
     latencies: Sequence[int], counts: Sequence[int], marks: tuple[tuple[float, str], ...]
 ) -> BarsFigure:
-    """Return bars that end with their bins, so that gaps between bins stay empty."""
+    """Return bars of the counts; there is a gap where a bin is empty."""
     heights = dict(zip(latencies, counts, strict=True))
     for end in LOWER_EDGES_NS[bin_of(latencies) + 1].tolist():
         heights.setdefault(end, 0)
