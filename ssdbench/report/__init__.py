@@ -1,4 +1,4 @@
-"""Renders stored runs to files; measures nothing, and gives the same files each time."""
+"""Render stored runs as files. A run always gives the same files; nothing is measured."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -11,11 +11,11 @@ def render(
 ) -> list[Path]:
     """Write report.html and the tables (docs/tables.md) into a run directory.
 
-    Everything comes from result.json and the bulk files beside it; a run that was interrupted, or
-    that lacks bulk files, gets the report of what there is. Returns the paths, report.html first.
-    `result` stands for result.json where a run has none yet; the points named by `points` get
-    figures, whatever they are. Raises UsageError when there is no readable result.json or no such
-    point, OSError when a file cannot be written.
+    The report is made from result.json and the other files of the run. An interrupted run, or a run
+    without some files, gets a report of what exists. Give `result` if the run has no result.json
+    yet. Points named in `points` get figures in any case. Returns the paths, report.html first.
+    Raises UsageError if result.json cannot be read or a point does not exist, and OSError if a file
+    cannot be written.
     """
     from ssdbench.report.write import write_report  # matplotlib costs half a second
 

@@ -6,7 +6,7 @@ from functools import partial
 from ssdbench import __version__
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
-from ssdbench.report.html import render_sheet
+from ssdbench.report.html import rendered
 from ssdbench.report.metrics import published_bound, value_of
 from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Span
 from ssdbench.report.tables import Row, Tidy, csv_bytes, point_numbers
@@ -43,10 +43,7 @@ def shift_words(pair: Pair) -> str:
 
 def shift_interval(pair: Pair) -> str:
     """Format the 95 % interval of the shift in IOPS; a dash if there are too few repeats."""
-    low, high = pair.found.shift_low, pair.found.shift_high
-    if low is None or high is None:
-        return words.NONE
-    return f"{format_count(low)} to {format_count(high)}"
+    return words.span(pair.found.shift_low, pair.found.shift_high)
 
 
 FASTER = "faster in"
@@ -319,7 +316,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
             Section("tests", "Do they differ?", [*_explained(found), _pair_table(results, found)]),
         ],
     )
-    return render_sheet(page)
+    return rendered(page)
 
 
 def _mixed(labels: Iterable[str]) -> list[Block]:

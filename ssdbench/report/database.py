@@ -1,4 +1,4 @@
-"""DuckDB, which reads latency logs and writes Parquet; optional, as it is 70 MB."""
+"""Use DuckDB to read latency logs and to write Parquet. It is optional, because it is large."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ def is_available() -> bool:
 
 
 def connection(**config: str | bool | int | float | list[str]) -> Any:
-    """Open a database in memory. Raises HostLacks where DuckDB is not installed."""
+    """Open a database in memory. Raises HostLacks if DuckDB is not installed."""
     if not is_available():
         raise HostLacks(
             "DuckDB, which reads latency logs and writes Parquet, is not installed",
@@ -33,7 +33,7 @@ def connection(**config: str | bool | int | float | list[str]) -> Any:
 
 
 def interruptible(database: Any, work: Callable[[], T]) -> T:
-    """Do work with a database in a thread, so that a signal can interrupt DuckDB."""
+    """Run `work` in a thread, so that a signal such as Ctrl-C can interrupt DuckDB."""
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(work)
         try:
@@ -47,9 +47,8 @@ def interruptible(database: Any, work: Callable[[], T]) -> T:
 
 def fetch_all(database: Any, query: str) -> list[tuple[Any, ...]]:
     """Return all rows of a query."""
-    rows: list[tuple[Any, ...]] = interruptible(
-        database, lambda: database.execute(query).fetchall()
-    )
+    rows: list[tuple[Any, ...]]
+    rows = interruptible(database, lambda: database.execute(query).fetchall())
     return rows
 
 
@@ -59,5 +58,5 @@ def quoted(text: str) -> str:
 
 
 def pattern(path: str) -> str:
-    """Quote a path for SQL, with * ? and [ escaped, which DuckDB would take for patterns."""
+    """Quote a path for SQL; escape * ? and [, so that DuckDB does not use it as a pattern."""
     return quoted(re.sub(r"[*?[]", r"[\g<0>]", path))

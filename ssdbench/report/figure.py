@@ -1,7 +1,7 @@
-"""A figure of a report: one class that can draw itself and give its data as rows.
+"""Define what a figure of a report must have: a drawing, and its data as rows.
 
-Long series are thinned to the smallest and the largest value of each bin, never to a mean, so
-that no stall and no burst is lost; the rows are thinned in the same way.
+Long series are thinned: of each bin, the lowest and the highest value are kept, so that the figure
+still shows every stall and burst. The rows are thinned in the same way.
 """
 
 import csv
@@ -17,19 +17,19 @@ import numpy.typing as npt
 
 from ssdbench import foreign
 
-if TYPE_CHECKING:  # matplotlib costs half a second, and most users of a page draw nothing
+if TYPE_CHECKING:  # importing matplotlib takes half a second
     from matplotlib.figure import Figure
 
 Floats = npt.NDArray[np.float64]
 Row = tuple[str | float | None, ...]
 
 LOWEST, HIGHEST = "lowest", "highest"
-BINS = 1200  # of a wide figure; twice as many as its pixels on paper, for those who look closer
+BINS = 1200  # of a wide figure; enough to zoom in
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Extremes of a series per bin: `low` and `high` between consecutive `x`."""
+    """A thinned series: the lowest and the highest value of each bin that starts at `x`."""
 
     x: Floats
     low: Floats
@@ -37,7 +37,7 @@ class Trace:
 
 
 def thinned(x: Floats, y: Floats, *, bins: int = BINS) -> Trace:
-    """The smallest and largest value in each of `bins` equal parts of the axis; `x` ascends."""
+    """Keep the lowest and the highest value in each of `bins` equal parts of ascending `x`."""
     if len(x) <= bins:
         return Trace(x, y, y)
     length = float(x[-1] - x[0]) or 1.0
@@ -48,10 +48,10 @@ def thinned(x: Floats, y: Floats, *, bins: int = BINS) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class FigureData:
-    """Columns and rows, and which columns are what in the figure.
+    """The data of a figure, and the columns that are its x, y and line names.
 
-    `upright` has the names along the upright axis of a figure whose values lie along the other
-    one; `parts` the names of several axes, which the first column then has.
+    `upright` has the names along the vertical axis if all values lie along the horizontal axis.
+    `parts` has the names of the panels; the first column then says the panel of each row.
     """
 
     columns: tuple[str, ...]
@@ -63,7 +63,7 @@ class FigureData:
     parts: tuple[str, ...] = ()
 
     def csv(self, target: str) -> str:
-        """As text; with the words on the `target`, if any, at the end of each row."""
+        """Write the data as CSV; if `target` has text, each row ends with it."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         more = (foreign.cell(target),) if target else ()
@@ -72,7 +72,7 @@ class FigureData:
         return text.getvalue()
 
     def places(self) -> dict[str, object]:
-        """What is what, for the page's script."""
+        """Return the meaning of the columns, for the page's script."""
         return {
             "x": self.x,
             "y": self.y,
@@ -83,23 +83,24 @@ class FigureData:
 
 
 class ReportFigure(ABC):
-    """What a figure shows. A new kind of figure is one such class, and a section that makes it."""
+    """A figure of a report. Each kind of figure is one subclass."""
 
     @abstractmethod
     def draw(self) -> "Figure":
-        """Draw it with matplotlib."""
+        """Draw the figure with matplotlib."""
 
     @abstractmethod
     def rows(self) -> FigureData:
-        """Return its data for the CSV below it, which the page's script reads too."""
+        """Return the data for the CSV below the figure, which the page's script reads too."""
 
 
 def over_x(columns: Sequence[str], table: Sequence[Row], values: int) -> FigureData:
-    """A line, its x, and so many values; then whatever else there is."""
+    """Return data whose columns are: line, x, `values` columns of y, then others."""
     return FigureData(tuple(columns), table, (1,), tuple(range(2, 2 + values)))
 
 
 def traced(name: str, trace: Trace) -> Iterator[Row]:
+    """Yield a row for each bin of a thinned series: name, x, lowest, highest."""
     for x, low, high in zip(trace.x.tolist(), trace.low.tolist(), trace.high.tolist(), strict=True):
         yield name, x, low, high
 

@@ -1,4 +1,4 @@
-"""A page as one HTML file that needs nothing else: one script of our own, no font, no request."""
+"""Render a page as one HTML file, with one script and without any request to a network."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _TYPED = re.compile(r"`([^`\n]+)`|(?<![\w-])(--[a-z][a-z-]*[a-z])")  # in text t
 
 @cache
 def environment() -> jinja2.Environment:
-    """Return templates that escape all text and refuse a name that the view lacks."""
+    """Return the templates; they escape all text and raise an error for an unknown name."""
     jinja = jinja2.Environment(
         loader=jinja2.PackageLoader("ssdbench.report"),
         autoescape=True,
@@ -33,7 +33,7 @@ def environment() -> jinja2.Environment:
 
 
 def said(text: str) -> Markup:
-    """Escape a sentence and mark up its `words to type` and its --options as code."""
+    """Escape a sentence; mark its `words in backquotes` and its --options as code."""
     return Markup(_TYPED.sub(_typed, str(escape(text))))
 
 
@@ -42,7 +42,7 @@ def _typed(found: re.Match[str]) -> str:
 
 
 def css_string(text: str) -> Markup:
-    """Quote text as a CSS string; nothing in the text can end the string."""
+    """Quote text as a CSS string that no character of the text can end."""
     return Markup('"' + "".join(_css(letter) for letter in text) + '"')
 
 
@@ -51,18 +51,9 @@ def _css(letter: str) -> str:
     return letter if plain else f"\\{ord(letter):06x}"
 
 
-def render_page(page: Page) -> str:
-    """Render the page of one run."""
-    return rendered("report.html.j2", page)
-
-
-def render_sheet(page: Sheet) -> str:
-    """Render the page of several runs."""
-    return rendered("sheet.html.j2", page)
-
-
-def rendered(template: str, page: object) -> str:
-    """Render a page with its style and its script, whose hash the page's policy names."""
+def rendered(page: Page | Sheet) -> str:
+    """Render a page with its style and script; its security policy has the script's hash."""
+    template = "report.html.j2" if isinstance(page, Page) else "sheet.html.j2"
     found = environment().get_template(template)
     style, script = (Markup(_own(name)) for name in ("style.css", "page.js"))
     text = found.render(page=page, style=style, script=script, policy=_policy(script), placed=_plot)
@@ -74,9 +65,9 @@ def _own(name: str) -> str:
 
 
 def _policy(script: str) -> Markup:
-    """Return the content security policy: only this script, no loading, no sending."""
+    """Return the content security policy: only this script may run; nothing is loaded or sent."""
     digest = b64encode(sha256(script.encode()).digest()).decode()
-    return Markup(  # the digest is all that varies
+    return Markup(  # only the digest varies
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
@@ -85,16 +76,16 @@ def _policy(script: str) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPlot:
-    """A figure as SVG, and its data."""
+    """A figure as SVG, with its data."""
 
     svg: Markup
     csv: str
-    axes: str  # JSON: where the script finds axes and values; empty where it cannot look closer
+    axes: str  # JSON: places of axes and values for the script; empty if it cannot zoom
 
 
 def _plot(plot: Plot, target: str) -> PlacedPlot:
     svg, data = to_svg(plot.figure, plot.name), plot.figure.rows()
     places = {"axes": svg.axes, "data": data.places()}
     axes = json.dumps(places, separators=(",", ":"), allow_nan=False) if svg.axes else ""
-    # matplotlib escapes the words it draws; the rest of the SVG is its own
+    # matplotlib escapes the words that it draws
     return PlacedPlot(Markup(svg.svg), data.csv(target), axes)

@@ -1,7 +1,7 @@
-"""Percentiles of fio's latency logs, in constant memory.
+"""Compute latency histograms from fio's latency logs, in constant memory.
 
-DuckDB reads the logs and counts I/Os by fio's bins, at most 1,856 per direction. Percentiles are
-upper edges of bins, at most 1/64 too high.
+DuckDB reads the logs and counts I/Os in the bins of fio, at most 1,856 per direction. A percentile
+is the upper edge of its bin, so it is at most 1/64 too high.
 """
 
 import io
@@ -16,18 +16,17 @@ from ssdbench.errors import UsageError
 from ssdbench.report.database import connection, fetch_all, pattern
 from ssdbench.stats.histogram import BINS, Histogram
 
-MEMORY = "160MB"  # of DuckDB's own; with Python and its libraries below 300 MB
+MEMORY = "160MB"  # limit for DuckDB; the whole program stays below 300 MB
 DIRECTIONS = {0: "read", 1: "write", 2: "trim"}
 PER_DIRECTION = 2048  # above the number of bins
-REJECTS = 10  # per log; a torn line is told once for each of its columns
+REJECTS = 10  # per log; DuckDB reports a damaged line once for each column
 LONGEST_LINE = 4096
 LONGEST_SHOWN = 60
 
-# fio's columns: time in ms, latency in ns, direction, block; later versions add more behind.
-# The bin is that of stats.histogram: exact below 128 ns, then 64 to each octave; the octave of
-# 64 ns serves for all below it as well, which spares a case distinction. Reading the text is three
-# quarters of the work; one small number for direction and bin together keeps adding up cheap.
-# A negative latency falls below its direction's bins, where nothing else does.
+# fio's columns: time in ms, latency in ns, direction, block; newer versions append more columns.
+# The bins are those of stats.histogram: exact below 128 ns, then 64 for each factor of two. The
+# formula for 64 to 127 ns also fits all lower latencies. `key` has direction and bin in one small
+# number, which is fast to group by. A negative latency gets the key below its direction's bins.
 _QUERY = """
 SELECT key, count(*), max(latency) FROM (
   SELECT latency, (direction * {per_direction} + greatest(-1,
@@ -49,7 +48,7 @@ ORDER BY file_path, line
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """The latencies of one direction."""
+    """The latencies of one direction: read, write or trim."""
 
     direction: str
     histogram: Histogram
@@ -57,9 +56,9 @@ class Latencies:
 
 
 def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
-    """Return the histograms of all logs together, by direction, without a torn last line.
+    """Return a histogram for each direction over all logs; an incomplete last line is ignored.
 
-    Raises UsageError for a file that is no latency log of fio or has a damaged row, HostLacks where
+    Raises UsageError if a file is not a latency log of fio or has a damaged row, and HostLacks if
     DuckDB is not installed.
     """
     widths = {_columns(path) for path in paths}
@@ -75,7 +74,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
         columns=json.dumps(_types(widths.pop())).replace('"', "'"),
     )
     opened = connection(memory_limit=MEMORY)
-    from duckdb import Error  # which is there, then
+    from duckdb import Error  # installed, as `connection` succeeded
 
     try:
         with opened as database:
@@ -85,7 +84,9 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
         raise UsageError(f"the latency log cannot be read: {str(error).splitlines()[0]}") from error
     _refuse_damaged(paths, rejected)
     if not rows:
-        raise UsageError("the latency log holds no whole row", hint="Was fio ended at once?")
+        raise UsageError(
+            "the latency log has no complete row", hint="Was fio stopped right after its start?"
+        )
     keys = [divmod(int(row[0]), PER_DIRECTION) for row in rows]
     if any(way not in DIRECTIONS or place >= BINS for way, place in keys):
         raise _invalid_row_error(paths)
@@ -102,7 +103,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
 
 
 def _refuse_damaged(paths: Sequence[Path], rejected: Sequence[tuple[str, int, int, str]]) -> None:
-    """Raise UsageError for a damaged row; only the last line of a log may be incomplete."""
+    """Raise UsageError for a damaged row that is not the incomplete last line of a log."""
     torn = {str(path): _torn_line_start(path) for path in paths} if rejected else {}
     for name, line, position, text in rejected:
         start = torn.get(name)
@@ -111,7 +112,7 @@ def _refuse_damaged(paths: Sequence[Path], rejected: Sequence[tuple[str, int, in
 
 
 def _torn_line_start(path: Path) -> int | None:
-    """Return the position of an incomplete last line (1 is the first byte), else None."""
+    """Return the position of an incomplete last line, counted from 1, or None."""
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(max(0, size - LONGEST_LINE))
@@ -121,7 +122,7 @@ def _torn_line_start(path: Path) -> int | None:
 
 
 def _invalid_row_error(paths: Sequence[Path]) -> UsageError:
-    """Return the error for the first row of numbers that fio cannot have written."""
+    """Return the error for the first row with values that fio never writes."""
     for path in paths:
         with path.open(encoding="ascii", errors="replace") as lines:
             for number, line in enumerate(lines, start=1):
@@ -129,15 +130,15 @@ def _invalid_row_error(paths: Sequence[Path]) -> UsageError:
                 whole = len(fields) > 2 and line.endswith("\n")
                 if whole and (int(fields[1]) < 0 or int(fields[2]) not in DIRECTIONS):
                     return _damaged(str(path), number, line)
-    return UsageError("the last row of a latency log is none that fio writes")
+    return UsageError("the last row of a latency log has values that fio never writes")
 
 
 def _damaged(name: str, line: int, text: str) -> UsageError:
     shown = text.strip()
     shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
     return UsageError(
-        f"{name}:{line}: {shown!r} is no row of fio's latency log",
-        hint="Percentiles of a damaged log would be wrong; repair the file, or leave it out.",
+        f"{name}:{line}: {shown!r} is not a row of fio's latency log",
+        hint="Percentiles of a damaged log would be wrong. Repair the file, or leave it out.",
     )
 
 
@@ -150,13 +151,13 @@ def _columns(path: Path) -> int:
     fields = first.split(",")
     if len(fields) < 4 or not all(field.strip().lstrip("-").isdigit() for field in fields[:4]):
         raise UsageError(
-            f"{path} is no latency log of fio",
+            f"{path} is not a latency log of fio",
             hint="Name a file that fio wrote with write_lat_log, such as job_lat.1.log.",
         )
     return len(fields)
 
 
 def _types(columns: int) -> dict[str, str]:
-    """Return the types of the columns; only those that are used are read as numbers."""
+    """Return the types of the columns; unused columns are read as text."""
     rest = {f"c{number}": "VARCHAR" for number in range(3, columns)}
     return {"time_ms": "VARCHAR", "latency": "BIGINT", "direction": "UTINYINT", **rest}

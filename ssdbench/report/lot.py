@@ -1,17 +1,17 @@
-"""A lot of drives: its members from disk, its page and CSV, and the page of two lots compared."""
+"""Show a lot of drives: its page and CSV, and the page that compares two lots."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ssdbench import __version__
 from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, PHASE, TEMPERATURE
-from ssdbench.report.html import render_sheet
+from ssdbench.report.html import rendered
 from ssdbench.report.plots.points import Strip, StripFigure
 from ssdbench.report.read import StoredRun
-from ssdbench.report.tables import Row, Tidy, csv_bytes
+from ssdbench.report.tables import Tidy, csv_bytes
 from ssdbench.report.view import lot as view
 from ssdbench.report.view import words
 from ssdbench.report.view.lot import ASSUMED
@@ -29,14 +29,14 @@ from ssdbench.report.view.page import (
 from ssdbench.stats.compare import Key, points_of
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots.population import DriveRate, LotPair, LotPoint, Member, Questions
-from ssdbench.units import counted, format_change, format_count
+from ssdbench.units import counted, format_change
 
 _LEADING_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
-HOST = "host"  # its name, in the facts of a host
+HOST = "host"  # key of the host's name
 
 
 def members(runs: Sequence[StoredRun]) -> list[Member]:
-    """One for each run, in their order; a bulk file that is missing is noted in its run."""
+    """Return the data of each run's drive; a run notes its missing files itself."""
     return [_member(run) for run in runs]
 
 
@@ -60,13 +60,13 @@ def _member(run: StoredRun) -> Member:
         "temperature": float(np.mean(temperatures)) if temperatures else None,
         "wear": _number(facts.get("percentage used")),
     }
-    if target.simulated:  # its host and its clock do nothing to it
+    if target.simulated:  # host and wear do not change a simulated drive
         conditions = dict.fromkeys(conditions)
     return Member(run.result, conditions, latencies)
 
 
 def _temperatures(run: StoredRun, relative: str) -> list[float]:
-    """The temperatures while measuring; none for a drive without a sensor."""
+    """Return the drive's temperatures in the counted time; empty if it has no sensor."""
     path = run.path(relative)
     if path is None or not path.is_file():
         return []
@@ -84,61 +84,48 @@ def _number(text: str | None) -> float | None:
 
 
 MOST_DRAWN = 8  # points
-MOST_STRIPS = 60  # drives of a figure: the slowest
-MOST_COLUMNS = 6  # points of the table of drives
-NO_LIMIT = 4.0  # percent that are shaded where nothing is called odd
+MOST_STRIPS = 60  # drives in one figure, the slowest first
+MOST_COLUMNS = 6  # points in the table of drives
+NO_LIMIT = 4.0  # percent to shade if there is no limit for odd drives
 
-LOT_TYPES = {
-    "run_id": "str",
-    "drive": "str",
-    "model": "str",
-    "serial": "str",
-    "firmware": "str",
-    "slot": "str",
-    "host": "str",
-    "temperature_c": "Float64",
-    "wear_percent": "Float64",
-    "simulated": "str",
-    "workload": "str",
-    "iops": "Float64",
-    "iops_ci_low": "Float64",
-    "iops_ci_high": "Float64",
-    "counts_iops": "Float64",
-    "failing": "str",
-    "deviation_percent": "Float64",
-    "odd": "str",
+Rated = tuple[Member, LotPoint, DriveRate]
+
+# The columns of `merge --csv`: type, and value for one drive at one point.
+LOT_COLUMNS: dict[str, tuple[str, Callable[[Rated], object]]] = {
+    "run_id": ("str", lambda one: one[0].result.run_id),
+    "drive": ("str", lambda one: one[0].result.target.id),
+    "model": ("str", lambda one: one[0].result.target.model),
+    "serial": ("str", lambda one: one[0].result.target.serial),
+    "firmware": ("str", lambda one: one[0].result.target.firmware),
+    "slot": ("str", lambda one: one[0].conditions.get("slot") or ""),
+    "host": ("str", lambda one: one[0].conditions.get("host") or ""),
+    "temperature_c": ("Float64", lambda one: one[0].conditions.get("temperature")),
+    "wear_percent": ("Float64", lambda one: one[0].conditions.get("wear")),
+    "simulated": ("str", lambda one: one[0].result.target.simulated),
+    "workload": ("str", lambda one: one[1].label),
+    "iops": ("Float64", lambda one: one[2].mean),
+    "iops_ci_low": ("Float64", lambda one: one[2].low),
+    "iops_ci_high": ("Float64", lambda one: one[2].high),
+    "counts_iops": ("Float64", lambda one: one[2].counts),
+    "failing": ("str", lambda one: one[2].failing),
+    "deviation_percent": ("Float64", lambda one: _percent(one[2].deviation)),
+    "odd": ("str", lambda one: one[2].odd),
 }
 
 
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
 def lot_csv(members: Sequence[Member], points: Sequence[LotPoint]) -> bytes:
-    """The file that `merge --csv` writes."""
-    rows: list[Row] = []
-    for point in points:
-        for member, rate in zip(members, point.rates, strict=True):
-            target, conditions = member.result.target, member.conditions
-            rows.append(
-                {
-                    "run_id": member.result.run_id,
-                    "drive": target.id,
-                    "model": target.model,
-                    "serial": target.serial,
-                    "firmware": target.firmware,
-                    "slot": conditions.get("slot") or "",
-                    "host": conditions.get("host") or "",
-                    "temperature_c": conditions.get("temperature"),
-                    "wear_percent": conditions.get("wear"),
-                    "simulated": target.simulated,
-                    "workload": point.label,
-                    "iops": rate.mean,
-                    "iops_ci_low": rate.low,
-                    "iops_ci_high": rate.high,
-                    "counts_iops": rate.counts,
-                    "failing": rate.failing,
-                    "deviation_percent": None if rate.deviation is None else 100 * rate.deviation,
-                    "odd": rate.odd,
-                }
-            )
-    return csv_bytes(Tidy(rows, LOT_TYPES))
+    """Write the file of `merge --csv`: a row for each drive and point."""
+    rated = [
+        (member, point, rate)
+        for point in points
+        for member, rate in zip(members, point.rates, strict=True)
+    ]
+    rows = [{name: value(one) for name, (_, value) in LOT_COLUMNS.items()} for one in rated]
+    return csv_bytes(Tidy(rows, {name: kind for name, (kind, _) in LOT_COLUMNS.items()}))
 
 
 def render_lot(
@@ -147,7 +134,7 @@ def render_lot(
     asked: Questions,
     notes: Sequence[str] = (),
 ) -> str:
-    """Render the page."""
+    """Return the page of a lot as HTML."""
     target = results[0].target
     what = target.model or target.name
     simulated = f"SIMULATED: {counted(len(results), 'drive')}" if target.simulated else ""
@@ -158,14 +145,18 @@ def render_lot(
         simulated=simulated,
         version=__version__,
         sections=[
-            Section("answer", "What these drives promise", _answer(results, points, asked, notes)),
+            Section(
+                "answer",
+                "What can be expected of the lot and the model",
+                _answer(results, points, asked, notes),
+            ),
             Section("drives", "The drives", [_drives(results, points)]),
-            Section("odd", "Drives among their siblings", _siblings(results, points)),
+            Section("odd", "Slow and fast drives of the lot", _siblings(results, points)),
             Section("conditions", "Firmware, slot, host, temperature, wear", _effects(points)),
             *_latencies(results, points),
         ],
     )
-    return render_sheet(page)
+    return rendered(page)
 
 
 def _answer(
@@ -178,14 +169,17 @@ def _answer(
     blocks: list[Block] = []
     if failing:
         drives = counted(len(results), "drive")
-        told = f"{failing} of {drives} count as failures, at one point or more."
+        told = f"{failing} of {drives} count as failed at one or more points."
         blocks.append(Prose(told, tone="bad"))
     titles = view.point_titles(asked)
     columns = [Column(title.capitalize(), number=place > 0) for place, title in enumerate(titles)]
     rows = [[Cell(text) for text in view.point_row(point, asked)] for point in points]
-    blocks.append(Table("IOPS of single drives, and what may be promised", columns, rows))
+    blocks.append(Table("IOPS of the drives, and rates that can be promised", columns, rows))
     blocks.append(
-        _said("In full", [(point, list(view.promises(point, asked))) for point in points])
+        _said(
+            "The same in sentences",
+            [(point, list(view.promises(point, asked))) for point in points],
+        )
     )
     blocks.append(Prose(view.ASSUMED))
     blocks += [Prose(words.sentence(note), tone="warn") for note in notes]
@@ -193,13 +187,13 @@ def _answer(
 
 
 def _said(caption: str, told: Sequence[tuple[LotPoint, Sequence[str]]], tone: str = "") -> Table:
-    """Sentences about points, a row for each."""
+    """Return a table with a row for each sentence about a point."""
     rows = [
         [Cell(words.times(point.label)), Cell(words.sentence(sentence), tone)]
         for point, sentences in told
         for sentence in sentences
     ]
-    return Table(caption, [Column("Point"), Column("What these drives say")], rows)
+    return Table(caption, [Column("Point"), Column("Result")], rows)
 
 
 def _drives(results: Sequence[RunResult], points: Sequence[LotPoint]) -> Table:
@@ -233,17 +227,21 @@ def _siblings(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[
     if any(told for _, told in unlike):
         blocks.append(_said("Drives that failed or are odd", unlike, "warn"))
     else:
-        blocks.append(Prose("No drive failed, and none is odd.", tone="good"))
+        blocks.append(Prose("No drive failed, and no drive is odd.", tone="good"))
     blocks.append(
-        _said("What would have been found", [(point, [view.power(point)]) for point in points])
+        _said(
+            "Differences that would have been detected",
+            [(point, [view.power(point)]) for point in points],
+        )
     )
     blocks.append(
         Prose(
-            "Each drive is compared with the median of all, by a limit that is corrected for their "
-            "number and for the points. Healthy drives of one model are taken to spread by up to "
-            "1.5 %; where their MAD speaks against it, it is the measure instead. Of 1,000 fleets "
-            "of drives that spread by no more, at most 4 have one that is called odd; of drives "
-            "that spread by 2 to 5 % more have, so look at such a drive before you send it back."
+            "A drive is called odd if it differs too much from the median of all drives. The limit "
+            "is corrected for the number of drives and points. It assumes that good drives of one "
+            "model spread by up to 1.5 %, or by their own spread (MAD) if this is larger. If good "
+            "drives spread by at most 1.5 %, at most 4 of 1,000 lots have a good drive that is "
+            "called odd; if they spread by 2 to 5 %, more. So check an odd drive before you send "
+            "it back."
         )
     )
     plots = [p for p in (_plot(results, point, n) for n, point in enumerate(points)) if p]
@@ -271,8 +269,8 @@ def _plot(results: Sequence[RunResult], point: LotPoint, number: int) -> Plot | 
     return Plot(
         name=f"siblings-{number}",
         title=label,
-        caption=f"The slowest drive first; shaded: no drive within is called odd.{more}",
-        alt=f"Deviation of {len(strips)} drives from their median; the table has the rates.",
+        caption=f"The slowest drive first. Drives in the shaded range are not odd.{more}",
+        alt=f"Difference of {len(strips)} drives from their median; the table has the rates.",
         figure=StripFigure(
             strips,
             "difference from the median of all drives [%]   (| = lower end of the 95 % interval)",
@@ -290,8 +288,9 @@ def _low(rate: DriveRate, point: LotPoint) -> float | None:
 
 def _effects(points: Sequence[LotPoint]) -> list[Block]:
     told = (
-        "A condition is separated only where drives that share the others differ in it; all "
-        "p-values are corrected together (Holm). An odd drive may look like an effect."
+        "The effect of a condition, such as the firmware, can be shown only if there are drives "
+        "that differ in this condition and are equal in all others. All p-values are corrected "
+        "together (Holm). An odd drive can look like an effect of a condition."
     )
     return [
         Prose(told),
@@ -308,8 +307,9 @@ def _latencies(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list
         for place, title in enumerate(view.LATENCY_TITLES)
     ]
     told = (
-        "Histograms of all drives are added up before a percentile is taken. Beside it stand the "
-        "drive that 95 % of the drives are no slower than, and the worst one."
+        "The column “all I/Os” has percentiles over the I/Os of all drives. The other columns "
+        "have the percentile of single drives: the value that 95 % of the drives do not exceed, "
+        "and the worst drive."
     )
     table = Table("Latency", columns, [[Cell(text) for text in row] for row in rows])
     return [Section("latency", "Latency", [Prose(told), table])]
@@ -322,13 +322,8 @@ LOT_TITLES = (
 
 
 def pair_row(pair: LotPair) -> tuple[str, ...]:
-    """One point of two lots, in a row."""
+    """Return the row of one point of two lots."""
     found, percent = pair.found, pair.shift_percent
-    interval = (
-        words.NONE
-        if found.shift_low is None or found.shift_high is None
-        else f"{format_count(found.shift_low)} to {format_count(found.shift_high)}"
-    )
     return (
         words.times(pair.label),
         f"{pair.drives[0]} and {pair.drives[1]}",
@@ -336,7 +331,7 @@ def pair_row(pair: LotPair) -> tuple[str, ...]:
         words.count(pair.median_iops[0]),
         words.count(pair.median_iops[1]),
         words.NONE if percent is None else format_change(percent),
-        interval,
+        words.span(found.shift_low, found.shift_high),
         f"{found.effect:.2f}",
         f"{pair.p_corrected:.2g}",
         pair.answer,
@@ -349,7 +344,7 @@ def render_lots(
     names: Sequence[str],
     notes: Sequence[str] = (),
 ) -> str:
-    """Render the page."""
+    """Return the page that compares two lots as HTML."""
     simulated = lots[0][0].target.simulated
     drives = [
         f"{number}: {name}, {counted(len(lot), 'drive')} of {lot[0].target.model or 'no model'}"
@@ -357,16 +352,16 @@ def render_lots(
     ]
     columns = [Column(t.capitalize(), number=0 < n < 9) for n, t in enumerate(LOT_TITLES)]
     table = Table(
-        "IOPS of drives: the second lot against the first",
+        "IOPS of the drives: the second lot compared with the first",
         columns,
         [[Cell(text) for text in pair_row(pair)] for pair in pairs],
     )
     told = (
-        "Each drive is one value: the lower end of the 95 % interval of its mean, or 0 where it "
-        "failed. Exact Mann-Whitney tests, corrected by Holm over all points; the shift is the "
-        "median of all differences between drives (Hodges-Lehmann), in percent of the first "
-        "lot's median, with its 95 % interval in IOPS; the effect is the chance that a drive of "
-        "the second lot is the faster one."
+        "The value of each drive is the lower end of the 95 % interval of its mean, or 0 if the "
+        "drive failed. Test: exact Mann-Whitney, corrected by Holm over all points. Shift: the "
+        "median of all differences between drives (Hodges-Lehmann), in percent of the first lot's "
+        "median, with its 95 % interval in IOPS. Effect: the probability that a drive of the "
+        "second lot is faster than a drive of the first."
     )
     page = Sheet(
         tool="compare --population",
@@ -384,4 +379,4 @@ def render_lots(
             ),
         ],
     )
-    return render_sheet(page)
+    return rendered(page)

@@ -1,6 +1,6 @@
-"""Reads a stored run: result.json and the bulk files beside it.
+"""Read a stored run: result.json and the other files of the run directory.
 
-No file outside the run directory is opened, whatever paths a result names. A bulk file that is
+No file outside the run directory is opened, even if a result has a path to one. A file that is
 missing or incomplete is skipped and listed in `missing`.
 """
 
@@ -24,18 +24,18 @@ from ssdbench.stats.histogram import BINS, Histogram, from_arrays
 from ssdbench.units import LONGEST_NS, NS_PER_S, parse_moment
 
 _SECONDS_HEAD = ",".join([*SECONDS_COLUMNS, PHASE]).encode()
-# A word that is longer than the one that counts stays another one.
+# One character more than the word "measure", so that a longer word stays different from it.
 _SECONDS_ROW = [(name, "f8") for name in SECONDS_COLUMNS] + [(PHASE, f"U{len(MEASURE) + 1}")]
-_ODD = re.compile(rb"[^-+.,0-9a-z\n]")  # quotes and spaces, of which CSV has rules
+_ODD = re.compile(rb"[^-+.,0-9a-z\n]")  # quotes and spaces need a real CSV parser
 LONGEST_S = LONGEST_NS / NS_PER_S
-MOST_UNPACKED_BYTES = 1 << 26  # of two histograms, many times over
+MOST_UNPACKED_BYTES = 1 << 26  # many times the size of the histograms of a repeat
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seconds:
-    """The seconds of one section; arrays of equal length, `t_s` is the end of each second."""
+    """The seconds of one measurement, as arrays; `t_s` is the end of each second."""
 
     t_s: Floats
     duration_s: Floats
@@ -45,7 +45,7 @@ class Seconds:
     measured: npt.NDArray[np.bool_]  # False while settling or warming up
 
     def rate(self, unit: str) -> Floats:
-        """I/Os or bytes per second ("1/s" or "B/s") of each second."""
+        """Return the rate of each second, in I/Os ("1/s") or in bytes ("B/s") per second."""
         return (self.ios if unit == "1/s" else self.bytes) / self.duration_s
 
 
@@ -56,20 +56,21 @@ class StoredRun:
     directory: Path
     result: RunResult
     missing: list[str] = field(default_factory=list)
-    asked: frozenset[str] = frozenset()  # points that are to have figures, whatever they are
+    asked: frozenset[str] = frozenset()  # points for which the user requested figures
     _seconds: dict[str, Seconds | None] = field(default_factory=dict)
 
     @classmethod
     def open(cls, directory: Path) -> "StoredRun":
-        """Read result.json. Raises UsageError when there is none that this version reads."""
+        """Read result.json. Raises UsageError if it is missing or this version cannot read it."""
         path = directory / RESULT
         try:
             text = read_regular(path)
         except OSError as error:
             known = directory.is_dir()
             raise UsageError(
-                f"{directory} holds no result.json" if known else f"{directory} is no directory",
-                hint="Name a run directory; a run that was killed gets one from `ssdbench resume`.",
+                f"{directory} has no result.json" if known else f"{directory} is not a directory",
+                hint="Name a run directory. If the run was killed, `ssdbench resume` writes "
+                "result.json.",
             ) from error
         try:
             result = RunResult.model_validate_json(text)
@@ -86,7 +87,7 @@ class StoredRun:
         return cls(directory, result)
 
     def path(self, relative: str) -> Path | None:
-        """A file below the run directory, or None when the name leads out of it."""
+        """Return the path of a file of the run, or None if it is outside the run directory."""
         parts = PurePosixPath(relative)
         if not relative or "\0" in relative or parts.is_absolute() or ".." in parts.parts:
             return None
@@ -95,16 +96,16 @@ class StoredRun:
         return full if full.is_relative_to(root) else None
 
     def text(self, relative: str, *, limit: int = 4000) -> str | None:
-        """The first `limit` characters of a text file, or None when there is none."""
+        """Return the first `limit` characters of a text file, or None if it is missing."""
         data = self._bytes(relative, expected=False)
         return None if data is None else data[: 4 * limit].decode("utf-8", "replace")[:limit]
 
     def data(self, relative: str) -> bytes | None:
-        """The whole of a file, or None when there is none that can be read."""
+        """Return the content of a file, or None if it cannot be read."""
         return self._bytes(relative)
 
     def files(self, relative: str) -> list[str]:
-        """Names of all files below a directory of the run, sorted, relative to the run."""
+        """Return the sorted names of all files below a directory of the run."""
         top = self.path(relative)
         if top is None or not top.is_dir():
             return []
@@ -114,11 +115,12 @@ class StoredRun:
     def table(
         self, relative: str, *, marked: tuple[str, str] | None = None
     ) -> dict[str, Floats] | None:
-        """Columns of numbers of a CSV file; cells that are no numbers become NaN.
+        """Return the columns of a CSV file as numbers; other cells become NaN.
 
-        The column of words that `marked` names becomes 1 where its cell is the word, else 0.
+        `marked` is a column and a word: its cells become 1 if they are this word, else 0.
         """
-        columns = self._columns(relative)
+        data = self._bytes(relative)
+        columns = None if data is None else self._cells(relative, data)
         if columns is None:
             return None
         return {
@@ -129,7 +131,7 @@ class StoredRun:
         }
 
     def seconds(self, relative: str) -> Seconds | None:
-        """Read a `seconds.csv` once; incomplete rows are left out."""
+        """Read a `seconds.csv`, without incomplete rows; later calls return the same data."""
         if relative not in self._seconds:
             self._seconds[relative] = self._read_seconds(relative)
         return self._seconds[relative]
@@ -156,7 +158,7 @@ class StoredRun:
         return _seconds(numbers, measured)
 
     def histograms(self, relative: str) -> dict[str, Histogram]:
-        """The latency histograms, by direction, of a `histograms.npz`; none may be there."""
+        """Return the latency histograms of a `histograms.npz` by direction; empty if unreadable."""
         data = self._bytes(relative)
         if data is None:
             return {}
@@ -174,12 +176,8 @@ class StoredRun:
             self.missing.append(f"{relative} (unreadable)")
             return {}
 
-    def _columns(self, relative: str) -> dict[str, Sequence[str]] | None:
-        """The cells of a CSV file; rows that are too long or empty are left out."""
-        data = self._bytes(relative)
-        return None if data is None else self._cells(relative, data)
-
     def _cells(self, relative: str, data: bytes) -> dict[str, Sequence[str]] | None:
+        """Return the cells of a CSV file by column, without rows that are too long or empty."""
         try:
             text = io.StringIO(data.decode("utf-8"), newline="")
             head, *rows = csv.reader(text, skipinitialspace=True)
@@ -203,7 +201,7 @@ class StoredRun:
 
 
 def _whole_seconds(data: bytes) -> Seconds | None:
-    """Parse a well-formed `seconds.csv` in a third of the time; None for any other."""
+    """Parse a well-formed `seconds.csv` quickly; return None for any other."""
     head, _, rows = data.partition(b"\n")
     if head != _SECONDS_HEAD or not rows.strip() or _ODD.search(rows):
         return None
@@ -217,7 +215,7 @@ def _whole_seconds(data: bytes) -> Seconds | None:
 
 
 def _seconds(numbers: Mapping[str, Floats], measured: npt.NDArray[np.bool_]) -> Seconds | None:
-    """Keep the complete rows; None without any."""
+    """Return the complete rows, or None if there are none."""
     sound = ~np.isnan(list(numbers.values())).any(axis=0) & (numbers["duration_s"] > 0)
     if not sound.any():
         return None
@@ -233,7 +231,7 @@ def _seconds(numbers: Mapping[str, Floats], measured: npt.NDArray[np.bool_]) -> 
 
 
 def _unpacked(data: bytes) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of an .npz. Raises what it likes, ValueError for a small file of large ones."""
+    """Return the arrays of an .npz file. Raises ValueError, among others, if they are too large."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         if sum(part.file_size for part in arrays.zip.infolist()) > MOST_UNPACKED_BYTES:
             raise ValueError("more than two histograms")
@@ -241,7 +239,7 @@ def _unpacked(data: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _numbers(column: Sequence[str]) -> Floats:
-    """Its cells; NaN for those that are no numbers."""
+    """Return the cells as numbers; NaN for other cells."""
     try:
         return np.fromiter(map(float, column), np.float64, len(column))
     except ValueError:
@@ -257,23 +255,26 @@ def _number(cell: str) -> float:
 
 def _unreadable(path: Path, why: str) -> UsageError:
     return UsageError(
-        f"{path} is not a result that this ssdbench reads: {why}",
+        f"{path} is not a result that this version of ssdbench can read: {why}",
         hint="It may be damaged, or written by a newer ssdbench.",
     )
 
 
 def _impossible_values(result: RunResult) -> Iterator[tuple[str, str]]:
-    """Yield values that no run writes: where, and what is wrong."""
+    """Yield each value that no run can have: its place, and what is wrong."""
     if result.schema_version != SCHEMA:
-        yield "schema_version", f"is {result.schema_version}, this one reads {SCHEMA}"
+        yield "schema_version", f"is {result.schema_version}, but this version reads {SCHEMA}"
     times = [result.started_at, *([result.finished_at] if result.finished_at else [])]
     for text in (*times, *(stage.started_at for stage in result.stages)):
         try:
             parse_moment(text)
         except ValueError:
-            yield "started_at or finished_at", f"{brief(repr(text), 40)} is no time"
+            yield "started_at or finished_at", f"{brief(repr(text), 40)} is not a time"
     for stage in result.stages:
         if not all(abs(length) < LONGEST_S for length in (stage.duration_s, stage.wall_s)):
-            yield f"stages.{stage.name}", "its length is no time"  # below 0: a clock was set back
+            yield (
+                f"stages.{stage.name}",
+                "its duration is too long",
+            )  # negative is possible: the clock was set back
     if any(stage.points for stage in result.stages) and result.target.size_bytes <= 0:
-        yield "target.size_bytes", f"is {result.target.size_bytes}, yet points were measured"
+        yield "target.size_bytes", f"is {result.target.size_bytes}, but points were measured"

@@ -1,4 +1,4 @@
-"""Writes the report of a run: its page and its tables, each complete or not at all."""
+"""Write the report of a run: the page and the tables. Each file is complete or missing."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from ssdbench.model import rundirectory
 from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.report import database, tables
 from ssdbench.report.database import connection, interruptible, pattern, quoted
-from ssdbench.report.html import render_page
+from ssdbench.report.html import rendered
 from ssdbench.report.read import StoredRun
 from ssdbench.report.tables import RESULT_TYPES, Tidy
 from ssdbench.report.view import (
@@ -30,13 +30,13 @@ from ssdbench.report.view.page import Page, Section
 from ssdbench.report.view.verdict import ASKED, COMPARED, IN_PART, beside_plan, headword
 from ssdbench.report.view.words import simulated_label
 
-MOST_NAMED = 100  # characters of a wrong name that are shown
+MOST_NAMED = 100  # characters of an unknown name that the error shows
 
 
 def write_report(
     run_dir: Path, result: RunResult | None = None, points: Collection[str] = ()
 ) -> list[Path]:
-    """See `ssdbench.report.render`."""
+    """Write the report of a run; see `ssdbench.report.render`."""
     run = StoredRun(run_dir, result) if result else StoredRun.open(run_dir)
     result = run.result
     run.asked = frozenset(points)
@@ -65,9 +65,9 @@ def write_report(
         data = parquet_bytes(table, run_id=result.run_id, version=version)
         written.append(_replaced(typed, data))
     else:
-        typed.unlink(missing_ok=True)  # of an earlier report: it may say something else
-    # The page comes last: it links to the tables, and names only files that are there.
-    html = _replaced(run_dir / rundirectory.REPORT, render_page(page(run)).encode())
+        typed.unlink(missing_ok=True)  # left by an earlier report; it may differ
+    # The page is written last, because it lists only files that exist.
+    html = _replaced(run_dir / rundirectory.REPORT, rendered(page(run)).encode())
     return [html, *written]
 
 
@@ -77,7 +77,7 @@ def _replaced(path: Path, data: bytes) -> Path:
 
 
 def page(run: StoredRun) -> Page:
-    """Return everything that the report shows, in words and numbers."""
+    """Return all parts of the page of a run."""
     result = run.result
     over = headword(result)
     return Page(
@@ -116,12 +116,14 @@ def _sections(run: StoredRun) -> list[Section]:
     ordered += stages.sections(run)
     ordered += [conditions.drive(result), conditions.test(result)]
     ordered.append(conditions.host(run))
-    ordered.append(conditions.provenance(run))  # last of those that read: it names what was missing
+    ordered.append(
+        conditions.provenance(run)
+    )  # after all sections that read files, as it lists missing ones
     return _number_equal_titles([*ordered, conditions.glossary()])
 
 
 def _number_equal_titles(sections: list[Section]) -> list[Section]:
-    """Number sections that share a title, so that the links to them differ."""
+    """Add a number to the title of sections with the same title."""
     titles = Counter(section.title for section in sections)
     seen: Counter[str] = Counter()
     found = []
@@ -137,10 +139,10 @@ _SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE"}
 
 
 def parquet_bytes(table: Tidy, *, run_id: str, version: str) -> bytes:
-    """The tidy table as Parquet with its types, its schema version and its origin.
+    """Return the table of results as Parquet, with schema version, tool and run in its metadata.
 
-    DuckDB reads and writes by name and follows links, so it does that in a directory of our own.
-    Raises HostLacks where there is no DuckDB.
+    DuckDB works with file names and follows links, so a new temporary directory is used. Raises
+    HostLacks if DuckDB is not installed.
     """
     with TemporaryDirectory(prefix="ssdbench-") as directory:
         path = Path(directory) / "table.parquet"
@@ -150,17 +152,16 @@ def parquet_bytes(table: Tidy, *, run_id: str, version: str) -> bytes:
         return path.read_bytes()
 
 
+QUOTE = '"'
+
+
 def _quoted_rows(table: Tidy) -> str:
-    """Every value in quotes, as it was; what has no value stands without any."""
+    """Write rows as CSV with quoted values; a missing value is an empty cell without quotes."""
     columns = []
     for column in table.columns:
-        words = {v: "" if v is None else _in_quotes(v) for v in set(column)}
+        words = {v: "" if v is None else f'"{v.replace(QUOTE, QUOTE * 2)}"' for v in set(column)}
         columns.append([words[value] for value in column])
     return "".join(",".join(row) + "\n" for row in zip(*columns, strict=True))
-
-
-def _in_quotes(value: str) -> str:
-    return '"' + value.replace('"', '""') + '"'
 
 
 def _copy_to_parquet(text: Path, path: Path, *, run_id: str, version: str) -> None:

@@ -1,4 +1,4 @@
-"""Sentences and rows about many drives of one model: promises, outliers, conditions."""
+"""Write sentences and table rows about many drives of one model."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,10 +19,10 @@ from ssdbench.units import counted, format_bound, format_change, format_ns, list
 
 INFORMATION = "normal (information only)"
 ASSUMED = (
-    "All of this holds for drives that were drawn at random from the lot. A delivery is no random "
-    "sample of a model: what is said of the model holds only if these drives are one. A rate is "
-    "the lower end of the 95 % interval of a drive's mean; a drive that is not VALIDATED has none "
-    "and counts as below any rate."
+    "These results hold only if the measured drives were chosen at random from the lot. The "
+    "results for the model hold only if the drives are a random sample of the model; a single "
+    "delivery is not. The rate of a drive is the lower end of the 95 % interval of its mean. A "
+    "drive that is not VALIDATED has no rate and counts as below every rate."
 )
 
 
@@ -32,22 +32,22 @@ def percent(share: float) -> str:
 
 
 def names(results: Sequence[RunResult]) -> list[str]:
-    """Return short names of the drives: their numbers and runs."""
+    """Return short names of the drives: number and run."""
     return [f"{place}: {result.run_id}" for place, result in enumerate(results, start=1)]
 
 
 def promised(found: Promise | None) -> str:
-    """Format the promised rate, or the lowest rate with its confidence, or why there is none."""
+    """Format the promised rate; with its confidence if that is too low, or the drives needed."""
     if found is None:
         return words.NONE
     if found.rate_iops is None:
-        return f"none ({found.needed:,} needed)"
+        return f"none ({found.needed:,} drives needed)"
     rate = words.bound(found.rate_iops)
     return rate if found.sure else f"{rate} with {percent(found.confidence)}"
 
 
 def point_titles(asked: Questions) -> tuple[str, ...]:
-    """Of the columns of `point_row`."""
+    """Return the column titles of `point_row`."""
     lot = (f"95 % of {asked.lot:,} reach",) if asked.lot else ()
     return (
         "point", "drives", "failed", "lowest", "median", "highest", "spread", *lot,
@@ -56,7 +56,7 @@ def point_titles(asked: Questions) -> tuple[str, ...]:
 
 
 def point_row(point: LotPoint, asked: Questions) -> tuple[str, ...]:
-    """One point over all drives, in a row."""
+    """Return the row of one point over all drives."""
     means = [rate.mean for rate in point.rates if not rate.failing and rate.mean is not None]
     return (
         words.times(point.label),
@@ -73,19 +73,19 @@ def point_row(point: LotPoint, asked: Questions) -> tuple[str, ...]:
 
 
 def confidence_sentence(found: Promise, of: str) -> str:
-    """Return a promise as a sentence."""
+    """Write a promised rate as a sentence."""
     reach = f"at least {percent(1 - found.share)} of {of} reach"
     if found.rate_iops is None:
         return (
-            f"nothing can be promised of {of}: a drive that failed stands where the rate would be; "
-            f"with as many failures it takes {counted(found.needed, 'drive')}"
+            f"no rate can be promised for {of}: too many drives failed; with this many failures, "
+            f"{counted(found.needed, 'drive')} must be measured"
         )
     rate = f"{format_bound(found.rate_iops)} IOPS"
     if found.sure:
         return f"{reach} {rate}, with {percent(found.confidence)} confidence"
     return (
         f"{reach} {rate}, the slowest measured, with only {percent(found.confidence)} confidence; "
-        f"{percent(CONFIDENCE)} takes {counted(found.needed, 'drive')}"
+        f"{percent(CONFIDENCE)} confidence needs {counted(found.needed, 'drive')}"
     )
 
 
@@ -98,7 +98,7 @@ def sentences(point: LotPoint, results: Sequence[RunResult], asked: Questions) -
 
 
 def promises(point: LotPoint, asked: Questions) -> Iterator[str]:
-    """Yield the promises for the lot, the model and a set as sentences."""
+    """Yield sentences with the rates promised for the lot, the model and a set of drives."""
     if point.of_lot is not None:
         yield confidence_sentence(point.of_lot, f"the lot of {asked.lot:,}")
     yield confidence_sentence(point.of_model, "the model (if these drives are a random sample)")
@@ -112,8 +112,8 @@ def _asked(found: WantedRate, drives: int, asked: Questions) -> str:
     of = "the model" if asked.lot is None else f"the lot of {asked.lot:,}"
     return (
         f"{found.below} of {counted(drives, 'drive')} do not reach {format_bound(found.rate_iops)} "
-        f"IOPS: with {percent(CONFIDENCE)} confidence at most {_up(found.most_share)} of {of} do "
-        f"not; that at most 5 % do not has a confidence of {percent(found.confidence)}"
+        f"IOPS: with {percent(CONFIDENCE)} confidence, at most {_up(found.most_share)} of {of} "
+        f"do not reach it; with {percent(found.confidence)} confidence, at most 5 % do not"
     )
 
 
@@ -123,21 +123,22 @@ def _up(share: float) -> str:
 
 
 def of_set(found: SetPromise) -> Iterator[str]:
-    """Yield the rate of a set over which load is striped, or balanced."""
+    """Yield the total rate of a set of drives, if load is striped or balanced over them."""
     striped = f"striped evenly over {found.drives:,} drives"
     if found.failed:
-        yield f"{striped}: nothing is known, as {found.failed} of {found.measured:,} drives failed"
+        failed = f"{found.failed} of {found.measured:,} drives failed"
+        yield f"{striped}: no rate is known, because {failed}"
     elif found.slowest_iops is None:
         yield (
-            f"{striped}: fewer were measured, so their expected slowest is not known; that all "
-            f"reach the slowest of {found.measured:,} has a confidence of "
-            f"{percent(found.all_reach)}"
+            f"{striped}: fewer drives were measured, so the slowest rate of the set is not known; "
+            f"with {percent(found.all_reach)} confidence, all reach the slowest of the "
+            f"{found.measured:,} measured drives"
         )
     else:
         total = found.drives * found.slowest_iops
         yield (
-            f"{striped}: the slowest is expected at {format_bound(found.slowest_iops)} IOPS, so "
-            f"{format_bound(total)} IOPS together"
+            f"{striped}: the slowest drive is expected to reach "
+            f"{format_bound(found.slowest_iops)} IOPS, so {format_bound(total)} IOPS together"
         )
     balanced = f"balanced over {found.drives:,} drives"
     if found.sum_iops > 0:
@@ -145,48 +146,48 @@ def of_set(found: SetPromise) -> Iterator[str]:
         yield f"{balanced}: {least}, with {percent(CONFIDENCE)} confidence"
     else:
         why = "drives failed" if found.failed else "too few were measured"
-        yield f"{balanced}: nothing can be promised, as {why}"
+        yield f"{balanced}: no rate can be promised, because {why}"
 
 
 def odd(point: LotPoint, results: Sequence[RunResult]) -> Iterator[str]:
     """Yield the drives that failed or are outliers."""
     for name, rate in zip(names(results), point.rates, strict=True):
         if rate.failing:
-            yield f"{name} counts as a failure: {rate.failing}"
+            yield f"{name} counts as failed: {rate.failing}"
         elif rate.odd:
-            yield f"{name} is odd: {away(rate)} the median of its siblings"
+            yield f"{name} is odd: {away(rate)} the median of the other drives"
 
 
 def power(point: LotPoint) -> str:
-    """Return the chance to detect a slower drive."""
+    """Return how likely a slower drive would have been detected."""
     if point.odd_limit is None:
-        return "too few drives to say of one that it is odd"
+        return "there are too few drives to call one of them odd"
     found = ", ".join(f"{100 * slower:g} %: {percent(chance)}" for slower, chance in point.power)
     return (
-        f"a drive is odd beyond {100 * point.odd_limit:.2g} %; the chance to find one that is "
-        f"slower by {found}"
+        f"a drive is odd if it differs by more than {100 * point.odd_limit:.2g} %; probability to "
+        f"detect a drive that is slower by {found}"
     )
 
 
 def away(rate: DriveRate) -> str:
-    """`12 % below`."""
+    """Format the difference of a drive from the median: `12 % below`."""
     deviation = rate.deviation or 0.0
     return f"{100 * abs(deviation):.3g} % {'below' if deviation < 0 else 'above'}"
 
 
 def conditions(effects: Sequence[Effect]) -> Iterator[str]:
-    """Yield the effects of conditions, and those that cannot be separated, by reason."""
+    """Yield the effects of conditions, and the conditions whose effect cannot be told."""
     yield from (effect(one) for one in effects if one.separated)
     for why in dict.fromkeys(one.why_not for one in effects if not one.separated):
         together = listed([one.condition for one in effects if one.why_not == why])
-        yield f"{together} cannot be separated: {why}"
+        yield f"the effects of {together} cannot be separated: {why}"
 
 
 def effect(found: Effect) -> str:
-    """Return the effect of one condition."""
+    """Describe the effect of one condition on the rate."""
     change = format_change(found.change_percent or 0.0).lstrip("+")
     if found.p is not None and found.p <= ALPHA:
-        return f"{found.condition} changes the rate: by {change} (p {found.p:.2g})"
+        return f"{found.condition} changes the rate by {change} (p {found.p:.2g})"
     return f"{found.condition}: no effect shown ({change}, p {found.p or 1.0:.2g})"
 
 
@@ -194,7 +195,7 @@ LATENCY_TITLES = ("point", "direction", "percentile", "all I/Os", "95 % of drive
 
 
 def latency_rows(points: Sequence[LotPoint], results: Sequence[RunResult]) -> list[tuple[str, ...]]:
-    """Return percentiles of merged histograms, and those of single drives."""
+    """Return rows with percentiles of latency, over all drives and of single drives."""
     shown = names(results)
     return [
         (

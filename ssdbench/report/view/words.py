@@ -152,9 +152,12 @@ def scaled(unit: str) -> tuple[float, str]:
 
 def interval(estimate: Estimate) -> str:
     """Format the two-sided 95 % interval without its unit; a dash if it is missing."""
-    if estimate.ci_low is None or estimate.ci_high is None:
-        return NONE
-    return f"{count(estimate.ci_low)} to {count(estimate.ci_high)}"
+    return span(estimate.ci_low, estimate.ci_high)
+
+
+def span(low: float | None, high: float | None) -> str:
+    """Format a range of counts as `419.3 to 457.7`; a dash if an end is missing."""
+    return NONE if low is None or high is None else f"{count(low)} to {count(high)}"
 
 
 def verdict_cell(verdict: Verdict) -> Cell:
