@@ -1,7 +1,7 @@
-"""Stored runs in forms for other programs: one module for each form.
+"""Export stored runs to other programs, with one module for each format.
 
-A form of a single run is a module with `export(run) -> bytes` and a name in EXPORTS. The store
-(`ssdbench.export.store`) takes many runs and is asked in SQL (`ssdbench.export.query`).
+The format of a single run is a module with `export(run) -> bytes` and an entry in EXPORTS. A store
+(`ssdbench.export.store`) has many runs and is queried in SQL (`ssdbench.export.query`).
 """
 
 from dataclasses import dataclass
@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 
 from ssdbench.host.files import write_atomic
 
-if TYPE_CHECKING:  # numpy takes a while
+if TYPE_CHECKING:  # slow to import
     from ssdbench.report.read import StoredRun
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A form that a stored run can be given in."""
+    """A format for a stored run."""
 
-    name: str  # of its module
-    is_text: bool = True  # can be printed
+    name: str  # name of the format and of its module
+    is_text: bool = True  # the format can be printed
 
     def content(self, run: "StoredRun") -> bytes:
-        """Return a run in this form. Raises UsageError for a run that it cannot hold."""
+        """Return a run in this format. Raises UsageError if the format cannot hold the run."""
         made: bytes = import_module(f"{__name__}.{self.name}").export(run)
         return made
 
     def write(self, run: "StoredRun", path: Path) -> None:
-        """Write a run to a file, whole or not at all. Raises UsageError, HostLacks."""
+        """Write a run to a file, completely or not at all. Raises UsageError, HostLacks."""
         write_atomic(path, self.content(run))
 
 

@@ -1,15 +1,14 @@
-"""An anonymous archive of a run: series and pages of a drive, for those who judge the judges.
+"""Make an anonymous archive of a run, which helps to test the steady-state rules.
 
-Only what is listed here goes in, so that nothing of the host and no name of the unit does: the
-drive's model and firmware, numbers of the run, seconds, and pages with serial numbers blanked. At
-the end the archive is searched for every name that the run knows of drive and host.
+The archive has only what is listed here: nothing about the host, and no serial number of the drive.
+At the end the archive is searched for every name of drive and host that the run knows.
 
-    README.txt     what this is
+    README.txt     what the archive is
     about.json     model, firmware, size; verdicts, points and codes of findings
-    INDEX.csv      the warm-ups, as `nox -s judge-the-judges -- --real` reads them
-    series/        their bytes per second of the drive
+    INDEX.csv      list of the warm-ups, for `nox -s judge-the-judges -- --real`
+    series/        bytes per second of each warm-up
     repeats/       the seconds of each repeat
-    pages/         before and after the run
+    pages/         log pages of the drive before and after the run, without serial numbers
 """
 
 import csv
@@ -33,16 +32,16 @@ README = """Series and pages of one drive, by ssdbench; made anonymous by `ssdbe
 No serial number, no world-wide name, nothing of the host. INDEX.csv and series/ can be read by
 `nox -s judge-the-judges -- --real DIRECTORY` once they are unpacked.
 """
-LEAST_NAME = 6  # characters; a shorter one would be found by chance
+LEAST_NAME = 6  # characters; a shorter name would be found by chance
 _PAGES = (("drive-before", "before"), ("drive-after", "after"))
 
 
 def donation(run: StoredRun) -> dict[str, bytes]:
-    """The files of the archive. Raises UsageError for a run without series, or with a name left."""
+    """Return the files of the archive. Raises UsageError if there is no data or a name is left."""
     result = run.result
     if result.target.simulated:
         raise UsageError(
-            f"{run.directory} is a run on a simulated drive: its series are of no use to others",
+            f"{run.directory} is a run on a simulated drive; only runs on real drives are useful",
             hint="Name a run on a real drive.",
         )
     series = dict(_series(run))
@@ -55,13 +54,13 @@ def donation(run: StoredRun) -> dict[str, bytes]:
         **dict(_pages(run)),
     }
     if not any(name.startswith(("series/", "repeats/")) for name in files):
-        raise UsageError(f"{run.directory} holds no seconds of any workload")
+        raise UsageError(f"{run.directory} has no seconds of any workload")
     _require_anonymous(files, _names(run))
     return files
 
 
 def export(run: StoredRun) -> bytes:
-    """Return the archive as .tar.gz: no owner, no time, so the same run gives the same bytes."""
+    """Return the archive as .tar.gz; the same run always gives the same bytes."""
     files = donation(run)
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
@@ -107,12 +106,12 @@ def _about(result: RunResult) -> dict[str, Any]:
 
 
 def _codes(findings: Sequence[Any]) -> list[str]:
-    """Return the codes of findings; their sentences may name the drive."""
+    """Return the codes of findings, because their sentences may have the drive's name."""
     return sorted({finding.code.value for finding in findings})
 
 
 def _series(run: StoredRun) -> Iterator[tuple[str, tuple[float, bytes]]]:
-    """Warm-ups that write: their span in GiB, and bytes per second."""
+    """Yield the warm-ups that write: name, used part of the drive in GiB, bytes per second."""
     for number, (_, found) in enumerate(run.result.having(WarmUp), start=1):
         work = found.workload
         columns = run.table(found.seconds_csv) if found.seconds_csv else None
@@ -177,7 +176,7 @@ def _names(run: StoredRun) -> set[str]:
 
 
 def _require_anonymous(files: Mapping[str, bytes], names: set[str]) -> None:
-    """Raise UsageError for an archive that holds a name of drive or host."""
+    """Raise UsageError if a file of the archive has a name of the drive or host."""
     for name in sorted(names):
         raw = name.encode()
         swapped = b"".join(raw[i + 1 : i + 2] + raw[i : i + 1] for i in range(0, len(raw), 2))
@@ -186,10 +185,10 @@ def _require_anonymous(files: Mapping[str, bytes], names: set[str]) -> None:
             forms.append(bytes.fromhex(name))
         for file, data in files.items():
             if file.startswith(("series/", "repeats/")):
-                continue  # written from numbers alone, among which any serial may be by chance
+                continue  # only numbers, which can match a serial number by chance
             if any(form in data for form in forms):
                 raise UsageError(
-                    f"nothing was written: {file} would hold {name!r}, which names drive or host",
+                    f"nothing was written: {file} would have {name!r}, a name of the drive or host",
                     hint="Please report this as a bug, without the run.",
                 )
 
@@ -205,7 +204,7 @@ def _label(found: WarmUp) -> str:
 
 
 def _nameless(workload: Workload) -> Workload:
-    """Without the names that a user gave to a job file and to its jobs."""
+    """Return a workload without the user's names of the job file and its jobs."""
     streams = tuple(
         stream.model_copy(update={"name": f"job {number}"})
         for number, stream in enumerate(workload.streams, 1)

@@ -1,7 +1,7 @@
-"""A stored run as OCP Test & Validation output: one JSON artifact a line, specification 2.0.
+"""Export a run as OCP Test & Validation output 2.0: one JSON artifact on each line.
 
 https://github.com/opencomputeproject/ocp-diag-core has the specification and its JSON schema. A
-stage is a test step, a number a measurement, the verdict of a point a diagnosis.
+stage becomes a test step, a number a measurement, and the verdict of a point a diagnosis.
 """
 
 import json
@@ -18,7 +18,7 @@ from ssdbench.report.read import StoredRun
 from ssdbench.report.tables import reasons
 from ssdbench.units import parse_moment
 
-DRIVE = "drive"  # the identity of the only piece of hardware
+DRIVE = "drive"  # ID of the only piece of hardware
 SCHEMA_VERSION = {"major": 2, "minor": 0}
 _TYPES: dict[Verdict, str] = {
     "VALIDATED": "PASS",
@@ -32,12 +32,12 @@ Artifact = dict[str, Any]
 
 
 def export(run: StoredRun) -> bytes:
-    """Return all lines."""
+    """Return the run as lines of JSON."""
     result = run.result
     newest = datetime.min.replace(tzinfo=UTC)
     lines = []
     for number, (at, artifact) in enumerate(_artifacts(result)):
-        newest = max(newest, at)  # a clock that was set back must not turn the order round
+        newest = max(newest, at)  # keeps the order even if the clock was set back
         line = {**artifact, "sequenceNumber": number, "timestamp": newest.isoformat()}
         lines.append(json.dumps(line, allow_nan=False, ensure_ascii=False))
     return ("\n".join(lines) + "\n").encode()

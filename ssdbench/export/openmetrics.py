@@ -1,7 +1,7 @@
-"""A stored run as OpenMetrics, for the textfile collector of Prometheus' node exporter.
+"""Export a run as OpenMetrics, for the textfile collector of Prometheus' node exporter.
 
-All metrics are gauges, so that readers of the older text format take them as well. What was
-suppressed is absent: a missing series is no zero.
+All metrics are gauges, so that the older text format can be read too. A suppressed number is left
+out; it does not mean zero.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from ssdbench.units import NS_PER_S, parse_moment
 
 @dataclass(slots=True)
 class Family:
-    """One metric: its name, which ends in its unit, what it is, and its samples."""
+    """One metric: name (with its unit at the end), help text, and samples."""
 
     name: str
     told: str
@@ -26,7 +26,7 @@ class Family:
     samples: list[tuple[Mapping[str, str], float]] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """As the format has it; nothing without a sample."""
+        """Yield the lines of this metric; nothing if it has no samples."""
         if not self.samples:
             return
         yield f"# TYPE {self.name} gauge"
@@ -38,7 +38,7 @@ class Family:
 
 
 def export(run: StoredRun) -> bytes:
-    """Return the whole file, with its end mark."""
+    """Return the run as the text of a metrics file."""
     lines = [line for family in _families(run.result) for line in family.lines()]
     return ("\n".join([*lines, "# EOF"]) + "\n").encode()
 
@@ -69,7 +69,7 @@ def _families(result: RunResult) -> Iterator[Family]:
     points = [({**drive, **_point_labels(point)}, point) for point in result.points]
     yield from _of_points(points)
     yield Family(
-        "ssdbench_rate_within_limit_iops", "Offered rate that kept the limit of latency", "",
+        "ssdbench_rate_within_limit_iops", "Highest offered rate within the latency limit", "",
         [
             ({**drive, "stage": stage.name, "limit": found.limit}, found.rate_iops)
             for stage, found in result.having(RateFound)
@@ -99,7 +99,7 @@ def _point_labels(point: PointResult) -> dict[str, str]:
 
 def _of_points(points: Iterable[tuple[dict[str, str], PointResult]]) -> Iterator[Family]:
     sound = Family("ssdbench_point_validated", "1 when the point is VALIDATED, else 0")
-    bound = Family("ssdbench_iops_lower_bound", "Pessimistic bound of IOPS: plan with this one")
+    bound = Family("ssdbench_iops_lower_bound", "Lower bound of IOPS: the rate to plan on")
     mean = Family("ssdbench_iops_mean", "Mean IOPS over the repeats")
     minute = Family("ssdbench_iops_worst_minute", "Slowest minute of all evidence, in IOPS")
     latency = Family("ssdbench_latency_seconds", "Percentiles of latency by direction", "seconds")

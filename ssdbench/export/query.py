@@ -1,4 +1,4 @@
-"""Queries a store in SQL, with access to its tables only, and checks a store."""
+"""Query a store in SQL, with access to its tables only, and check a store for damage."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,31 +20,31 @@ from ssdbench.export.store import (
 from ssdbench.report.database import connection, fetch_all, interruptible, pattern, quoted
 from ssdbench.units import counted, format_size
 
-# A query takes at most 900 MB: this of private memory, some 70 MB of DuckDB's and Python's pages.
+# A query uses at most 900 MB: this much private memory, and about 70 MB of shared pages.
 MOST_MEMORY_BYTES = 750 << 20
-MEMORY = "500MB"  # what DuckDB counts of it; it asks for more than it counts
-# Of an answer, as Python holds it; its table or JSON takes several times that.
+MEMORY = "500MB"  # limit for DuckDB, which uses more than it counts
+# Size of an answer in memory; its table or JSON needs several times as much.
 MOST_ANSWER_BYTES = 24 << 20
 ROWS_AT_ONCE = 1000
 REFERENCE_BYTES = 8
-TOO_LARGE = "Ask for less of it: fewer columns, LIMIT, or an aggregate such as count(*)."
+TOO_LARGE = "Ask for less: fewer columns, LIMIT, or an aggregate such as count(*)."
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows of a query, and what it should be read with."""
+    """The rows of a query, with the method they are from, and notes."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    method: int | None  # of the rows; None where there are none
+    method: int | None  # None if the store is empty
     notes: tuple[str, ...]
 
 
 def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) -> Answer:
     """Answer one SELECT over the views drives, points, repeats and findings.
 
-    Rows of different methods are not mixed: those of `method` count, by default of the newest.
-    Every file is compared with its hash first. Raises UsageError, HostLacks.
+    The views have the rows of one version of the method: `method`, or the newest. Every file is
+    compared with its hash first. Raises UsageError, HostLacks.
     """
     parts = store.parts()
     for part in parts:
@@ -55,7 +55,7 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
         raise UsageError(f"the store has no run of method {method} (it has: {told})")
     chosen = method if method is not None else (methods[-1] if methods else None)
     opened = connection(memory_limit=MEMORY, threads=threads)
-    from duckdb import Error, OutOfMemoryException  # which is there, then
+    from duckdb import Error, OutOfMemoryException  # installed, as `connection` succeeded
 
     try:
         with opened as database:
@@ -67,18 +67,18 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
         raise UsageError("the query needs more than 900 MB of memory", hint=TOO_LARGE) from error
     except Error as error:
         raise UsageError(
-            f"the query cannot be answered: {str(error).splitlines()[0]}",
+            f"the query failed: {str(error).splitlines()[0]}",
             hint="docs/store.md has the views and their columns.",
         ) from error
     return Answer(columns, rows, chosen, tuple(_notes(store, parts, methods, chosen)))
 
 
 def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str]:
-    """Return everything that is wrong with a store, a sentence for each; empty if nothing is.
+    """Return a sentence for each problem of a store; empty if there is none.
 
-    `signer` says who signed a file, or raises UsageError.
+    `signer` returns who signed a file, or raises UsageError.
     """
-    wrong = [f"{path} was never finished; it counts for nothing" for path in store.drafts()]
+    wrong = [f"{path} is incomplete and is ignored" for path in store.drafts()]
     seen: dict[str, str] = {}
     for part in store.parts():
         runs: tuple[Origin, ...] = ()
@@ -98,7 +98,7 @@ def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str
 
 
 def _rows_without_run(part: Part, runs: Sequence[Origin]) -> list[str]:
-    """Return rows whose run or hash is not one of the part's runs, and drives without a row."""
+    """Return a sentence for each row of an unknown run, and for each run without a row."""
     known = {(origin.run_id, origin.result_sha256) for origin in runs}
     wrong = []
     with connection(threads=1) as database:
@@ -108,21 +108,22 @@ def _rows_without_run(part: Part, runs: Sequence[Origin]) -> list[str]:
             with readable(part):
                 found = set(fetch_all(database, query))
             wrong += [
-                f"{part.path / file}: rows of {run}, which is not in it" for run, _ in found - known
+                f"{part.path / file}: has rows of {run}, which is not a run of this part"
+                for run, _ in found - known
             ]
             if file == "drives.parquet":
-                wrong += [f"{part.path / file}: no row of {run}" for run, _ in known - found]
+                wrong += [f"{part.path / file}: has no row of {run}" for run, _ in known - found]
     return wrong
 
 
 def _require_a_question(sql: str) -> None:
-    """Raise UsageError for anything but one SELECT."""
+    """Raise UsageError unless the query is exactly one SELECT."""
     import duckdb
 
     found = duckdb.extract_statements(sql)
     if len(found) != 1 or found[0].type != duckdb.StatementType.SELECT:
         raise UsageError(
-            "a query is one SELECT",
+            "a query must be one SELECT",
             hint="Views: drives, points, repeats, findings (docs/store.md).",
         )
 
@@ -142,13 +143,13 @@ def _answered(database: Any, sql: str) -> tuple[tuple[str, ...], tuple[tuple[Any
 
 
 def _bytes_of(cell: object) -> int:
-    """Memory of a cell; of a nested one, that of its text."""
+    """Return the memory of a cell in bytes; for a nested cell, the memory of its text."""
     nested = isinstance(cell, list | tuple | dict)
     return getsizeof(str(cell) if nested else cell) + REFERENCE_BYTES
 
 
 def _views(database: Any, parts: Sequence[Part], method: int | None) -> None:
-    """The views; a column that older parts lack is empty in them."""
+    """Create the views; a column that older parts lack is empty."""
     for name, types in TABLES.items():
         columns = ", ".join(f'"{column}" {SQL_TYPES[kind]}' for column, kind in types.items())
         database.execute(f"CREATE TABLE _no_{name} ({columns})")
@@ -161,9 +162,9 @@ def _views(database: Any, parts: Sequence[Part], method: int | None) -> None:
 
 
 def _lock(database: Any, parts: Sequence[Part]) -> None:
-    """Restrict the database to the files of the tables, for good."""
+    """Let the database open only the files of the tables; this cannot be undone."""
     files = [path for name in TABLES for path in _files(parts, name)]
-    allowed = [*map(quoted, files), *map(pattern, files)]  # what is opened, and what is looked for
+    allowed = [*map(quoted, files), *map(pattern, files)]  # as opened, and as searched for
     database.execute(f"SET allowed_paths = [{', '.join(allowed)}]")
     database.execute("SET enable_external_access = false")
     database.execute("SET lock_configuration = true")
@@ -177,11 +178,11 @@ def _files(parts: Sequence[Part], name: str) -> list[str]:
 def _notes(
     store: Store, parts: Sequence[Part], methods: Sequence[int], chosen: int | None
 ) -> list[str]:
-    notes = [f"{path} was never finished; it counts for nothing" for path in store.drafts()]
+    notes = [f"{path} is incomplete and is ignored" for path in store.drafts()]
     others = [method for method in methods if method != chosen]
     if others:
         left = sum(part.methods.get(method, 0) for part in parts for method in others)
         told = ", ".join(map(str, others))
         runs = counted(left, "run")
-        notes.append(f"left out: {runs} of method {told}; --method asks for them")
+        notes.append(f"left out: {runs} of method {told}; use --method to query them")
     return notes

@@ -1,14 +1,14 @@
-"""A store of results: a directory of Parquet files that runs are added to (docs/store.md).
+"""Keep the results of many runs in a store: a directory of Parquet files (docs/store.md).
 
     store.json                              the version of the store's format
-    model=PM9A3/month=2026-11/PART/         what one `store add` added for one model and month
+    model=PM9A3/month=2026-11/PART/         one `store add` for one model and month
         drives.parquet points.parquet repeats.parquet findings.parquet
-        runs.json                           its runs, with the hashes of their files
-        part.json                           the hashes of all these; part.json.sig signs them
+        runs.json                           the runs of the part, with hashes of their files
+        part.json                           the hashes of all files above; part.json.sig signs it
 
-A part is written under a name that begins with a dot and then renamed, so it is there as a whole or
-not at all, and it is never changed afterwards. Compaction writes one part in place of several;
-until the old ones are removed, the new one names them.
+A part is written under a name that begins with a dot and then renamed, so a part is always
+complete. It is never changed afterwards. `compact` replaces several parts by one new part, which
+lists the old parts until they are removed.
 """
 
 import json
@@ -23,7 +23,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
 
 from ssdbench.errors import CommandFailed, UsageError
 from ssdbench.foreign import json_object, plain, read_regular
@@ -47,7 +47,7 @@ from ssdbench.report.tables import (
 FORM = 1
 STORE, PART, RUNS, SIGNATURE = "store.json", "part.json", "runs.json", "part.json.sig"
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.draft")
-# Names as `Store.write` gives them.
+# The names that `Store.write` gives.
 _MODEL = re.compile(r"model=[A-Za-z0-9._-]+")
 _MONTH = re.compile(r"month=[0-9]{4}-[0-9]{2}")
 _PART = re.compile(rf"[0-9a-f]{{16}}|{_DRAFT.pattern}")
@@ -56,7 +56,7 @@ MOST_PARTS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A run in a part: its files' hashes, and who signed it."""
+    """A run in a part, with the hashes of its files and the name of its signer."""
 
     run_id: str
     result_sha256: str
@@ -67,27 +67,27 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part as its part.json has it."""
+    """One part, as part.json describes it."""
 
     path: Path
     model: str
     month: str
-    methods: dict[int, int]  # how many runs of each
-    files: dict[str, str]  # SHA-256 of each
+    methods: dict[int, int]  # number of runs of each method
+    files: dict[str, str]  # names and their SHA-256
     replaces: tuple[str, ...]
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of its tables' files."""
+        """Return the names of the files with tables."""
         return tuple(name for name in self.files if name != RUNS)
 
     @property
     def count(self) -> int:
-        """How many runs it has."""
+        """Return the number of runs."""
         return sum(self.methods.values())
 
     def runs(self) -> tuple[Origin, ...]:
-        """Read its runs. Raises UsageError."""
+        """Read the runs of the part. Raises UsageError if the file is damaged."""
         path = self.path / RUNS
         try:
             return tuple(
@@ -102,37 +102,38 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The directory."""
+    """A store in a directory."""
 
     directory: Path
 
     @classmethod
     def open(cls, directory: Path) -> "Store":
-        """Open an existing store. Raises UsageError."""
+        """Open an existing store. Raises UsageError if the directory is not a store."""
         path = directory / STORE
         try:
             form = json_object(read_regular(path)).get("store")
         except OSError as error:
             raise UsageError(
-                f"{directory} is no store: it has no {STORE}",
+                f"{directory} is not a store: it has no {STORE}",
                 hint="`ssdbench store add STORE RUN` makes one.",
             ) from error
         except ValueError as error:
             raise UsageError(f"{path} is damaged: {error}") from error
         if not isinstance(form, int) or not 1 <= form <= FORM:
             raise UsageError(
-                f"{directory} is a store of form {form}; this version reads up to {FORM}",
+                f"{directory} is a store of format {form}, but this version reads up to {FORM}",
                 hint="Use the version of ssdbench that wrote it, or a newer one.",
             )
         return cls(directory)
 
     @classmethod
     def made(cls, directory: Path) -> "Store":
-        """Open a store, or make it in an empty directory. Raises UsageError, HostLacks."""
+        """Open a store, or create it in an empty directory. Raises UsageError, HostLacks."""
         if not (directory / STORE).exists():
             if directory.exists() and any(directory.iterdir()):
                 raise UsageError(
-                    f"{directory} is no store, and not empty", hint="Name an empty directory."
+                    f"{directory} is not a store, and it is not empty",
+                    hint="Name an empty directory.",
                 )
             make_directory(directory)
             write_atomic(directory / STORE, json.dumps({"store": FORM}) + "\n")
@@ -140,7 +141,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the write lock; incomplete parts, also of earlier writers, are removed."""
+        """Hold the write lock, and remove incomplete and replaced parts."""
         with waiting(self.directory / ".lock"):
             self._remove_drafts()
             known = list(self._all())
@@ -159,11 +160,11 @@ class Store:
             shutil.rmtree(path)
 
     def drafts(self) -> list[Path]:
-        """Return the incomplete parts, which are ignored by queries."""
+        """Return the incomplete parts; queries ignore them."""
         return [path for path in self._directories() if _DRAFT.fullmatch(path.name)]
 
     def parts(self) -> list[Part]:
-        """Return all complete parts. Raises UsageError for one that is damaged."""
+        """Return all complete parts. Raises UsageError if a part is damaged."""
         known = list(self._all())
         replaced = {name for part in known for name in part.replaces}
         return [part for part in known if part.path.name not in replaced]
@@ -176,7 +177,7 @@ class Store:
                 yield _read(path)
 
     def _directories(self) -> Iterator[Path]:
-        """Directories two levels down, by name. Raises UsageError for one that no store makes."""
+        """Yield the directories of parts. Raises UsageError for any other directory."""
         for model in _inside(self.directory, _MODEL):
             for month in _inside(model, _MONTH):
                 yield from _inside(month, _PART)
@@ -190,12 +191,12 @@ class Store:
         *,
         replaces: Sequence[str] = (),
     ) -> Part:
-        """Add a part; `tables` writes its files into a directory. Raises HostLacks."""
+        """Add a part; `tables` writes its tables into a directory. Raises HostLacks, UsageError."""
         slug = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("._") or "unknown"
         partition = self.directory / f"model={slug[:80]}" / f"month={month}"
-        list(self._directories())  # nobody has put a link in its way
+        list(self._directories())  # raises if a directory was replaced by a link
         if not _MONTH.fullmatch(partition.name):
-            raise UsageError(f"{month!r} is no month: the time of a run is damaged")
+            raise UsageError(f"{month!r} is not a month: the time of a run is damaged")
         make_directory(partition)
         name = token_hex(8)
         draft = partition / f".{name}.draft"
@@ -221,7 +222,7 @@ class Store:
 
 
 def require_whole(part: Part) -> None:
-    """Raise UsageError when a file is not what was written."""
+    """Raise UsageError if a file of a part was changed or is missing."""
     for name, known in part.files.items():
         path = part.path / name
         try:
@@ -237,14 +238,14 @@ def _read(path: Path) -> Part:
     try:
         told = json_object(read_regular(about))
         if told["part"] != FORM:
-            raise UsageError(f"{about} is of form {told['part']}; this version reads {FORM}")
+            raise UsageError(f"{about} is of format {told['part']}, but this version reads {FORM}")
         files = {
             str(name): str(known)
             for name, known in told["files"].items()
             if re.fullmatch(r"[a-z]+\.parquet|runs\.json", name)
         }
         if RUNS not in files:
-            raise UsageError(f"{about} names no {RUNS}, so nothing proves its rows")
+            raise UsageError(f"{about} does not list {RUNS}, so its rows cannot be checked")
         return Part(
             path=path,
             model=str(told["model"]),
@@ -255,8 +256,8 @@ def _read(path: Path) -> Part:
         )
     except OSError as error:
         raise UsageError(
-            f"{path} is half a part: {PART} cannot be read: {error.strerror}",
-            hint="Restore it from a copy, or move that directory away and add its runs again.",
+            f"{path} is an incomplete part: {PART} cannot be read: {error.strerror}",
+            hint="Restore it from a copy, or move this directory away and add its runs again.",
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(about, str(error)) from error
@@ -264,8 +265,8 @@ def _read(path: Path) -> Part:
 
 def _damaged(path: Path, why: str) -> UsageError:
     return UsageError(
-        f"{path} is damaged or was altered: {why}",
-        hint="Restore it from a copy, or move its part away and add the runs again.",
+        f"{path} is damaged or was changed: {why}",
+        hint="Restore it from a copy, or move its part away and add its runs again.",
     )
 
 
@@ -279,8 +280,8 @@ def _inside(directory: Path, names: re.Pattern[str]) -> Iterator[Path]:
             continue
         if entry.is_symlink() or not names.fullmatch(entry.name):
             raise UsageError(
-                f"{entry.path} is no directory that a store makes",
-                hint="Move it away; parts are added with `ssdbench store add`.",
+                f"{entry.path} is not a directory of a store",
+                hint="Move it away. Use `ssdbench store add` to add runs.",
             )
         yield Path(entry.path)
 
@@ -301,19 +302,19 @@ NAMESPACE = "ssdbench"
 
 
 def sign(path: Path, key: Path) -> None:
-    """Sign a file. Raises UsageError, HostLacks."""
+    """Sign a file with an SSH key. Raises UsageError, HostLacks."""
     path.with_name(f"{path.name}.sig").unlink(missing_ok=True)
     try:
         command.run(["ssh-keygen", "-Y", "sign", "-n", NAMESPACE, "-f", str(key), "--", str(path)])
     except CommandFailed as error:
         raise UsageError(
             f"{path} cannot be signed: {error.message}",
-            hint="A key with a passphrase signs by the agent: `ssh-add KEY`, then give KEY.pub.",
+            hint="If the key has a passphrase, use the agent: `ssh-add KEY`, then give KEY.pub.",
         ) from error
 
 
 def signer(path: Path, signers: Path) -> str:
-    """Return who signed a file. Raises UsageError unless `signers` names them, HostLacks."""
+    """Return who signed a file. Raises UsageError if the key is not in `signers`; HostLacks."""
     signature = path.with_name(f"{path.name}.sig")
     try:
         data = read_regular(path)
@@ -329,62 +330,19 @@ def signer(path: Path, signers: Path) -> str:
     )
     name = found.stdout.strip().partition("\n")[0].partition(",")[0]
     if found.status or not re.fullmatch(r"[^\s\0]{1,200}", name):
-        raise UsageError(f"{path} is signed by a key that {signers} does not name")
+        raise UsageError(f"{path} is signed by a key that is not in {signers}")
     argv = ["ssh-keygen", "-Y", "verify", "-n", NAMESPACE, "-I", name, *common]
     if command.run(argv, ok=range(256), input=data, timeout_s=60).status:
         raise UsageError(
-            f"{path} is not what {plain(name, 100)} signed", hint="Copy it again from its origin."
+            f"{path} is not what {plain(name, 100)} signed",
+            hint="Copy it again from the host that measured it.",
         )
     return name
 
 
-# Every row of every table: from which result it came, and what it may be grouped by.
-ORIGIN_TYPES = {
-    "run_id": "str",
-    "result_sha256": "str",
-    "method": "Int64",
-    "model": "str",
-    "serial": "str",
-    "firmware": "str",
-    "identity": "str",
-    "is_simulated": "boolean",
-}
-DRIVE_TYPES = ORIGIN_TYPES | {
-    "size_bytes": "Int64",
-    "kind": "str",
-    "title": "str",
-    "started_at": "str",
-    "finished_at": "str",
-    "profile_sha256": "str",
-    "seed": "Int64",
-    "ssdbench_version": "str",
-    "verdict": "str",
-    "bytes_written": "Int64",
-    "endurance_tb": "Float64",
-    "signed_by": "str",
-}
-FINDING_TYPES = ORIGIN_TYPES | {
-    "code": "str",
-    "severity": "str",
-    "message": "str",
-    "advice": "str",
-    "stage": "str",
-    "point": "str",
-    "repeat_number": "Int64",
-}
-POINT_TYPES = ORIGIN_TYPES | {k: v for k, v in SUMMARY_TYPES.items() if k != "run_id"}
-REPEAT_TYPES = ORIGIN_TYPES | {k: v for k, v in RESULT_TYPES.items() if k != "run_id"}
-TABLES = {
-    "drives": DRIVE_TYPES,
-    "points": POINT_TYPES,
-    "repeats": REPEAT_TYPES,
-    "findings": FINDING_TYPES,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A run as it goes into a store."""
+    """A run that is to be added to a store, with the hashes of its files."""
 
     run: StoredRun
     result_sha256: str
@@ -393,18 +351,69 @@ class Added:
 
     @property
     def model(self) -> str:
-        """The drive's."""
+        """Return the model of the drive."""
         target = self.run.result.target
         return target.model or target.sim_model or target.kind.value
 
     @property
     def month(self) -> str:
-        """When it was measured: 2026-11."""
+        """Return the month of the measurement: 2026-11."""
         return self.run.result.started_at[:7]
+
+    @property
+    def origin(self) -> Origin:
+        """Return what the part says about this run."""
+        result = self.run.result
+        hashes = self.result_sha256, self.manifest_sha256
+        return Origin(result.run_id, *hashes, result.method, self.signed_by)
+
+
+Columns = dict[str, tuple[str, Callable[[Added], object]]]  # by name: type, and value of a run
+
+# Every row of every table begins with these columns.
+_ORIGIN: Columns = {
+    "run_id": ("str", lambda one: one.run.result.run_id),
+    "result_sha256": ("str", lambda one: one.result_sha256),
+    "method": ("Int64", lambda one: one.run.result.method),
+    "model": ("str", lambda one: one.model),
+    "serial": ("str", lambda one: one.run.result.target.serial),
+    "firmware": ("str", lambda one: one.run.result.target.firmware),
+    "identity": ("str", lambda one: one.run.result.target.id),
+    "is_simulated": ("boolean", lambda one: one.run.result.target.simulated),
+}
+_DRIVE: Columns = _ORIGIN | {
+    "size_bytes": ("Int64", lambda one: one.run.result.target.size_bytes),
+    "kind": ("str", lambda one: one.run.result.target.kind.value),
+    "title": ("str", lambda one: one.run.result.title),
+    "started_at": ("str", lambda one: one.run.result.started_at),
+    "finished_at": ("str", lambda one: one.run.result.finished_at),
+    "profile_sha256": (
+        "str",
+        lambda one: sha256(one.run.result.profile_text.encode()).hexdigest(),
+    ),
+    "seed": ("Int64", lambda one: one.run.result.seed),
+    "ssdbench_version": ("str", lambda one: one.run.result.ssdbench_version),
+    "verdict": ("str", lambda one: str(one.run.result.verdict)),
+    "bytes_written": ("Int64", lambda one: one.run.result.bytes_written),
+    "endurance_tb": ("Float64", lambda one: one.run.result.endurance_tb),
+    "signed_by": ("str", lambda one: one.signed_by or None),
+}
+# The columns of findings that are not their origin, each with a value of the same name.
+_FINDING_TYPES = {
+    "code": "str", "severity": "str", "message": "str", "advice": "str", "stage": "str",
+    "point": "str", "repeat_number": "Int64",
+}  # fmt: skip
+ORIGIN_TYPES = {name: kind for name, (kind, _) in _ORIGIN.items()}
+TABLES = {
+    "drives": {name: kind for name, (kind, _) in _DRIVE.items()},
+    "points": ORIGIN_TYPES | {k: v for k, v in SUMMARY_TYPES.items() if k != "run_id"},
+    "repeats": ORIGIN_TYPES | {k: v for k, v in RESULT_TYPES.items() if k != "run_id"},
+    "findings": ORIGIN_TYPES | _FINDING_TYPES,
+}
 
 
 def added(run: StoredRun, *, signed_by: str = "") -> Added:
-    """A run with the hashes of its files. Raises UsageError when one is missing."""
+    """Return a run with the hashes of its files. Raises UsageError if a file is missing."""
     try:
         files = [read_regular(run.directory / name) for name in (RESULT, MANIFEST)]
     except OSError as error:
@@ -417,51 +426,24 @@ def added(run: StoredRun, *, signed_by: str = "") -> Added:
 
 
 def rows_of(one: Added) -> dict[str, list[Row]]:
-    """The rows of a run in each table."""
-    result, origin = one.run.result, _origin_row(one)
+    """Return the rows of a run in each table of the store."""
+    result = one.run.result
+    origin = _row(_ORIGIN, one)
     repeats = [row for row in results_table(result).rows if row.get("repeat_number") is not None]
     return {
-        "drives": [_drive_row(one)],
+        "drives": [_row(_DRIVE, one)],
         "points": [row | origin for row in summary_table(result).rows],
         "repeats": [row | origin for row in repeats],
-        "findings": _finding_rows(one),
+        "findings": [origin | row for row in _findings(result)],
     }
 
 
-def _origin_row(one: Added) -> Row:
-    target = one.run.result.target
-    return {
-        "run_id": one.run.result.run_id,
-        "result_sha256": one.result_sha256,
-        "method": one.run.result.method,
-        "model": one.model,
-        "serial": target.serial,
-        "firmware": target.firmware,
-        "identity": target.id,
-        "is_simulated": target.simulated,
-    }
+def _row(columns: Columns, one: Added) -> Row:
+    return {name: value(one) for name, (_, value) in columns.items()}
 
 
-def _drive_row(one: Added) -> Row:
-    result: RunResult = one.run.result
-    return _origin_row(one) | {
-        "size_bytes": result.target.size_bytes,
-        "kind": result.target.kind.value,
-        "title": result.title,
-        "started_at": result.started_at,
-        "finished_at": result.finished_at,
-        "profile_sha256": sha256(result.profile_text.encode()).hexdigest(),
-        "seed": result.seed,
-        "ssdbench_version": result.ssdbench_version,
-        "verdict": str(result.verdict),
-        "bytes_written": result.bytes_written,
-        "endurance_tb": result.endurance_tb,
-        "signed_by": one.signed_by or None,
-    }
-
-
-def _finding_rows(one: Added) -> list[Row]:
-    result = one.run.result
+def _findings(result: RunResult) -> Iterator[Row]:
+    """Yield a row for each finding of the run, its stages, points and repeats."""
     found = [
         *((finding, finding.stage) for finding in result.findings),
         *((finding, stage.name) for stage in result.stages for finding in stage.findings),
@@ -472,36 +454,28 @@ def _finding_rows(one: Added) -> list[Row]:
             for finding in point_findings(point)
         ),
     ]
-    return [
-        _origin_row(one)
-        | {
-            "code": str(finding.code),
-            "severity": str(finding.severity),
-            "message": finding.message,
-            "advice": finding.advice,
-            "stage": stage,
-            "point": finding.point,
-            "repeat_number": finding.repeat,
-        }
-        for finding, stage in dict.fromkeys(found)
-    ]
+    for finding, stage in dict.fromkeys(found):
+        values = (
+            str(finding.code), str(finding.severity), finding.message, finding.advice, stage,
+            finding.point, finding.repeat,
+        )  # fmt: skip
+        yield dict(zip(_FINDING_TYPES, values, strict=True))
 
 
 SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE", "boolean": "BOOLEAN"}
 
 
-@dataclass(frozen=True, slots=True)
-class AddedTo:
+class AddedTo(NamedTuple):
     """The outcome of adding runs."""
 
     added: tuple[str, ...]
-    there: tuple[str, ...]  # that the store had already, with the same result
+    there: tuple[str, ...]  # the store already had these runs, with the same result
 
 
 def add(store: Store, runs: Sequence[Added]) -> AddedTo:
-    """Add runs, a part for each model and month.
+    """Add runs to a store, in one new part for each model and month.
 
-    Raises UsageError for a run that the store has with another result, HostLacks.
+    Raises UsageError if the store has a run of the same name with another result; HostLacks.
     """
     given: dict[str, Added] = {}
     for one in runs:
@@ -521,18 +495,14 @@ def add(store: Store, runs: Sequence[Added]) -> AddedTo:
         for one in new:
             by_place[one.model, one.month].append(one)
         for (model, month), some in by_place.items():
-            store.write(
-                model,
-                month,
-                [_origin(one) for one in some],
-                partial(_tables, some),
-            )
+            origins = [one.origin for one in some]
+            store.write(model, month, origins, partial(_tables, some))
     names = tuple(one.run.result.run_id for one in new)
     return AddedTo(names, tuple(name for name in given if name not in names))
 
 
 def compact(store: Store) -> int:
-    """Make one part of all that a model has of a month; returns how many parts went."""
+    """Join the parts of each model and month; return how many parts were removed."""
     gone = 0
     with store.writing():
         by_place: dict[tuple[str, str], list[Part]] = defaultdict(list)
@@ -549,18 +519,8 @@ def compact(store: Store) -> int:
                 replaces=[part.path.name for part in parts],
             )  # fmt: skip
             gone += len(parts) - 1
-    with store.writing():  # removes what was replaced
+    with store.writing():  # removes the replaced parts
         return gone
-
-
-def _origin(one: Added) -> Origin:
-    return Origin(
-        run_id=one.run.result.run_id,
-        result_sha256=one.result_sha256,
-        manifest_sha256=one.manifest_sha256,
-        method=one.run.result.method,
-        signed_by=one.signed_by,
-    )
 
 
 def _tables(runs: Sequence[Added], path: Path) -> None:
@@ -568,7 +528,8 @@ def _tables(runs: Sequence[Added], path: Path) -> None:
     with connection(threads=1) as database:
         for name, types in TABLES.items():
             made = Tidy([row for one in rows for row in one[name]], types).frame()
-            database.execute(f"CREATE TABLE {name} ({_sql_columns(types)})")
+            columns = ", ".join(f'"{column}" {SQL_TYPES[kind]}' for column, kind in types.items())
+            database.execute(f"CREATE TABLE {name} ({columns})")
             database.register("frame", made)
             database.execute(f"INSERT INTO {name} SELECT * FROM frame")
             _copy(database, f"SELECT * FROM {name}", path / f"{name}.parquet")
@@ -576,7 +537,7 @@ def _tables(runs: Sequence[Added], path: Path) -> None:
 
 @contextmanager
 def readable(*parts: Part) -> Iterator[None]:
-    """Raise UsageError for tables that cannot be read although their hashes are right."""
+    """Raise UsageError if a table cannot be read although its hash is right."""
     from duckdb import Error
 
     try:
@@ -598,7 +559,7 @@ def _joined(parts: Sequence[Part], path: Path) -> None:
 
 
 def selected(database: Any, name: str, files: Sequence[str]) -> str:
-    """Return a SELECT of a table from files; columns that they lack are empty."""
+    """Return a SELECT of a table from files; columns that the files lack are empty."""
     listed = ", ".join(map(pattern, files))
     reader = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     there = {row[0] for row in fetch_all(database, f"DESCRIBE SELECT * FROM {reader}")}
@@ -614,12 +575,8 @@ def _copy(database: Any, query: str, path: Path) -> None:
     interruptible(database, lambda: database.execute(order))
 
 
-def _sql_columns(types: dict[str, str]) -> str:
-    return ", ".join(f'"{name}" {SQL_TYPES[kind]}' for name, kind in types.items())
-
-
 def _other_result(name: str, place: str) -> UsageError:
     return UsageError(
         f"{place}: the store has a run {name} with another result",
-        hint="One of the two was altered, or two hosts gave the same name; look at both manifests.",
+        hint="One of them was changed, or two hosts gave the same name. Compare both manifests.",
     )

@@ -1,7 +1,7 @@
 "use strict";
-// Looks into the figures of a page, filters its long tables and maps. Without it the page is whole: each
-// figure stands drawn, its data stand below it, and all rows are shown. Whatever comes from the page
-// is set as textContent or as a number in an attribute; no HTML is ever built, nothing is loaded.
+// Zooms into the figures of a page, and filters its long tables and maps. Without it the page is complete:
+// it shows each figure, the data below it, and all rows. Text of the page is only set as textContent, or
+// as a number in an attribute; no HTML is built and nothing is loaded.
 (() => {
   const DEEPEST = 200; // times the whole axis
   const NEAR = 0.15; // how much less a step up or down counts than one sideways, to pick a point
@@ -279,7 +279,7 @@
       const beside = this.data.rows.length ? []
         : this.points.filter((other) => other !== one && other.panel === panel && other.x === one.x);
       const others = beside.slice(0, SAME_PLACE).map((other) => this.told(other));
-      if (beside.length > SAME_PLACE) others.push(`${beside.length - SAME_PLACE} more here`);
+      if (beside.length > SAME_PLACE) others.push(`${beside.length - SAME_PLACE} more at this place`);
       this.readout.textContent = [this.told(one), ...others].join("\n");
     }
 
@@ -421,7 +421,7 @@
     const tools = document.createElement("div");
     tools.className = "tools";
     tools.setAttribute("role", "group");
-    tools.setAttribute("aria-label", `Look into: ${figure.querySelector("h3").textContent}`);
+    tools.setAttribute("aria-label", `Zoom: ${figure.querySelector("h3").textContent}`);
     figure.querySelector("figcaption").before(tools);
     const canvas = figure.querySelector(".canvas");
     const look = () => {
@@ -429,15 +429,15 @@
       figure.classList.add("looked");
       const lens = new Lens(figure);
       tools.replaceChildren();
-      button("Zoom in", "around the point that is read; or drag over the figure; key +", tools, () => lens.zoom(0.5));
+      button("Zoom in", "around the selected point; or drag over the figure; key +", tools, () => lens.zoom(0.5));
       button("Zoom out", "key -", tools, () => lens.zoom(2));
-      button("Whole", "as it was drawn; double click, or key 0", tools, () => lens.whole());
-      button("Previous", "point of this line; left arrow", tools, () => lens.step(-1));
-      button("Next", "point of this line; right arrow", tools, () => lens.step(1));
-      if (lens.lines.length > 1) button("Other line", "down arrow", tools, () => lens.turn(1));
+      button("Show all", "the whole figure; double click, or key 0", tools, () => lens.whole());
+      button("Previous", "previous point of this line; left arrow", tools, () => lens.step(-1));
+      button("Next", "next point of this line; right arrow", tools, () => lens.step(1));
+      if (lens.lines.length > 1) button("Next line", "down arrow", tools, () => lens.turn(1));
       button("Save CSV", "the data of this figure", tools, () => save(figure));
     };
-    button("Look closer", "zoom and read values", tools, () => {
+    button("Zoom", "zoom in and read values", tools, () => {
       look();
       canvas.focus();
     });
@@ -480,7 +480,7 @@
       shown.textContent = `${said(kept.length)} of ${said(rows.length)} ${maps.length ? "points, in maps and table" : "rows"}`;
       for (const draw of drawn) draw(kept, kept.length === rows.length);
     };
-    button("All", "every row again", tools, () => {
+    button("Show all", "show all rows again", tools, () => {
       for (const [, select] of choices) select.value = "";
       apply();
     });

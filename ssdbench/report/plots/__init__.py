@@ -1,17 +1,17 @@
-"""Figures: functions from a view to a matplotlib Figure, and from there to inline SVG."""
+"""Draw figures with matplotlib, as SVG inside the page."""
 
 import logging
 
 from matplotlib import artist
 
-# Where no home can be written, it says at length that it keeps its fonts elsewhere.
+# If the home directory cannot be written, matplotlib prints long warnings about its fonts.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
-# At its import it writes into docstrings what may be set of each class, for a seventh of the time
-# that a page takes. Nobody reads them here.
+# On import, matplotlib writes long docstrings, which takes a seventh of the time of a page. They are
+# not needed here.
 _described = artist.kwdoc
 artist.kwdoc = lambda artist: ""
 try:
-    import matplotlib.figure  # noqa: F401 - with all that it draws
+    import matplotlib.figure  # noqa: F401 - imports all of its artists
 finally:
     artist.kwdoc = _described

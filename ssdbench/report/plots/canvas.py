@@ -1,12 +1,12 @@
-"""The sheet that all plots are drawn on, and its way into a page.
+"""Set the common style of all figures, and convert them to SVG for a page.
 
-Colours are sentinels that become CSS variables, so that one SVG serves the light and the dark
-page; fonts stay text; ids are made unique to the page; nothing in it depends on time or chance.
+Colours are placeholders that become CSS variables, so that one SVG works on the light and the dark
+page. Text stays text, and ids are unique on the page. The same figure always gives the same SVG.
 """
 
 import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -52,16 +52,16 @@ _VARIABLES = {
     **{colour: f"c{number}" for number, colour in enumerate(SERIES, start=1)},
 }
 
-STYLE: Any = {  # its keys are a closed set in some versions of matplotlib
+STYLE: Any = {  # some versions of matplotlib type its keys more strictly
     "svg.fonttype": "none",
     "text.parse_math": False,
-    "path.simplify": False,  # it would drop points that the bins kept
+    "path.simplify": False,  # simplifying would drop values that must stay
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
     "font.size": SIZE,
     "axes.titlesize": 9.5,
-    "axes.titley": 1.0,  # or each title is placed by laying out all ticks once more
+    "axes.titley": 1.0,  # a fixed place, as finding one is slow
     "axes.labelsize": SIZE,
     "legend.fontsize": 9,
     "text.color": INK,
@@ -74,38 +74,37 @@ STYLE: Any = {  # its keys are a closed set in some versions of matplotlib
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "grid.color": GRID,  # of columns in space; `scale` draws all others
+    "grid.color": GRID,  # for 3D columns; `scale` draws all other grids
     "grid.linewidth": 0.7,
-    "axes.formatter.limits": (-30, 30),  # words of ticks hold the whole number
+    "axes.formatter.limits": (-30, 30),  # tick labels have the whole number
     "axes.formatter.useoffset": False,
     "legend.frameon": False,
     "legend.handlelength": 2.6,
 }
 
-FEW_DECADES = 100  # from the lowest to the highest, of which a small panel shows 1, 2 and 5
+FEW_DECADES = 100  # below this ratio of highest to lowest, small panels have ticks at 1, 2, 5
 WIDE = (10.4, 3.5)
 HALF = (6.2, 4.0)
-LEAST_RATIO = 1.25  # of a log axis, top to bottom: a wobble below a percent looks like one
+LEAST_RATIO = 1.25  # least ratio of the ends of a log axis, so that small changes look small
 
-# Places are reckoned in points, of which a page has 72 to the inch. matplotlib could find them by
-# laying each figure out twice, at a third of the cost of a page; but the words are set by the
-# reader's browser in a font of its own, so that an estimate is as good.
+# Places are in points, 72 to the inch. The widths of texts are estimated: matplotlib could measure
+# them, which is slow, but the reader's browser uses another font anyway.
 _POINTS = 72
-_LINE = 13.0  # height of one
-_TICK = 10.0  # a tick's mark and the gap to its words
-_MOST_LETTERS = 45  # beside an axis that room is kept for
+_LINE = 13.0  # height of a line of text
+_TICK = 10.0  # a tick and the gap to its label
+_MOST_LETTERS = 45  # longest label beside an axis
 _EDGE = 8.0
-_ROW = 11.0  # from one line of marks to the next
+_ROW = 11.0  # distance between rows of labels of marks
 _PANEL = '<g class="axes">\n'
 
 
 def sheet(size: tuple[float, float]) -> Figure:
-    """An empty figure; inches count as 72 pixels on a page."""
+    """Return an empty figure; an inch is 72 pixels on the page."""
     return Figure(figsize=size)
 
 
 def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None) -> None:
-    """The lines' names above everything else, from the left."""
+    """Put the legend at the top left, above all axes."""
     if handles is None:
         found = [axes.get_legend_handles_labels() for axes in figure.axes]
         handles, labels = (sum((one[side] for one in found), []) for side in (0, 1))
@@ -119,8 +118,8 @@ def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None
 
 
 def marks(axes: Axes, found: Iterable[tuple[float, str]], **style: Any) -> None:
-    """Dashed lines with their words, which never stand in each other; the axes' ends are set."""
-    free: list[float] = []  # where the words of each row end, in points from the left
+    """Draw dashed vertical lines with labels that do not overlap; call it after set_xlim."""
+    free: list[float] = []  # end of the last label in each row, in points from the left
     wide, tall = _extent(axes)
     for x, words in sorted(found):
         axes.axvline(x, color=MUTED, lw=0.8, ls=(0, (3, 2)))
@@ -128,24 +127,25 @@ def marks(axes: Axes, found: Iterable[tuple[float, str]], **style: Any) -> None:
         first = place if length < wide - place else place - length
         row = next((row for row, end in enumerate(free) if end <= first), len(free))
         if (row + 2) * _ROW > tall:
-            continue  # no room; the line stands, and the figure's data have the words
+            continue  # no room for the label; the figure's data have it
         free[row:] = [first + length, *free[row + 1 :]]
         mark(axes, x, words, up=-3 - _ROW * row, **style)
 
 
 def _extent(axes: Axes) -> tuple[float, float]:
+    """Return width and height of axes in points."""
     box, points = axes.get_window_extent(), _POINTS / axes.figure.dpi
     return box.width * points, box.height * points
 
 
 def _place(axes: Axes, x: float) -> float:
-    """Where a value lies on the axis, as a share of it."""
+    """Return the place of a value on the x axis, from 0 (left) to 1 (right)."""
     found: float = axes.transAxes.inverted().transform(axes.transData.transform((x, 0)))[0]
     return found
 
 
 def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> None:
-    """Words at the top of the axes, right of `x`, wherever the reader moves it."""
+    """Write a label at the top of the axes, beside `x`; it moves with `x` when zooming."""
     style = {"va": "top", "color": MUTED} | style
     room = (1 - _place(axes, x)) * _extent(axes)[0]
     side = 3 if room > len(words) * LETTER else -3
@@ -157,7 +157,7 @@ def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> N
 
 
 def _arrange(figure: Figure) -> None:
-    """Margins that hold the words of all axes."""
+    """Set margins that have room for all labels."""
     width, height = (inches * _POINTS for inches in figure.get_size_inches())
     flat = _flat(figure)
     if not flat:
@@ -168,7 +168,9 @@ def _arrange(figure: Figure) -> None:
     left = max(_widest(axes.yaxis) for axes in flat) + _TICK
     title = max(axes.get_title(loc="left").count("\n") + 1 for axes in flat) * _LINE
     title = title if any(axes.get_title(loc="left") for axes in flat) else 0
-    over = max((_LINE for axes in flat if any(_is_above(one) for one in axes.texts)), default=0)
+    over = max(
+        (_LINE for axes in flat if any(text.get_va() == "bottom" for text in axes.texts)), default=0
+    )
     below = 2 * _LINE + _TICK
     pars = figure.subplotpars
     top = pars.top if figure.legends else 1 - _EDGE / 2 / height
@@ -189,10 +191,6 @@ def _arrange(figure: Figure) -> None:
     )
 
 
-def _is_above(text: Any) -> bool:
-    return bool(text.get_va() == "bottom")
-
-
 def _tick_labels(axis: Any) -> list[str]:
     found: list[str] = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
     return found
@@ -208,14 +206,14 @@ def _last(axis: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure as an `<svg>` element, and where its axes lie in it, for those who look closer."""
+    """A figure as an `<svg>` element, and the places of its axes, for zooming."""
 
     svg: str
     axes: tuple[dict[str, Any], ...]
 
 
 def to_svg(view: ReportFigure, name: str) -> Drawn:
-    """Draw a figure as inline SVG; `name` keeps its ids apart from those of other figures."""
+    """Draw a figure as SVG; `name` makes its ids unique on the page."""
     name = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"_{ord(found.group()):x}_", name)
     stream = io.StringIO()
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
@@ -230,8 +228,8 @@ def to_svg(view: ReportFigure, name: str) -> Drawn:
         for axes in flat:
             axes.xaxis.set_visible(False)
             axes.yaxis.set_visible(False)
-        # not savefig, which lays a figure out in a run of its own before it draws it
-        canvas: Any = FigureCanvasSVG(figure)  # its methods are untyped
+        # faster than savefig, which draws a figure twice
+        canvas: Any = FigureCanvasSVG(figure)  # has no types
         canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     first, *panels = _inline(stream.getvalue(), name).split(_PANEL)
     with_scales = zip(panels, own or [""] * len(panels), strict=True)
@@ -256,7 +254,7 @@ def _box(axes: Axes, width: float, height: float) -> Box:
 
 
 def _placed(axes: Axes, box: Box) -> dict[str, Any]:
-    """Where axes lie, what their ends are, and how their ticks are said."""
+    """Return the place of axes, their ends, and the form of their tick labels."""
     return {
         "box": [round(one, 2) for one in box],
         "x": _axis(axes.xaxis, axes.get_xlim(), axes.get_xscale()),
@@ -268,7 +266,7 @@ def _axis(axis: Any, ends: tuple[float, float], scale: str) -> dict[str, Any]:
     formatter, places = axis.get_major_formatter(), axis.get_majorticklocs()
     kind = getattr(getattr(formatter, "func", None), "kind", "")
     found = {"ends": [float(f"{end:.9g}") for end in ends], "log": scale == "log", "kind": kind}
-    if isinstance(axis.get_major_locator(), FixedLocator):  # what stands there has a name
+    if isinstance(axis.get_major_locator(), FixedLocator):  # the ticks have names
         words = formatter.format_ticks(places)
         named = [[float(p), w] for p, w in zip(places, words, strict=True) if w and isfinite(p)]
         return found | {"words": named}
@@ -301,9 +299,9 @@ def _inline(text: str, name: str) -> str:
 
 
 def _short(attribute: re.Match[str]) -> str:
-    """Hundredths of a point are finer than any printer; the rest is half of the file.
+    """Round numbers of geometry to 0.01 points, which halves the file.
 
-    Only geometry is touched: a label such as 0.001 % is text and stays as it is.
+    Text such as 0.001 % is not changed.
     """
     return re.sub(
         r"\d+\.\d{3,}", lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), attribute[0]
@@ -314,44 +312,44 @@ def _label_ticks(axis: Any, kind: str, words: Callable[[float], str]) -> None:
     def said(value: float, _: int | None) -> str:
         return words(value)
 
-    said.kind = kind  # type: ignore[attr-defined]  # by which the page's script says it too
+    said.kind = kind  # type: ignore[attr-defined]  # for the page's script
     axis.set_major_formatter(FuncFormatter(said))
     axis.set_minor_formatter(NullFormatter())
 
 
 def counts(axis: Any) -> None:
-    """Ticks as plain numbers with thousands apart; a "k" without a unit helps nobody."""
+    """Label ticks with plain numbers such as 12,000."""
     _label_ticks(axis, "", lambda value: f"{value:,.4g}" if value < 1000 else f"{value:,.0f}")
 
 
 def latencies(axis: Any) -> None:
-    """Ticks of nanoseconds as `100 us`."""
+    """Label ticks of nanoseconds as `100 us`."""
     _label_ticks(axis, "ns", lambda value: format_ns(value) if value > 0 else "0")
 
 
 def percents(axis: Any) -> None:
-    """Ticks as shares of a hundred."""
+    """Label ticks of percentages as `50 %`."""
     _label_ticks(axis, "%", lambda value: f"{value:g} %")
 
 
 def from_zero(axes: Axes, *, headroom: float = 1.08) -> None:
-    """Start the y axis at zero, so that a small wobble looks small."""
+    """Start the y axis at zero, so that small changes look small."""
     top = axes.get_ylim()[1]
     axes.set_ylim(0, top * headroom / 1.05 if top > 0 else 1)
 
 
 def log(axes: Axes, which: str) -> None:
-    """A log axis with ticks at 1, 2 and 5 of each decade, or closer, where it spans little."""
+    """Make an axis logarithmic, with ticks at 1, 2 and 5, or closer on a short axis."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = sorted(axis.get_view_interval())
     decades = high / low if low > 0 else float("inf")
-    if decades < LEAST_RATIO:  # a line that hardly moves: its ticks would all read the same
+    if decades < LEAST_RATIO:  # otherwise all tick labels would be equal
         centre = (low * high) ** 0.5
         low, high = centre / LEAST_RATIO**0.5, centre * LEAST_RATIO**0.5
         (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
         decades = LEAST_RATIO
-    axis.set_minor_locator(NullLocator())  # each would cost as much as one with words
+    axis.set_minor_locator(NullLocator())  # they are slow to draw
     if decades < 5:
         axis.set_major_locator(MaxNLocator(5))
         return
@@ -360,14 +358,20 @@ def log(axes: Axes, which: str) -> None:
 
 
 def decades(axes: Axes, which: str) -> None:
-    """A log axis with few ticks and no small ones, for small panels; their data are drawn."""
+    """Make an axis of small panels logarithmic, with few ticks; call it after drawing."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     axis.set_minor_locator(NullLocator())
     low, high = sorted(axis.get_view_interval())
-    if low > 0 and high / low < FEW_DECADES:  # perhaps not one power of ten among them
+    if low > 0 and high / low < FEW_DECADES:  # may be without any power of ten
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=6))
         if high / low < 5:
             axis.set_major_locator(MaxNLocator(3))
         return
     axis.set_major_locator(LogLocator(numticks=4))
+
+
+def rows(axes: Axes, labels: Sequence[str]) -> None:
+    """Label the y axis with one name for each row, the first at the top."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)

@@ -1,4 +1,4 @@
-"""Figures of columns over two axes, of histograms, and of stages in time."""
+"""Draw 3D columns, histograms, and the stages of a run in time."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 from ssdbench.report.figure import FigureData, ReportFigure, Row, over_x
 from ssdbench.report.plots import canvas
 
-WORDS_BESIDE = 1.5  # times the time: room for the words of the last bar
+WORDS_BESIDE = 1.5  # length of the axis by the time of the run: room for the last label
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnsFigure(ReportFigure):
-    """A height for each pair of x and y; `heights` has a row for each y."""
+    """A column for each pair of x and y; `heights` has a row for each y."""
 
     x: tuple[str, ...]
     y: tuple[str, ...]
@@ -22,7 +22,7 @@ class ColumnsFigure(ReportFigure):
     z_label: str
 
     def draw(self) -> Figure:
-        """Draw one column for each pair, a colour for each row."""
+        """Draw a column for each pair of x and y, with a colour for each y."""
         figure = canvas.sheet(canvas.HALF)
         axes = figure.add_subplot(projection="3d")
         for row, heights in enumerate(self.heights):
@@ -44,7 +44,7 @@ class ColumnsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [
             (row, column, height)
             for row, heights in zip(self.y, self.heights, strict=True)
@@ -55,14 +55,14 @@ class ColumnsFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class BarsFigure(ReportFigure):
-    """Counts from each edge to the next; `marks` are latencies and words."""
+    """A histogram: counts from each edge to the next; `marks` are labelled latencies."""
 
     x: tuple[float, ...]  # nanoseconds
     y: tuple[float, ...]
     marks: tuple[tuple[float, str], ...] = ()
 
     def draw(self) -> Figure:
-        """Draw how many I/Os took how long; both axes are logarithmic, marks are percentiles."""
+        """Draw the histogram on two logarithmic axes; the marks are percentiles."""
         figure = canvas.sheet(canvas.WIDE)
         axes = figure.subplots()
         axes.fill_between(self.x, self.y, 0.5, step="post", color=canvas.SERIES[0], lw=0)
@@ -76,7 +76,7 @@ class BarsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [("I/Os", x, y) for x, y in zip(self.x, self.y, strict=True)]
         table += [(words, x, None) for x, words in self.marks]
         return over_x(("line", "latency [ns]", "I/Os"), table, 1)
@@ -84,7 +84,7 @@ class BarsFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a run: from, to, and what it took in words."""
+    """A stage of a run: start, end, and its time and bytes as text."""
 
     label: str
     start: float
@@ -94,13 +94,13 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class TimelineFigure(ReportFigure):
-    """What was done when, one row each."""
+    """The stages of a run in time, one row for each."""
 
     stretches: tuple[Stretch, ...]
     x_label: str
 
     def draw(self) -> Figure:
-        """Draw a bar for each part of a run below the one before, with what it took beside it."""
+        """Draw a bar for each stage, with its time and bytes beside it."""
         figure = canvas.sheet((canvas.WIDE[0], 0.75 + 0.24 * len(self.stretches)))
         axes = figure.subplots()
         last = max(part.end for part in self.stretches) or 1.0
@@ -116,15 +116,14 @@ class TimelineFigure(ReportFigure):
                 part.words, (part.end, row), xytext=(5, 0), textcoords="offset points",
                 va="center", fontsize=8.5, color=canvas.INK, gid=f"mark_{part.end:.9g}",
             )  # fmt: skip
-        axes.set_yticks(range(len(self.stretches)), [part.label for part in self.stretches])
-        axes.set_ylim(len(self.stretches) - 0.4, -0.6)
+        canvas.rows(axes, [part.label for part in self.stretches])
         axes.set_xlim(0, WORDS_BESIDE * last)
         axes.set_xlabel(self.x_label)
         canvas.counts(axes.xaxis)
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [(one.label, one.start, one.end, one.words) for one in self.stretches]
         columns = ("stage", f"{self.x_label}, from", "to", "what it took")
         return FigureData(

@@ -1,4 +1,4 @@
-"""The figure of the host over time: a low panel for each quantity, above one axis."""
+"""Draw the state of the host over time, with a panel for each quantity."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,13 @@ from matplotlib.figure import Figure
 from ssdbench.report.figure import HIGHEST, LOWEST, FigureData, ReportFigure, Row, Trace, traced
 from ssdbench.report.plots import canvas
 
-_HEIGHT = 1.15  # of a panel
-_NOT_FROM_ZERO = (
-    "MHz",
-    "°C",
-)  # units of quantities that are not drawn from zero: what moves counts
+_HEIGHT = 1.15  # of a panel, in inches
+_NOT_FROM_ZERO = ("MHz", "°C")  # units of quantities whose axis does not start at zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostLine:
-    """One quantity of the host; a value holds from the place before to its own."""
+    """One quantity of the host; each value holds since the previous value."""
 
     label: str
     trace: Trace
@@ -25,7 +22,7 @@ class HostLine:
 
 @dataclass(frozen=True, slots=True)
 class HostPanel:
-    """One quantity of the host, or the same of several CPUs."""
+    """One quantity of the host, for example of each CPU."""
 
     title: str
     unit: str
@@ -34,7 +31,7 @@ class HostPanel:
 
 @dataclass(frozen=True, slots=True)
 class HostWindow:
-    """What is counted of the time."""
+    """A counted window of a repeat."""
 
     start: float
     end: float
@@ -43,7 +40,7 @@ class HostWindow:
 
 @dataclass(frozen=True, slots=True)
 class HostFigure(ReportFigure):
-    """The host over time, with the measured windows; `marks` are where stages begin."""
+    """The host over time, with counted windows; `marks` are the starts of stages."""
 
     panels: tuple[HostPanel, ...]
     windows: tuple[HostWindow, ...]
@@ -51,7 +48,7 @@ class HostFigure(ReportFigure):
     x_label: str
 
     def draw(self) -> Figure:
-        """Draw low panels over each other; measured windows shaded, disturbed ones hatched."""
+        """Draw a panel for each quantity; counted windows are shaded, disturbed windows hatched."""
         figure = canvas.sheet((canvas.WIDE[0], 0.7 + _HEIGHT * len(self.panels)))
         grid = figure.subplots(len(self.panels), 1, squeeze=False, sharex=True)
         for axes, panel in zip(grid.flat, self.panels, strict=True):
@@ -70,7 +67,7 @@ class HostFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [
             (panel.title, line.label or panel.title, x, low, high)
             for panel in self.panels
@@ -123,7 +120,7 @@ def _window(axes: Axes, window: HostWindow) -> None:
 
 
 def _stages(axes: Axes, view: HostFigure) -> None:
-    """The name of each stage above its part, where there is room for it."""
+    """Write the name of each stage above its part if there is room."""
     ends = [*(x for x, _ in view.marks[1:]), max(w.end for w in view.windows)]
     whole = ends[-1] or 1.0
     for (x, name), end in zip(view.marks, ends, strict=True):

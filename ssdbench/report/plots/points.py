@@ -1,4 +1,4 @@
-"""Figures of points: block sizes, queues, spans, latencies, single repeats, compared runs."""
+"""Draw points: lines over an axis, latencies, single repeats, and compared runs."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -13,13 +13,13 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from ssdbench.report.figure import FigureData, Floats, ReportFigure, Row, over_x
 from ssdbench.report.plots import canvas
 
-MANY = 40  # points of a line, above which single ones are not marked
-CHARACTERS = 62  # of ticks, that stand side by side below a figure of half the width
+MANY = 40  # a line with more points has no marks at its points
+CHARACTERS = 62  # room for tick labels below a figure of half the width
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of measured values with intervals and pessimistic bounds, where there are any."""
+    """A line of measured values, with intervals and lower bounds if there are any."""
 
     label: str
     x: tuple[float, ...]
@@ -27,13 +27,13 @@ class Line:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     bound: tuple[float, ...] = ()
-    each: tuple[tuple[float, float], ...] = ()  # single repeats behind the means
-    failed: bool = False  # places that did not hold, without a line between them
+    each: tuple[tuple[float, float], ...] = ()  # values of single repeats
+    failed: bool = False  # draw crosses for values that failed, without a line
 
 
 @dataclass(frozen=True, slots=True)
 class LinesFigure(ReportFigure):
-    """Lines over an axis; `ticks` are its places and words, `marks` what stands out on it."""
+    """Lines over an axis; `ticks` are its values and labels, `marks` are labelled places."""
 
     lines: tuple[Line, ...]
     x_label: str
@@ -45,7 +45,7 @@ class LinesFigure(ReportFigure):
     marks: tuple[tuple[float, str], ...] = ()
 
     def draw(self) -> Figure:
-        """Draw means with 95 % intervals; a dash below each marks the pessimistic bound."""
+        """Draw lines through means, with 95 % intervals, and a dash at each lower bound."""
         figure = canvas.sheet(canvas.HALF)
         axes = figure.subplots()
         for index, line in enumerate(self.lines):
@@ -54,7 +54,9 @@ class LinesFigure(ReportFigure):
                     line.x, line.y, "X", ms=7, mew=0, color=canvas.BAD, label=line.label, zorder=3
                 )
                 continue
-            turn, style = divmod(index, len(canvas.SERIES))  # a colour's second line is dashed anew
+            turn, style = divmod(
+                index, len(canvas.SERIES)
+            )  # a second line of a colour gets other dashes
             colour = canvas.SERIES[style]
             axes.plot(
                 line.x, line.y, color=colour, lw=1.4, ms=0 if len(line.x) > MANY else 4.5,
@@ -77,7 +79,7 @@ class LinesFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         words = dict(self.ticks)
         extras: list[tuple[str, Callable[[int, int], str | float | None]]] = []
         lines = self.lines
@@ -109,7 +111,7 @@ class LinesFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Every repeat of one point, in percent of their mean."""
+    """The repeats of one point, as differences from their mean in percent."""
 
     label: str
     values: tuple[float, ...]
@@ -119,15 +121,15 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class StripFigure(ReportFigure):
-    """Repeats of all points side by side, or other deviations from a middle, in percent."""
+    """Repeats of all points, or other differences from a mean, in percent."""
 
     strips: tuple[Strip, ...]
     x_label: str = "difference from the point's mean [%]   (| = lower bound, shaded = ± 4 %)"
-    shaded: float = 4.0  # to both sides: Heger's limit for the variation of repeats
-    names: tuple[str, str] = ("point", "repeat")  # of a row and of a value, where they are data
+    shaded: float = 4.0  # percent to both sides; 4 % is Heger's limit for the variation of repeats
+    names: tuple[str, str] = ("point", "repeat")  # column titles for rows and values in the CSV
 
     def draw(self) -> Figure:
-        """Draw every deviation of every row, in percent; none is left out."""
+        """Draw all values of every row, in percent."""
         figure = canvas.sheet((10.4, 1.0 + 0.22 * len(self.strips)))
         axes = figure.subplots()
         axes.axvspan(-self.shaded, self.shaded, color=canvas.SHADE, lw=0)
@@ -146,13 +148,12 @@ class StripFigure(ReportFigure):
             if strip.bound is not None:
                 axes.plot([strip.bound], [row], "|", color=canvas.INK, ms=9, mew=1.8)
         axes.axvline(0, color=canvas.MUTED, lw=0.8)
-        axes.set_yticks(range(len(self.strips)), [strip.label for strip in self.strips])
-        axes.set_ylim(len(self.strips) - 0.4, -0.6)
+        canvas.rows(axes, [strip.label for strip in self.strips])
         axes.set_xlabel(self.x_label)
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = []
         for strip in self.strips:
             table += [(strip.label, str(n), v) for n, v in enumerate(strip.values, start=1)]
@@ -163,7 +164,7 @@ class StripFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """One point's latencies: name of the percentile and nanoseconds; or other named values."""
+    """One row of named values, such as percentiles in nanoseconds."""
 
     label: str
     values: tuple[tuple[str, float], ...]
@@ -171,14 +172,14 @@ class Dots:
 
 @dataclass(frozen=True, slots=True)
 class DotsFigure(ReportFigure):
-    """Latency percentiles of points, or other values of one kind, one row each."""
+    """Rows of named values, such as the latency percentiles of points."""
 
     points: tuple[Dots, ...]
     x_label: str = "latency"
-    latency: bool = True  # in nanoseconds
+    latency: bool = True  # the values are nanoseconds
 
     def draw(self) -> Figure:
-        """Draw named values of each row on a log axis."""
+        """Draw the values of each row on a logarithmic axis."""
         figure = canvas.sheet((10.4, 1.2 + 0.22 * len(self.points)))
         axes = figure.subplots()
         names = list(dict.fromkeys(name for row in self.points for name, _ in row.values))
@@ -196,15 +197,14 @@ class DotsFigure(ReportFigure):
             )  # fmt: skip
         canvas.log(axes, "x")
         (canvas.latencies if self.latency else canvas.counts)(axes.xaxis)
-        axes.set_yticks(range(len(self.points)), [row.label for row in self.points])
-        axes.set_ylim(len(self.points) - 0.4, -0.6)
+        canvas.rows(axes, [row.label for row in self.points])
         axes.set_xlabel(self.x_label)
         columns = 6 if max(len(name) for name in names) <= 16 else 3
         canvas.legend(figure, columns)
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [
             (row.label, name, value) for row in self.points for name, value in row.values
         ]
@@ -214,7 +214,7 @@ class DotsFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """Share of I/Os that took a latency or longer."""
+    """The share of I/Os that took each latency or longer."""
 
     label: str
     latency_ns: Floats
@@ -223,12 +223,12 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class CurvesFigure(ReportFigure):
-    """Exceedance curves on two log axes."""
+    """The share of slow I/Os over latency, on two logarithmic axes."""
 
     curves: tuple[Curve, ...]
 
     def draw(self) -> Figure:
-        """Draw how large a share of the I/Os took a given time or longer."""
+        """Draw which share of the I/Os took each time or longer."""
         figure = canvas.sheet(canvas.WIDE)
         axes = figure.subplots()
         for index, curve in enumerate(self.curves):
@@ -246,7 +246,7 @@ class CurvesFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [
             (curve.label, x, y)
             for curve in self.curves
@@ -257,7 +257,7 @@ class CurvesFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScatterFigure(ReportFigure):
-    """Single measurements over an axis; `peaks` marks those that stand out."""
+    """Single measurements over an axis; `peaks` marks unusually high ones."""
 
     x: Floats
     y: Floats
@@ -267,7 +267,7 @@ class ScatterFigure(ReportFigure):
     latency: bool = False
 
     def draw(self) -> Figure:
-        """Draw each measurement as a point; shape and colour mark those that stand out."""
+        """Draw each measurement as a dot, and each peak as a triangle."""
         figure = canvas.sheet(canvas.WIDE)
         axes = figure.subplots()
         plain = ~self.peaks
@@ -291,7 +291,7 @@ class ScatterFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         names = ["peak" if peak else "other" for peak in self.peaks.tolist()]
         table: list[Row] = list(zip(names, self.x.tolist(), self.y.tolist(), strict=True))
         unit = " [ns]" if self.latency else ""
@@ -300,7 +300,7 @@ class ScatterFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A mean with its 95 % interval and its bound, on one scale; None where one is not known."""
+    """A mean with its 95 % interval and its lower bound; None if a value is not known."""
 
     mean: float
     low: float | None
@@ -310,14 +310,14 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class IntervalsFigure(ReportFigure):
-    """The same points of several runs above each other, one row of spans each."""
+    """The same points in several runs; one row for each point."""
 
     points: tuple[tuple[str, tuple[Span | None, ...]], ...]
     runs: tuple[str, ...]
     x_label: str
 
     def draw(self) -> Figure:
-        """Draw means with 95 % intervals of each run, a dash at each bound; from zero."""
+        """Draw the mean and 95 % interval of each run, with a mark at each lower bound."""
         figure = canvas.sheet((10.4, 1.2 + len(self.points) * (0.12 + 0.16 * len(self.runs))))
         axes = figure.subplots()
         step = 0.8 / len(self.runs)
@@ -334,15 +334,14 @@ class IntervalsFigure(ReportFigure):
                     axes.hlines(y, span.low, span.high, color=colour, lw=2)
                 if span.bound is not None:
                     axes.plot([span.bound], [y], "|", color=canvas.INK, ms=8, mew=1.8)
-        axes.set_yticks(range(len(self.points)), [label for label, _ in self.points])
-        axes.set_ylim(len(self.points) - 0.4, -0.6)
+        canvas.rows(axes, [label for label, _ in self.points])
         axes.set_xlim(left=0)
         axes.set_xlabel(self.x_label)
         canvas.legend(figure, 3)
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [
             (label, run, span.mean, span.low, span.high, span.bound)
             for label, spans in self.points
@@ -371,9 +370,9 @@ def _scales(axes: Axes, view: LinesFigure) -> None:
 
 
 def _apart(ticks: Sequence[tuple[float, float, str]], ends: Iterable[float]) -> dict[float, str]:
-    """Values with their words, as many as stand beside each other from the right.
+    """Return the label of each tick; a label without room becomes empty.
 
-    A tick is its place between the ends, its value and its words.
+    A tick has its place on the scale of the axis, its value and its label.
     """
     low, high = ends
     kept: dict[float, str] = {}
@@ -387,7 +386,7 @@ def _apart(ticks: Sequence[tuple[float, float, str]], ends: Iterable[float]) -> 
 
 
 def _dots_as_path(axes: Axes, x: Floats, y: Floats) -> None:
-    """Dots as one path of zero-length strokes with round ends: a quarter of the size of markers."""
+    """Draw dots as one path of zero-length lines with round ends, which makes a small SVG."""
     gap = np.full(len(x), np.nan)
     axes.plot(
         np.stack([x, x, gap], axis=1).ravel(), np.stack([y, y, gap], axis=1).ravel(),

@@ -1,7 +1,7 @@
-"""Grid, ticks and words of axes, as SVG.
+"""Write grid, ticks and labels of axes as SVG.
 
-matplotlib makes five objects of each tick and measures its words before it draws them, at a fifth
-of the cost of a page. Words are set by the reader's browser, so that there is nothing to measure.
+matplotlib could draw them, but is slow: it makes five objects for each tick and measures every
+label. That would take a fifth of the time of a page.
 """
 
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from matplotlib.axes import Axes
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
-TICK = 3.5  # length of its mark
-LETTER = 5.7  # width of one, on average
-BESIDE, BELOW = 7.0, 14.2  # from the axes to words of ticks
-RAISED = 3.5  # from the middle of a line to the foot of its letters
-NEXT = 12.5  # from the words of ticks to the axis' own, upright 5 less
+TICK = 3.5  # length of a tick
+LETTER = 5.7  # average width of a letter
+BESIDE, BELOW = 7.0, 14.2  # from the axes to the tick labels
+RAISED = 3.5  # from the middle of a line of text to its base line
+NEXT = 12.5  # from the tick labels to the title of the axis
 SIZE = 9.5
-_EDGE = 1e-6  # of an axis: a tick this far beyond its end still stands
+_EDGE = 1e-6  # share of the axis; a tick this far beyond its end is still drawn
 
 _GRID = "fill: none; stroke: var(--grid); stroke-width: 0.7"
 _MARKS = "fill: none; stroke: var(--muted); stroke-width: 0.8"
 
 
 def ticks(axis: Any) -> list[tuple[float, str]]:
-    """Where the axis has its ticks, as shares of its length, and their words."""
+    """Return the ticks of an axis: place as a share of its length, and label."""
     values = np.asarray(axis.get_majorticklocs(), dtype=np.float64)
     words = axis.get_major_formatter().format_ticks(values)
     along = axis.get_transform().transform
@@ -37,7 +37,7 @@ def ticks(axis: Any) -> list[tuple[float, str]]:
 
 
 def scales(axes: Axes, box: Box) -> str:
-    """Both axes of a panel that lies at `box`, each a group with its ticks and its name."""
+    """Return the SVG of both axes of a panel at `box`, with grid, ticks, labels and titles."""
     left, top, right, bottom = box
     across = [(left + share * (right - left), said) for share, said in ticks(axes.xaxis)]
     up = [(bottom + share * (top - bottom), said) for share, said in ticks(axes.yaxis)]

@@ -1,4 +1,4 @@
-"""Figures of rates over time: the whole length, from zero, nothing averaged away."""
+"""Draw rates over time, and small panels with one point each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,14 +21,17 @@ from ssdbench.report.figure import (
 from ssdbench.report.plots import canvas
 from ssdbench.report.plots.points import Line
 
-NONE_ON_LOG, LEAST_ON_LOG = 0.5, 0.8  # a bin of none lies just below the axis, one of 1 above it
+NONE_ON_LOG, LEAST_ON_LOG = (
+    0.5,
+    0.8,
+)  # places of empty bins and start of the axis, so that a bin of 1 is visible
 
-CLIFF_PARTS = ("From the start to the end", "The same on a log axis")
+CLIFF_PARTS = ("From the start to the end", "The same on a logarithmic axis")
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """What a rule lets the values of its window lie between, in its own words."""
+    """The range that a steady-state rule allows in its window, with its label."""
 
     words: str
     low: float
@@ -37,7 +40,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A judged window on a series, with the straight line that was fitted to it."""
+    """A judged window of a series, with the straight line fitted to it."""
 
     start: float
     end: float
@@ -51,7 +54,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class SeriesFigure(ReportFigure):
-    """A rate over the whole length of a section, from zero."""
+    """A rate over time or bytes; the y axis starts at zero."""
 
     trace: Trace
     x_label: str
@@ -61,14 +64,14 @@ class SeriesFigure(ReportFigure):
     marks: tuple[tuple[float, str], ...] = ()  # x and words
 
     def draw(self) -> Figure:
-        """Draw a rate over a whole section, with its judged window, fit and worst minute."""
+        """Draw the rate, with the judged window, its fitted line and its worst minute."""
         figure = canvas.sheet(canvas.WIDE)
         axes = figure.subplots()
         if self.window:
             axes.axvspan(
-                self.window.start, self.window.end, color=canvas.SHADE, lw=0, label="window judged"
+                self.window.start, self.window.end, color=canvas.SHADE, lw=0, label="judged window"
             )
-        _trace(axes, self.trace, color=canvas.SERIES[0], label="every second, as a range")
+        _trace(axes, self.trace, color=canvas.SERIES[0], label="range of all seconds")
         if self.window:
             _window(axes, self.window)
         if self.worst:
@@ -90,7 +93,7 @@ class SeriesFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [*traced("measured", self.trace)]
         if self.window:
             table += [(name, x, y, y) for name, x, y in _window_rows(self.window)]
@@ -104,9 +107,9 @@ class SeriesFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class WindowFigure(ReportFigure):
-    """The measurement window alone: block means, the rule's band and its fit, as PTS draws it.
+    """The measurement window: block means, the range that the rule allows, the fitted line.
 
-    `pairs` are means from one place to another, where the rule judges these.
+    `pairs` are means of pairs of blocks, if the rule judges pairs.
     """
 
     x: tuple[float, ...]
@@ -114,11 +117,11 @@ class WindowFigure(ReportFigure):
     window: Window
     x_label: str
     y_label: str
-    rounds: bool = False  # x counts rounds, and each has one value
+    rounds: bool = False  # each value is a round of a PTS-style test
     pairs: tuple[tuple[float, float, float], ...] = ()  # from, to, value
 
     def draw(self) -> Figure:
-        """Draw block means of the judged window with the rule's own band, and the best fit."""
+        """Draw the block means of the window, the allowed range and the fitted line."""
         figure = canvas.sheet(canvas.HALF)
         axes = figure.subplots()
         label = "each round" if self.rounds else "mean of each block"
@@ -131,7 +134,7 @@ class WindowFigure(ReportFigure):
             axes.fill_between(ends, band.low, band.high, color=canvas.SHADE, lw=0, label=band.words)
         _window(axes, self.window)
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
-        beside = 0.25 if self.rounds else 0.0  # the values of the outer rounds lie on the ends
+        beside = 0.25 if self.rounds else 0.0  # room beside the first and last round
         axes.set_xlim(self.window.start - beside, self.window.end + beside)
         if self.rounds:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -141,7 +144,7 @@ class WindowFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         name = "each round" if self.rounds else "mean of each block"
         table: list[Row] = [(name, x, y) for x, y in zip(self.x, self.blocks, strict=True)]
         for start, end, y in self.pairs:
@@ -151,7 +154,7 @@ class WindowFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class CliffFigure(ReportFigure):
-    """A rate over what was written, on a linear and on a log axis; `marks` on both."""
+    """A rate over written bytes, on a linear and on a logarithmic axis."""
 
     linear: Trace
     log: Trace
@@ -160,7 +163,7 @@ class CliffFigure(ReportFigure):
     y_label: str
 
     def draw(self) -> Figure:
-        """Draw the same rate twice: on a linear axis, and on a log axis for the first moments."""
+        """Draw the rate on a linear axis, and on a logarithmic axis that shows the start better."""
         figure = canvas.sheet((canvas.WIDE[0], 4.6))
         grid = figure.subplots(2, 1)
         for axes, trace, name in zip(grid, (self.linear, self.log), CLIFF_PARTS, strict=True):
@@ -179,7 +182,7 @@ class CliffFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [
             (part, "measured", x, low, high)
             for part, trace in zip(CLIFF_PARTS, (self.linear, self.log), strict=True)
@@ -192,7 +195,7 @@ class CliffFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatTraces:
-    """One repeat: what was left out as settling, then what counts."""
+    """The rate of one repeat: the settling, then the counted time."""
 
     settle: Trace
     measure: Trace
@@ -200,29 +203,29 @@ class RepeatTraces:
 
 @dataclass(frozen=True, slots=True)
 class SettlePanel:
-    """All repeats of one point over each other."""
+    """A panel with all repeats of one point."""
 
-    name: str  # of the point, without its words
+    name: str  # ID of the point
     label: str
     sections: tuple[RepeatTraces, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SettleFigure(ReportFigure):
-    """Small panels, one per point."""
+    """Small panels with the repeats of a point each."""
 
     panels: tuple[SettlePanel, ...]
     x_label: str
 
     def draw(self) -> Figure:
-        """Draw each repeat from its start: grey is settling, the coloured part is counted."""
+        """Draw the repeats from their start; settling is grey, counted time is coloured."""
         figure, grid = _small(len(self.panels), self.x_label, "IOPS")
         for axes, panel in zip(grid, self.panels, strict=True):
             _panel(axes, panel)
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [
             (panel.name, f"{number} {name}", x, low, high)
             for panel in self.panels
@@ -237,16 +240,16 @@ class SettleFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class LinesPanel:
-    """A few lines of one point."""
+    """A panel with lines of one point."""
 
-    name: str  # of the point, without its words
+    name: str  # ID of the point
     label: str
     lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PanelsFigure(ReportFigure):
-    """Small panels on the same axes, one per point; upright always a log axis."""
+    """Small panels with the same axes, one for each point; the y axis is logarithmic."""
 
     panels: tuple[LinesPanel, ...]
     x_label: str
@@ -256,7 +259,7 @@ class PanelsFigure(ReportFigure):
     steps: bool = False
 
     def draw(self) -> Figure:
-        """Draw a panel for each point, all on the same axes, so that they can be compared."""
+        """Draw a panel for each point; equal axes let the reader compare them."""
         across = f"{self.x_label} (log)" if self.latency_x else self.x_label
         figure, grid = _small(len(self.panels), across, f"{self.y_label} (log)", shared=True)
         style = "steps-post" if self.steps else "default"
@@ -272,7 +275,7 @@ class PanelsFigure(ReportFigure):
                 )  # fmt: skip
             axes.set_title(panel.label, fontsize=8.5, loc="left")
             axes.tick_params(labelsize=8)
-        first = grid[0]  # the others share its scales
+        first = grid[0]  # the other panels share its scales
         first.locator_params(axis="x", nbins=3)
         if self.latency_x:
             canvas.decades(first, "x")
@@ -288,7 +291,7 @@ class PanelsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return what is drawn, in rows."""
+        """Return the drawn values as rows."""
         table: list[Row] = [
             (panel.name, line.label or self.y_label, x, y)
             for panel in self.panels
@@ -304,13 +307,13 @@ class PanelsFigure(ReportFigure):
 def _small(
     many: int, x_label: str, y_label: str, *, shared: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """Axes for small panels, four beside each other."""
+    """Return a figure with small panels, four in a row."""
     columns = min(4, many)
     rows = -(-many // columns)
     figure = canvas.sheet((10.4, 0.4 + 1.75 * rows))
     places = figure.add_gridspec(rows, columns)
     grid: list[Axes] = []
-    for place in range(many):  # an empty place costs as much as one with axes, if it has any
+    for place in range(many):  # unused places get no axes, which would be slow
         first = grid[0] if shared and grid else None
         axes = figure.add_subplot(places[divmod(place, columns)], sharex=first, sharey=first)
         if shared:
@@ -358,7 +361,7 @@ def _legend_above(figure: Figure, axes: Axes) -> None:
 
 
 def _window_rows(window: Window) -> Iterator[tuple[str, float, float]]:
-    """The straight lines over a window, by their two ends."""
+    """Yield the straight lines over a window as rows: name, x, y of both ends."""
     ends = [("mean of the window", window.mean, window.mean)]
     ends.append((window.fit_words, window.fit_start, window.fit_end))
     if band := window.band:
