@@ -7,8 +7,8 @@ from matplotlib import artist
 # If the home directory cannot be written, matplotlib prints long warnings about its fonts.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
-# On import, matplotlib writes long docstrings, which takes a seventh of the time of a page. They are
-# not needed here.
+# On import, matplotlib writes long docstrings, which takes a seventh of the time of a page. Skip
+# them, as they are not needed.
 _described = artist.kwdoc
 artist.kwdoc = lambda artist: ""
 try:

@@ -169,7 +169,12 @@ def _arrange(figure: Figure) -> None:
     title = max(axes.get_title(loc="left").count("\n") + 1 for axes in flat) * _LINE
     title = title if any(axes.get_title(loc="left") for axes in flat) else 0
     over = max(
-        (_LINE for axes in flat if any(text.get_va() == "bottom" for text in axes.texts)), default=0
+        (
+            _LINE
+            for axes in flat
+            if any(text.get_verticalalignment() == "bottom" for text in axes.texts)
+        ),
+        default=0,
     )
     below = 2 * _LINE + _TICK
     pars = figure.subplotpars

@@ -233,8 +233,8 @@ def _repeats(result: dict[str, Any], **values: object) -> None:
         (lambda r: _repeats(r, iops=math.nan), ".points.0.repeats.0.iops: "),
         (lambda r: _repeats(r, iops=-5.0), ".points.0.repeats.0.iops: "),
         (lambda r: _repeats(r, bw_bytes_per_s=math.inf), "repeats.0.bw_bytes_per_s: "),
-        (lambda r: r["target"].update(size_bytes=0), "target.size_bytes: is 0, yet points"),
-        (lambda r: r.update(schema_version=99), "schema_version: is 99, this one reads 2"),
+        (lambda r: r["target"].update(size_bytes=0), "target.size_bytes: is 0, but points"),
+        (lambda r: r.update(schema_version=99), "schema_version: is 99, but this version reads 2"),
         (lambda r: r.update(verdict="GREAT"), "verdict: Input should be"),
     ],
 )
@@ -254,7 +254,7 @@ def test_a_result_edited_to_nonsense_is_refused_by_file_and_place(
 
     assert main.run([command, runs[1], *rest]) == 2
     said = capsys.readouterr().err
-    assert f"{path} is not a result that this ssdbench reads" in said
+    assert f"{path} is not a result that this version of ssdbench can read" in said
     assert says in said
 
 

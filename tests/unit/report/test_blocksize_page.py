@@ -20,9 +20,10 @@ def test_the_section_never_speaks_of_another_buffer_than_the_findings(tmp_path: 
     assert buffer(known, part).startswith("not the write buffer, which is 320 KiB")
     assert "80 KiB" in buffer(known, part)
     assert (
-        buffer(known, none) == "no sign of a buffer; the drive's is 320 KiB, as is known otherwise"
+        buffer(known, none)
+        == "no sign of a buffer; other measurements or the model give a buffer of 320 KiB"
     )
-    assert buffer(known, about).endswith("the drive's is 320 KiB, as is known otherwise")
+    assert buffer(known, about).endswith("other measurements or the model give a buffer of 320 KiB")
     assert buffer(open_, part) == told
     assert buffer(open_, about) == "80 KiB to 1 MiB"
     assert buffer(open_, none) == "no sign of a buffer"

@@ -65,7 +65,7 @@ def test_a_damaged_row_is_refused_with_its_file_and_line(tmp_path: Path, row: st
     with pytest.raises(UsageError) as caught:
         latencies([sound, path])
 
-    assert caught.value.message.startswith(f"{path}:31: '{row}' is no row")
+    assert caught.value.message.startswith(f"{path}:31: '{row}' is not a row")
 
 
 def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
 def test_a_log_without_a_whole_row_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(f"1, {'9' * 30}, 0, 4096, 0")
 
-    with pytest.raises(UsageError, match="no whole row"):
+    with pytest.raises(UsageError, match="no complete row"):
         latencies([tmp_path / "a.log"])
 
 
@@ -88,7 +88,7 @@ def test_a_log_without_a_whole_row_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_log_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.txt").write_text(text)
 
-    with pytest.raises(UsageError, match="no latency log"):
+    with pytest.raises(UsageError, match="not a latency log"):
         latencies([tmp_path / "x.txt"])
     with pytest.raises(UsageError, match="cannot be read"):
         latencies([tmp_path / "nowhere.log"])

@@ -31,7 +31,7 @@ const widest = () => Math.max(...[...figure.querySelectorAll(".axes path, .axes 
   .map((one) => one.getBoundingClientRect().width));
 const ticks = () => [...figure.querySelectorAll(".axis .made text")].map((one) => one.textContent);
 answer.still = figure.querySelectorAll(".tools button").length;
-named(figure, "Look closer").click();
+named(figure, "Zoom").click();
 answer.drawn = widest();
 named(figure, "Next").click();
 answer.first = shown();
@@ -62,7 +62,7 @@ answer.count = tools.querySelector("output").textContent;
 answer.maps.push(cells());
 choose(2, "64");
 answer.maps.push(cells());
-named(tools, "All").click();
+named(tools, "Show all").click();
 answer.maps.push(cells());
 answer.planted = document.documentElement.dataset.planted || "did not run";
 try { document.body.innerHTML = "<b>made of text</b>"; } catch (error) { answer.html = error.name; }

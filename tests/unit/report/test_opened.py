@@ -24,7 +24,7 @@ def test_an_opened_run_has_typed_results_and_tables(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_a_run_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no result\.json"):
+    with pytest.raises(UsageError, match=r"has no result\.json"):
         ssdbench.open_run(tmp_path)
 
 

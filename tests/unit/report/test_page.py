@@ -216,7 +216,7 @@ def test_words_in_figures_are_escaped_and_never_read_as_formulas(tmp_path: Path)
     page = page_of(tmp_path)
 
     assert "<img src=x" not in page and "<script" not in without_script(page)
-    assert "128 writes stand out, usually 1 MiB apart" in page
+    assert "128 writes have peaks of latency; the usual distance is 1 MiB" in page
 
 
 def test_a_printed_page_is_labelled_by_a_string_that_nothing_can_end() -> None:

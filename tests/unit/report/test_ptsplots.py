@@ -117,7 +117,7 @@ def test_the_axis_of_a_window_has_a_unit_and_its_numbers_are_in_it(
     assert isinstance(window.figure, WindowFigure)
     assert window.figure.y_label == label
     assert window.figure.blocks == pytest.approx([rate * factor for rate in RATES[1:]])
-    assert f" {label.partition('[')[2][:-1]} apart" in window.caption
+    assert f" {label.partition('[')[2][:-1]}. Change of" in window.caption
 
 
 def test_a_round_after_a_pause_is_not_in_the_window_that_is_drawn() -> None:
@@ -206,9 +206,9 @@ def test_a_histogram_is_drawn_with_the_percentiles_that_have_enough_behind_them(
         (PtsTest.SATURATION, True, 0, True, "yes"),
         (PtsTest.IOPS, False, 6, True, "no, not steady after 6 rounds"),
         (PtsTest.SATURATION, False, 0, True, "no"),
-        (PtsTest.IOPS, False, 3, False, "not decided, the test was not finished"),
+        (PtsTest.IOPS, False, 3, False, "not decided, because the test was not finished"),
         (PtsTest.CROSSED, None, 0, True, "not judged by this test"),
-        (PtsTest.CROSSED, None, 0, False, "not decided, the test was not finished"),
+        (PtsTest.CROSSED, None, 0, False, "not decided, because the test was not finished"),
     ],
 )
 def test_the_word_of_the_pts_rule_is_said_apart(

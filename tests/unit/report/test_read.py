@@ -13,11 +13,11 @@ from tests.support.builders import a_small_run
 
 
 def test_a_directory_without_a_result_is_refused_with_a_hint(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no result.json") as caught:
+    with pytest.raises(UsageError, match="has no result.json") as caught:
         StoredRun.open(tmp_path)
 
     assert "resume" in caught.value.hint
-    with pytest.raises(UsageError, match="nowhere is no directory"):
+    with pytest.raises(UsageError, match="nowhere is not a directory"):
         StoredRun.open(tmp_path / "nowhere")
 
 
@@ -25,7 +25,7 @@ def test_a_directory_without_a_result_is_refused_with_a_hint(tmp_path: Path) -> 
 def test_a_damaged_result_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "result.json").write_text(text)
 
-    with pytest.raises(UsageError, match="is not a result that this ssdbench reads"):
+    with pytest.raises(UsageError, match="is not a result that this version of ssdbench can read"):
         StoredRun.open(tmp_path)
 
 
@@ -37,7 +37,7 @@ def test_a_time_that_is_none_is_no_result(tmp_path: Path, said: str) -> None:
     for holder, name in [(stored, "started_at"), (stored["stages"][0], "started_at")]:
         kept, holder[name] = holder[name], said
         (tmp_path / "result.json").write_text(json.dumps(stored))
-        with pytest.raises(UsageError, match="is no time"):
+        with pytest.raises(UsageError, match="is not a time"):
             StoredRun.open(tmp_path)
         holder[name] = kept
 
@@ -52,7 +52,7 @@ def test_a_length_that_nobody_waited_for_is_no_result(
     stored["stages"][0][name] = said
     (tmp_path / "result.json").write_text(json.dumps(stored))
 
-    with pytest.raises(UsageError, match="its length is no time"):
+    with pytest.raises(UsageError, match="its duration is too long"):
         StoredRun.open(tmp_path)
 
 

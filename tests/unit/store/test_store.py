@@ -91,12 +91,12 @@ def flip(path: Path) -> None:
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a row": (lambda s: flip(first(s, "repeats.parquet")), "SHA-256 is not the one"),
     "the runs": (lambda s: flip(first(s, "runs.json")), "SHA-256 is not the one"),
-    "a table gone": (lambda s: first(s, "points.parquet").unlink(), "is damaged or was altered"),
-    "half a part": (lambda s: first(s, "part.json").unlink(), "is half a part"),
+    "a table gone": (lambda s: first(s, "points.parquet").unlink(), "is damaged or was changed"),
+    "half a part": (lambda s: first(s, "part.json").unlink(), "is an incomplete part"),
     "part.json": (lambda s: first(s, "part.json").write_text("{}"), "is damaged"),
     "store.json": (lambda s: (s / "store.json").write_text("{"), "is damaged"),
     "a newer form": (lambda s: (s / "store.json").write_text('{"store": 2}'), "reads up to 1"),
-    "no store": (lambda s: (s / "store.json").unlink(), "is no store"),
+    "no store": (lambda s: (s / "store.json").unlink(), "is not a store"),
 }
 
 
@@ -120,7 +120,7 @@ def test_what_a_writer_left_half_counts_for_nothing_and_goes(store: Path, lot: l
 
     answer = query.ask(Store.open(store), "SELECT count(*) FROM drives")
     assert answer.rows == ((3,),)
-    assert "was never finished" in answer.notes[0]
+    assert "is incomplete and is ignored" in answer.notes[0]
     assert query.check(Store.open(store)) != []
     assert run(["store", "add", str(store), str(lot[0])]) == 0
     assert query.check(Store.open(store)) == []
@@ -169,7 +169,7 @@ def test_a_directory_that_no_store_makes_is_told(name: str, store: Path, tmp_pat
     shutil.copytree(month, tmp_path / "elsewhere")
     (month.parent / name).symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(UsageError, match="no directory that a store makes"):
+    with pytest.raises(UsageError, match="is not a directory of a store"):
         query.ask(Store.open(store), "SELECT 1")
 
 
@@ -184,7 +184,7 @@ def test_no_part_goes_where_a_link_leads_or_a_damaged_time_says(
     slug = next(store.glob("model=*")).name
     (new.directory / slug).symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(UsageError, match="no directory that a store makes"):
+    with pytest.raises(UsageError, match="is not a directory of a store"):
         store_module.add(new, [one_more])
     (new.directory / slug).unlink()
     run_of_lot.result = run_of_lot.result.model_copy(update={"started_at": "/../../x"})
@@ -223,8 +223,8 @@ def test_rows_of_a_run_that_nothing_proves_are_told_though_all_hashes_are_right(
 
     assert run(["store", "check", str(store)]) == 1
     said = capfd.readouterr().out
-    assert f"points.parquet: rows of {name}, which is not in it" in said
-    assert "drives.parquet: no row of another" in said
+    assert f"points.parquet: has rows of {name}, which is not a run of this part" in said
+    assert "drives.parquet: has no row of another" in said
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_rows_of_a_run_that_nothing_proves_are_told_though_all_hashes_are_right(
     ],
 )
 def test_a_query_reaches_the_tables_and_nothing_else(kept: Path, sql: str) -> None:
-    with pytest.raises(UsageError, match=r"cannot be answered|one SELECT"):
+    with pytest.raises(UsageError, match=r"query failed|one SELECT"):
         query.ask(Store.open(kept), sql)
 
 
@@ -294,7 +294,7 @@ def test_runs_of_another_method_are_left_out_and_said_so(store: Path, tmp_path: 
 
     answer = query.ask(Store.open(store), "SELECT count(*) FROM drives")
     assert (answer.rows, answer.method) == (((1,),), 7)
-    assert answer.notes == ("left out: 3 runs of method 1; --method asks for them",)
+    assert answer.notes == ("left out: 3 runs of method 1; use --method to query them",)
     assert query.ask(Store.open(store), "SELECT count(*) FROM drives", method=1).rows == ((3,),)
     with pytest.raises(UsageError, match="no run of method 3"):
         query.ask(Store.open(store), "SELECT 1", method=3)
@@ -352,7 +352,7 @@ def test_only_what_a_known_key_signed_is_taken(
     assert "is not signed" in capfd.readouterr().err
     sign("stranger")
     assert run(argv) == 2
-    assert "does not name" in capfd.readouterr().err
+    assert "signed by a key that is not in" in capfd.readouterr().err
     assert not (tmp_path / "new").exists()
     sign("host")
     assert run(argv) == 0
