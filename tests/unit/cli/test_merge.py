@@ -49,7 +49,7 @@ def test_a_directory_of_runs_is_one_lot_with_its_slow_drive(
     model_percent = int(1000 * (1 - 0.95**12)) / 10
     assert "at least 95 % of the lot of 100 reach 5,394 IOPS" in said
     assert f"with only {lot_percent} % confidence; 95 % confidence needs 39 drives" in said
-    assert f"with only {model_percent} % confidence; 95 % takes 59 drives" in said
+    assert f"with only {model_percent} % confidence; 95 % confidence needs 59 drives" in said
     assert "striped evenly over 4 drives: the slowest drive is expected to reach" in said
     assert "firmware, slot, host, temperature and wear cannot be separated: not known" in said
 
@@ -278,7 +278,7 @@ def test_a_plan_for_more_drives_than_were_measured_or_with_a_failure_is_not_vali
     change(lot[3], of(verdict="NOT VALIDATED"))
     assert main.run([*asked, "20000"]) == 1
     said = capsys.readouterr().out
-    assert "1 of 12 drives count as failed; the first is drive-04" in said
+    assert "1 of 12 drives count as failures; the first is drive-04" in said
 
 
 def test_two_lots_are_compared_drive_by_drive(

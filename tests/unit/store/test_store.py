@@ -188,7 +188,7 @@ def test_no_part_goes_where_a_link_leads_or_a_damaged_time_says(
         store_module.add(new, [one_more])
     (new.directory / slug).unlink()
     run_of_lot.result = run_of_lot.result.model_copy(update={"started_at": "/../../x"})
-    with pytest.raises(UsageError, match="is no month"):
+    with pytest.raises(UsageError, match="is not a month"):
         store_module.add(new, [one_more])
     assert not list((tmp_path / "elsewhere").iterdir())
     assert [path.name for path in new.directory.iterdir() if path.name[0] != "."] == ["store.json"]
