@@ -1,6 +1,7 @@
 """Define findings about repeats: whether they agree, and whether they are enough."""
 
 import math
+from typing import ClassVar
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, format_change, format_count, format_duration, format_size
@@ -401,46 +402,38 @@ class QueueFull(FindingKind):
         )
 
 
-class WindowsHiddenByBuffer(FindingKind):
-    """All windows of a point together wrote too little to get past the drive's write buffer."""
-
-    code = Code.HIDDEN_BY_BUFFER
-
-    buffers_written: float  # by all windows of the point
-    least_buffers: float
-    buffer_bytes: int
-    window_s: float  # length that would be enough; 0 if nothing was written
-    total_s: float  # of all such windows
-
-    def advice(self) -> str:
-        if not self.window_s:
-            return "Lengthen the measured windows (`window`)."
-        return (
-            f"Lengthen the windows to {format_duration(self.window_s)} (`window`): all together "
-            f"then take {format_duration(self.total_s)}, and the point writes "
-            f"{format_size(round(self.least_buffers * self.buffer_bytes))}. If a `probe` stage "
-            "before the points finds the buffer, ssdbench lengthens the windows itself."
-        )
-
-    def message(self) -> str:
-        return (
-            f"the windows wrote {self.buffers_written:.1f} times the drive's write buffer of "
-            f"{format_size(self.buffer_bytes)}; at least {self.least_buffers:g} times are needed"
-        )
-
-
 class WindowHiddenByBuffer(FindingKind):
     """A window wrote too little to get past the drive's write buffer."""
 
     code = Code.HIDDEN_BY_BUFFER
     remedy = "Lengthen the measured windows (`window`)."
+    windows: ClassVar[str] = "a window"
 
-    buffers_written: float  # in the smallest window
+    buffers_written: float  # in the smallest window, or in all windows together
     least_buffers: float
     buffer_bytes: int
 
     def message(self) -> str:
         return (
-            f"a window wrote {self.buffers_written:.1f} times the drive's write buffer of "
+            f"{self.windows} wrote {self.buffers_written:.1f} times the drive's write buffer of "
             f"{format_size(self.buffer_bytes)}; at least {self.least_buffers:g} times are needed"
+        )
+
+
+class WindowsHiddenByBuffer(WindowHiddenByBuffer):
+    """All windows of a point together wrote too little to get past the drive's write buffer."""
+
+    windows: ClassVar[str] = "the windows"
+
+    window_s: float  # length that would be enough; 0 if nothing was written
+    total_s: float  # of all such windows
+
+    def advice(self) -> str:
+        if not self.window_s:
+            return self.remedy
+        return (
+            f"Lengthen the windows to {format_duration(self.window_s)} (`window`): all together "
+            f"then take {format_duration(self.total_s)}, and the point writes "
+            f"{format_size(round(self.least_buffers * self.buffer_bytes))}. If a `probe` stage "
+            "before the points finds the buffer, ssdbench lengthens the windows itself."
         )
