@@ -97,10 +97,10 @@ def case_of(rule: WindowRule, seed: int, sample: synthetic.Sample, *, name: str 
 
 
 def _within_budget(sample: synthetic.Sample) -> Series:
-    whole = Series.of(sample.rate, bytes_per_fill=sample.bytes_per_fill)
-    fills = np.cumsum(sample.rate) / sample.bytes_per_fill
+    rate = np.asarray(sample.rate, dtype=np.float64)
+    fills = np.cumsum(rate) / sample.bytes_per_fill
     seen = int(np.searchsorted(fills, synthetic.BUDGET_FILLS))
-    return Series(whole.t_s[:seen], whole.rate[:seen], fills[:seen])
+    return Series(np.arange(1.0, seen + 1), rate[:seen], fills[:seen])
 
 
 def run(corpus: str, seeds: Iterable[int], rules: Sequence[str], jobs: int) -> list[Case]:

@@ -1,4 +1,4 @@
-"""Define findings: what the user must know about a result, with numbers and advice.
+"""Define findings: facts that the user must know about a result, with numbers and advice.
 
 Each kind of finding is a frozen dataclass in `ssdbench.model.findings`. Its fields, with their unit
 in the name, are stored with the finding, so that no program has to read numbers out of a sentence.

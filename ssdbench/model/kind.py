@@ -47,7 +47,7 @@ PointsKind = Literal[
 
 
 class About(StrEnum):
-    """What a kind of stage is about. It decides what a report says about the run as a whole."""
+    """The subject of a kind of stage. It decides what a report says about the run as a whole."""
 
     PREPARATION = "preparation"  # findings also hold for what is measured afterwards
     RATES = "rates"  # numbers that a user may plan on
@@ -57,7 +57,7 @@ class About(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KindFacts:
-    """What a kind of stage is, and what it needs before it."""
+    """Facts about a kind of stage, and what it needs before it."""
 
     title: str  # for reports; a stage may have a more exact one
     about: About = About.SETTINGS

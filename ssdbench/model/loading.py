@@ -262,7 +262,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _said_of(model: type[BaseModel], key: str) -> str:
-    """Return the first sentences about the model of a key, for keys without a description."""
+    """Return the docstring of a key's model, for keys without a description of their own."""
     field = next(f for name, f in model.model_fields.items() if key in (name, f.alias))
     for kind in (field.annotation, *get_args(field.annotation)):
         if isinstance(kind, type) and issubclass(kind, BaseModel):

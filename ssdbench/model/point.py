@@ -10,7 +10,7 @@ from ssdbench.model.workload import Point
 
 
 class UnitRecord(Model):
-    """What is stored about one unit before the journal calls the unit finished."""
+    """The record of one unit, stored before the journal calls the unit finished."""
 
     findings: tuple[Finding, ...] = ()
 

@@ -79,7 +79,7 @@ USED_UP = "so that the first cannot be begun before another is full or reset"  #
 
 
 class TargetKind(StrEnum):
-    """What a target is. Only DRIVE and SIMULATED can be validated for plans."""
+    """The kind of a target. Only DRIVE and SIMULATED can be validated for plans."""
 
     DRIVE = "drive"
     SIMULATED = "simulated"

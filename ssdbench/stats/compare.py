@@ -289,7 +289,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """All points that two or more runs share, and what was not compared."""
+    """All points that several runs have in common, and the points that were not compared."""
 
     pairs: tuple[Pair, ...]
     left_out: tuple[str, ...]  # sentences that say what was not compared, and why

@@ -7,7 +7,6 @@ its mean costs the same for a minute as for a day.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,19 +31,6 @@ class Series:
     rate: Floats
     written_fills: Floats | None = None
     unit: str = "B/s"
-
-    @classmethod
-    def of(
-        cls,
-        rate: Sequence[float] | Floats,
-        *,
-        bytes_per_fill: float | None = None,
-        unit: str = "B/s",
-    ) -> Self:
-        """Return a series from rates of consecutive seconds, in `unit`."""
-        rates = np.asarray(rate, dtype=np.float64)
-        fills = None if bytes_per_fill is None else np.cumsum(rates) / bytes_per_fill
-        return cls(np.arange(1, len(rates) + 1, dtype=np.float64), rates, fills, unit)
 
 
 class History:

@@ -1,5 +1,6 @@
 """Readable test data: a stored run with planted numbers, as the engine leaves it on disk."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.series import Floats, Series
 
 CAPACITY_BYTES = 160_000_000_000
 SUSTAINED_WRITE_IOPS = 6_000.0  # planted: 4 KiB random write, whole drive, any queue depth
@@ -398,3 +400,12 @@ def a_small_run(directory: Path, **changes: Any) -> RunResult:
     builder = StoredRunBuilder(directory, repeats=3, measure_s=20)
     builder.steady().sweep(blocks=(4096,), reads=(100, 70, 0), depths=(32,))
     return builder.write(**changes)
+
+
+def series_of(
+    rate: Sequence[float] | Floats, *, bytes_per_fill: float | None = None, unit: str = "B/s"
+) -> Series:
+    """Return a series from rates of consecutive seconds."""
+    rates = np.asarray(rate, dtype=np.float64)
+    fills = None if bytes_per_fill is None else np.cumsum(rates) / bytes_per_fill
+    return Series(np.arange(1, len(rates) + 1, dtype=np.float64), rates, fills, unit)

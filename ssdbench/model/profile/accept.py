@@ -74,7 +74,7 @@ class Which(ProfileModel):
         return title == self.job or (name == self.job and phase.isdigit())
 
     def label(self) -> str:
-        """Return the given keys as the profile has them."""
+        """Return the keys that were given, in words: `block 4 KiB, read 0`."""
         size = None if self.block_bytes is None else format_size(self.block_bytes)
         named = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         parts = {**named, **({"block": size} if size else {})}

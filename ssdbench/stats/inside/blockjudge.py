@@ -46,7 +46,7 @@ LEAST_UNITS = 3  # nearly every write enters a smaller block, so such blocks sho
 
 
 class Kin(Enum):
-    """How fast the writes behind the other places are."""
+    """How slow writes are behind the places between the boundaries."""
 
     SLOW = "as slow as behind the boundaries"
     USUAL = "as fast as any write"
@@ -72,7 +72,7 @@ def size(series: Sequence[Series], found: Evidence) -> Size:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entered:
-    """A series with the score of each write and the place of its boundary."""
+    """A series with the score of each write, and the place of its boundary."""
 
     series: Series
     slow: Floats
@@ -167,9 +167,9 @@ def _multiple(entered: Sequence[_Entered], found: Evidence) -> int | None:
 def _one_of(
     entered: Sequence[_Entered], period: int, k: int, *, together: bool
 ) -> tuple[Kin, Sequence[_Entered]]:
-    """Judge the boundaries other than the slowest one of every `k`.
+    """Compare the slowest of every `k` boundaries with the other boundaries.
 
-    If they are not slow, the returned series have the place of the slow boundaries.
+    If the others are not slow, the returned series have the place of the slow boundaries.
     """
     at: list[Floats] = []
     other: list[Floats] = []

@@ -250,7 +250,7 @@ def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
 def _forms(
     data: Scored, rows: tuple[Ints, Ints], value: Floats, period: int, late: int
 ) -> list[Evidence]:
-    """Return both forms at one width; each region is judged at the place that the other chose."""
+    """Return the evidence for both forms; each region is judged at the place the other chose."""
     first, second = value[rows[0]], value[rows[1]]
     share = share_of(data, period, late)[rows[0]]
     power = data.count[rows[0]] * data.stride[rows[0]] * (1 - share) * (share <= MOST_SHARE)

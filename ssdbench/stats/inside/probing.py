@@ -246,7 +246,7 @@ class Unknown:
 
 
 def spare(said: Measured) -> Found | Unknown:
-    """Return the spare area and the write amplification, or why they cannot be told."""
+    """Return the spare area and the write amplification, or why they are not known."""
     cliff = _cliff(said)
     by_gain = _by_gain(said, few=cliff is None)
     if cliff is None or said.buffer is None:
@@ -273,7 +273,10 @@ def spare(said: Measured) -> Found | Unknown:
 
 
 def _by_gain(said: Measured, *, few: bool) -> Found | Unknown:
-    """Estimate from three amounts of room; `few` is collection that chooses among few blocks."""
+    """Estimate the spare area from the write times with three amounts of free room.
+
+    `few`: the drive chooses among few blocks when it collects garbage.
+    """
     times = [float(np.mean(one)) for one in said.seconds_per_byte]
     error = [float(np.std(one, ddof=1)) / np.sqrt(len(one)) for one in said.seconds_per_byte]
     first, second = times[0] - times[1], times[1] - times[2]

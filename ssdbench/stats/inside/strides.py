@@ -141,7 +141,7 @@ def scored(series: Sequence[Series], values: Sequence[Floats]) -> Scored:
 
 
 def cells(period_bytes: int) -> int:
-    """Return into how many cells a period is divided."""
+    """Return the number of cells into which a period is divided."""
     return min(period_bytes // UNIT_BYTES, MOST_CELLS)
 
 
@@ -261,7 +261,7 @@ class StridePlan:
 
 
 def regions(size_bytes: int, length_bytes: int, *, align_bytes: int = MIB) -> tuple[Region, ...]:
-    """Return two regions, in the middle of each half of the drive, at most as large."""
+    """Return two regions of at most this length, in the middle of each half of the drive."""
     half = size_bytes // 2 // align_bytes * align_bytes
     length = min(length_bytes, half)
     start = (half - length) // 2 // align_bytes * align_bytes
@@ -271,7 +271,7 @@ def regions(size_bytes: int, length_bytes: int, *, align_bytes: int = MIB) -> tu
 def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> StridePlan | None:
     """Plan the passes of one scale on a drive; None if the drive is too small.
 
-    Raises UsageError when a stride does not fit into a region at all.
+    Raises UsageError if a stride does not fit into a region.
     """
     found = regions(size_bytes, scale.region_bytes)
     length = found[0].length_bytes

@@ -128,7 +128,10 @@ class Held:
 
 
 def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
-    """Return what the buffer in front of a block holds, from single writes; None without lag."""
+    """Return how many writes the buffer in front of a block holds; None if no peak is late.
+
+    The latencies must be those of single writes, as they were measured.
+    """
     best = verdict.best
     if verdict.block_bytes is None or best is None:
         return None

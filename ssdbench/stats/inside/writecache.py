@@ -92,7 +92,7 @@ def write_cache(
 
 
 def _kind(volatile: bool | None, waits: Flush | None, *, buffered: bool | None) -> CacheKind:
-    """Return the kind of cache; what was measured overrides what the drive reports."""
+    """Return the kind of cache; measurements override what the drive reports."""
     if waits is Flush.BUFFER:
         return CacheKind.VOLATILE
     if waits is Flush.NOTHING:

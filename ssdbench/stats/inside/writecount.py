@@ -80,7 +80,7 @@ def count_period(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Train:
-    """How far each write is above similar writes, in order, weighted by its information."""
+    """How slow each write is against similar writes, in order, weighted by its information."""
 
     value: _Floats32  # of mean 0; the variance is the weight
     row: Ints  # of the stride, per write

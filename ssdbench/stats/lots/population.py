@@ -36,7 +36,7 @@ Condition = Sequence[str | float | None]  # of each drive; None where it is not 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What is known about the effect of one condition."""
+    """The effect of one condition on the rates, if it can be separated from other conditions."""
 
     condition: str
     why_not: str = ""  # why it cannot be separated; empty if it can
@@ -267,7 +267,7 @@ class WantedRate:
 
 @dataclass(frozen=True, slots=True)
 class SetPromise:
-    """What a set of drives that share a load can carry."""
+    """The load that a set of drives can carry together."""
 
     drives: int
     measured: int
@@ -315,7 +315,7 @@ class LotPoint:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What the user asks about a population, besides what is always reported."""
+    """The questions of the user about a population."""
 
     lot: int | None = None  # number of drives in the lot; None: the question is about the model
     rate_iops: float | None = None

@@ -45,7 +45,7 @@ SLOWS = (Code.THROTTLED, Code.DISTURBED, Code.HOST_BOUND, Code.BELOW_REMAP_UNIT)
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number of a subject."""
+    """One measured number: its pessimistic value, and the value in the middle."""
 
     pessimistic: float | None  # a bound or upper limit; None if the evidence is not enough for one
     middle: float  # the mean, or the percentile itself
@@ -68,7 +68,7 @@ class Subject:
 
 
 def subjects(result: RunResult, which: Which) -> list[Subject]:
-    """Return all measured workloads that a target names."""
+    """Return all measured workloads that a target is about."""
     return [
         subject
         for stage in result.stages

@@ -16,7 +16,7 @@ MOST_DRIVES = 1_000_000  # largest plan
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the user wants from a set of drives."""
+    """The demand on a set of drives."""
 
     iops: float
     growth: float = 0.0  # 0.3 for 30 %
@@ -33,7 +33,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Endurance:
-    """What the maker warrants, and the measured write amplification."""
+    """The endurance that the maker warrants, and the measured write amplification."""
 
     rated_bytes: float | None = None  # total bytes written
     warranty_years: float = 5.0

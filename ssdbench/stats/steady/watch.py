@@ -39,7 +39,7 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """What a rule finds in one check. `early` is set when the rule cannot decide yet."""
+    """The result of one check by a rule. `early` is set if the rule cannot decide yet."""
 
     early: str = ""  # what the rule still waits for
     from_s: float = 0.0

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from ssdbench.stats.series import History, Series
+from tests.support.builders import series_of
 
 
 def test_a_window_that_begins_between_samples_weighs_the_cut_sample() -> None:
-    history = History.of(Series.of([10.0, 20.0, 30.0]))
+    history = History.of(series_of([10.0, 20.0, 30.0]))
 
     mean = history.mean(0.5, 2.5)
 
@@ -22,7 +23,7 @@ def test_a_delayed_sample_counts_for_as_long_as_it_lasted() -> None:
 
 def test_pushing_samples_gives_the_same_means_as_the_whole_series() -> None:
     rng = np.random.default_rng(1)
-    series = Series.of(rng.uniform(50, 150, 10_000), bytes_per_fill=1e5)
+    series = series_of(rng.uniform(50, 150, 10_000), bytes_per_fill=1e5)
     assert series.written_fills is not None
     grown = History()
 

@@ -7,6 +7,7 @@ from ssdbench.model.point import SteadyVerdict
 from ssdbench.stats.series import Floats, History, Series, largest_step
 from ssdbench.stats.steady.settle import UNBROKEN_S, Settle, settled_after_s
 from ssdbench.stats.steady.watch import Watch
+from tests.support.builders import series_of
 
 READS = 200.0
 
@@ -15,7 +16,7 @@ def a_load(*parts: tuple[float, float], noise: float = 0.02, seed: int = 1) -> S
     """Return the seconds of a load from (minutes, rate) of each part."""
     rng = np.random.default_rng(seed)
     rates = np.concatenate([np.full(round(60 * minutes), rate) for minutes, rate in parts])
-    return Series.of(rates * (1 + noise * rng.standard_normal(len(rates))), unit="1/s")
+    return series_of(rates * (1 + noise * rng.standard_normal(len(rates))), unit="1/s")
 
 
 def judged(series: Series, rule: Settle) -> SteadyVerdict:

@@ -11,6 +11,7 @@ from ssdbench.stats.bounds.evidence import Role, Stretch, pieces
 from ssdbench.stats.bounds.stagechanges import alternations, compared_points, longest_wave_s, wave
 from ssdbench.stats.bounds.sustained import unseen_drift
 from ssdbench.stats.series import Series
+from tests.support.builders import series_of
 from tests.support.fakes import WearyDrive
 from tests.support.runs import a_point
 
@@ -71,7 +72,7 @@ def test_repeats_that_differ_by_chance_alone_spoil_no_other_point() -> None:
 
     def repeats(levels: list[float]) -> list[Stretch]:
         return [
-            Stretch(Role.REPEAT, Series.of(rng.normal(level, 40.0, 600), unit="1/s"), number)
+            Stretch(Role.REPEAT, series_of(rng.normal(level, 40.0, 600), unit="1/s"), number)
             for number, level in enumerate(levels)
         ]
 

@@ -11,6 +11,7 @@ from ssdbench.stats.series import Floats, History, Series
 from ssdbench.stats.steady.rules import RULES, findings, judge, rule
 from ssdbench.stats.steady.settle import Settle
 from ssdbench.stats.steady.watch import Watch
+from tests.support.builders import series_of
 
 FILL_S = 1800.0
 
@@ -18,7 +19,7 @@ FILL_S = 1800.0
 def a_series(level: Floats, *, noise: float = 0.02, seed: int = 1) -> Series:
     rng = np.random.default_rng(seed)
     rate = 1e8 * level * (1 + noise * rng.standard_normal(len(level)))
-    return Series.of(rate, bytes_per_fill=1e8 * FILL_S)
+    return series_of(rate, bytes_per_fill=1e8 * FILL_S)
 
 
 def seconds(fills: float) -> Floats:
@@ -123,7 +124,7 @@ def test_an_earlier_visit_to_a_lower_level_stays_in_the_bound() -> None:
 
 def test_a_read_only_workload_needs_time_but_no_fills() -> None:
     rng = np.random.default_rng(3)
-    series = Series.of(5e4 * (1 + 0.01 * rng.standard_normal(1200)), unit="1/s")
+    series = series_of(5e4 * (1 + 0.01 * rng.standard_normal(1200)), unit="1/s")
 
     verdict = judge(series, rule("pss"))
 

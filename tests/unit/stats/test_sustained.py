@@ -7,9 +7,10 @@ import pytest
 
 from ssdbench.stats.bounds.evidence import Role, Stretch, lower_limit, pieces
 from ssdbench.stats.bounds.sustained import Evidence, Sustained, sustained
-from ssdbench.stats.series import Floats, Series
+from ssdbench.stats.series import Floats
 from ssdbench.stats.steady.settle import Settle
 from ssdbench.stats.steady.window import Needed, Phase, Section, needed_window, rhythm
+from tests.support.builders import series_of
 
 NOISE = 0.02
 
@@ -27,7 +28,7 @@ class Plant:
         began = self.at
         self.at += seconds
         assert len(part) == seconds
-        series = Series.of(part, unit="1/s")
+        series = series_of(part, unit="1/s")
         return Stretch(role, series, number, began / 5400, self.at / 5400)
 
     def run(self, *, warm_s: int = 3000, repeat_s: int = 190, again_s: int = 730) -> list[Stretch]:
@@ -245,7 +246,7 @@ def test_the_bound_is_never_below_zero_and_no_constant() -> None:
 
 
 def test_pieces_are_horizons_counted_back_from_the_end() -> None:
-    stretch = Stretch(Role.WARM_UP, Series.of(np.arange(1400.0), unit="1/s"))
+    stretch = Stretch(Role.WARM_UP, series_of(np.arange(1400.0), unit="1/s"))
 
     found = pieces([stretch])
 
