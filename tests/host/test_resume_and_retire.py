@@ -416,7 +416,7 @@ def test_nothing_to_restore_is_a_sentence(ssdbench: Shell) -> None:
 
     assert (done.returncode, done.stdout) == (
         0,
-        "there is nothing to restore: no run left a setting changed\n",
+        "nothing to restore: no run left a setting changed\n",
     )
     assert checked(ssdbench("restore", "--json").stdout, "restore") == {
         "document": "restore",
@@ -483,7 +483,7 @@ def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_aske
 
         done = ssdbench("restore", "--forget", id_)
         assert done.stdout == f"{id_} queue/read_ahead_kb: forgotten (it was {was})\n"
-        assert "there is nothing to restore" in ssdbench("restore").stdout
+        assert "nothing to restore" in ssdbench("restore").stdout
         kept = json.loads((ssdbench.settings / "forgotten.log").read_text())
         assert (kept["drive"], kept["was"]) == (id_, was)
         assert "no dead run left" in ssdbench("restore", "--forget", id_).stderr
@@ -569,7 +569,7 @@ def test_a_drive_is_retired_and_what_has_no_health_is_said_plainly(
     assert done.returncode == 0, done.stderr
     assert f"{drive.node} ({id_}): discards over the whole drive (a fallback" in done.stdout
     assert "samples that read as zeros: 63 of 64 before, 64 of 64 after" in done.stdout
-    assert "final SMART data: this target has none" in done.stdout
+    assert "final SMART data: this target reports none" in done.stdout
     assert not any(drive.backing.read_bytes())
 
 

@@ -82,7 +82,7 @@ def test_a_tool_that_starts_fio_is_on_the_drive_without_knowing(tmp_path: Path) 
     fields = next(line for line in said.stdout.splitlines() if ";fio-" in line).split(";")
     assert said.returncode == 0
     assert fields[7].isdigit() and float(fields[7]) > 1000  # read IOPS, terse version 3
-    assert f"what {tool} reports describes a model" in said.stderr
+    assert f"the numbers of {tool} describe a model" in said.stderr
 
 
 def test_the_exit_code_is_that_of_the_program() -> None:

@@ -106,4 +106,4 @@ def test_a_drive_is_measured_in_the_lba_format_that_the_profile_asks_for(guest: 
     assert 0 < said["with protection"][1] < 64 << 20  # metadata take their room
     assert said["retire"][0] == 0, said["retire"]
     assert said["at last"] == [512, 64 << 20]
-    assert said["settled"][1].startswith("there is nothing to restore")
+    assert said["settled"][1].startswith("nothing to restore")
