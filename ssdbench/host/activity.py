@@ -34,10 +34,7 @@ class Activity:
 
 
 def suspended_s() -> float:
-    """Return how many seconds since boot the host was suspended.
-
-    CLOCK_BOOTTIME counts that time and CLOCK_MONOTONIC does not (clock_gettime(2)).
-    """
+    """Return seconds suspended since boot: only CLOCK_BOOTTIME counts them (clock_gettime(2))."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 

@@ -163,9 +163,9 @@ def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, i
 
 
 def sampled(node: Path, places: Iterable[int]) -> dict[int, bytes | None]:
-    """Return the 4 KiB at each byte address of a device; None where it cannot be read.
+    """Return the 4 KiB at each byte address, None if unreadable.
 
-    Raises OSError when the device cannot be opened.
+    Raises OSError if it cannot open.
     """
     descriptor = os.open(node, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:

@@ -157,10 +157,7 @@ def process_counters(pid: int, root: Path = Path("/")) -> CounterFile:
 
 
 def catches(pid: int, signal_number: int, root: Path = Path("/")) -> bool:
-    """Return whether a process handles a signal now (SigCgt of /proc/PID/status, proc(5)).
-
-    False when the process is gone. A process without a handler dies of the signal or ignores it.
-    """
+    """Return whether a process handles a signal (SigCgt, proc(5)); False when it is gone."""
     try:
         text = (root / f"proc/{pid}/status").read_text()
     except OSError:

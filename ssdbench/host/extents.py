@@ -102,10 +102,7 @@ def target(begin: int, length: int, kind: str, text: str) -> Target:
 
 
 def segments(table: Sequence[Target]) -> list[Segment] | None:
-    """Return what a table maps, by device number; None when one line is not understood.
-
-    Devices that a line uses in another way, such as a log, are left out.
-    """
+    """Return what a table maps, by device number, without logs; None for an unknown line."""
     try:
         return [segment for line in table for segment in _of(line)]
     except (ValueError, IndexError):

@@ -109,10 +109,7 @@ def _activity(sysfs: Sysfs) -> dict[str, str]:
 
 
 def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
-    """Return how a drive is attached: PCIe link and errors, power, queue, host memory buffer.
-
-    Facts that the drive or its driver does not report are left out.
-    """
+    """Return how a drive is attached, as far as known: PCIe, power, queue, host memory buffer."""
     if not kernel_name:
         return {}
     sysfs = sysfs or Sysfs()

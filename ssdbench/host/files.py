@@ -37,10 +37,7 @@ _BLOCK_BYTES = 1 << 16
 
 
 def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
-    """Replace a file; after a crash it holds either the old bytes or the new.
-
-    Raises HostLacks when the disk is full or the directory cannot be written.
-    """
+    """Replace a file; after a crash it holds the old bytes or the new. Raises HostLacks."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         beside.unlink(missing_ok=True)
@@ -106,10 +103,7 @@ def require_utf8(path: Path, what: str) -> None:
 
 
 def require_private(path: Path) -> None:
-    """Raise HostLacks when another user could have made or changed what is at `path`.
-
-    A missing path is fine. Root is trusted; a link is never followed.
-    """
+    """Raise HostLacks when another user (not root) could have made or changed this path."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -133,10 +127,7 @@ def require_private(path: Path) -> None:
 
 
 def require_own_files(directory: Path) -> None:
-    """Raise UsageError for a link, pipe or device in a directory that is written to again.
-
-    A run makes none, and through one somebody else would choose where we write.
-    """
+    """Raise UsageError for a link, pipe or device below a directory, which no run makes."""
     for base, directories, names in os.walk(directory):
         for path in (Path(base, name) for name in (*directories, *names)):
             if not (stat.S_ISREG(mode := path.lstat().st_mode) or stat.S_ISDIR(mode)):
@@ -173,10 +164,7 @@ def remove_if_empty(*directories: Path) -> None:
 
 
 def require_room(directory: Path) -> None:
-    """Raise HostLacks when the file system of a directory is full.
-
-    On a full disk, programs that we start silently lose their logs.
-    """
+    """Raise HostLacks on a full disk, where programs silently lose their logs."""
     system = os.statvfs(directory)
     if system.f_bavail * system.f_frsize < LEAST_ROOM_BYTES:
         raise unwritable(directory, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))

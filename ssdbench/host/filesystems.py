@@ -43,10 +43,7 @@ class FileSystem:
         return f"mkfs.{self.name}"
 
     def make(self, node: str) -> None:
-        """Make it on a node, after waiting for programs that still use the node.
-
-        Raises HostLacks.
-        """
+        """Make it on a node, after waiting for users of the node. Raises HostLacks."""
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -125,10 +122,7 @@ def in_layer(path: Path, procfs: Procfs) -> str:
 
 
 def upper_file(path: Path, procfs: Procfs) -> Inode | None:
-    """Return the inode, in the upper layer, of a file that is reached through an overlay.
-
-    None for any other file, and for a file that is not yet in an upper layer.
-    """
+    """Return the inode, in the upper layer, of a file reached through an overlay, else None."""
     around = [m for m in procfs.mounts() if path.is_relative_to(m.mount_point)]
     if not around:
         return None

@@ -47,10 +47,7 @@ def directory() -> Path:
 
 
 def directory_of(release: str) -> Path:
-    """Return where the modules for one kernel are built. Raises UsageError for a bad release.
-
-    A build replaces this directory, so the release must not lead outside ours.
-    """
+    """Return the directory, which a build replaces, for one release. Raises UsageError."""
     if not release or release in (".", "..") or "/" in release:
         raise UsageError(
             f"{release!r} is not a kernel release",

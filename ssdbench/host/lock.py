@@ -79,10 +79,7 @@ def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[Non
 
 
 def until_free(path: Path) -> None:
-    """Wait until nobody holds a lock file, without polling; a missing file is free.
-
-    Raises OSError, HostLacks when the file is not ours.
-    """
+    """Wait until a lock file is free or missing, without polling. Raises OSError, HostLacks."""
     require_private(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -101,9 +98,9 @@ def _opened(path: Path) -> int:
 
 
 def _locked(path: Path) -> int | None:
-    """Return a descriptor with the lock; None when the file was removed meanwhile.
+    """Return a descriptor with the lock, None if the file is gone.
 
-    Raises BlockingIOError when another process has it, OSError, HostLacks.
+    Raises BlockingIOError, OSError.
     """
     descriptor = _opened(path)
     try:
@@ -132,10 +129,7 @@ def _remove(path: Path, descriptor: int) -> None:
 
 
 def _remove_stale(directory: Path) -> None:
-    """Remove target locks of killed processes and of older versions.
-
-    The caller holds the lock of the host, so no other process is creating one.
-    """
+    """Remove target locks of killed processes; the caller holds the host's lock meanwhile."""
     for path in directory.glob("target-*.lock"):
         try:
             descriptor = _locked(path)
@@ -179,10 +173,7 @@ def target_lock(target_id: str, directory: Path | None = None) -> Lock:
 
 
 def lock_directory() -> Path:
-    """Return a directory for locks that only this user can write: in /run, else below /tmp.
-
-    Raises HostLacks when the directory belongs to another user.
-    """
+    """Return a directory for locks that only this user can write. Raises HostLacks."""
     session = os.environ.get("XDG_RUNTIME_DIR")
     if os.geteuid() == 0:
         directory = Path("/run/ssdbench")

@@ -67,10 +67,7 @@ SPELLINGS: Mapping[Reader, Spelling] = {
 
 
 def written(reader: Reader, name: str) -> str:
-    """Return a name as the program reads it.
-
-    Raises UsageError for a name that it cannot be given.
-    """
+    """Return a name as the program reads it. Raises UsageError when that is not possible."""
     spelling = SPELLINGS[reader]
     if found := re.search(spelling.refused, name):
         where = f", for the {found.group()!r} in it" if found.group() else ""

@@ -162,10 +162,7 @@ def opened(node: Path) -> Iterator[Nvme]:
 
 
 def generic_node(kernel_name: str, sysfs: Sysfs | None = None) -> Path | None:
-    """Return the generic node of a namespace (/dev/ng0n1 of nvme0n1), or None.
-
-    Kernels before Linux 5.13 have none, and a container may not have been given it.
-    """
+    """Return a namespace's generic node (/dev/ng0n1 of nvme0n1), None if there is none."""
     sysfs = sysfs or Sysfs()
     if not re.fullmatch(r"nvme\d+n\d+", kernel_name):
         return None

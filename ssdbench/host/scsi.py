@@ -233,10 +233,7 @@ class Scsi:
 
 @contextmanager
 def opened(node: Path, *, writes: bool = False) -> Iterator[Scsi]:
-    """Open a disk node; commands that only read need no more than O_RDONLY.
-
-    Raises HostLacks, DeviceError.
-    """
+    """Open a disk node, read-only unless `writes`. Raises HostLacks, DeviceError."""
     with blockdev.opened(node, os.O_RDWR if writes else os.O_RDONLY) as descriptor:
         yield Scsi(descriptor)
 

@@ -85,10 +85,7 @@ class Sysfs:
         return self.path(attribute).exists()
 
     def ask(self, attribute: str, value: str = "1") -> None:
-        """Write an attribute that only triggers something and has no value to read.
-
-        Raises HostLacks.
-        """
+        """Write an attribute that only triggers something and has no value. Raises HostLacks."""
         try:
             descriptor = os.open(self.path(attribute), os.O_WRONLY)  # never creates a file
             try:

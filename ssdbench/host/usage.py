@@ -358,10 +358,7 @@ def claimed(node: Path) -> bool:
 
 
 def signatures(node: Path) -> list[str]:
-    """Return the types of partition tables, file systems and volumes on a device, from wipefs.
-
-    Raises HostLacks when wipefs cannot tell.
-    """
+    """Return the types of file systems, tables and volumes that wipefs finds. Raises HostLacks."""
     return _wipefs([node])[node.name]
 
 

@@ -66,10 +66,7 @@ class Claim:
         guard.check(self._info, self._consent, held=self.fd)
 
     def formatted(self, info: TargetInfo) -> None:
-        """Accept the new format and size that this run itself gave the drive.
-
-        Raises DeviceLost unless it is the very device that is claimed.
-        """
+        """Accept the format and size that this run gave the drive. Raises DeviceLost."""
         if info.major_minor != self._info.major_minor or info.node != self._info.node:
             raise DeviceLost(
                 f"{self._info.name} was replaced by another device while it was formatted"

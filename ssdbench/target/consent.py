@@ -140,10 +140,7 @@ def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
 def lacking(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> list[Objection]:
-    """Return the objections that remain: use, consent and wear.
-
-    Work that only reads (`destroys` is false) needs no consent and ignores signatures.
-    """
+    """Return the objections that remain. Work that only reads ignores signatures and consent."""
     if not destroys:
         return guard.standing(info, consent.overwriting())
     wrong = consent.identity not in (None, info.consent_id)

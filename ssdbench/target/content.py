@@ -111,9 +111,9 @@ def places(info: TargetInfo) -> list[int]:
 
 
 def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
-    """Read what a target holds now, at its places and at those in `also`.
+    """Read what a target holds now, at its places and those in `also`.
 
-    Raises OSError when it cannot be opened, HostLacks when its signatures cannot be read.
+    Raises OSError, HostLacks.
     """
     node = Path(info.node)
     return Look(sampled(node, sorted({*places(info), *also})), tuple(signatures(node)))
@@ -193,10 +193,7 @@ def came_since(
 
 
 def remember(info: TargetInfo, *, run: str = "", directory: Path | None = None) -> None:
-    """Record what is on a target at the end of its use.
-
-    When that fails, no record is kept, and the next run asks about the data.
-    """
+    """Record what is on a target at the end of its use; without it, the next run asks again."""
     path = _path(info, directory)
     with suppress(OSError, SsdbenchError):
         path.unlink(missing_ok=True)
@@ -241,10 +238,7 @@ class Watch:
         self._ours = True
 
     def before_writing(self) -> None:
-        """Require, once, that the target is unchanged since consent, and record that we write.
-
-        Raises TargetRefused with every change.
-        """
+        """Require, once, the same data as before consent. Raises TargetRefused."""
         if self._seen is None:
             return
         left, self._seen = _remembered(self._info, self._seen), None

@@ -45,10 +45,7 @@ def objections(
 
 
 def prepare(info: TargetInfo, descriptor: int, run: str) -> None:
-    """Mark the content of a claimed file as this run's, and allocate all its blocks.
-
-    Raises HostLacks when the disk has no room.
-    """
+    """Mark a claimed file's content as this run's and allocate its blocks. Raises HostLacks."""
     ours = regular.mark_objection(descriptor, Path(info.node), run) == ""
     # Before the mark, because this may change the times of the file.
     files.reserve(descriptor, Path(info.node), os.fstat(descriptor).st_size)
@@ -63,7 +60,7 @@ def give_back(info: TargetInfo, descriptor: int) -> None:
 def claim(info: TargetInfo) -> int:
     """Open and lock a file; the caller closes it.
 
-    Raises TargetRefused when another process has it.
+    Raises TargetRefused when it is already locked.
     """
     try:
         return regular.claim(Path(info.node))

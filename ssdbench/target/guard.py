@@ -45,10 +45,7 @@ class HostView(Protocol):
 
 
 class OneLook:
-    """Read the host once, for a list of many devices.
-
-    It never decides whether a device may be written, because answers grow old.
-    """
+    """Read the host once, for lists of devices; never to decide whether one may be written."""
 
     def __init__(self, kernels: Sequence[str]) -> None:
         self.sysfs = attributes.OneLook()
@@ -57,10 +54,7 @@ class OneLook:
         self._signatures: dict[Path, list[str] | OSError | SsdbenchError] | None = None
 
     def signatures(self, node: Path) -> list[str]:
-        """Return the signatures on a node, read together with the others'.
-
-        Raises OSError, SsdbenchError.
-        """
+        """Return the signatures on a node, read with the others'. Raises OSError."""
         if self._signatures is None:
             filled = (k for k in self._kernels if self.sysfs.number(f"/sys/block/{k}/size"))
             self._signatures = usage.signatures_of([Path(node_of(k)) for k in filled])

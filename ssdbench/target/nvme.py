@@ -267,10 +267,7 @@ def power_cycles(page: bytes) -> int:
 
 
 def data_written_bytes(page: bytes) -> int | None:
-    """Return all bytes ever written, from the health log; its unit is 1000 x 512 bytes.
-
-    None for a blank page.
-    """
+    """Return all bytes ever written (units of 1000 x 512 bytes); None for a blank page."""
     units = None if sensors.is_blank(page) else sensors.counter(page, 48, 16)
     return None if units is None else units * DATA_UNIT_BYTES
 

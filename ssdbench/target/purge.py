@@ -368,10 +368,7 @@ def _await_ready(disk: scsi_bus.Scsi) -> bool:
 
 
 def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: int) -> None:
-    """Discard a range, which a drive is free to ignore.
-
-    Raises HostLacks when the drive takes no discards, DeviceError when it refuses this one.
-    """
+    """Discard a range, which a drive may ignore. Raises HostLacks or DeviceError when refused."""
     end = offset_bytes + length_bytes
     try:
         for offset in range(offset_bytes, end, DISCARD_STEP_BYTES):

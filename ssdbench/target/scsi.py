@@ -105,10 +105,7 @@ def format_of(capacity: bytes) -> tuple[bytes, int]:
 
 
 def at_work(sense: bytes) -> bool:
-    """Return whether the unit is not ready because of a format or sanitize (SPC-5, annex F).
-
-    Reads fixed (70h) and descriptor (72h) sense.
-    """
+    """Return whether the unit is not ready due to a format or sanitize (SPC-5, annex F)."""
     key, code, qualifier = _said(sense)
     return key == 2 and code == 0x04 and qualifier in (0x04, 0x1B)
 

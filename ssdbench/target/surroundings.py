@@ -143,10 +143,7 @@ def disks(sysfs: Sysfs) -> list[str]:
 
 
 def shown(sysfs: Sysfs) -> list[str]:
-    """Return the kernel names of all block devices, except the paths below NVMe multipath heads.
-
-    Those have the drive's own names and no node (nvme_alloc_ns sets GENHD_FL_HIDDEN).
-    """
+    """Return the kernel names of all block devices, without the paths below multipath heads."""
     return [name for name in sysfs.names("/sys/block") if not _hidden(name, sysfs)]
 
 

@@ -32,10 +32,7 @@ class MountBackend:
         return f"{mounts[-1].file_system} {mounts[-1].source}" if mounts else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Mount the file system, or unmount what is there.
-
-        Raises HostLacks when the kernel refuses.
-        """
+        """Mount the file system, or unmount what is there. Raises HostLacks."""
         if not value:
             while self.read(attribute, drive):
                 if refused := _patiently(["umount", attribute]):

@@ -374,10 +374,7 @@ def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
 
 
 def _cpus_for(who: str, wishes: Host, host: Topology) -> tuple[int, ...]:
-    """Return the CPUs of "fio" or our "own" CPUs.
-
-    Raises HostLacks where no CPU fits both wishes.
-    """
+    """Return the CPUs of "fio" or our "own" CPUs. Raises HostLacks when none are left."""
     listed = _cpus(f"{who}_cpus", wishes, host)
     of_nodes = cpus_of(f"{who}_nodes", getattr(wishes, f"{who}_nodes"), host)
     if not listed or not of_nodes:

@@ -110,10 +110,7 @@ class NoSetting(HostLacks):
 
 
 def located(locate: Callable[[str], str | None], drive: str) -> str:
-    """Return the kernel name of a drive, wherever it is now.
-
-    Raises DriveAbsent when it is not here.
-    """
+    """Return the kernel name of a drive, wherever it is now. Raises DriveAbsent."""
     name = locate(drive)
     if name is None:
         raise DriveAbsent(drive)

@@ -49,10 +49,7 @@ def most_threads(rate_iops: float, read_percent: int) -> int:
 
 
 def shares(workload: Workload, scale: float = 1.0) -> list[tuple[int, Pace]]:
-    """Split the workload's rate times `scale` over groups of threads with the same pace.
-
-    Raises ValueError without a rate.
-    """
+    """Split the rate over threads of the same pace. Raises ValueError without a rate."""
     if workload.rate_iops is None:
         raise ValueError("a workload without a rate offers none")
     threads = workload.numjobs

@@ -43,10 +43,7 @@ UNREAPED_S = 10.0  # after this a fio stuck in a dead drive is left to the kerne
 
 
 def usable(engine: str) -> str:
-    """Return this host's fio as `fio 3.33`.
-
-    Raises HostLacks when it is missing, too old, or was built without the engine.
-    """
+    """Return this host's fio as `fio 3.33`. Raises HostLacks for a missing, old or other fio."""
     version, engines = installed()
     if version < OLDEST:
         raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)
@@ -77,10 +74,7 @@ def _asked(path: str, changed_ns: int) -> tuple[str, str]:
 
 
 def complaint(text: str) -> str:
-    """Return the first sentence of fio's objection to a job file, or an empty text.
-
-    Nothing is opened or run. Also empty without fio.
-    """
+    """Return the first sentence of fio's objection to a job file, without running it."""
     path = command.which("fio")
     return "" if path is None else _complaint(text, path, Path(path).stat().st_mtime_ns)
 
@@ -146,10 +140,7 @@ class Fio:
 def started_fio(
     way: Access, text: str, artifacts: Path, *, cpus: Collection[int] | None = None
 ) -> command.Process:
-    """Check the target, start fio with this job file, and keep everything that it runs with.
-
-    Raises HostLacks when fio is missing, too old or lacks the engine.
-    """
+    """Check the target, start fio with this job file and keep its inputs. Raises HostLacks."""
     version = usable(way.engine)
     files.make_directory(artifacts)
     for old in (artifacts / "status", artifacts / "fio.json", *_logs(artifacts)):
@@ -383,10 +374,7 @@ class FioOutcome:
         return by_second
 
     def logged(self, job: str) -> LoggedIo:
-        """Return all I/Os of a job with `latency_log`, on the clock of `seconds`.
-
-        Raises ValueError when no such job kept one.
-        """
+        """Return all I/Os of a job with `latency_log`. Raises ValueError without a log."""
         return _logged(self.directory, self.planned, job, self.origin_s)
 
     def requests(self, job: str, *, end_s: float) -> Requests:

@@ -37,10 +37,7 @@ _ALWAYS: Mapping[str, str | int] = {
 
 
 def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
-    """Return a job file that runs `jobs` one after another; `options` are of the attachment.
-
-    Raises UsageError for a workload that fio cannot express.
-    """
+    """Return a job file for `jobs` in order. Raises UsageError for a workload beyond fio."""
     lines = ["[global]", *_lines({**_ALWAYS, **options})]
     for index, job in enumerate(jobs):
         if job.workload.streams:

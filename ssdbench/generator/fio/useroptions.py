@@ -150,10 +150,7 @@ BUFFERS = frozenset(["zero_buffers", "refill_buffers", "buffer_compress_percenta
 
 
 def known(option: Option) -> tuple[Option, str]:
-    """Return an option by its first name, and why it is left out if it is.
-
-    Raises UsageError for options that are not on the list.
-    """
+    """Return an option by its first name, and why it is left out, if it is. Raises UsageError."""
     name = _ALIASES.get(option.name, option.name)
     named = plain(option.name, MOST_NAME)
     if not option.value.isprintable() or set("$`") & set(option.value):
@@ -302,10 +299,7 @@ def direction(options: Mapping[str, Option]) -> Directions:
 def whole_number(
     options: Mapping[str, Option], name: str, default: int, *, least: int = 1, most: int
 ) -> int:
-    """Parse an option as a whole number, or return its default.
-
-    Raises UsageError beyond its bounds.
-    """
+    """Parse an option as a whole number, or return its default. Raises UsageError."""
     option = options.get(name)
     if option is None:
         return default

@@ -378,9 +378,9 @@ def _is_share(option: Option | None) -> bool:
 
 
 def _give(options: dict[str, Option], option: Option) -> None:
-    """Add an option after those given before, as fio takes them in order.
+    """Add an option after earlier ones.
 
-    Raises UsageError for a size after a percentage: fio would keep the percentage.
+    Raises UsageError for a size after a share, which fio keeps.
     """
     before = options.pop(option.name, None)  # first out: what counts is the order of the last
     if before is not None and option.name in _BY_DIRECTION:
