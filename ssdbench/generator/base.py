@@ -132,7 +132,7 @@ def submit_share(jobs: Sequence[JobOutcome]) -> float:
 
 
 class Outcome(Protocol):
-    """Return what a start did; histogram logs are read only on request."""
+    """Hold the results of a start; histogram logs are read only on request."""
 
     @property
     def jobs(self) -> tuple[JobOutcome, ...]: ...

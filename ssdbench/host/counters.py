@@ -61,7 +61,7 @@ class ProcessIo:
         try:
             return cls(int(fields["read_bytes"]), int(fields["write_bytes"]))
         except KeyError as error:
-            raise ValueError(f"no {error} in the I/O counters of a process") from error
+            raise ValueError(f"the I/O counters of a process have no {error}") from error
 
 
 class CounterFile:

@@ -189,7 +189,7 @@ EVERYTHING = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Hold where a device lies; `private` when no two of its bytes share a byte below."""
+    """Hold where the bytes of a device are stored; `private` when no two share a byte below."""
 
     segments: tuple[Segment, ...] = ()
     private: bool = True

@@ -211,7 +211,7 @@ def _volume(
     if place.driver.startswith(_VOLUME_DRIVERS):
         yield f"its driver ({place.driver}) has only volumes and virtual disks"
     if place.channel in _VOLUME_CHANNELS.get(place.driver, ()):
-        yield f"its driver ({place.driver}) has volumes on channel {place.channel}"
+        yield f"its driver ({place.driver}) uses channel {place.channel} for volumes"
     if place.raid_level not in ("", "N/A", "unknown"):
         yield f"its driver reports a volume ({place.raid_level})"
     yield from _volume_by_pages(attributes, found, place.bridge)
@@ -326,7 +326,7 @@ def unplannable(info: TargetInfo) -> str:
     if info.kind is TargetKind.UNPROVEN:
         return (
             f"{info.facts.get(LACKS, 'nothing shows that it is one drive')}; if you know that it "
-            f"is one drive, say {' '.join(UNPROVEN)}"
+            f"is one drive, add {' '.join(UNPROVEN)}"
         )
     return info.facts.get(VOLUME, "") if info.kind is TargetKind.VIRTUAL else ""
 

@@ -231,7 +231,9 @@ def put_back(
         if not written:
             break
     for change in written:
-        failures[change.key] = Failure(f"{_place(change)} does not stay {change.was!r}")
+        failures[change.key] = Failure(
+            f"{_place(change)} was set back to {change.was!r} but changed again"
+        )
     open_ones = set(failures)
     for _, attribute, drive in failures:
         open_ones |= {(Backend.BLOCK, other, drive) for other in RESETS.get(attribute, ())}

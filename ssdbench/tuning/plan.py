@@ -54,7 +54,7 @@ def _nodes(name: str, wish: str, host: Topology, there: Collection[int]) -> tupl
         )
     if wish == DRIVE and host.drive_node is None:
         raise HostLacks(
-            f"{name}: the kernel knows no NUMA node of this drive",
+            f"{name}: the kernel does not know the NUMA node of this drive",
             hint=f"Name the node yourself: {listed}.",
         )
     asked = (host.drive_node,) if wish == DRIVE and host.drive_node is not None else cpu_list(wish)

@@ -94,7 +94,7 @@ def test_the_exit_code_is_that_of_the_program() -> None:
     ("words", "said"),
     [
         ((DRIVE, "absent.fio"), "the job file absent.fio cannot be read"),
-        ((DRIVE, "--", "--name=a", "--hipri"), "nothing is polled"),
+        ((DRIVE, "--", "--name=a", "--hipri"), "has no polling"),
         (("sim:p4800x,capacity=banana", "--", "--name=a"), "capacity"),
         (("absent.ssdb", "--", "--name=a"), "absent"),
         ((DRIVE, "--fio", "no-such-fio", "--", "--name=a"), "no-such-fio is not installed"),

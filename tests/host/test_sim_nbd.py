@@ -372,7 +372,9 @@ def kill_and_mend(state: Path, socket_path: Path, connect: Connect, times: int) 
         try:
             SimDrive.open(state).close()
         except DeviceError as error:
-            assert "is incomplete: the last program died in the middle of a request" in error.message
+            assert (
+                "is incomplete: the last program died in the middle of a request" in error.message
+            )
         with SimDrive.open(state, repair=True) as drive:
             assert drive.core.broken_invariant() == 0
 

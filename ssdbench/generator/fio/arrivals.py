@@ -51,7 +51,7 @@ def most_threads(rate_iops: float, read_percent: int) -> int:
 def shares(workload: Workload, scale: float = 1.0) -> list[tuple[int, Pace]]:
     """Split the rate over threads of the same pace. Raises ValueError without a rate."""
     if workload.rate_iops is None:
-        raise ValueError("a workload without a rate offers none")
+        raise ValueError("the workload has no rate")
     threads = workload.numjobs
     reads, writes = _totals(workload.rate_iops * scale, workload.read_percent)
     paces = Counter(

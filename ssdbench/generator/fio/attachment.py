@@ -53,7 +53,7 @@ class Attachment(Access, Protocol):
         ...
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return the seconds of a fio that was just started."""
+        """Return the one-second samples of a fio that was just started."""
         ...
 
 
@@ -123,7 +123,7 @@ class DeviceAttachment(_Held):
         blockdev.still(self._node, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return seconds from the device's counters."""
+        """Return one-second samples from the device's counters."""
         meter = DeviceMeter(
             self._major_minor,
             process.pid,
@@ -165,7 +165,7 @@ class FileAttachment(_Held):
         regular.still(self._path, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return seconds from fio's counters.
+        """Return one-second samples from fio's counters.
 
         Raises ValueError for jobs of several block sizes: the kernel counts a process's bytes, not
         I/Os.

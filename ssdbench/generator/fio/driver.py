@@ -300,7 +300,7 @@ class FioRunning:
 
 @dataclass(frozen=True, slots=True)
 class FioOutcome:
-    """Return what a start of fio did; its logs are read only on request."""
+    """Hold the results of a start of fio; its logs are read only on request."""
 
     jobs: tuple[JobOutcome, ...]
     seconds: tuple[Second, ...]

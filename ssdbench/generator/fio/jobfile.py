@@ -233,7 +233,7 @@ def _zones(workload: Workload) -> Options:
     if not workload.zones:
         return {}
     if any(value != int(value) for zone in workload.zones for value in zone):
-        raise UsageError("fio takes whole percentages in zones")
+        raise UsageError("fio takes only whole percentages in zones", hint="round the zones")
     text = ":".join(f"{int(share)}/{int(part)}" for share, part in workload.zones)
     return {"random_distribution": f"zoned:{text}"}
 

@@ -92,7 +92,7 @@ class PassthroughAttachment(DeviceAttachment):
             raise UsageError("past the block layer a start has one block size and one direction")
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return seconds from fio's rings."""
+        """Return one-second samples from fio's io_uring rings."""
         (reads,) = _directions(jobs)
         meter = PassthroughMeter(
             Rings(process.pid, self._root),

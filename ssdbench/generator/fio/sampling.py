@@ -31,7 +31,7 @@ KILL_GRACE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Hold the sums up to now, without I/Os that were not ours."""
+    """Hold the I/O counters up to now; I/Os of other programs are counted apart."""
 
     read_ios: int = 0
     write_ios: int = 0

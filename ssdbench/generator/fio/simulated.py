@@ -69,7 +69,7 @@ class SimAttachment:
 
     def __init__(self, drive: SimDrive, *, step_s: int = 1) -> None:
         if step_s < 1:
-            raise ValueError(f"a step is at least one second, got {step_s}")
+            raise ValueError(f"a step must be at least one second, got {step_s}")
         self.name = drive.spec.text
         self._drive = drive
         self._step_s = step_s
@@ -111,7 +111,7 @@ class SimAttachment:
         """Do nothing: the state file is locked, so no other process can change it."""
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> SimFeed:
-        """Return seconds from the drive itself."""
+        """Return one-second samples from the simulated drive."""
         if self._clock is None:
             raise ValueError("environment() makes the clock that watch() reads")
         clock, self._clock = self._clock, None

@@ -27,7 +27,7 @@ ON_THE_DRIVE: Mapping[str, str] = {
 }
 
 _NO_PRIORITY = "the simulated drive has no priorities"
-_NO_POLLING = "nothing is polled on a simulated drive"
+_NO_POLLING = "a simulated drive has no polling"
 _NO_ZONES = "the simulated drive has no zones"
 _REAL_TIME = "the program would run in real time, in which the drive's clock stands still"
 _CRASHES = "fio's nbd engine crashes with it"
@@ -47,7 +47,7 @@ _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _REAL_TIME),
     "gtod_cpu": "its clock thread would show old times in virtual time",
     "read_iolog": "the log names files of its own",
-    "profile": "it makes jobs of its own",
+    "profile": "it replaces the jobs by its own",
     "verify_async": "its threads need more stack than a job has in virtual time",
 }  # fmt: skip
 _REFUSED_VALUES: Mapping[tuple[str, str], str] = {

@@ -106,7 +106,7 @@ _PLACE = "the job always works on the target of the run"
 _OUTPUT = "ssdbench decides where output goes"
 _STOPS = "it would end or change the job depending on the measurement"
 _UNPRICED = "checking data takes time that is not the drive's"
-_ENGINES = "ways into the kernel are compared in a sweep (`engine: [libaio, io_uring_fixed]`)"
+_ENGINES = "I/O engines are compared in a sweep (`engine: [libaio, io_uring_fixed]`)"
 _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _PROGRAM),
     **dict.fromkeys(("filename", "directory", "filename_format", "opendir", "nrfiles", "openfiles",
@@ -124,7 +124,7 @@ _REFUSED: Mapping[str, str] = {
                      "sqthread_poll_cpu", "nonvectored", "uncached", "nowait", "force_async",
                      "cmd_type", "userspace_reap"), _ENGINES),
     "buffer_pattern": "it may name a file",
-    "profile": "it makes jobs of its own",
+    "profile": "it replaces the jobs by its own",
     "kb_base": "sizes always have fio's default units",
 }  # fmt: skip
 # At these values an option does nothing; at other values it is refused or unknown.

@@ -55,7 +55,7 @@ class Sizes:
     options: tuple[tuple[str, str], ...]
 
     def all(self, does: Directions) -> tuple[int, ...]:
-        """Return each size once, of the used directions."""
+        """Return each request size of the used directions once."""
         return tuple(dict.fromkeys(size for side in self._used(does) for size in side.bytes))
 
     def smallest_of(self, does: Directions) -> tuple[int, ...]:

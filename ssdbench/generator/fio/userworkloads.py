@@ -350,7 +350,7 @@ class _Reading:
             return None
         if share := re.fullmatch(r"([0-9]{1,3})%", option.value):
             if int(share[1]) > 100:
-                raise wrong(option, "is more than the whole")
+                raise wrong(option, "is more than 100 %")
             if option.name == "size" and int(share[1]) == 100:
                 return None  # all that is left behind the offset
             return self.room.length_bytes * int(share[1]) // 100
@@ -434,7 +434,7 @@ def _workload(title: str, streams: Sequence[Stream], content: Content) -> Worklo
 
 
 def _distinct(streams: Sequence[Stream]) -> Iterator[Stream]:
-    """Give each stream a unique name, as tables use it."""
+    """Give each stream a unique name, because tables identify streams by name."""
     seen: Counter[str] = Counter()
     for stream in streams:
         seen[stream.name] += 1

@@ -102,8 +102,8 @@ def test_what_cannot_be_as_written_is_left_out_and_said(option: str, said: str) 
     [
         ("prio=3", "no priorities"),
         ("cmdprio_percentage=10", "no priorities"),
-        ("hipri", "nothing is polled"),
-        ("sqthread_poll=1", "nothing is polled"),
+        ("hipri", "has no polling"),
+        ("sqthread_poll=1", "has no polling"),
         ("zonemode=zbd", "no zones"),
         ("exec_prerun=echo x", "real time"),
         ("gtod_cpu=1", "old times in virtual time"),

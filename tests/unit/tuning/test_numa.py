@@ -78,7 +78,7 @@ def test_on_a_host_of_one_node_there_is_nothing_to_choose(wish: Host) -> None:
 
 
 def test_a_drive_without_a_known_node_asks_for_a_number(two: Topology) -> None:
-    with pytest.raises(HostLacks, match="knows no NUMA node of this drive") as refused:
+    with pytest.raises(HostLacks, match="does not know the NUMA node of this drive") as refused:
         host_plan(Host(fio_memory="bind:drive"), replace(two, drive_node=None), "d")
 
     assert "0, 1" in refused.value.hint
