@@ -144,7 +144,7 @@ class TargetInfo(Model):
         return self.size_bytes // self.zone_bytes * self.zone_length_bytes
 
     def formatted(self, wanted: LbaFormat | None) -> "TargetInfo":
-        """Return the target as a format would make it; its exact size is only an estimate."""
+        """Return the target as it would be after a format; the size is an estimate."""
         if wanted is None or wanted == self.lba_format or self.lba_format is None:
             return self
         was, now = self.lba_format, wanted
