@@ -35,10 +35,7 @@ class FileSystemTrial(OnFiles):
     """Measure random reads and writes by number of threads on one file system."""
 
     kind: StageKind = StageKind.FILESYSTEM
-    threads: tuple[int, ...]
-    file_percent: float  # of the free space that the measured file takes
-    aging: int  # rounds of aging before the second measurement; 0: only one measurement
-    buffered: bool
+    wanted: FileSystems  # the stage of the profile
 
     @classmethod
     def of(cls, name: str, place: Place, wanted: FileSystems, notes: tuple[str, ...] = ()) -> Self:
@@ -64,24 +61,21 @@ class FileSystemTrial(OnFiles):
                 "direct": 0 if wanted.buffered else 1,
             },
             place=place,
-            threads=wanted.threads,
-            file_percent=wanted.file_percent,
-            aging=wanted.aging,
-            buffered=wanted.buffered,
+            wanted=wanted,
         )
 
     @property
     def steps(self) -> int:
         """Return the number of units: cells, the file, and rounds of aging."""
-        return self.starts + 1 + self.aging
+        return self.starts + 1 + self.wanted.aging
 
     def laid_bytes(self, target: TargetInfo) -> int:
         """Return the bytes of the measured file and of aging."""
-        return int(target.size_bytes * self.place.part_percent / 100) * (1 + self.aging)
+        return int(target.size_bytes * self.place.part_percent / 100) * (1 + self.wanted.aging)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan as usual, but with one line of text for all numbers of threads."""
-        starts = f"{self.starts} starts with {', '.join(map(str, self.threads))} threads"
+        starts = f"{self.starts} starts with {', '.join(map(str, self.wanted.threads))} threads"
         return replace(super().plan(target, hint), jobs=(self.place.planned, starts))
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
@@ -90,7 +84,7 @@ class FileSystemTrial(OnFiles):
         size = done[0].file_bytes
         for state in self.variants:
             if state.name.endswith(AGED):
-                for turn in range(1, self.aging + 1):
+                for turn in range(1, self.wanted.aging + 1):
                     yield self.building(f"age-{turn}", "aging", partial(_age, turn), done)
             turns = self.turns(
                 context.seed, span_bytes=size, variants=(state,), about=f"order of {state.name}"
@@ -98,7 +92,8 @@ class FileSystemTrial(OnFiles):
             yield from self.measuring(turns, context, done)
 
     def _lay(self, context: Context) -> Step | None:
-        size = int(free_bytes(where(context)) * self.file_percent / 100) // MIB * MIB
+        share = self.wanted.file_percent / 100
+        size = int(free_bytes(where(context)) * share) // MIB * MIB
         if size < MIB:
             raise HostLacks(f"{self.place.system.name} leaves no room for a file on this drive")
         return Step(file_bytes=size) if write_files(context, FILE, size_bytes=size) else None
@@ -111,13 +106,15 @@ class FileSystemTrial(OnFiles):
             medians=tuple(self._by_threads(median) for median in compared),
             file_system=self.place.system.name,
             made_with=self.place.made_with,
-            measured="through the page cache" if self.buffered else "with O_DIRECT",
+            measured="through the page cache" if self.wanted.buffered else "with O_DIRECT",
             notes=notes,
             cells_csv=cells_csv,
         )
 
     def _by_threads(self, median: Median) -> ThreadsMedian:
-        known = {_named(count, word): (count, word) for count, word in _directions(self.threads)}
+        known = {
+            _named(count, word): (count, word) for count, word in _directions(self.wanted.threads)
+        }
         threads, direction = known[median.workload]
         part = self.place.part_percent
         age = "aged" if median.variant.endswith(AGED) else "fresh"
