@@ -10,20 +10,7 @@ from ssdbench.report.html import rendered
 from ssdbench.report.metrics import published_bound, value_of
 from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Span
 from ssdbench.report.tables import Row, Tidy, csv_bytes, point_numbers
-from ssdbench.report.view import words
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    ColumnOf,
-    Plot,
-    Plots,
-    Prose,
-    Section,
-    Sheet,
-    Table,
-    number,
-    table_of,
-)
+from ssdbench.report.view import page, words
 from ssdbench.report.view.points import BOUND, INTERVAL, MEAN, MINUTE, percentile_columns
 from ssdbench.stats.compare import ALPHA, Compared, Pair
 from ssdbench.units import counted, format_change, format_count
@@ -110,15 +97,15 @@ LEAST_SERIES = 3  # runs
 Shared = tuple[str, tuple[PointResult | None, ...]]  # a point's label, and its result in each run
 
 
-def _side_by_side(results: Sequence[RunResult], found: Compared) -> Iterator[Section]:
+def _side_by_side(results: Sequence[RunResult], found: Compared) -> Iterator[page.Section]:
     """Yield the sections on bounds, on one drive over time, and on rates and latencies."""
     shared = _shared(results, found)
-    yield Section(
+    yield page.Section(
         "bounds", "Bounds", [_bound_table(results, shared), _interval_plots(results, shared)]
     )
     if _is_series(results):
-        yield Section("series", "One drive over time", _series(results, shared, found))
-    yield Section("rates", "Rates and latencies", [_rate_table(results, shared)])
+        yield page.Section("series", "One drive over time", _series(results, shared, found))
+    yield page.Section("rates", "Rates and latencies", [_rate_table(results, shared)])
 
 
 def _shared(results: Sequence[RunResult], found: Compared) -> list[Shared]:
@@ -136,12 +123,12 @@ def _least(point: PointResult | None) -> float:
     return float("inf") if value is None else value
 
 
-def _bound_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> Table:
-    columns: list[ColumnOf[Shared]] = [("Point", lambda one: words.times(one[0]))]
+def _bound_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.Table:
+    columns: list[page.ColumnOf[Shared]] = [("Point", lambda one: words.times(one[0]))]
     for place in range(len(results)):
-        columns.append((number(f"Run {place + 1}"), partial(_bound_cell, place)))
-    columns.append((number("Difference of the highest from the lowest"), _apart))
-    return table_of("Lower bounds of IOPS, the numbers to plan on", shared, columns)
+        columns.append((page.number(f"Run {place + 1}"), partial(_bound_cell, place)))
+    columns.append((page.number("Difference of the highest from the lowest"), _apart))
+    return page.table_of("Lower bounds of IOPS, the numbers to plan on", shared, columns)
 
 
 def _apart(one: Shared) -> str:
@@ -149,23 +136,25 @@ def _apart(one: Shared) -> str:
     return format_change(100 * (max(known) / min(known) - 1)) if len(known) > 1 else words.NONE
 
 
-def _bound_cell(place: int, one: Shared) -> Cell:
+def _bound_cell(place: int, one: Shared) -> page.Cell:
     point = one[1][place]
     if point is None:
-        return Cell(words.NONE, hint="not measured")
+        return page.Cell(words.NONE, hint="not measured")
     text = words.bound(published_bound(point))
     sound = point.verdict == "VALIDATED"
-    return Cell(text if sound else f"{text} ✗", "strong" if sound else "bad", hint=point.verdict)
+    return page.Cell(
+        text if sound else f"{text} ✗", "strong" if sound else "bad", hint=point.verdict
+    )
 
 
-def _interval_plots(results: Sequence[RunResult], shared: Sequence[Shared]) -> Plots:
+def _interval_plots(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.Plots:
     """Return a figure of all runs, in percent of the first run's mean of each point."""
     rows = [(words.times(label), _spans(points)) for label, points in shared[:MOST_DRAWN]]
     names = tuple(f"{n}: {result.run_id}" for n, result in enumerate(results, start=1))
     axis = "IOPS in percent of the first run's mean   (| = lower bound)"
     left = len(shared) - len(rows)
     more = f" {left} further points are in the tables." if left > 0 else ""
-    plot = Plot(
+    plot = page.Plot(
         name="intervals",
         title="Means with their 95 % intervals, and bounds",
         caption=f"Each point of each run; a mark without a line is a mean without interval.{more}",
@@ -173,7 +162,7 @@ def _interval_plots(results: Sequence[RunResult], shared: Sequence[Shared]) -> P
         "has the numbers.",
         figure=IntervalsFigure(tuple(rows), names, axis),
     )
-    return Plots([plot], wide=True)
+    return page.Plots([plot], wide=True)
 
 
 def _spans(points: Sequence[PointResult | None]) -> tuple[Span | None, ...]:
@@ -196,7 +185,7 @@ def _spans(points: Sequence[PointResult | None]) -> tuple[Span | None, ...]:
     )
 
 
-def _rate_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> Table:
+def _rate_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.Table:
     """Return a table with a row for each point of each run."""
     items = [
         (label, place, point)
@@ -204,19 +193,19 @@ def _rate_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> Table
         for place, point in enumerate(points)
         if point is not None
     ]
-    columns: list[ColumnOf[tuple[str, int, PointResult]]] = [
+    columns: list[page.ColumnOf[tuple[str, int, PointResult]]] = [
         ("Point", lambda one: words.times(one[0])),
         ("Run", lambda one: _run_name(results, one[1])),
     ]
     shown = [BOUND, MEAN, INTERVAL, *percentile_columns(50.0, 99.0, 99.9), MINUTE]
     columns += [(column, partial(_of_point, show)) for column, show in shown]
     columns.append(("Verdict", lambda one: words.verdict_cell(one[2].verdict)))
-    return table_of("Every point of every run", items, columns)
+    return page.table_of("Every point of every run", items, columns)
 
 
 def _of_point(
-    show: Callable[[PointResult], Cell | str], one: tuple[str, int, PointResult]
-) -> Cell | str:
+    show: Callable[[PointResult], page.Cell | str], one: tuple[str, int, PointResult]
+) -> page.Cell | str:
     return show(one[2])
 
 
@@ -235,7 +224,7 @@ def _is_series(results: Sequence[RunResult]) -> bool:
 
 def _series(
     results: Sequence[RunResult], shared: Sequence[Shared], found: Compared
-) -> list[Prose | Table | Plots]:
+) -> list[page.Prose | page.Table | page.Plots]:
     updates = {
         number: (before.target.firmware, after.target.firmware)
         for number, (before, after) in enumerate(zip(results, results[1:], strict=False), start=2)
@@ -259,7 +248,7 @@ def _series(
             lines.append(
                 Line(words.times(label), tuple(x for x, _ in drawn), tuple(y for _, y in drawn))
             )
-    plot = Plot(
+    plot = page.Plot(
         name="series",
         title="Lower bounds, run by run",
         caption="The runs in order of time, with their firmware.",
@@ -274,26 +263,28 @@ def _series(
             marks=tuple((number - 0.5, "firmware") for number in updates),
         ),
     )
-    figures = [Plots([plot])] if lines else []
-    return [Prose(changed, tone="warn" if told else ""), *figures, _changes(found)]
+    figures = [page.Plots([plot])] if lines else []
+    return [page.Prose(changed, tone="warn" if told else ""), *figures, _changes(found)]
 
 
-def _changes(found: Compared) -> Prose | Table:
+def _changes(found: Compared) -> page.Prose | page.Table:
     """Return a table of the points that changed from one run to the next."""
-    changed: list[tuple[Pair, Cell]] = []
+    changed: list[tuple[Pair, page.Cell]] = []
     for pair in sorted(found.pairs, key=lambda pair: pair.second):
         tone, said = pair_verdict(pair)
         if pair.second == pair.first + 1 and tone:
-            changed.append((pair, Cell(said, tone)))
+            changed.append((pair, page.Cell(said, tone)))
     if not changed:
-        return Prose("The tests below show no change of any point from one run to the next.")
-    columns: list[ColumnOf[tuple[Pair, Cell]]] = [
+        return page.Prose("The tests below show no change of any point from one run to the next.")
+    columns: list[page.ColumnOf[tuple[Pair, page.Cell]]] = [
         ("Runs", lambda one: _against(str(one[0].second + 1), str(one[0].first + 1))),
         ("Point", lambda one: words.times(one[0].label)),
         ("Bound", lambda one: bounds_words(one[0])),
         ("Answer", lambda one: one[1]),
     ]
-    return table_of("Points that changed from one run to the next, or may have", changed, columns)
+    return page.table_of(
+        "Points that changed from one run to the next, or may have", changed, columns
+    )
 
 
 def _against(later: str, earlier: str) -> str:
@@ -304,48 +295,50 @@ def _against(later: str, earlier: str) -> str:
 def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
     """Return the page as HTML."""
     labels = tuple(dict.fromkeys(words.simulated_label(result.target) for result in results))
-    page = Sheet(
+    sheet = page.Sheet(
         tool="compare",
         kind="Comparison",
         title=" against ".join(result.run_id for result in results),
         simulated=", ".join(labels) if all(labels) else "",
         version=__version__,
         sections=[
-            Section("runs", "The runs", [*_mixed(labels), _run_table(results)]),
+            page.Section("runs", "The runs", [*_mixed(labels), _run_table(results)]),
             *_side_by_side(results, found),
-            Section("tests", "Do they differ?", [*_explained(found), _pair_table(results, found)]),
+            page.Section(
+                "tests", "Do they differ?", [*_explained(found), _pair_table(results, found)]
+            ),
         ],
     )
-    return rendered(page)
+    return rendered(sheet)
 
 
-def _mixed(labels: Iterable[str]) -> list[Block]:
+def _mixed(labels: Iterable[str]) -> list[page.Block]:
     """Return a warning if real and simulated drives are compared."""
     simulated = [label for label in labels if label]
     if not simulated or all(labels):
         return []
     told = "Some drives are simulated and some are real; a model says nothing about real hardware"
-    return [Prose(f"{told}. {'; '.join(simulated)}.", tone="bad")]
+    return [page.Prose(f"{told}. {'; '.join(simulated)}.", tone="bad")]
 
 
-def _run_table(results: Sequence[RunResult]) -> Table:
-    columns: list[ColumnOf[tuple[int, RunResult]]] = [
+def _run_table(results: Sequence[RunResult]) -> page.Table:
+    columns: list[page.ColumnOf[tuple[int, RunResult]]] = [
         ("Run", lambda one: f"{one[0]}: {one[1].run_id}"),
         ("Started", lambda one: words.moment(one[1].started_at)),
-        ("Target", lambda one: Cell(_target_name(one[1]), "name")),
+        ("Target", lambda one: page.Cell(_target_name(one[1]), "name")),
         ("Model", lambda one: one[1].target.model or words.NONE),
         ("Firmware", lambda one: one[1].target.firmware or words.NONE),
         ("Verdict", lambda one: words.verdict_cell(one[1].verdict)),
     ]
     caption = "The runs, in the order of the command line"
-    return table_of(caption, enumerate(results, start=1), columns)
+    return page.table_of(caption, enumerate(results, start=1), columns)
 
 
 def _target_name(result: RunResult) -> str:
     return result.target.name + (" (simulated)" if result.target.simulated else "")
 
 
-def _explained(found: Compared) -> list[Block]:
+def _explained(found: Compared) -> list[page.Block]:
     unsure = sum(pair.found.unsure for pair in found.pairs)
     told = (
         "Each point is tested twice: by an exact Mann-Whitney test of its repeats, and by a test "
@@ -361,35 +354,35 @@ def _explained(found: Compared) -> list[Block]:
             f" {unsure} of {len(found.pairs)} comparisons are not certain: the difference would be "
             "clear for independent repeats, but neighbouring repeats are too similar."
         )
-    blocks: list[Block] = [Prose(told)]
+    blocks: list[page.Block] = [page.Prose(told)]
     if found.left_out:
-        blocks.append(Prose("Not compared: " + "; ".join(found.left_out) + ".", tone="warn"))
+        blocks.append(page.Prose("Not compared: " + "; ".join(found.left_out) + ".", tone="warn"))
     return blocks
 
 
-def _pair_table(results: Sequence[RunResult], found: Compared) -> Table:
+def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:
     def runs(pair: Pair) -> str:
         later, earlier = (_run_name(results, place) for place in (pair.second, pair.first))
         simulated = later.endswith(")") or earlier.endswith(")")
         return f"{later} against {earlier}" if simulated else _against(later, earlier)
 
-    def verdict(pair: Pair) -> Cell:
+    def verdict(pair: Pair) -> page.Cell:
         tone, answer = pair_verdict(pair)
-        return Cell(answer, tone)
+        return page.Cell(answer, tone)
 
-    columns: list[ColumnOf[Pair]] = [
+    columns: list[page.ColumnOf[Pair]] = [
         ("Point", lambda pair: words.times(pair.label)),
         ("Runs", runs),
-        (number("Bound"), bounds_words),
-        (number("IOPS"), lambda pair: words.count(value_of(pair.points[1], "iops"))),
-        (number("against"), lambda pair: words.count(value_of(pair.points[0], "iops"))),
-        (number("Shift"), shift_words),
-        (number("95 % interval"), shift_interval),
-        (number(FASTER.capitalize()), faster_words),
-        (number("p, Holm"), lambda pair: f"{pair.p_corrected:.2g}"),
+        (page.number("Bound"), bounds_words),
+        (page.number("IOPS"), lambda pair: words.count(value_of(pair.points[1], "iops"))),
+        (page.number("against"), lambda pair: words.count(value_of(pair.points[0], "iops"))),
+        (page.number("Shift"), shift_words),
+        (page.number("95 % interval"), shift_interval),
+        (page.number(FASTER.capitalize()), faster_words),
+        (page.number("p, Holm"), lambda pair: f"{pair.p_corrected:.2g}"),
         ("Answer", verdict),
     ]
-    return table_of("Point by point", found.pairs, columns)
+    return page.table_of("Point by point", found.pairs, columns)
 
 
 SIDES = ("", "against_")

@@ -13,19 +13,8 @@ from ssdbench.report.plots.points import Strip, StripFigure
 from ssdbench.report.read import StoredRun
 from ssdbench.report.tables import Tidy, csv_bytes
 from ssdbench.report.view import lot as view
-from ssdbench.report.view import words
+from ssdbench.report.view import page, words
 from ssdbench.report.view.lot import ASSUMED
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    Column,
-    Plot,
-    Plots,
-    Prose,
-    Section,
-    Sheet,
-    Table,
-)
 from ssdbench.stats.compare import Key, points_of
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots.population import DriveRate, LotPair, LotPoint, Member, Questions
@@ -138,25 +127,25 @@ def render_lot(
     target = results[0].target
     what = target.model or target.name
     simulated = f"SIMULATED: {counted(len(results), 'drive')}" if target.simulated else ""
-    page = Sheet(
+    sheet = page.Sheet(
         tool="merge",
         kind="Lot",
         title=f"{counted(len(results), 'drive')}: {what}",
         simulated=simulated,
         version=__version__,
         sections=[
-            Section(
+            page.Section(
                 "answer",
                 "What can be expected of the lot and the model",
                 _answer(results, points, asked, notes),
             ),
-            Section("drives", "The drives", [_drives(results, points)]),
-            Section("odd", "Slow and fast drives of the lot", _siblings(results, points)),
-            Section("conditions", "Firmware, slot, host, temperature, wear", _effects(points)),
+            page.Section("drives", "The drives", [_drives(results, points)]),
+            page.Section("odd", "Slow and fast drives of the lot", _siblings(results, points)),
+            page.Section("conditions", "Firmware, slot, host, temperature, wear", _effects(points)),
             *_latencies(results, points),
         ],
     )
-    return rendered(page)
+    return rendered(sheet)
 
 
 def _answer(
@@ -164,70 +153,74 @@ def _answer(
     points: Sequence[LotPoint],
     asked: Questions,
     notes: Sequence[str],
-) -> list[Block]:
+) -> list[page.Block]:
     failing = sum(any(p.rates[place].failing for p in points) for place in range(len(results)))
-    blocks: list[Block] = []
+    blocks: list[page.Block] = []
     if failing:
         drives = counted(len(results), "drive")
         told = f"{failing} of {drives} count as failed at one or more points."
-        blocks.append(Prose(told, tone="bad"))
+        blocks.append(page.Prose(told, tone="bad"))
     titles = view.point_titles(asked)
-    columns = [Column(title.capitalize(), number=place > 0) for place, title in enumerate(titles)]
-    rows = [[Cell(text) for text in view.point_row(point, asked)] for point in points]
-    blocks.append(Table("IOPS of the drives, and rates that can be promised", columns, rows))
+    columns = [
+        page.Column(title.capitalize(), number=place > 0) for place, title in enumerate(titles)
+    ]
+    rows = [[page.Cell(text) for text in view.point_row(point, asked)] for point in points]
+    blocks.append(page.Table("IOPS of the drives, and rates that can be promised", columns, rows))
     blocks.append(
         _said(
             "The same in sentences",
             [(point, list(view.promises(point, asked))) for point in points],
         )
     )
-    blocks.append(Prose(view.ASSUMED))
-    blocks += [Prose(words.sentence(note), tone="warn") for note in notes]
+    blocks.append(page.Prose(view.ASSUMED))
+    blocks += [page.Prose(words.sentence(note), tone="warn") for note in notes]
     return blocks
 
 
-def _said(caption: str, told: Sequence[tuple[LotPoint, Sequence[str]]], tone: str = "") -> Table:
+def _said(
+    caption: str, told: Sequence[tuple[LotPoint, Sequence[str]]], tone: str = ""
+) -> page.Table:
     """Return a table with a row for each sentence about a point."""
     rows = [
-        [Cell(words.times(point.label)), Cell(words.sentence(sentence), tone)]
+        [page.Cell(words.times(point.label)), page.Cell(words.sentence(sentence), tone)]
         for point, sentences in told
         for sentence in sentences
     ]
-    return Table(caption, [Column("Point"), Column("Result")], rows)
+    return page.Table(caption, [page.Column("Point"), page.Column("Result")], rows)
 
 
-def _drives(results: Sequence[RunResult], points: Sequence[LotPoint]) -> Table:
+def _drives(results: Sequence[RunResult], points: Sequence[LotPoint]) -> page.Table:
     shown = points[:MOST_COLUMNS]
-    columns = [Column("Drive"), Column("Run")]
-    columns += [Column(words.times(point.label) + " [IOPS]", number=True) for point in shown]
-    columns += [Column("Firmware"), Column("Identity")]
+    columns = [page.Column("Drive"), page.Column("Run")]
+    columns += [page.Column(words.times(point.label) + " [IOPS]", number=True) for point in shown]
+    columns += [page.Column("Firmware"), page.Column("Identity")]
     rows = []
     for place, (name, result) in enumerate(zip(view.names(results), results, strict=True)):
         target = result.target
         rates = [_rate(point.rates[place]) for point in shown]
-        known = [Cell(target.firmware or words.NONE), Cell(target.id, "name")]
-        rows.append([Cell(name), words.verdict_cell(result.verdict), *rates, *known])
+        known = [page.Cell(target.firmware or words.NONE), page.Cell(target.id, "name")]
+        rows.append([page.Cell(name), words.verdict_cell(result.verdict), *rates, *known])
     more = len(points) - len(shown)
     caption = "Mean of each drive" + (f"; {more} further points are in the CSV" if more else "")
-    return Table(caption, columns, rows)
+    return page.Table(caption, columns, rows)
 
 
-def _rate(rate: DriveRate) -> Cell:
+def _rate(rate: DriveRate) -> page.Cell:
     if rate.failing:
-        return Cell(f"{words.count(rate.mean)} ✗", "bad", hint=rate.failing)
+        return page.Cell(f"{words.count(rate.mean)} ✗", "bad", hint=rate.failing)
     text = words.count(rate.mean)
     if rate.deviation is not None:
         text += f" ({round(100 * rate.deviation, 1) + 0.0:+.1f} %)"  # one form in the whole column
-    return Cell(f"{text} odd" if rate.odd else text, "warn" if rate.odd else "")
+    return page.Cell(f"{text} odd" if rate.odd else text, "warn" if rate.odd else "")
 
 
-def _siblings(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[Block]:
-    blocks: list[Block] = []
+def _siblings(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[page.Block]:
+    blocks: list[page.Block] = []
     unlike = [(point, list(view.odd(point, results))) for point in points]
     if any(told for _, told in unlike):
         blocks.append(_said("Drives that failed or are odd", unlike, "warn"))
     else:
-        blocks.append(Prose("No drive failed, and no drive is odd.", tone="good"))
+        blocks.append(page.Prose("No drive failed, and no drive is odd.", tone="good"))
     blocks.append(
         _said(
             "Differences that would have been detected",
@@ -235,7 +228,7 @@ def _siblings(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[
         )
     )
     blocks.append(
-        Prose(
+        page.Prose(
             "A drive is called odd if it differs too much from the median of all drives. The limit "
             "is corrected for the number of drives and points. It assumes that good drives of one "
             "model spread by up to 1.5 %, or by their own spread (MAD) if this is larger. If good "
@@ -246,11 +239,11 @@ def _siblings(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[
     )
     plots = [p for p in (_plot(results, point, n) for n, point in enumerate(points)) if p]
     if plots:
-        blocks.append(Plots(plots[:MOST_DRAWN], wide=True))
+        blocks.append(page.Plots(plots[:MOST_DRAWN], wide=True))
     return blocks
 
 
-def _plot(results: Sequence[RunResult], point: LotPoint, number: int) -> Plot | None:
+def _plot(results: Sequence[RunResult], point: LotPoint, number: int) -> page.Plot | None:
     known = [
         (rate.deviation, name, rate)
         for name, rate in zip(view.names(results), point.rates, strict=True)
@@ -266,7 +259,7 @@ def _plot(results: Sequence[RunResult], point: LotPoint, number: int) -> Plot | 
     left = len(known) - len(strips)
     more = f" {left} faster drives are in the table." if left else ""
     label = words.times(point.label)
-    return Plot(
+    return page.Plot(
         name=f"siblings-{number}",
         title=label,
         caption=f"The slowest drive first. Drives in the shaded range are not odd.{more}",
@@ -286,24 +279,24 @@ def _low(rate: DriveRate, point: LotPoint) -> float | None:
     return 100 * (rate.low / point.median_iops - 1)
 
 
-def _effects(points: Sequence[LotPoint]) -> list[Block]:
+def _effects(points: Sequence[LotPoint]) -> list[page.Block]:
     told = (
         "The effect of a condition, such as the firmware, can be shown only if there are drives "
         "that differ in this condition and are equal in all others. All p-values are corrected "
         "together (Holm). An odd drive can look like an effect of a condition."
     )
     return [
-        Prose(told),
+        page.Prose(told),
         _said("Conditions", [(p, list(view.conditions(p.effects))) for p in points]),
     ]
 
 
-def _latencies(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[Section]:
+def _latencies(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[page.Section]:
     rows = view.latency_rows(points, results)
     if not rows:
         return []
     columns = [
-        Column(title.capitalize(), number=place > 2)
+        page.Column(title.capitalize(), number=place > 2)
         for place, title in enumerate(view.LATENCY_TITLES)
     ]
     told = (
@@ -311,8 +304,8 @@ def _latencies(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list
         "have the percentile of single drives: the value that 95 % of the drives do not exceed, "
         "and the worst drive."
     )
-    table = Table("Latency", columns, [[Cell(text) for text in row] for row in rows])
-    return [Section("latency", "Latency", [Prose(told), table])]
+    table = page.Table("Latency", columns, [[page.Cell(text) for text in row] for row in rows])
+    return [page.Section("latency", "Latency", [page.Prose(told), table])]
 
 
 LOT_TITLES = (
@@ -350,11 +343,11 @@ def render_lots(
         f"{number}: {name}, {counted(len(lot), 'drive')} of {lot[0].target.model or 'no model'}"
         for number, (name, lot) in enumerate(zip(names, lots, strict=True), start=1)
     ]
-    columns = [Column(t.capitalize(), number=0 < n < 9) for n, t in enumerate(LOT_TITLES)]
-    table = Table(
+    columns = [page.Column(t.capitalize(), number=0 < n < 9) for n, t in enumerate(LOT_TITLES)]
+    table = page.Table(
         "IOPS of the drives: the second lot compared with the first",
         columns,
-        [[Cell(text) for text in pair_row(pair)] for pair in pairs],
+        [[page.Cell(text) for text in pair_row(pair)] for pair in pairs],
     )
     told = (
         "The value of each drive is the lower end of the 95 % interval of its mean, or 0 if the "
@@ -363,20 +356,28 @@ def render_lots(
         "median, with its 95 % interval in IOPS. Effect: the probability that a drive of the "
         "second lot is faster than a drive of the first."
     )
-    page = Sheet(
+    sheet = page.Sheet(
         tool="compare --population",
         kind="Lots",
         title="Two lots",
         simulated="SIMULATED" if simulated else "",
         version=__version__,
         sections=[
-            Section("lots", "The lots", [Prose(one) for one in drives]),
-            Section("points", "Do they differ?", [Prose(told), table, Prose(ASSUMED)]),
+            page.Section("lots", "The lots", [page.Prose(one) for one in drives]),
+            page.Section(
+                "points", "Do they differ?", [page.Prose(told), table, page.Prose(ASSUMED)]
+            ),
             *(
-                [Section("notes", "Notes", [Prose(words.sentence(n), tone="warn") for n in notes])]
+                [
+                    page.Section(
+                        "notes",
+                        "Notes",
+                        [page.Prose(words.sentence(n), tone="warn") for n in notes],
+                    )
+                ]
                 if notes
                 else []
             ),
         ],
     )
-    return rendered(page)
+    return rendered(sheet)

@@ -9,18 +9,7 @@ from ssdbench.errors import ProfileError
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
-from ssdbench.report.view import words
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    Column,
-    ColumnOf,
-    Fold,
-    Prose,
-    Section,
-    Table,
-    table_of,
-)
+from ssdbench.report.view import page, words
 from ssdbench.stats.planning.capacity import DEGRADED_UTILISATION, Plan, Wear
 from ssdbench.stats.planning.runplan import CapacityAnswer, Depth, capacity_answer, changes
 from ssdbench.units import (
@@ -65,17 +54,17 @@ def demanded(result: RunResult) -> CapacityPlan | None:
     return wanted if wanted.demand_iops is not None else None
 
 
-def sections(result: RunResult) -> list[Section]:
+def sections(result: RunResult) -> list[page.Section]:
     """Return the section with the capacity plan; nothing if the profile has no demand."""
     wanted = demanded(result)
     if wanted is None:
         return []
-    return [Section("plan", "Capacity plan", blocks(result, capacity_answer(result, wanted)))]
+    return [page.Section("plan", "Capacity plan", blocks(result, capacity_answer(result, wanted)))]
 
 
-def blocks(result: RunResult, answer: CapacityAnswer) -> list[Block]:
+def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
     """Return the answer, the calculation, and the inputs that were not given."""
-    found: list[Block] = [_lead(answer)]
+    found: list[page.Block] = [_lead(answer)]
     if answer.plan is not None:
         found += [
             _lines("The calculation", sum_lines(answer)),
@@ -85,49 +74,52 @@ def blocks(result: RunResult, answer: CapacityAnswer) -> list[Block]:
         found.append(_table("The same demand at each measured queue depth", depths))
     if changed := by_change(result, answer):
         found.append(
-            Fold(
+            page.Fold(
                 "How other inputs change the number of drives",
                 [_table("One input is changed", changed)],
             )
         )
     if answer.unknown:
         title = f"Unknown: {counted(len(answer.unknown), 'input')}, and the options that give them"
-        found.append(Fold(title, [_table("Inputs not given", unknown_rows(answer))]))
+        found.append(page.Fold(title, [_table("Inputs not given", unknown_rows(answer))]))
     if answer.notes:
-        found.append(Prose("Notes on the calculation: " + "; ".join(answer.notes) + "."))
+        found.append(page.Prose("Notes on the calculation: " + "; ".join(answer.notes) + "."))
     return found
 
 
-def _lines(caption: str, lines: Iterable[Line]) -> Table:
-    numbers: ColumnOf[Line] = ("Numbers", lambda one: Cell(one.text, "bad" if one.bad else ""))
-    return table_of(caption, lines, [("Step", lambda one: one.name), numbers])
+def _lines(caption: str, lines: Iterable[Line]) -> page.Table:
+    numbers: page.ColumnOf[Line] = (
+        "Numbers",
+        lambda one: page.Cell(one.text, "bad" if one.bad else ""),
+    )
+    return page.table_of(caption, lines, [("Step", lambda one: one.name), numbers])
 
 
-def _table(caption: str, lines: Sequence[Sequence[str]]) -> Table:
+def _table(caption: str, lines: Sequence[Sequence[str]]) -> page.Table:
     """Return a table; the first line has the titles of the columns."""
-    columns = [Column(title, number=title in NUMBERS) for title in lines[0]]
-    return Table(caption, columns, [[Cell(text) for text in line] for line in lines[1:]])
+    columns = [page.Column(title, number=title in NUMBERS) for title in lines[0]]
+    return page.Table(caption, columns, [[page.Cell(text) for text in line] for line in lines[1:]])
 
 
-def _lead(answer: CapacityAnswer) -> Prose:
+def _lead(answer: CapacityAnswer) -> page.Prose:
     label = " The drive is simulated, so this is no plan for drives that you can buy."
     simulated = label if answer.simulated else ""
     if answer.plan is None:
-        return Prose(f"No plan: {'; '.join(answer.reasons)}.{simulated}", tone="bad")
+        return page.Prose(f"No plan: {'; '.join(answer.reasons)}.{simulated}", tone="bad")
     drives = counted(answer.plan.drives, "drive")
     if answer.reasons:
-        return Prose(
+        return page.Prose(
             f"NOT VALIDATED – do not buy drives by this plan: {'; '.join(answer.reasons)}. The "
             f"plan would need {drives}.{simulated}",
             tone="bad",
         )
     if answer.incomplete:
-        return Prose(
+        return page.Prose(
             f"INCOMPLETE: {'; '.join(answer.incomplete)}. The rate alone needs {drives}."
             f"{simulated}",
             tone="bad",
         )
-    return Prose(
+    return page.Prose(
         f"{drives}. The plan uses the lower bound of one drive, not its mean.{simulated}",
         tone="good",
     )

@@ -12,19 +12,7 @@ from ssdbench.model.pts import Pts
 from ssdbench.model.result import Budget, FlashWritten, RunResult, StageResult
 from ssdbench.report.plots.columns import Stretch, TimelineFigure
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import hostseries, words
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    ColumnOf,
-    Facts,
-    Plot,
-    Plots,
-    Prose,
-    Section,
-    Verbatim,
-    table_of,
-)
+from ssdbench.report.view import hostseries, page, words
 from ssdbench.report.view.words import simulated_label
 from ssdbench.units import (
     MIB,
@@ -56,7 +44,7 @@ RUN_FILES = (
 )
 
 
-def drive(result: RunResult) -> Section:
+def drive(result: RunResult) -> page.Section:
     """Return the section on the tested drive, file or simulated drive."""
     target = result.target
     label = simulated_label(target)
@@ -80,11 +68,13 @@ def drive(result: RunResult) -> Section:
         *(words.fact(name, value) for name, value in target.facts.items()),
     ]
     brief = ", ".join(filter(None, (target.model or target.name, target.firmware)))
-    facts = Facts("", [(n, v or words.NONE) for n, v in items])
-    return Section("drive", "The drive", [facts], f"{brief}, {format_capacity(target.size_bytes)}")
+    facts = page.Facts("", [(n, v or words.NONE) for n, v in items])
+    return page.Section(
+        "drive", "The drive", [facts], f"{brief}, {format_capacity(target.size_bytes)}"
+    )
 
 
-def test(result: RunResult) -> Section:
+def test(result: RunResult) -> page.Section:
     """Return the section on test conditions, as SNIA PTS-style reports have it."""
     fills = [stage for stage, _ in result.having(FillDone)]
     steady = [stage.verdict for stage in result.stages if stage.verdict]
@@ -115,8 +105,8 @@ def test(result: RunResult) -> Section:
         ("Tool", tool(result)),
     ]  # fmt: skip
     brief = f"{format_duration(length)} on the drive's clock, {_written(result)} written"
-    facts = Facts("", [(n, v or words.NONE) for n, v in items])
-    return Section("conditions", "Test conditions", [*timeline_blocks(result), facts], brief)
+    facts = page.Facts("", [(n, v or words.NONE) for n, v in items])
+    return page.Section("conditions", "Test conditions", [*timeline_blocks(result), facts], brief)
 
 
 def _budget(budget: Budget) -> str:
@@ -188,24 +178,24 @@ def _ranges(result: RunResult) -> str:
     return listed([f"{share:g} %" for share in shares]) + (" of the drive" if shares else "")
 
 
-def host(run: StoredRun) -> Section:
+def host(run: StoredRun) -> page.Section:
     """Return the section on the host: its hardware, its load, and changed settings."""
     result = run.result
-    blocks: list[Block] = []
+    blocks: list[page.Block] = []
     if result.host:
-        blocks.append(Facts("The machine", [words.fact(n, v) for n, v in result.host.items()]))
+        blocks.append(page.Facts("The machine", [words.fact(n, v) for n, v in result.host.items()]))
     if meanwhile := list(_meanwhile(result)):
-        blocks.append(Facts("While points were measured", meanwhile))
+        blocks.append(page.Facts("While points were measured", meanwhile))
     blocks += hostseries.figure(run)
     if result.settings:
         keys = list(dict.fromkeys(key for setting in result.settings for key in setting))
         columns = [(words.fact(key, "")[0], partial(_setting, key)) for key in keys]
-        blocks.append(table_of("Settings changed for the run", result.settings, columns))
-        blocks.append(Prose(_PUT_BACK))
+        blocks.append(page.table_of("Settings changed for the run", result.settings, columns))
+        blocks.append(page.Prose(_PUT_BACK))
     else:
-        blocks.append(Prose("No host setting was changed for this run."))
+        blocks.append(page.Prose("No host setting was changed for this run."))
     changed = counted(len(result.settings), "setting") if result.settings else "no setting"
-    return Section("host", "The host", blocks, f"{changed} changed for the run")
+    return page.Section("host", "The host", blocks, f"{changed} changed for the run")
 
 
 def _meanwhile(result: RunResult) -> Iterator[tuple[str, str]]:
@@ -235,54 +225,56 @@ def _setting(key: str, setting: Mapping[str, str]) -> str:
     return setting.get(key, words.NONE)
 
 
-def provenance(run: StoredRun) -> Section:
+def provenance(run: StoredRun) -> page.Section:
     """Return the section on profile, commands and files behind the numbers."""
-    blocks: list[Block] = [Facts("", [("Run", run.result.run_id), ("Seed", str(run.result.seed))])]
+    blocks: list[page.Block] = [
+        page.Facts("", [("Run", run.result.run_id), ("Seed", str(run.result.seed))])
+    ]
     present = [(n, what) for n, what in RUN_FILES if (at := run.path(n)) and at.is_file()]
     if present:
-        columns: list[ColumnOf[tuple[str, str]]] = [
-            ("File", lambda one: Cell(one[0], href=words.link(one[0]))),
+        columns: list[page.ColumnOf[tuple[str, str]]] = [
+            ("File", lambda one: page.Cell(one[0], href=words.link(one[0]))),
             ("Content", lambda one: one[1]),
         ]
-        blocks.append(table_of("Files of the run", present, columns))
+        blocks.append(page.table_of("Files of the run", present, columns))
     blocks += _artifacts(run)
     missing = list(dict.fromkeys(run.missing))
     if missing:
-        blocks.append(table_of("Files that could not be read", missing, [("File", str)]))
+        blocks.append(page.table_of("Files that could not be read", missing, [("File", str)]))
     if run.result.profile_text:
-        blocks.append(Verbatim("The profile of this run", run.result.profile_text))
+        blocks.append(page.Verbatim("The profile of this run", run.result.profile_text))
     lost = f", {counted(len(missing), 'file')} could not be read" if missing else ""
-    return Section(
+    return page.Section(
         "provenance", "Where the numbers come from", blocks, f"files, commands, profile{lost}"
     )
 
 
-def _artifacts(run: StoredRun) -> Iterator[Block]:
+def _artifacts(run: StoredRun) -> Iterator[page.Block]:
     """Yield the commands and the files of all stages, in tables that are closed at first."""
     names = [name for name in run.files("stages") if not name.endswith(("seconds.csv", ".npz"))]
     commands = [name for name in names if name.rsplit("/", 1)[-1].startswith("command")]
-    file: ColumnOf[str] = ("File", lambda name: Cell(name, href=words.link(name)))
+    file: page.ColumnOf[str] = ("File", lambda name: page.Cell(name, href=words.link(name)))
     if commands:
-        command: ColumnOf[str] = ("Command", lambda name: run.text(name, limit=600) or "")
+        command: page.ColumnOf[str] = ("Command", lambda name: run.text(name, limit=600) or "")
         fold = f"{counted(len(commands), 'command')} that created the load"
-        yield table_of("Commands", commands[:MAX_FILES], [file, command], fold=fold)
+        yield page.table_of("Commands", commands[:MAX_FILES], [file, command], fold=fold)
     if names:
         more = f"; the first {MAX_FILES} are listed" if len(names) > MAX_FILES else ""
         fold = f"{counted(len(names), 'file')} of the stages{more}"
-        yield table_of("Files of the stages", names[:MAX_FILES], [file], fold=fold)
+        yield page.table_of("Files of the stages", names[:MAX_FILES], [file], fold=fold)
 
 
-def glossary() -> Section:
+def glossary() -> page.Section:
     """Return the section that explains the words of the page."""
-    return Section(
-        "words", "Words used here", [Facts("", list(words.GLOSSARY))], "lower bound, CV …"
+    return page.Section(
+        "words", "Words used here", [page.Facts("", list(words.GLOSSARY))], "lower bound, CV …"
     )
 
 
 MOST = 40  # stages in the figure
 
 
-def timeline_blocks(result: RunResult) -> Iterator[Plots]:
+def timeline_blocks(result: RunResult) -> Iterator[page.Plots]:
     """Yield the figure of all stages in time; nothing for a run of one stage."""
     stages = result.stages[:MOST]
     length = sum(stage.duration_s for stage in stages)
@@ -294,9 +286,9 @@ def timeline_blocks(result: RunResult) -> Iterator[Plots]:
         f"{counted(len(stages), 'stage')} in {format_duration(length)}, "
         f"{format_capacity(written)} written"
     )
-    yield Plots(
+    yield page.Plots(
         [
-            Plot(
+            page.Plot(
                 name="timeline",
                 title="Stages of the run",
                 caption=f"{told}. Fills are the bytes written, divided by the capacity; the flash "

@@ -17,19 +17,7 @@ from ssdbench.report.metrics import (
     value_of,
 )
 from ssdbench.report.tables import point_findings, variation_percent
-from ssdbench.report.view import words
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    Column,
-    ColumnOf,
-    Fold,
-    Places,
-    Prose,
-    Table,
-    number,
-    table_of,
-)
+from ssdbench.report.view import page, words
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import counted, format_count, format_size, listed
 
@@ -47,14 +35,14 @@ def worst_first(points: Sequence[PointResult]) -> list[PointResult]:
     )
 
 
-def overview(points: Sequence[PointResult]) -> list[Block]:
+def overview(points: Sequence[PointResult]) -> list[page.Block]:
     """Return a sentence on what was measured, and heat maps of the lower bounds."""
     if words.several_spans([p.point for p in points]):
         return [_introduction(points)]
     return [_introduction(points), *_by_block_and_mix(points), *_by_depth_and_jobs(points)]
 
 
-def _introduction(points: Sequence[PointResult]) -> Prose:
+def _introduction(points: Sequence[PointResult]) -> page.Prose:
     counts = {verdict: sum(p.verdict == verdict for p in points) for verdict in _VERDICT_ORDER}
     told = listed([f"{n:,} {verdict}" for verdict, n in counts.items() if n])
     spans = words.several_spans([p.point for p in points])
@@ -63,14 +51,14 @@ def _introduction(points: Sequence[PointResult]) -> Prose:
     order = ", from the smallest part of the drive to the whole drive" if spans else ""
     if not order and len(points) > 1 and max(numbers) > 1:
         order = ", each time in a new random order of all points"
-    return Prose(
+    return page.Prose(
         f"{counted(len(points), 'point')}: {told}. {subject} was measured "
         f"{words.how_often(min(numbers), max(numbers))}{order}. "
         "Plan on a lower bound only if its point is VALIDATED."
     )
 
 
-def _by_block_and_mix(points: Sequence[PointResult]) -> Iterator[Table]:
+def _by_block_and_mix(points: Sequence[PointResult]) -> Iterator[page.Table]:
     """Yield a map for each queue depth; if there are many, one map of the lowest bounds."""
     queues = dict.fromkeys(map(queue_of, points))
     if len(queues) <= MOST_MAPS:
@@ -84,7 +72,7 @@ def _by_block_and_mix(points: Sequence[PointResult]) -> Iterator[Table]:
             yield from _map(caption, [p for p in points if queue_of(p)[0] == pattern], _BLOCK, _MIX)
 
 
-def _by_depth_and_jobs(points: Sequence[PointResult]) -> Iterator[Table]:
+def _by_depth_and_jobs(points: Sequence[PointResult]) -> Iterator[page.Table]:
     """Yield a map over queue depth and jobs, for the fewest reads and blocks near 4 KiB."""
     least = min(p.point.workload.read_percent for p in points)
     same = [p for p in points if p.point.workload.read_percent == least]
@@ -136,7 +124,7 @@ _JOBS = _Axis("Jobs", "Jobs", lambda w: w.numjobs, lambda jobs: counted(jobs, "j
 
 def _map(
     caption: str, points: Sequence[PointResult], down: _Axis, across: _Axis
-) -> Iterator[Table]:
+) -> Iterator[page.Table]:
     """Yield a heat map; each cell has the lowest bound of its points."""
     cells: dict[tuple[int, int], list[PointResult]] = {}
     for point in points:
@@ -150,18 +138,21 @@ def _map(
         b for p in lowest.values() if (b := published_bound(p)) is not None and 0 < b < math.inf
     ]
     ends = (min(bounds), max(bounds)) if bounds else (1.0, 1.0)
-    yield Table(
+    yield page.Table(
         caption,
-        [Column(down.title), *(Column(across.words(place), number=True) for place in columns)],
         [
-            [Cell(down.words(row)), *(_heat(lowest.get((row, c)), ends) for c in columns)]
+            page.Column(down.title),
+            *(page.Column(across.words(place), number=True) for place in columns),
+        ],
+        [
+            [page.Cell(down.words(row)), *(_heat(lowest.get((row, c)), ends) for c in columns)]
             for row in rows
         ],
         places=_places(points, down, across),
     )
 
 
-def _places(points: Sequence[PointResult], down: _Axis, across: _Axis) -> Places:
+def _places(points: Sequence[PointResult], down: _Axis, across: _Axis) -> page.Places:
     """Say which rows of the table of all points belong to a map."""
     only = {
         name: list(dict.fromkeys(said(p.point) for p in points)) for name, said in _FACETS.items()
@@ -172,37 +163,37 @@ def _places(points: Sequence[PointResult], down: _Axis, across: _Axis) -> Places
         said = {axis.of(p.point.workload): _FACETS[axis.facet](p.point) for p in points}
         return axis.facet, [said[place] for place in sorted(said)]
 
-    return Places(side(down), side(across), only)
+    return page.Places(side(down), side(across), only)
 
 
 def _least(point: PointResult) -> float:
     return published_bound(point) or 0.0
 
 
-def _heat(point: PointResult | None, ends: tuple[float, float]) -> Cell:
+def _heat(point: PointResult | None, ends: tuple[float, float]) -> page.Cell:
     if point is None:
-        return Cell(words.NONE)
+        return page.Cell(words.NONE)
     value, bad = published_bound(point), point.verdict == "NOT VALIDATED"
     text = words.bound(value)
     step = 0
     if value is not None and 0 < value < math.inf and ends[1] > ends[0]:
         step = round(HEATS * math.log(value / ends[0]) / math.log(ends[1] / ends[0]))
     tone = f"h{step} bad" if bad else f"h{step}"
-    return Cell(f"{text} ✗" if bad else text, tone, hint=point.verdict)
+    return page.Cell(f"{text} ✗" if bad else text, tone, hint=point.verdict)
 
 
-def tables(points: Sequence[PointResult]) -> Iterator[Fold]:
+def tables(points: Sequence[PointResult]) -> Iterator[page.Fold]:
     """Yield the tables of points, folded; of many points only the worst have all columns."""
     ordered = worst_first(points)
     first = ordered[:MOST_ROWS]
     many = len(ordered) > MOST_ROWS
     which = f"the {len(first)} worst points" if many else counted(len(first), "point")
     slow = latencies(first)
-    rates = table_of("Rates of all points", first, _RATES)
-    yield Fold(f"Rates and latencies of {which}", [rates, *([slow] if slow else [])])
+    rates = page.table_of("Rates of all points", first, _RATES)
+    yield page.Fold(f"Rates and latencies of {which}", [rates, *([slow] if slow else [])])
     if many:
         title = f"All {len(ordered):,} points, one row each"
-        yield Fold(title, [Prose(_COMMAND), _brief(ordered)])
+        yield page.Fold(title, [page.Prose(_COMMAND), _brief(ordered)])
 
 
 _COMMAND = (
@@ -212,19 +203,22 @@ _COMMAND = (
 )
 
 
-def _brief(points: Sequence[PointResult]) -> Table:
+def _brief(points: Sequence[PointResult]) -> page.Table:
     """Return a table with a short row for each point, which the page's script can filter."""
     facets = {
         name: said for name, said in _FACETS.items() if len({said(p.point) for p in points}) > 1
     }
-    columns: list[ColumnOf[PointResult]] = [("ID", lambda point: point.point.id)]
+    columns: list[page.ColumnOf[PointResult]] = [("ID", lambda point: point.point.id)]
     for name, said in facets.items():
-        columns.append((Column(name, facet=True), partial(_facet, said)))
-    bound: ColumnOf[PointResult] = (BOUND[0], lambda point: words.bound(published_bound(point)))
-    verdict = Column("Verdict", facet=True)
+        columns.append((page.Column(name, facet=True), partial(_facet, said)))
+    bound: page.ColumnOf[PointResult] = (
+        BOUND[0],
+        lambda point: words.bound(published_bound(point)),
+    )
+    verdict = page.Column("Verdict", facet=True)
     columns += [bound, MEAN, *percentile_columns(99.0)]
     columns.append((verdict, lambda point: words.verdict_cell(point.verdict)))
-    return table_of("All points", points, columns)
+    return page.table_of("All points", points, columns)
 
 
 def _facet(said: Callable[[Point], str], point: PointResult) -> str:
@@ -241,23 +235,24 @@ def _variation(point: PointResult) -> str:
     return words.NONE if variation is None else f"{variation:.2g} %"
 
 
-def verdict_and_reasons(point: PointResult) -> Cell:
+def verdict_and_reasons(point: PointResult) -> page.Cell:
     """Return a point's verdict with the reasons; with their codes if the reasons are long."""
     reasons = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
     why = " ".join(dict.fromkeys(words.sentence(f.message) for f in reasons))
     short = ", ".join(dict.fromkeys(str(f.code) for f in reasons)) if len(why) > MAX_WHY else why
     text = f"{point.verdict}: {short}" if short else point.verdict
-    return Cell(text, words.VERDICT_TONES[point.verdict])
+    return page.Cell(text, words.VERDICT_TONES[point.verdict])
 
 
-def percentile_columns(*shares: float) -> list[ColumnOf[PointResult]]:
+def percentile_columns(*shares: float) -> list[page.ColumnOf[PointResult]]:
     """Return a column for each percentile of a point's latency."""
     return [
-        (number(f"p{share:g}", hint="latency"), partial(_percentile, share)) for share in shares
+        (page.number(f"p{share:g}", hint="latency"), partial(_percentile, share))
+        for share in shares
     ]
 
 
-def _percentile(share: float, point: PointResult) -> Cell:
+def _percentile(share: float, point: PointResult) -> page.Cell:
     return words.latency_cell(percentiles_of(point.estimates).get(share))
 
 
@@ -266,47 +261,57 @@ def _count(metric: str) -> Callable[[PointResult], str]:
 
 
 # Columns of tables with a row for each point.
-LABEL: ColumnOf[PointResult] = (
+LABEL: page.ColumnOf[PointResult] = (
     "Point",
-    lambda point: Cell(words.point_label(point.point), hint=point.point.id),
+    lambda point: page.Cell(words.point_label(point.point), hint=point.point.id),
 )
-BOUND: ColumnOf[PointResult] = (
-    number("Lower bound [IOPS]", hint="the rate to plan on"),
-    lambda point: Cell(words.bound(published_bound(point)), "strong"),
+BOUND: page.ColumnOf[PointResult] = (
+    page.number("Lower bound [IOPS]", hint="the rate to plan on"),
+    lambda point: page.Cell(words.bound(published_bound(point)), "strong"),
 )
-MEAN: ColumnOf[PointResult] = (number("Mean [IOPS]"), _count("iops"))
-INTERVAL: ColumnOf[PointResult] = (number("95 % interval of the mean"), _interval)
-MINUTE: ColumnOf[PointResult] = (number("Worst minute [IOPS]"), _count("worst_minute_iops"))
-_RATES: list[ColumnOf[PointResult]] = [
+MEAN: page.ColumnOf[PointResult] = (page.number("Mean [IOPS]"), _count("iops"))
+INTERVAL: page.ColumnOf[PointResult] = (page.number("95 % interval of the mean"), _interval)
+MINUTE: page.ColumnOf[PointResult] = (
+    page.number("Worst minute [IOPS]"),
+    _count("worst_minute_iops"),
+)
+_RATES: list[page.ColumnOf[PointResult]] = [
     LABEL,
     BOUND,
     ("Verdict and reasons", verdict_and_reasons),
     MEAN,
     INTERVAL,
-    (number("CV", hint="standard deviation of the repeats in percent of their mean"), _variation),
+    (
+        page.number("CV", hint="standard deviation of the repeats in percent of their mean"),
+        _variation,
+    ),
     MINUTE,
-    (number("Worst second [IOPS]"), _count("worst_second_iops")),
-    (number("Throughput"), lambda p: words.quantity(value_of(p, "bw_bytes_per_s"), "B/s")),
-    (number("Repeats"), lambda point: str(len(point.repeats))),
+    (page.number("Worst second [IOPS]"), _count("worst_second_iops")),
+    (page.number("Throughput"), lambda p: words.quantity(value_of(p, "bw_bytes_per_s"), "B/s")),
+    (page.number("Repeats"), lambda point: str(len(point.repeats))),
 ]
 
 
-def latencies(points: Sequence[PointResult]) -> Table | None:
+def latencies(points: Sequence[PointResult]) -> page.Table | None:
     """Return a table of latency percentiles by point and direction; None if none are stored."""
     shares = sorted({share for p in points for share in percentiles_of(p.estimates)}, reverse=True)
     if not shares:
         return None
-    columns = [Column("Point"), Column("I/Os"), *(number(percentile_name(one)) for one in shares)]
-    columns += [number("Mean"), number("Number of I/Os")]
+    columns = [
+        page.Column("Point"),
+        page.Column("I/Os"),
+        *(page.number(percentile_name(one)) for one in shares),
+    ]
+    columns += [page.number("Mean"), page.number("Number of I/Os")]
     rows = [row for point in points for row in _latency_rows(point, shares)]
     rows.sort(key=lambda row: row[0], reverse=True)
     caption = "Latency of all points, slowest first; the repeats of a point are taken together"
-    return Table(caption, columns, [cells for _, cells in rows])
+    return page.Table(caption, columns, [cells for _, cells in rows])
 
 
 def _latency_rows(
     point: PointResult, shares: Sequence[float]
-) -> Iterator[tuple[float, list[Cell]]]:
+) -> Iterator[tuple[float, list[page.Cell]]]:
     """Yield, for each direction, its slowest percentile in ns (to sort by) and its cells."""
     for side, name in DIRECTIONS.items():
         here = [e for e in point.estimates if direction(e, point.point.workload) == side]
@@ -319,9 +324,9 @@ def _latency_rows(
         yield (
             slowest,
             [
-                Cell(words.point_label(point.point), hint=point.point.id),
-                Cell(name),
+                page.Cell(words.point_label(point.point), hint=point.point.id),
+                page.Cell(name),
                 *map(words.latency_cell, shown),
-                Cell(format_count(max(e.n for e in values.values()))),
+                page.Cell(format_count(max(e.n for e in values.values()))),
             ],
         )

@@ -13,20 +13,7 @@ from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of,
 from ssdbench.report.plots.points import Strip, StripFigure
 from ssdbench.report.plots.series import RepeatTraces, SettleFigure, SettlePanel
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import pointlatency, pointplots, points, words
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    Column,
-    ColumnOf,
-    Fold,
-    Plot,
-    Plots,
-    Prose,
-    Table,
-    number,
-    table_of,
-)
+from ssdbench.report.view import page, pointlatency, pointplots, points, words
 from ssdbench.report.view.points import LABEL, worst_first
 from ssdbench.report.view.words import record_table
 from ssdbench.report.view.workloads import drawn_points
@@ -36,10 +23,10 @@ from ssdbench.units import counted, format_count, format_duration
 SPAN_LEAD = "How the rate depends on the used share of the drive, from a small part to the whole."
 
 
-def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[Block]:
+def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[page.Block]:
     """Yield heat maps and figures, then tables of points and repeats."""
     if KINDS[found.kind].ascending:
-        yield Prose(SPAN_LEAD)
+        yield page.Prose(SPAN_LEAD)
     if found.points:
         drawn = drawn_points(run.result, run.asked)
         yield from points.overview(found.points)
@@ -48,12 +35,12 @@ def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[Block]
         yield from stream_tables(found.points)
         yield from points.tables(found.points)
         if shown := repeat_blocks(run, stage, drawn):
-            yield Fold(_repeats_title(found), shown)
-    more: list[Block] = []
+            yield page.Fold(_repeats_title(found), shown)
+    more: list[page.Block] = []
     if found.declared is not None:
         more.append(record_table("Declared", [found.declared.model_dump()]))
     counts = words.facts("", {"points": len(found.points), "repeats": found.repeats}.items())
-    yield Fold("In numbers", [*more, counts])
+    yield page.Fold("In numbers", [*more, counts])
 
 
 def _repeats_title(found: Points) -> str:
@@ -68,26 +55,26 @@ PACED = (
 )
 
 
-def stream_tables(points: Sequence[PointResult]) -> Iterator[Prose | Table]:
+def stream_tables(points: Sequence[PointResult]) -> Iterator[page.Prose | page.Table]:
     """Yield a table for each point with several jobs or with a set rate."""
     if any(point.point.workload.paced for point in points):
-        yield Prose(PACED)
+        yield page.Prose(PACED)
     for point in points:
         if point.streams:
-            yield Table(
+            yield page.Table(
                 f"By job: {words.workload_label(point.point.workload)}",
                 [
-                    Column("Job or group"),
-                    Column("I/Os"),
-                    number("Mean [IOPS]"),
-                    *(number(percentile_name(share)) for share in SHARES),
-                    number("Reached share of its rate, at least"),
+                    page.Column("Job or group"),
+                    page.Column("I/Os"),
+                    page.number("Mean [IOPS]"),
+                    *(page.number(percentile_name(share)) for share in SHARES),
+                    page.number("Reached share of its rate, at least"),
                 ],
                 [row for stream in point.streams for row in _stream_rows(stream)],
             )
 
 
-def _stream_rows(stream: StreamResult) -> Iterator[list[Cell]]:
+def _stream_rows(stream: StreamResult) -> Iterator[list[page.Cell]]:
     share = next((e for e in stream.estimates if e.metric == DELIVERED), None)
     for direction in ("read", "write", "flush", "trim"):
         here = [e for e in stream.estimates if e.direction == direction and e.metric != DELIVERED]
@@ -96,11 +83,13 @@ def _stream_rows(stream: StreamResult) -> Iterator[list[Cell]]:
         if not slow:
             continue
         yield [
-            Cell(stream.name, hint=stream.label),
-            Cell(DIRECTIONS[direction]),
-            Cell(words.NONE if rate is None else words.count(rate.value)),
+            page.Cell(stream.name, hint=stream.label),
+            page.Cell(DIRECTIONS[direction]),
+            page.Cell(words.NONE if rate is None else words.count(rate.value)),
             *(words.latency_cell(slow.get(percent)) for percent in SHARES),
-            Cell(words.NONE if share is None or share.bound is None else f"{share.bound:.4g} %"),
+            page.Cell(
+                words.NONE if share is None or share.bound is None else f"{share.bound:.4g} %"
+            ),
         ]
 
 
@@ -111,27 +100,27 @@ PLOTTED_BINS = 8_000  # over all repeats; keeps the page below a few megabytes
 _NOT_ALL = "Shown are the repeats of points that have figures; results.csv has all repeats."
 
 
-def repeat_blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
+def repeat_blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> list[page.Block]:
     """Return figures and the table of all repeats of a stage."""
     points = [p for p in worst_first(stage.points) if p.repeats]
     if not points:
         return []
     shown = [p for p in points if p.point.id in drawn]
-    found: list[Block] = []
+    found: list[page.Block] = []
     if shown:
         plots = [_strips(stage, shown), _settle(run, stage, shown)]
-        found.append(Plots([plot for plot in plots if plot is not None], wide=True))
+        found.append(page.Plots([plot for plot in plots if plot is not None], wide=True))
     if sum(len(p.repeats) for p in points) > MOST_ROWS:
-        found.append(Prose(_NOT_ALL))
+        found.append(page.Prose(_NOT_ALL))
         points = shown
     rows = [(point, repeat) for point in points for repeat in point.repeats]
     return [*found, _repeat_table(rows)] if rows else found
 
 
-def _strips(stage: StageResult, points: Sequence[PointResult]) -> Plot:
+def _strips(stage: StageResult, points: Sequence[PointResult]) -> page.Plot:
     total = sum(len(p.repeats) for p in points)
     widest = max((max(s.values) - min(s.values) for s in map(_strip, points)), default=0.0)
-    return Plot(
+    return page.Plot(
         name=f"repeats-{stage.name}",
         title="Every repeat",
         caption=f"{counted(total, 'repeat')} of {counted(len(points), 'point')}; none was left out "
@@ -155,13 +144,13 @@ def _strip(point: PointResult) -> Strip:
     )
 
 
-def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -> Plot | None:
+def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -> page.Plot | None:
     bins = PLOTTED_BINS // max(sum(2 * len(p.repeats) for p in points), 1)
     panels = [_panel(run, point, bins=min(max(bins, 20), 150)) for point in points]
     panels = [panel for panel in panels if panel.sections]
     if not panels:
         return None
-    return Plot(
+    return page.Plot(
         name=f"settle-{stage.name}",
         title="Settling and counted time of each repeat",
         caption="All repeats of a point in one panel. Grey: settling, which is stored but not "
@@ -189,34 +178,34 @@ def _section(run: StoredRun, repeat: Repeat, *, bins: int) -> RepeatTraces | Non
     return RepeatTraces(settle=parts[0], measure=parts[1])
 
 
-def _repeat_table(repeats: Sequence[tuple[PointResult, Repeat]]) -> Table:
-    columns: list[ColumnOf[tuple[PointResult, Repeat]]] = [
+def _repeat_table(repeats: Sequence[tuple[PointResult, Repeat]]) -> page.Table:
+    columns: list[page.ColumnOf[tuple[PointResult, Repeat]]] = [
         ("Point", lambda one: LABEL[1](one[0])),
-        (number("Repeat"), lambda one: str(one[1].repeat)),
-        (number("Worst minute [IOPS]"), lambda one: format_count(one[1].worst_minute_iops)),
-        (number("Worst second [IOPS]"), lambda one: format_count(one[1].worst_second_iops)),
-        (number("IOPS"), lambda one: format_count(one[1].iops)),
-        (number("Place in its pass"), lambda one: str(one[1].pass_order)),
-        (number("Place in time"), lambda one: str(one[1].sequence)),
-        (number("Seed"), lambda one: str(one[1].seed)),
-        (number("Settling"), lambda one: _settling(one[1])),
-        (number("Counted time"), lambda one: _length(one[1])),
+        (page.number("Repeat"), lambda one: str(one[1].repeat)),
+        (page.number("Worst minute [IOPS]"), lambda one: format_count(one[1].worst_minute_iops)),
+        (page.number("Worst second [IOPS]"), lambda one: format_count(one[1].worst_second_iops)),
+        (page.number("IOPS"), lambda one: format_count(one[1].iops)),
+        (page.number("Place in its pass"), lambda one: str(one[1].pass_order)),
+        (page.number("Place in time"), lambda one: str(one[1].sequence)),
+        (page.number("Seed"), lambda one: str(one[1].seed)),
+        (page.number("Settling"), lambda one: _settling(one[1])),
+        (page.number("Counted time"), lambda one: _length(one[1])),
         ("Findings", lambda one: _findings(one[1])),
-        ("Files", lambda one: Cell("files", href=words.link(one[1].artifacts))),
+        ("Files", lambda one: page.Cell("files", href=words.link(one[1].artifacts))),
     ]
     fold = f"All {len(repeats)} repeats, one row each"
-    return table_of("All repeats", repeats, columns, fold=fold)
+    return page.table_of("All repeats", repeats, columns, fold=fold)
 
 
-def _settling(repeat: Repeat) -> Cell:
+def _settling(repeat: Repeat) -> page.Cell:
     unsettled = repeat.settle is not None and not repeat.settle.steady
-    return Cell(format_duration(repeat.settle_s), "bad" if unsettled else "")
+    return page.Cell(format_duration(repeat.settle_s), "bad" if unsettled else "")
 
 
 def _length(repeat: Repeat) -> str:
     return format_duration(repeat.measure_to_s - repeat.measure_from_s)
 
 
-def _findings(repeat: Repeat) -> Cell:
+def _findings(repeat: Repeat) -> page.Cell:
     sentences = " ".join(words.sentence(f.message) for f in repeat.findings)
-    return Cell(sentences, "bad" if sentences else "")
+    return page.Cell(sentences, "bad" if sentences else "")

@@ -20,20 +20,8 @@ from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.plots.columns import BarsFigure
 from ssdbench.report.plots.series import SeriesFigure
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import ptsplots, ptstimed, words
+from ssdbench.report.view import page, ptsplots, ptstimed, words
 from ssdbench.report.view.conditions import tool
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    Column,
-    ColumnOf,
-    Facts,
-    Plots,
-    Prose,
-    Table,
-    number,
-    table_of,
-)
 from ssdbench.report.view.words import record_table
 from ssdbench.stats.inside.writecache import cache_enabled
 from ssdbench.units import format_capacity, format_count, format_size
@@ -65,23 +53,23 @@ _NAMED = {"written_bytes": "written", "t_s": "in_phase_s"}
 STATES = {None: "not judged by this test", True: "reached", False: "not reached"}
 
 
-def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[Block]:
+def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[page.Block]:
     """Yield the header, the tables and the figures of one test, then all measured values."""
-    yield Prose(LEAD)
+    yield page.Prose(LEAD)
     yield header(run.result, stage, found)
     if found.test is PtsTest.LATENCY and not any(cell.latency for cell in found.means):
-        yield Prose(NO_LATENCY, tone="warn")
+        yield page.Prose(NO_LATENCY, tone="warn")
     yield from tables(found)
     drawn = [*ptsplots.plots(stage.name, found), *ptstimed.plots(stage.name, found)]
     wide = [plot for plot in drawn if isinstance(plot.figure, SeriesFigure | BarsFigure)]
     if half := [plot for plot in drawn if plot not in wide]:
-        yield Plots(half)
+        yield page.Plots(half)
     if wide:
-        yield Plots(wide, wide=True)
+        yield page.Plots(wide, wide=True)
     yield from measured(found)
 
 
-def header(result: RunResult, stage: StageResult, found: Pts) -> Facts:
+def header(result: RunResult, stage: StageResult, found: Pts) -> page.Facts:
     """Return the header that reports of the standard have, with the values that are known."""
     target, host = result.target, result.host
     simulated = "simulated" if target.simulated else ""
@@ -120,7 +108,7 @@ def header(result: RunResult, stage: StageResult, found: Pts) -> Facts:
         *([("Rounds", str(len(found.rounds)))] if found.test.in_rounds else []),
         ("Steady by the PTS rule", pts_rule(stage, found)),
     ]
-    return Facts("Header", rows)
+    return page.Facts("Header", rows)
 
 
 def _mixture(found: Pts) -> dict[str, str]:
@@ -173,7 +161,7 @@ def _fact(facts: "dict[str, str]", *names: str) -> str:
     return next((facts[name] for name in names if facts.get(name)), "not known")
 
 
-def tables(found: Pts) -> Iterator[Table]:
+def tables(found: Pts) -> Iterator[page.Table]:
     """Yield the tables of means: block sizes by mixes of reads and writes, or a row per cell."""
     if found.means and found.test.over_demand:
         yield _by_cell(found.means)
@@ -185,15 +173,15 @@ def tables(found: Pts) -> Iterator[Table]:
         yield _grid("Throughput, mean over the window", found, _throughput)
 
 
-def _by_cell(means: Sequence[PtsCell]) -> Table:
-    columns: list[ColumnOf[PtsCell]] = [
+def _by_cell(means: Sequence[PtsCell]) -> page.Table:
+    columns: list[page.ColumnOf[PtsCell]] = [
         ("Cell", lambda cell: cell.cell),
-        (number("IOPS"), _iops),
-        (number("Throughput"), _throughput),
-        *((number(name), _latency_cell(of)) for name, of in LATENCIES if name != NINES_NAME),
+        (page.number("IOPS"), _iops),
+        (page.number("Throughput"), _throughput),
+        *((page.number(name), _latency_cell(of)) for name, of in LATENCIES if name != NINES_NAME),
     ]
     caption = "Means over the window, and the lowest and highest latency"
-    return table_of(caption, means, columns, fold=caption if len(means) > 30 else "")
+    return page.table_of(caption, means, columns, fold=caption if len(means) > 30 else "")
 
 
 def _iops(cell: PtsCell) -> str:
@@ -209,25 +197,31 @@ def _latency_cell(of: Callable[[PtsLatency], float | None]) -> Callable[[PtsCell
     return lambda cell: words.quantity(of(cell.latency) if cell.latency else None, "ns")
 
 
-def _grid(title: str, found: Pts, text: Callable[[PtsCell], str]) -> Table:
+def _grid(title: str, found: Pts, text: Callable[[PtsCell], str]) -> page.Table:
     cells = {(cell.block_bytes, cell.read_percent): text(cell) for cell in found.means}
     mixes = list(dict.fromkeys(cell.read_percent for cell in found.means))
     absent = {cell.block_bytes: "not applicable" for cell in found.not_applicable}
     sizes = dict.fromkeys([*(cell.block_bytes for cell in found.means), *absent])
-    return Table(
+    return page.Table(
         title,
-        [Column("Block"), *(Column(f"{read}/{100 - read}", number=True) for read in mixes)],
+        [
+            page.Column("Block"),
+            *(page.Column(f"{read}/{100 - read}", number=True) for read in mixes),
+        ],
         [
             [
-                Cell(format_size(size)),
-                *(Cell(cells.get((size, read), absent.get(size, words.NONE))) for read in mixes),
+                page.Cell(format_size(size)),
+                *(
+                    page.Cell(cells.get((size, read), absent.get(size, words.NONE)))
+                    for read in mixes
+                ),
             ]
             for size in sizes
         ],
     )
 
 
-def measured(found: Pts) -> Iterator[Table]:
+def measured(found: Pts) -> Iterator[page.Table]:
     """Yield tables of all stored measurements."""
     rows: dict[str, list[dict[str, object]]] = {
         "steady_state": [_window(window) for window in found.windows],

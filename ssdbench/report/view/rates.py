@@ -7,36 +7,24 @@ from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import words
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    ColumnOf,
-    Headline,
-    Plot,
-    Plots,
-    Prose,
-    Table,
-    number,
-    table_of,
-)
+from ssdbench.report.view import page, words
 from ssdbench.report.view.replays import latencies
 from ssdbench.units import counted, format_bound, format_count, format_duration, format_ns
 
 TICKS = 6
 
 
-def blocks(run: StoredRun, stage: StageResult, found: RateFound) -> Iterator[Block]:
+def blocks(run: StoredRun, stage: StageResult, found: RateFound) -> Iterator[page.Block]:
     """Yield the rate found, latency over the offered rate, and a table of all offered rates."""
     yield _lead(stage, found)
     steps = sorted((s for s in found.steps if s.value_ns > 0), key=lambda s: s.offered_iops)
     if len({step.offered_iops for step in steps}) > 1:
-        yield Plots([_curve(stage, found, steps)])
+        yield page.Plots([_curve(stage, found, steps)])
     yield _steps(found.steps, "first look", found.percentile)
     yield words.facts("In numbers", _numbers(stage, found))
 
 
-def load_blocks(run: StoredRun, stage: StageResult, found: LoadFound) -> Iterator[Block]:
+def load_blocks(run: StoredRun, stage: StageResult, found: LoadFound) -> Iterator[page.Block]:
     """Yield the latencies at one load, and a table of all starts of fio."""
     yield _at_load(stage, found)
     if found.estimates:
@@ -44,7 +32,7 @@ def load_blocks(run: StoredRun, stage: StageResult, found: LoadFound) -> Iterato
     yield _steps(found.steps, "settling", found.percentile)
 
 
-def _at_load(stage: StageResult, found: LoadFound) -> Prose:
+def _at_load(stage: StageResult, found: LoadFound) -> page.Prose:
     kept = found.missed or "the drive kept up with this load"
     told = (
         f"{found.label} of {words.times(found.workload)}, sent by "
@@ -58,7 +46,7 @@ def _at_load(stage: StageResult, found: LoadFound) -> Prose:
     )
     sound = not (stage.why_not or found.missed)
     lead = words.sentence(words.mark_unvalidated(told, stage.why_not))
-    return Prose(f"{lead}{counts}", tone="" if sound else "bad")
+    return page.Prose(f"{lead}{counts}", tone="" if sound else "bad")
 
 
 def _numbers(
@@ -77,11 +65,11 @@ def _numbers(
         yield "knee_iops", found.knee_iops
 
 
-def _lead(stage: StageResult, found: RateFound) -> Prose:
+def _lead(stage: StageResult, found: RateFound) -> page.Prose:
     limit, name = format_ns(found.limit_ns), found.percentile
     if found.rate_iops is None:
         none = f"in at least one search, no offered rate kept {name} within {limit}"
-        return Prose(words.sentence(words.mark_unvalidated(none, stage.why_not)), tone="bad")
+        return page.Prose(words.sentence(words.mark_unvalidated(none, stage.why_not)), tone="bad")
     rate = f"{format_count(found.rate_iops)} IOPS"
     sharing = f" from {counted(found.clients, 'client')}" if found.clients else ""
     counts = (
@@ -93,17 +81,17 @@ def _lead(stage: StageResult, found: RateFound) -> Prose:
         kept = (
             f"{rate}{sharing} kept {name} within {limit} in the lowest of {found.searches} searches"
         )
-        return Prose(
+        return page.Prose(
             f"{words.sentence(words.mark_unvalidated(kept, stage.why_not))}{counts}", tone="bad"
         )
-    return Prose(
+    return page.Prose(
         f"{rate} can be offered{sharing} with {name} within {limit}. This is the lowest result of "
         f"{found.searches} searches; with {100 * found.confidence:.0f} % confidence it is below "
         f"the median result of many such searches.{counts}"
     )
 
 
-def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> Plot:
+def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> page.Plot:
     name, limit = found.percentile, found.limit_ns
     rates = tuple(step.offered_iops for step in steps)
     lines: tuple[Line, ...] = (
@@ -123,7 +111,7 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> P
     low, high = rates[0], rates[-1]
     evenly = [low * (high / low) ** (n / (TICKS - 1)) for n in range(TICKS)]
     ticks = [float(f"{tick:.2g}") for tick in evenly]  # exactly at the value of its label
-    return Plot(
+    return page.Plot(
         name=f"rate-{stage.name}",
         title="Latency over the offered rate",
         caption=f"All offered rates of the first look and of {found.searches} searches; "
@@ -143,27 +131,27 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> P
     )
 
 
-def _steps(steps: Sequence[RateStep], before: str, name: str) -> Table:
-    columns: list[ColumnOf[RateStep]] = [
-        (number("Search"), lambda step: str(step.search) if step.search else before),
-        (number("Offered IOPS"), lambda step: format_count(step.offered_iops)),
-        (number("Completed IOPS"), lambda step: format_count(step.achieved_iops)),
-        (number("Clients"), lambda step: str(step.clients) if step.clients else words.NONE),
-        (number(f"{name} since sent"), lambda step: format_ns(step.seen_ns)),
-        (number(f"{name} since due"), lambda step: format_ns(step.value_ns)),
+def _steps(steps: Sequence[RateStep], before: str, name: str) -> page.Table:
+    columns: list[page.ColumnOf[RateStep]] = [
+        (page.number("Search"), lambda step: str(step.search) if step.search else before),
+        (page.number("Offered IOPS"), lambda step: format_count(step.offered_iops)),
+        (page.number("Completed IOPS"), lambda step: format_count(step.achieved_iops)),
+        (page.number("Clients"), lambda step: str(step.clients) if step.clients else words.NONE),
+        (page.number(f"{name} since sent"), lambda step: format_ns(step.seen_ns)),
+        (page.number(f"{name} since due"), lambda step: format_ns(step.value_ns)),
         (
-            number("Upper limit of it", hint="one-sided, 95 %"),
+            page.number("Upper limit of it", hint="one-sided, 95 %"),
             lambda step: "too few" if step.upper_ns is None else format_ns(step.upper_ns),
         ),
         (
             "Limit kept",
-            lambda step: Cell("yes", "good") if step.kept else Cell(step.reason, "bad"),
+            lambda step: page.Cell("yes", "good") if step.kept else page.Cell(step.reason, "bad"),
         ),
     ]
-    return table_of("Every offered rate", steps, columns, fold="Every offered rate")
+    return page.table_of("Every offered rate", steps, columns, fold="Every offered rate")
 
 
-def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> Headline:
+def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> page.Headline:
     """Return the headline of a run of rate searches: the lowest rate found."""
     stage, lowest = min(stages, key=lambda one: _rate_or_zero(one[1]))
     kept = _rate_or_zero(lowest) > 0
@@ -178,7 +166,7 @@ def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) 
         label = words.sentence(
             words.mark_unvalidated("rate within the latency limit – do not plan on it", why)
         )[:-1]
-    return Headline(
+    return page.Headline(
         label=label,
         number=format_bound(_rate_or_zero(lowest)) if kept else words.NONE,
         unit="IOPS" if kept else "",
@@ -214,14 +202,14 @@ def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
     return stage.title, words.mark_unvalidated(told, stage.why_not)
 
 
-def of_load(result: RunResult, stages: Sequence[tuple[StageResult, LoadFound]]) -> Headline:
+def of_load(result: RunResult, stages: Sequence[tuple[StageResult, LoadFound]]) -> page.Headline:
     """Return the headline of a run of loads: the upper limit of latency at the first load."""
     stage, found = stages[0]
     worst = percentiles_of(found.estimates).get(float(found.percentile[1:]))
     upper = None if worst is None or worst.status == "suppressed" else worst.bound
     number, _, unit = words.quantity(upper, "ns").partition(" ")
     label = f"{found.percentile} at this load, at most"
-    return Headline(
+    return page.Headline(
         label=words.sentence(words.mark_unvalidated(label, stage.why_not))[:-1],
         number=number,
         unit=unit,

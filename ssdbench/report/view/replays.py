@@ -7,40 +7,29 @@ from ssdbench.model.replay import ReplayFound, ReplayRun, TraceSummary
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import words
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    ColumnOf,
-    Facts,
-    Headline,
-    Prose,
-    Table,
-    number,
-    table_of,
-)
+from ssdbench.report.view import page, words
 from ssdbench.units import format_capacity, format_count, format_duration, format_ns, format_size
 
 _SINCE = {"open": "since requests were due", "closed": "since requests were sent"}
 
 
-def blocks(run: StoredRun, stage: StageResult, found: ReplayFound) -> Iterator[Block]:
+def blocks(run: StoredRun, stage: StageResult, found: ReplayFound) -> Iterator[page.Block]:
     """Yield the latencies, each replay, and the statistics of the trace."""
-    yield Prose(_lead(found))
+    yield page.Prose(_lead(found))
     if found.estimates:
         yield latencies(found.estimates)
-    yield table_of("Every replay", found.replays, _REPLAY, fold="Every replay")
+    yield page.table_of("Every replay", found.replays, _REPLAY, fold="Every replay")
     if found.trace is not None:
-        yield Facts("The trace", trace_facts(found.trace))
+        yield page.Facts("The trace", trace_facts(found.trace))
 
 
-def of_replay(result: RunResult, replayed: Sequence[ReplayFound]) -> Headline:
+def of_replay(result: RunResult, replayed: Sequence[ReplayFound]) -> page.Headline:
     """Return the headline of a run of replays: the upper limit of p99."""
     found = replayed[0]
     worst = percentiles_of(found.estimates).get(99.0)
     upper = None if worst is None or worst.status == "suppressed" else worst.bound
     number, _, unit = words.quantity(upper, "ns").partition(" ")
-    return Headline(
+    return page.Headline(
         label="p99 of the trace, at most",
         number=number,
         unit=unit,
@@ -140,9 +129,9 @@ def _lead(found: ReplayFound) -> str:
     )
 
 
-def latencies(estimates: Sequence[Estimate]) -> Table:
+def latencies(estimates: Sequence[Estimate]) -> page.Table:
     """Return a table of all percentiles of latency, with their upper limits."""
-    return table_of("Latency", estimates, _LATENCY)
+    return page.table_of("Latency", estimates, _LATENCY)
 
 
 def _share(estimate: Estimate) -> str:
@@ -150,9 +139,9 @@ def _share(estimate: Estimate) -> str:
     return percentile_name(share)
 
 
-def _upper(estimate: Estimate) -> Cell:
+def _upper(estimate: Estimate) -> page.Cell:
     limit = None if estimate.status == "suppressed" else estimate.bound
-    return Cell(words.quantity(limit, "ns"), "strong")
+    return page.Cell(words.quantity(limit, "ns"), "strong")
 
 
 def _off(run: ReplayRun) -> str:
@@ -160,28 +149,32 @@ def _off(run: ReplayRun) -> str:
     return words.NONE if off is None else f"{off:.2g} %"
 
 
-_LATENCY: list[ColumnOf[Estimate]] = [
+_LATENCY: list[page.ColumnOf[Estimate]] = [
     ("Direction", lambda estimate: estimate.direction),
     ("Percentile", _share),
-    (number("Latency"), words.latency_cell),
-    (number("Upper 95 % limit"), _upper),
-    (number("Requests"), lambda estimate: f"{estimate.n:,}"),
+    (page.number("Latency"), words.latency_cell),
+    (page.number("Upper 95 % limit"), _upper),
+    (page.number("Requests"), lambda estimate: f"{estimate.n:,}"),
 ]
-_REPLAY: list[ColumnOf[ReplayRun]] = [
+_REPLAY: list[page.ColumnOf[ReplayRun]] = [
     ("Replay", lambda run: str(run.replay) if run.replay > 0 else "not counted"),
-    (number("Took"), lambda run: format_duration(run.took_s)),
-    (number("IOPS"), lambda run: format_count(run.iops)),
+    (page.number("Took"), lambda run: format_duration(run.took_s)),
+    (page.number("IOPS"), lambda run: format_count(run.iops)),
     (
-        number("Completed in time"),
-        lambda run: Cell(f"{run.delivered_percent:.4g} %", "" if run.ended else "bad"),
+        page.number("Completed in time"),
+        lambda run: page.Cell(f"{run.delivered_percent:.4g} %", "" if run.ended else "bad"),
     ),
-    (number("Longest wait"), lambda run: format_ns(run.longest_ns)),
+    (page.number("Longest wait"), lambda run: format_ns(run.longest_ns)),
     (
-        number("Error of arrival times", "in percent of the trace's length; for 99 % of requests"),
+        page.number(
+            "Error of arrival times", "in percent of the trace's length; for 99 % of requests"
+        ),
         _off,
     ),
     (
-        number("Client busy", hint="share of requests that came due while their client was busy"),
+        page.number(
+            "Client busy", hint="share of requests that came due while their client was busy"
+        ),
         lambda run: f"{run.held_up_percent:.2g} %",
     ),
 ]

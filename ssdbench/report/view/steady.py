@@ -12,21 +12,7 @@ from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figure import Floats, thinned
 from ssdbench.report.plots.series import Band, SeriesFigure, Window, WindowFigure
 from ssdbench.report.read import Seconds, StoredRun
-from ssdbench.report.view import preparation, words
-from ssdbench.report.view.page import (
-    Block,
-    Cell,
-    ColumnOf,
-    Facts,
-    Fold,
-    Plot,
-    Plots,
-    Prose,
-    Section,
-    Table,
-    number,
-    table_of,
-)
+from ssdbench.report.view import page, preparation, words
 from ssdbench.report.view.stages import cost
 from ssdbench.units import format_change, format_duration, format_figure
 
@@ -109,18 +95,18 @@ _DRAWN: dict[str, tuple[str, Callable[[SteadyVerdict, float], Ends]]] = {
 }
 
 
-def section(run: StoredRun) -> Section:
+def section(run: StoredRun) -> page.Section:
     """Return the section on steady state."""
-    blocks: list[Block] = []
+    blocks: list[page.Block] = []
     before = list(preparation.cliff_blocks(run))
     for stage, found in run.result.having(WarmUp):
         if found.verdict is not None:
             blocks += _verdict(run, stage, found, found.verdict)
-            blocks.append(Fold("Time and bytes of this stage", [cost(stage)]))
+            blocks.append(page.Fold("Time and bytes of this stage", [cost(stage)]))
     title = "Was the drive in steady state?"
     if not blocks:
-        blocks = [Prose(_absent(run.result), tone="warn")]
-    return Section("steady", title, [*blocks[:1], *before, *blocks[1:]])
+        blocks = [page.Prose(_absent(run.result), tone="warn")]
+    return page.Section("steady", title, [*blocks[:1], *before, *blocks[1:]])
 
 
 def _absent(result: RunResult) -> str:
@@ -137,26 +123,26 @@ def _absent(result: RunResult) -> str:
 
 def _verdict(
     run: StoredRun, stage: StageResult, found: WarmUp, verdict: SteadyVerdict
-) -> Sequence[Block]:
+) -> Sequence[page.Block]:
     seconds, unit = run.seconds(found.seconds_csv), found.unit
     name = f"{stage.name}-0"
-    blocks: list[Block] = [_answer(stage, verdict, unit)]
+    blocks: list[page.Block] = [_answer(stage, verdict, unit)]
     if seconds is not None and len(seconds.t_s) > 1:
-        blocks.append(Plots([_whole(verdict, seconds, unit, name)], wide=True))
-    evidence: list[Block] = [_facts(stage, found, verdict)]
+        blocks.append(page.Plots([_whole(verdict, seconds, unit, name)], wide=True))
+    evidence: list[page.Block] = [_facts(stage, found, verdict)]
     if verdict.criteria:
         evidence.append(_criteria(verdict))
     if verdict.window_blocks:
-        evidence.append(Plots([_window_plot(verdict, unit, name)]))
+        evidence.append(page.Plots([_window_plot(verdict, unit, name)]))
     if found.other_rules and verdict.mean:
         evidence.append(_others(found.other_rules, verdict, unit))
-    return [*blocks, Fold("Evidence: the criteria, the window, other rules", evidence)]
+    return [*blocks, page.Fold("Evidence: the criteria, the window, other rules", evidence)]
 
 
-def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
+def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> page.Prose:
     watched = format_duration(verdict.window_to_s - verdict.window_from_s).removesuffix(" 00 s")
     if not verdict.steady:
-        return Prose(
+        return page.Prose(
             f"No, by the rule “{verdict.rule}”. {words.sentence(verdict.reason)} The rate was "
             f"still changing, with a mean of {words.quantity(verdict.mean, unit)}; the drive may "
             "hold less in the long run.",
@@ -167,12 +153,12 @@ def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
         f"after {format_figure(verdict.volume_fills, 2)} drive fills of the test workload"
     )
     if any(finding.code is Code.QUICK_RULE for finding in stage.findings):
-        return Prose(
+        return page.Prose(
             f"Only by the rule “{verdict.rule}”, which often calls a drive steady too early: "
             f"{seen}. Do not plan on it.",
             tone="warn",
         )
-    return Prose(
+    return page.Prose(
         f"Yes, by the rule “{verdict.rule}”: {seen}. The lower bound is "
         f"{words.quantity(verdict.lower_bound, unit)}.",
         tone="good",
@@ -186,40 +172,40 @@ def _moved(verdict: SteadyVerdict) -> str:
     return f"the rate moved {often} between two levels, and neither level drifted"
 
 
-def _others(others: Sequence[SteadyVerdict], verdict: SteadyVerdict, unit: str) -> Table:
+def _others(others: Sequence[SteadyVerdict], verdict: SteadyVerdict, unit: str) -> page.Table:
     """Return when each other rule would have stopped, and the rate it would have published."""
 
-    def difference(other: SteadyVerdict) -> Cell:
+    def difference(other: SteadyVerdict) -> page.Cell:
         off = 100 * (other.lower_bound / verdict.mean - 1)
-        return Cell(format_change(off), "bad" if off > TOO_HIGH else "")
+        return page.Cell(format_change(off), "bad" if off > TOO_HIGH else "")
 
-    columns: list[ColumnOf[SteadyVerdict]] = [
+    columns: list[page.ColumnOf[SteadyVerdict]] = [
         ("Rule", lambda other: other.rule),
         (
-            number("Satisfied after"),
+            page.number("Satisfied after"),
             lambda o: format_duration(o.checked_s) if o.steady else "not within this time",
         ),
         (
-            number("Drive fills"),
+            page.number("Drive fills"),
             lambda other: f"{other.volume_fills:.2f}" if other.steady else words.NONE,
         ),
         (
-            number("Would publish"),
+            page.number("Would publish"),
             lambda other: words.quantity(other.lower_bound if other.steady else None, unit),
         ),
         (
-            number("Difference from the mean above"),
+            page.number("Difference from the mean above"),
             lambda other: difference(other) if other.steady else words.NONE,
         ),
     ]
-    return table_of("What other rules say about the same seconds", others, columns)
+    return page.table_of("What other rules say about the same seconds", others, columns)
 
 
-def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> Facts:
+def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> page.Facts:
     unit = found.unit
     length = verdict.window_to_s - verdict.window_from_s
     drift = 100 * verdict.slope_per_s * length / verdict.mean if verdict.mean else 0.0
-    return Facts(
+    return page.Facts(
         "",
         [
             ("Lower bound", words.quantity(verdict.lower_bound, unit) if verdict.steady
@@ -244,19 +230,19 @@ def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> Facts:
 TOO_HIGH = 5  # percent above what the drive held later
 
 
-def _criteria(verdict: SteadyVerdict) -> Table:
-    columns: list[ColumnOf[tuple[str, tuple[float, float]]]] = [
+def _criteria(verdict: SteadyVerdict) -> page.Table:
+    columns: list[page.ColumnOf[tuple[str, tuple[float, float]]]] = [
         ("Criterion", lambda one: criterion_words(one[0])),
-        (number("Measured"), _measured),
-        (number("Limit"), lambda one: criterion_value(one[0], one[1][1])),
+        (page.number("Measured"), _measured),
+        (page.number("Limit"), lambda one: criterion_value(one[0], one[1][1])),
     ]
     caption = f"What the rule “{verdict.rule}” requires"
-    return table_of(caption, verdict.criteria.items(), columns)
+    return page.table_of(caption, verdict.criteria.items(), columns)
 
 
-def _measured(criterion: tuple[str, tuple[float, float]]) -> Cell:
+def _measured(criterion: tuple[str, tuple[float, float]]) -> page.Cell:
     name, (measured, allowed) = criterion
-    return Cell(criterion_value(name, measured), "" if measured <= allowed else "bad")
+    return page.Cell(criterion_value(name, measured), "" if measured <= allowed else "bad")
 
 
 def _window(verdict: SteadyVerdict, axis: words.TimeUnit, divisor: float) -> Window:
@@ -274,7 +260,7 @@ def _window(verdict: SteadyVerdict, axis: words.TimeUnit, divisor: float) -> Win
     )
 
 
-def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> Plot:
+def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> page.Plot:
     axis = words.time_unit(float(seconds.t_s[-1]))
     divisor, label = words.scaled(unit)
     worst = worst_minute(seconds, unit, start_s=verdict.window_from_s, end_s=verdict.window_to_s)
@@ -287,7 +273,7 @@ def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> Pl
         else f"; the rate of its slowest minute was {words.quantity(worst[2], unit)}"
     )
     mean = words.quantity(verdict.mean, unit)
-    return Plot(
+    return page.Plot(
         name=f"steady-{name}",
         title="Rate from the first second of the test workload",
         caption="The line covers the range from the slowest to the fastest second of each part. "
@@ -303,7 +289,7 @@ def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> Pl
     )
 
 
-def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> Plot:
+def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> page.Plot:
     axis = words.time_unit(verdict.window_to_s)
     divisor, label = words.scaled(unit)
     blocks = verdict.window_blocks
@@ -316,7 +302,7 @@ def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> Plot:
     shaded = (
         f" Shaded: the range that the rule allows ({window.band.words})." if window.band else ""
     )
-    return Plot(
+    return page.Plot(
         name=f"window-{name}",
         title="The measurement window",
         caption=f"The window in {len(blocks)} equal blocks; their means are between {low} and "
