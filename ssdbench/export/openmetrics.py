@@ -34,7 +34,8 @@ class Family:
             yield f"# UNIT {self.name} {self.unit}"
         yield f"# HELP {self.name} {_escaped(self.told)}"
         for labels, value in self.samples:
-            yield f"{self.name}{{{_labels(labels)}}} {value!r}"
+            text = ",".join(f'{name}="{_escaped(label)}"' for name, label in labels.items())
+            yield f"{self.name}{{{text}}} {value!r}"
 
 
 def export(run: StoredRun) -> bytes:
@@ -52,37 +53,31 @@ def _families(result: RunResult) -> Iterator[Family]:
         "simulated": "yes" if result.target.simulated else "no",
         "run_id": result.run_id,
     }
+    valid = float(result.verdict == "VALIDATED")
     yield Family(
-        "ssdbench_run_validated", "1 when the run is VALIDATED, else 0", "",
-        [(drive, float(result.verdict == "VALIDATED"))],
-    )  # fmt: skip
+        "ssdbench_run_validated", "1 when the run is VALIDATED, else 0", "", [(drive, valid)]
+    )
     if result.finished_at:
         ended = parse_moment(result.finished_at).timestamp()
-        yield Family(
-            "ssdbench_run_finished_timestamp_seconds", "When the run ended", "seconds",
-            [(drive, ended)],
-        )  # fmt: skip
+        name = "ssdbench_run_finished_timestamp_seconds"
+        yield Family(name, "When the run ended", "seconds", [(drive, ended)])
+    written = float(result.bytes_written)
     yield Family(
-        "ssdbench_run_written_bytes", "Bytes that the run wrote", "bytes",
-        [(drive, float(result.bytes_written))],
-    )  # fmt: skip
-    points = [({**drive, **_point_labels(point)}, point) for point in result.points]
-    yield from _of_points(points)
-    yield Family(
-        "ssdbench_rate_within_limit_iops", "Highest offered rate within the latency limit", "",
-        [
-            ({**drive, "stage": stage.name, "limit": found.limit}, found.rate_iops)
-            for stage, found in result.having(RateFound)
-            if found.rate_iops is not None
-        ],
-    )  # fmt: skip
-    yield Family(
-        "ssdbench_rate_validated", "1 when the rate within the limit is VALIDATED, else 0", "",
-        [
-            ({**drive, "stage": stage.name, "limit": found.limit}, float(not stage.why_not))
-            for stage, found in result.having(RateFound)
-        ],
-    )  # fmt: skip
+        "ssdbench_run_written_bytes", "Bytes that the run wrote", "bytes", [(drive, written)]
+    )
+    yield from _of_points([({**drive, **_point_labels(point)}, point) for point in result.points])
+    highest = Family(
+        "ssdbench_rate_within_limit_iops", "Highest offered rate within the latency limit"
+    )
+    sound = Family(
+        "ssdbench_rate_validated", "1 when the rate within the limit is VALIDATED, else 0"
+    )
+    for stage, found in result.having(RateFound):
+        labels = {**drive, "stage": stage.name, "limit": found.limit}
+        if found.rate_iops is not None:
+            highest.samples.append((labels, found.rate_iops))
+        sound.samples.append((labels, float(not stage.why_not)))
+    yield from (highest, sound)
 
 
 def _point_labels(point: PointResult) -> dict[str, str]:
@@ -117,10 +112,6 @@ def _of_points(points: Iterable[tuple[dict[str, str], PointResult]]) -> Iterator
             where = {"quantile": f"{share / 100:.7g}", "direction": one.direction}
             latency.samples.append(({**labels, **where}, one.value / NS_PER_S))
     yield from (sound, bound, mean, minute, latency)
-
-
-def _labels(labels: Mapping[str, str]) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
 
 
 def _escaped(text: str) -> str:

@@ -325,17 +325,18 @@ def _run_table(results: Sequence[RunResult]) -> page.Table:
     columns: list[page.ColumnOf[tuple[int, RunResult]]] = [
         ("Run", lambda one: f"{one[0]}: {one[1].run_id}"),
         ("Started", lambda one: words.moment(one[1].started_at)),
-        ("Target", lambda one: page.Cell(_target_name(one[1]), "name")),
+        (
+            "Target",
+            lambda one: page.Cell(
+                one[1].target.name + " (simulated)" * one[1].target.simulated, "name"
+            ),
+        ),
         ("Model", lambda one: one[1].target.model or words.NONE),
         ("Firmware", lambda one: one[1].target.firmware or words.NONE),
         ("Verdict", lambda one: words.verdict_cell(one[1].verdict)),
     ]
     caption = "The runs, in the order of the command line"
     return page.table_of(caption, enumerate(results, start=1), columns)
-
-
-def _target_name(result: RunResult) -> str:
-    return result.target.name + (" (simulated)" if result.target.simulated else "")
 
 
 def _explained(found: Compared) -> list[page.Block]:

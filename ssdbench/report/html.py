@@ -55,13 +55,10 @@ def rendered(page: Page | Sheet) -> str:
     """Render a page with its style and script; its security policy has the script's hash."""
     template = "report.html.j2" if isinstance(page, Page) else "sheet.html.j2"
     found = environment().get_template(template)
-    style, script = (Markup(_own(name)) for name in ("style.css", "page.js"))
+    own = files("ssdbench.report")
+    style, script = (Markup((own / name).read_text("utf-8")) for name in ("style.css", "page.js"))
     text = found.render(page=page, style=style, script=script, policy=_policy(script), placed=_plot)
     return foreign.page(text)
-
-
-def _own(name: str) -> str:
-    return files("ssdbench.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _policy(script: str) -> Markup:

@@ -241,7 +241,8 @@ def csv_bytes(table: Tidy) -> bytes:
 def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
     common = _of_run(result) | {"stage": stage.name, "stage_kind": str(stage.kind)}
     common |= {"verdict": result.verdict}
-    yield from (common | row for row in _ANSWERS.get(type(stage.found), _none)(stage, stage.found))
+    if (answers := _ANSWERS.get(type(stage.found))) is not None:
+        yield from (common | row for row in answers(stage, stage.found))
     for point in stage.points:
         about = common | _workload_columns(point)
         for estimate in point.estimates:
@@ -280,10 +281,6 @@ def _answered(stage: StageResult, metric: str, value: object, unit: str, how: st
         "unit": None,
         "answer": None if value is None else str(value),
     }
-
-
-def _none(stage: StageResult, found: object) -> Iterator[Row]:
-    return iter(())
 
 
 def _warm_up_rows(stage: StageResult, found: WarmUp) -> Iterator[Row]:

@@ -23,10 +23,10 @@ from ssdbench.report.view import (
     stages,
     steady,
     words,
-    workloads,
 )
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Page, Section
+from ssdbench.report.view.points import first_table, rest
 from ssdbench.report.view.verdict import ASKED, COMPARED, IN_PART, beside_plan, headword
 from ssdbench.report.view.words import simulated_label
 
@@ -93,8 +93,8 @@ def page(run: StoredRun) -> Page:
         proofs=findings.proofs(result),
         simulated=simulated_label(result.target),
         headline=headline(result),
-        workloads=workloads.workloads(result),
-        rest=workloads.rest(result),
+        workloads=first_table(result),
+        rest=rest(result),
         sections=_sections(run),
     )
 

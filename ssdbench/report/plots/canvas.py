@@ -165,7 +165,7 @@ def _arrange(figure: Figure) -> None:
         return
     rows, columns = (len({axes.get_position().bounds[side] for axes in flat}) for side in (1, 0))
     upright = any(axes.get_ylabel() for axes in flat) or figure.get_supylabel()
-    left = max(_widest(axes.yaxis) for axes in flat) + _TICK
+    left = max(_width(label) for axes in flat for label in _tick_labels(axes.yaxis)) + _TICK
     title = max(axes.get_title(loc="left").count("\n") + 1 for axes in flat) * _LINE
     title = title if any(axes.get_title(loc="left") for axes in flat) else 0
     over = max(
@@ -181,7 +181,11 @@ def _arrange(figure: Figure) -> None:
     top = pars.top if figure.legends else 1 - _EDGE / 2 / height
     figure.subplots_adjust(
         left=(left + (_LINE + 3 if upright else 3)) / width,
-        right=1 - max(2 * _EDGE, max(_last(axes.xaxis) for axes in flat) / 2 - width / 25) / width,
+        right=1
+        - max(
+            2 * _EDGE, max(_width(_tick_labels(axes.xaxis)[-1]) for axes in flat) / 2 - width / 25
+        )
+        / width,
         bottom=below / height,
         top=top - (title + over + _EDGE) / height,
     )
@@ -196,17 +200,14 @@ def _arrange(figure: Figure) -> None:
     )
 
 
+def _width(label: str) -> float:
+    """Return the estimated width of a tick label in points."""
+    return min(len(label), _MOST_LETTERS) * LETTER
+
+
 def _tick_labels(axis: Any) -> list[str]:
     found: list[str] = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
-    return found
-
-
-def _widest(axis: Any) -> float:
-    return min(max(map(len, _tick_labels(axis)), default=0), _MOST_LETTERS) * LETTER
-
-
-def _last(axis: Any) -> float:
-    return min(len((_tick_labels(axis) or [""])[-1]), _MOST_LETTERS) * LETTER
+    return found or [""]
 
 
 @dataclass(frozen=True, slots=True)

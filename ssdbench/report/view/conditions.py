@@ -1,8 +1,7 @@
 """Show what was tested and how: drive, test conditions, host, profile, files, glossary."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 from ssdbench.model import rundirectory
 from ssdbench.model.found import FillDone, PurgeDone
@@ -189,7 +188,10 @@ def host(run: StoredRun) -> page.Section:
     blocks += hostseries.figure(run)
     if result.settings:
         keys = list(dict.fromkeys(key for setting in result.settings for key in setting))
-        columns = [(words.fact(key, "")[0], partial(_setting, key)) for key in keys]
+        columns = [
+            (words.fact(key, "")[0], lambda setting, key=key: setting.get(key, words.NONE))
+            for key in keys
+        ]
         blocks.append(page.table_of("Settings changed for the run", result.settings, columns))
         blocks.append(page.Prose(_PUT_BACK))
     else:
@@ -219,10 +221,6 @@ def _meanwhile(result: RunResult) -> Iterator[tuple[str, str]]:
         yield "Interrupts of one CPU", f"{between} per second"
     yield "Requests of other programs on the drive", f"{sum(one.foreign_ios for one in seen):,}"
     yield "Disturbed repeats", f"{sum(repeat.disturbed for repeat in repeats)} of {len(repeats)}"
-
-
-def _setting(key: str, setting: Mapping[str, str]) -> str:
-    return setting.get(key, words.NONE)
 
 
 def provenance(run: StoredRun) -> page.Section:

@@ -1,4 +1,4 @@
-"""Show the points of a sweep in tables and heat maps, the worst points first."""
+"""Show points in tables and heat maps, the worst first, and choose the points with figures."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,6 +7,7 @@ from functools import partial
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
+from ssdbench.model.result import RunResult
 from ssdbench.model.workload import Point, Workload
 from ssdbench.report.metrics import (
     DIRECTIONS,
@@ -18,7 +19,8 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.tables import point_findings, variation_percent
 from ssdbench.report.view import page, words
-from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
+from ssdbench.report.view.capacity import demanded, wanted_plan
+from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES, candidates, capacity_answer
 from ssdbench.units import counted, format_count, format_size, listed
 
 MOST_ROWS = 40  # with all columns; further points get a short row
@@ -133,7 +135,10 @@ def _map(
     rows, columns = (sorted({key[side] for key in cells}) for side in (0, 1))
     if len(rows) < down.least or len(columns) < across.least:
         return
-    lowest = {key: min(found, key=_least) for key, found in cells.items()}
+    lowest = {
+        key: min(found, key=lambda point: published_bound(point) or 0.0)
+        for key, found in cells.items()
+    }
     bounds = [
         b for p in lowest.values() if (b := published_bound(p)) is not None and 0 < b < math.inf
     ]
@@ -164,10 +169,6 @@ def _places(points: Sequence[PointResult], down: _Axis, across: _Axis) -> page.P
         return axis.facet, [said[place] for place in sorted(said)]
 
     return page.Places(side(down), side(across), only)
-
-
-def _least(point: PointResult) -> float:
-    return published_bound(point) or 0.0
 
 
 def _heat(point: PointResult | None, ends: tuple[float, float]) -> page.Cell:
@@ -330,3 +331,85 @@ def _latency_rows(
                 page.Cell(format_count(max(e.n for e in values.values()))),
             ],
         )
+
+
+FIRST_ROWS = 12
+PERCENTILES = (50.0, 99.0, 99.9)
+
+
+def first_table(result: RunResult) -> page.Table | None:
+    """Return a row for each point, those of the plan first; None without points."""
+    points = first_points(result)[:FIRST_ROWS]
+    if not points:
+        return None
+    columns = [("Workload", LABEL[1]), BOUND, MEAN, *percentile_columns(*PERCENTILES), MINUTE]
+    if drives := _drives(result):
+        needed = page.number("Drives", hint="number of drives for the demand of the plan")
+        columns.append((needed, lambda point: str(drives.get(point.point.id, words.NONE))))
+    columns.append(("Status", _status))
+    return page.table_of("What was measured", points, columns, cards=True)
+
+
+def rest(result: RunResult) -> str:
+    """Return a sentence about the points that have no row in the first table."""
+    left = len(result.points) - FIRST_ROWS
+    return "" if left <= 0 else f"{counted(left, 'further point')} below, in maps and tables."
+
+
+def _status(point: PointResult) -> page.Cell:
+    """Return a cell with the verdict and the codes of the reasons."""
+    found = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
+    why = ", ".join(dict.fromkeys(str(f.code) for f in found))
+    hint = " ".join(dict.fromkeys(words.sentence(f.message) for f in found))
+    text = f"{point.verdict}: {why}" if why else point.verdict
+    return page.Cell(text, words.VERDICT_TONES[point.verdict], hint=hint)
+
+
+def _drives(result: RunResult) -> dict[str, int]:
+    """Return how many drives each point of the plan would need; empty if there is no plan."""
+    wanted = demanded(result)
+    if wanted is None:
+        return {}
+    needed = {}
+    for point in planned_points(result)[:FIRST_ROWS]:
+        answer = capacity_answer(_with_only(result, point), wanted)
+        if answer.plan is not None:
+            needed[point.point.id] = answer.plan.drives
+    return needed
+
+
+def _with_only(result: RunResult, kept: PointResult) -> RunResult:
+    """Return a copy of a result in which only one point is left."""
+    stages = (
+        stage.model_copy(update={"found": stage.found.model_copy(update={"points": (kept,)})})
+        if kept in stage.points
+        else stage
+        for stage in result.stages
+        if not stage.points or kept in stage.points
+    )
+    return result.model_copy(update={"stages": tuple(stages)})
+
+
+MOST_DRAWN = 20  # points that get figures
+
+
+def first_points(result: RunResult) -> list[PointResult]:
+    """Return all points: first the points of the plan, then the others, the worst first."""
+    return [*planned_points(result), *_others(result)]
+
+
+def drawn_points(result: RunResult, asked: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the IDs of the points that get figures: requested, planned and failed points."""
+    failed = [p for p in _others(result) if p.verdict == "NOT VALIDATED"]
+    names = [p.point.id for p in [*planned_points(result), *failed] if p.repeats]
+    return asked | frozenset(names[: max(MOST_DRAWN - len(asked), 0)])
+
+
+def planned_points(result: RunResult) -> list[PointResult]:
+    """Return the points of the plan, the lowest bound first."""
+    return worst_first(candidates(result, wanted_plan(result)))
+
+
+def _others(result: RunResult) -> list[PointResult]:
+    planned = {p.point.id for p in planned_points(result)}
+    return worst_first([p for p in result.points if p.point.id not in planned])

@@ -14,9 +14,8 @@ from ssdbench.report.plots.points import Strip, StripFigure
 from ssdbench.report.plots.series import RepeatTraces, SettleFigure, SettlePanel
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import page, pointlatency, pointplots, points, words
-from ssdbench.report.view.points import LABEL, worst_first
+from ssdbench.report.view.points import LABEL, drawn_points, worst_first
 from ssdbench.report.view.words import record_table
-from ssdbench.report.view.workloads import drawn_points
 from ssdbench.stats.bounds.streams import DELIVERED
 from ssdbench.units import counted, format_count, format_duration
 
@@ -35,17 +34,14 @@ def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[page.B
         yield from stream_tables(found.points)
         yield from points.tables(found.points)
         if shown := repeat_blocks(run, stage, drawn):
-            yield page.Fold(_repeats_title(found), shown)
+            total = sum(len(point.repeats) for point in found.points)
+            title = f"Every repeat: {total:,} were run, none was left out"
+            yield page.Fold(title, shown)
     more: list[page.Block] = []
     if found.declared is not None:
         more.append(record_table("Declared", [found.declared.model_dump()]))
     counts = words.facts("", {"points": len(found.points), "repeats": found.repeats}.items())
     yield page.Fold("In numbers", [*more, counts])
-
-
-def _repeats_title(found: Points) -> str:
-    total = sum(len(point.repeats) for point in found.points)
-    return f"Every repeat: {total:,} were run, none was left out"
 
 
 SHARES = (99.9, 99.0, 50.0)
@@ -189,7 +185,10 @@ def _repeat_table(repeats: Sequence[tuple[PointResult, Repeat]]) -> page.Table:
         (page.number("Place in time"), lambda one: str(one[1].sequence)),
         (page.number("Seed"), lambda one: str(one[1].seed)),
         (page.number("Settling"), lambda one: _settling(one[1])),
-        (page.number("Counted time"), lambda one: _length(one[1])),
+        (
+            page.number("Counted time"),
+            lambda one: format_duration(one[1].measure_to_s - one[1].measure_from_s),
+        ),
         ("Findings", lambda one: _findings(one[1])),
         ("Files", lambda one: page.Cell("files", href=words.link(one[1].artifacts))),
     ]
@@ -200,10 +199,6 @@ def _repeat_table(repeats: Sequence[tuple[PointResult, Repeat]]) -> page.Table:
 def _settling(repeat: Repeat) -> page.Cell:
     unsettled = repeat.settle is not None and not repeat.settle.steady
     return page.Cell(format_duration(repeat.settle_s), "bad" if unsettled else "")
-
-
-def _length(repeat: Repeat) -> str:
-    return format_duration(repeat.measure_to_s - repeat.measure_from_s)
 
 
 def _findings(repeat: Repeat) -> page.Cell:
