@@ -21,7 +21,7 @@ from ssdbench.units import (
     format_ns,
 )
 
-NUMBERS = {"outstanding", "bound, IOPS", "p99 at most", "drives", "more or fewer"}
+NUMBERS = {"outstanding", "bound, IOPS", "p99 at most", "drives", "difference"}
 
 
 class Line(NamedTuple):
@@ -320,7 +320,7 @@ def candidate(result: RunResult, answer: CapacityAnswer) -> tuple[str, ...]:
 def unknown_rows(answer: CapacityAnswer) -> list[tuple[str, ...]]:
     """Return titles, then a row for each missing input: its effect, and the option for it."""
     rows = [(one.what, one.without, one.option) for one in answer.unknown]
-    return [("unknown", "so", "given by"), *rows]
+    return [("unknown input", "effect", "option"), *rows]
 
 
 def by_change(result: RunResult, answer: CapacityAnswer) -> list[tuple[str, ...]]:
@@ -337,4 +337,4 @@ def by_change(result: RunResult, answer: CapacityAnswer) -> list[tuple[str, ...]
         )
         for one in changes(result, answer.wanted)
     ]
-    return [("with", "drives", "more or fewer", ""), *rows]
+    return [("changed input", "drives", "difference", ""), *rows]

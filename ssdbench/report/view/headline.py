@@ -243,7 +243,7 @@ def _basis(point: PointResult) -> list[tuple[str, str]]:
             ("Period of the rate", f"{format_duration(basis.rhythm_s)}; a window has five periods")
         )
     losses = [
-        f"{100 * share:.2g} % a {per}"
+        f"{100 * share:.2g} % per {per}"
         for share, per in (
             (basis.unseen_drift_per_fill, "drive fill"),
             (basis.unseen_drift_per_day, "day"),

@@ -30,6 +30,20 @@ LEAD = (
 )
 
 
+_NAMES = {  # of the stored counts of a fill, on the page
+    "planned_bytes": "planned_to_write_bytes",
+    "counted_bytes": "counted_as_written_bytes",
+    "counter": "counted_by",
+    "smart_written_bytes": "written_by_the_health_log_bytes",
+    "level_percent": "fill_level_percent",
+    "filled_bytes": "filled_part_of_the_drive_bytes",
+    "fills": "drive_fills_written",
+    "ordered_bytes_per_s": "sequential_rate_at_the_end_bytes_per_s",
+    "random_bytes_per_s": "random_rate_at_the_end_bytes_per_s",
+    "random_block_bytes": "block_of_random_writes_bytes",
+}
+
+
 def fill_blocks(run: StoredRun, stage: StageResult, found: FillDone) -> Iterator[Block]:
     """Yield the figure and the numbers of a fill."""
     yield Prose(LEAD)
@@ -38,7 +52,7 @@ def fill_blocks(run: StoredRun, stage: StageResult, found: FillDone) -> Iterator
         yield Plots([plot], wide=True)
     counts = found.model_dump(exclude={"kind", "seconds_csv"}, exclude_none=True)
     if found.planned_bytes:
-        yield words.facts("In numbers", counts.items())
+        yield words.facts("In numbers", ((_NAMES[name], value) for name, value in counts.items()))
 
 
 def _fill_plot(run: StoredRun, stage: StageResult, found: FillDone) -> Plot | None:

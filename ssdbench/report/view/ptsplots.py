@@ -126,7 +126,7 @@ def _convergence(name: str, found: Pts, axis: Axis, *, pre_writes: bool = False)
         if both or cells[0][1].read_percent == least
     )[:MAX_LINES]
     last = found.rounds[-1].number
-    what = "Each cell" if both else "Each cell with the largest share of writes"
+    what = "All cells" if both else "The cells with the largest share of writes"
     return Plot(
         name=f"convergence-{name}-{axis.name}",
         title=f"Steady-state convergence, {axis.what}",

@@ -20,7 +20,7 @@ def blocks(run: StoredRun, stage: StageResult, found: RateFound) -> Iterator[pag
     steps = sorted((s for s in found.steps if s.value_ns > 0), key=lambda s: s.offered_iops)
     if len({step.offered_iops for step in steps}) > 1:
         yield page.Plots([_curve(stage, found, steps)])
-    yield _steps(found.steps, "first look", found.percentile)
+    yield _steps(found.steps, "first scan", found.percentile)
     yield words.facts("In numbers", _numbers(stage, found))
 
 
@@ -53,16 +53,16 @@ def _numbers(
     stage: StageResult, found: RateFound
 ) -> Iterator[tuple[str, str | float | int | None]]:
     yield "verdict", f"NOT VALIDATED ({stage.why_not})" if stage.why_not else "VALIDATED"
-    yield "rate_at_the_limit_iops", found.rate_iops
+    yield "rate_at_the_limit", words.quantity(found.rate_iops, "1/s")
     yield "limit", found.limit
     yield "workload", words.times(found.workload)
     if found.clients:
         yield "clients", found.clients
     yield "searches", found.searches
     yield "confidence_percent", round(100 * found.confidence, 1)
-    yield "highest_of_all_searches_iops", found.highest_iops
+    yield "highest_rate_of_all_searches", words.quantity(found.highest_iops, "1/s")
     if found.knee_iops is not None:
-        yield "knee_iops", found.knee_iops
+        yield "rate_at_the_knee", words.quantity(found.knee_iops, "1/s")
 
 
 def _lead(stage: StageResult, found: RateFound) -> page.Prose:
@@ -114,7 +114,7 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> p
     return page.Plot(
         name=f"rate-{stage.name}",
         title="Latency over the offered rate",
-        caption=f"All offered rates of the first look and of {found.searches} searches; "
+        caption=f"All offered rates of the first scan and of {found.searches} searches; "
         f"{found.arrivals.replace('poisson', 'Poisson')} arrivals.",
         alt=f"{name} over {len(rates)} offered rates from {format_count(low)} to "
         f"{format_count(high)} IOPS, with its limit of {format_ns(limit)}.",
@@ -140,7 +140,7 @@ def _steps(steps: Sequence[RateStep], before: str, name: str) -> page.Table:
         (page.number(f"{name} since sent"), lambda step: format_ns(step.seen_ns)),
         (page.number(f"{name} since due"), lambda step: format_ns(step.value_ns)),
         (
-            page.number("Upper limit of it", hint="one-sided, 95 %"),
+            page.number("Upper limit", hint="one-sided, 95 %"),
             lambda step: "too few" if step.upper_ns is None else format_ns(step.upper_ns),
         ),
         (
