@@ -117,7 +117,7 @@ def test_percentiles_beyond_which_too_few_ios_lie_are_left_out(tmp_path: Path) -
     told = CliRunner().invoke(command, [str(path)])
     document = json.loads(CliRunner().invoke(command, [str(path), "--json"]).output)
 
-    assert "read p99 only indicative" in told.output
+    assert "read p99 uncertain" in told.output
     assert "read p99.9, p99.99, p99.999 left out" in told.output
     read = document["directions"]["read"]
     assert read["percentiles_ns"]["p99"] > 0

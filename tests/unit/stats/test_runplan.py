@@ -21,7 +21,7 @@ from tests.support.builders import (
 from tests.support.builders import a_small_run as stored
 
 STANDS, WOULD_STAND = "used by the plan", "would be used by a plan"
-STILL_MOVING = "its rate was still moving"
+STILL_MOVING = "its rate was still changing"
 
 
 def test_a_plan_stands_on_the_lowest_bound_and_not_on_the_mean(tmp_path: Path) -> None:
