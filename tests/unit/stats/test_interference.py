@@ -114,9 +114,9 @@ def test_a_trial_has_each_drive_alone_and_all_together_in_every_round(
     hardware = Hardware(share)
 
     class Threads(ThreadPoolExecutor):
-        def map(self, work: Callable[..., Any], turn: list[str]) -> Iterator[Any]:  # type: ignore[override]
+        def map(self, work: Callable[..., Any], turn: list[str], *args: Any) -> Iterator[Any]:  # type: ignore[override]
             hardware.meeting = Barrier(len(turn))
-            return super().map(work, turn)
+            return super().map(work, turn, *args)
 
     monkeypatch.setattr(interference, "ThreadPoolExecutor", Threads)
     wanted = {name: {"a": READS, "bb": READS} for name in ("small", "large")}
