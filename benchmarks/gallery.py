@@ -28,7 +28,7 @@ from ssdbench.cli.background import unended_result
 from ssdbench.errors import HostLacks
 from ssdbench.host.command import run, which
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view.verdict import headword
+from ssdbench.report.view.headline import headword
 from ssdbench.target.inspect import inspect
 from tests.support.page_runs import a_page_run
 

@@ -17,9 +17,8 @@ from ssdbench.report.metrics import published_bound
 from ssdbench.report.tables import point_findings
 from ssdbench.report.view import words
 from ssdbench.report.view.acceptance import middle, seen, wanted
-from ssdbench.report.view.headline import headline
+from ssdbench.report.view.headline import IN_PART, Headword, beside_plan, headline, headword
 from ssdbench.report.view.pts import pts_rule
-from ssdbench.report.view.verdict import IN_PART, Headword, beside_plan, headword
 from ssdbench.units import counted, format_bound, format_count, format_ns, listed
 
 

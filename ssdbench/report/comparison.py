@@ -9,7 +9,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.report.html import rendered
 from ssdbench.report.metrics import published_bound, value_of
 from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Span
-from ssdbench.report.tables import Row, Tidy, csv_bytes, point_numbers
+from ssdbench.report.tables import POINT_NUMBERS, Row, Tidy, csv_bytes, point_numbers
 from ssdbench.report.view import page, words
 from ssdbench.report.view.points import BOUND, INTERVAL, MEAN, MINUTE, percentile_columns
 from ssdbench.stats.compare import ALPHA, Compared, Pair
@@ -387,18 +387,7 @@ def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:
 
 
 SIDES = ("", "against_")
-_OF_SIDE = {
-    "run_id": "str",
-    "firmware": "str",
-    "verdict": "str",
-    "iops_bound": "Float64",
-    "iops": "Float64",
-    "iops_ci_low": "Float64",
-    "iops_ci_high": "Float64",
-    "lat_p50_ns": "Float64",
-    "lat_p99_ns": "Float64",
-    "lat_p99_9_ns": "Float64",
-}
+_OF_SIDE = {"run_id": "str", "firmware": "str", "verdict": "str"} | POINT_NUMBERS
 COMPARISON_TYPES = {
     "workload": "str",
     **{f"{side}{name}": kind for side in SIDES for name, kind in _OF_SIDE.items()},

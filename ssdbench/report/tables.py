@@ -92,6 +92,8 @@ SUMMARY_TYPES = SHARED_TYPES | {
     "unseen_drift_per_fill_percent": "Float64",
     "unseen_drift_per_day_percent": "Float64",
 }
+# The columns that `point_numbers` fills.
+POINT_NUMBERS = {k: v for k, v in SUMMARY_TYPES.items() if k.startswith(("iops", "lat_"))}
 ARTIFACT_TYPES = {
     "run_id": "str",
     "stage": "str",

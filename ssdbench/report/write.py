@@ -24,10 +24,9 @@ from ssdbench.report.view import (
     steady,
     words,
 )
-from ssdbench.report.view.headline import headline
+from ssdbench.report.view.headline import ASKED, COMPARED, IN_PART, beside_plan, headline, headword
 from ssdbench.report.view.page import Page, Section
 from ssdbench.report.view.points import first_table, rest
-from ssdbench.report.view.verdict import ASKED, COMPARED, IN_PART, beside_plan, headword
 from ssdbench.report.view.words import simulated_label
 
 MOST_NAMED = 100  # characters of an unknown name that the error shows

@@ -20,7 +20,7 @@ from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.plots.columns import BarsFigure
 from ssdbench.report.plots.series import SeriesFigure
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import page, ptsplots, ptstimed, words
+from ssdbench.report.view import page, ptsplots, words
 from ssdbench.report.view.conditions import tool
 from ssdbench.report.view.words import record_table
 from ssdbench.stats.inside.writecache import cache_enabled
@@ -40,7 +40,7 @@ NINES_NAME = "99.999 %"
 LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float | None]], ...] = (
     ("Lowest", lambda latency: latency.min_ns),
     ("Mean", lambda latency: latency.mean_ns),
-    (NINES_NAME, lambda latency: latency.percentiles_ns.get(ptstimed.NINES)),
+    (NINES_NAME, lambda latency: latency.percentiles_ns.get(ptsplots.NINES)),
     ("Highest", lambda latency: latency.max_ns),
 )  # over all rounds of the window; a dash if too few I/Os were slower
 NO_LATENCY = (
@@ -60,7 +60,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[page.Bloc
     if found.test is PtsTest.LATENCY and not any(cell.latency for cell in found.means):
         yield page.Prose(NO_LATENCY, tone="warn")
     yield from tables(found)
-    drawn = [*ptsplots.plots(stage.name, found), *ptstimed.plots(stage.name, found)]
+    drawn = [*ptsplots.plots(stage.name, found), *ptsplots.timed_plots(stage.name, found)]
     wide = [plot for plot in drawn if isinstance(plot.figure, SeriesFigure | BarsFigure)]
     if half := [plot for plot in drawn if plot not in wide]:
         yield page.Plots(half)

@@ -20,7 +20,7 @@ from ssdbench.report.plots.canvas import to_svg
 from ssdbench.report.plots.columns import BarsFigure, ColumnsFigure
 from ssdbench.report.plots.points import LinesFigure
 from ssdbench.report.plots.series import SeriesFigure, WindowFigure
-from ssdbench.report.view import ptstimed, words
+from ssdbench.report.view import ptsplots, words
 from ssdbench.report.view.pts import measured, pts_rule, tables
 from ssdbench.report.view.ptsplots import plots, round_ticks
 
@@ -175,7 +175,7 @@ def test_a_history_is_drawn_over_time_with_its_phases_marked() -> None:
         for at, (phase, rate) in enumerate([("1", 100.0)] * 70 + [("2", 50.0)] * 70)
     ]
 
-    time, change, latency = ptstimed.plots(NAME, a_test(PtsTest.CROSSED, samples=samples))
+    time, change, latency = ptsplots.timed_plots(NAME, a_test(PtsTest.CROSSED, samples=samples))
 
     assert isinstance(time.figure, SeriesFigure)
     assert [words for _, words in time.figure.marks] == ["1", "2"]
@@ -192,7 +192,7 @@ def test_a_histogram_is_drawn_with_the_percentiles_that_have_enough_behind_them(
         latency=LATENCY.model_copy(update={"percentiles_ns": {"p99": 2000.0}}),
     )
 
-    (plot,) = ptstimed.plots(NAME, a_test(in_steady_state=(cell,)))
+    (plot,) = ptsplots.timed_plots(NAME, a_test(in_steady_state=(cell,)))
 
     assert isinstance(plot.figure, BarsFigure)
     assert plot.figure.marks == ((2000.0, "p99"),)
@@ -275,7 +275,7 @@ def a_matrix(test: PtsTest, read: int) -> Pts:
 def test_a_matrix_of_demand_has_the_plots_of_the_standard(test: PtsTest, read: int) -> None:
     found = a_matrix(test, read)
 
-    drawn = {plot.title: plot for plot in [*plots(NAME, found), *ptstimed.plots(NAME, found)]}
+    drawn = {plot.title: plot for plot in [*plots(NAME, found), *ptsplots.timed_plots(NAME, found)]}
 
     assert set(drawn) == {
         "IOPS of the writes before the first round",
@@ -322,7 +322,7 @@ def test_write_saturation_is_drawn_over_drive_fills_too() -> None:
 
     drawn = {
         plot.title: plot.figure
-        for plot in ptstimed.plots(NAME, a_test(PtsTest.SATURATION, samples=samples))
+        for plot in ptsplots.timed_plots(NAME, a_test(PtsTest.SATURATION, samples=samples))
     }
 
     rate, latency = drawn["IOPS over drive fills"], drawn["Latency over drive fills"]
