@@ -469,7 +469,7 @@ def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_aske
         assert subprocess.run([sys.executable, "-c", killed], check=False, env=env).returncode == 9
         here = ssdbench("restore", "--forget", id_)
         assert (here.returncode, (queue / "read_ahead_kb").read_text().strip()) == (2, "4")
-        assert f"it is here, as {gone.node}" in here.stderr
+        assert f"it is present as {gone.node}" in here.stderr
     try:
         done = ssdbench("restore")
         assert done.returncode == 4

@@ -292,7 +292,7 @@ def test_exported_jobs_are_those_of_the_run_and_fio_takes_them(
     assert all("ramp_time=10000ms" in text and "runtime=10000ms" in text for text in repeats)
     assert all("filename=the-drive-under-test" in text for text in texts)
     readme = (out / "README.md").read_text()
-    assert "blocksize" in readme and "counts a request from when it sends it" in readme
+    assert "blocksize" in readme and "fio measures a request from when it is sent" in readme
     assert run(["run", str(path), "--export-jobs", str(out)]) == 2
     assert "is not empty" in capsys.readouterr().err
 

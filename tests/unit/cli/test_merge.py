@@ -125,7 +125,7 @@ def test_what_does_not_belong_together_is_refused(
     assert main.run(["merge", str(lot[0].parent), "--json"]) == 2
     told = capsys.readouterr()
 
-    assert sentence in told.err and "hint:" in told.err or "hardware's" in told.err
+    assert sentence in told.err and "hint:" in told.err or "must not be mixed" in told.err
     checked(told.out, "error")
 
 
