@@ -206,7 +206,7 @@ def test_a_profile_that_names_a_file_again_and_again_is_refused_soon(
         ("{name: a, iodepth: 1, pattern: hot, hot: 0.4%}", "a whole percentage from 1 to 99"),
         ("{name: global, iodepth: 1}", "'global' has a special meaning"),
         ("{name: a, rate_iops: 1e-9}", "less than a byte per second"),
-        ("{name: a, iodepth: 1, block: 1GiB}", "holds no block of 1 GiB"),
+        ("{name: a, iodepth: 1, block: 1GiB}", "smaller than one block of 1 GiB"),
         ("{name: a, iodepth: 1, block: 1000}", "not a multiple of the target's block"),
         ("{name: a, iodepth: 1, priority: idle}", "no priorities"),
         ("{name: 'a b', iodepth: 1}", "characters other than letters"),
