@@ -67,7 +67,8 @@ def _comments() -> dict[str, dict[str, str]]:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         if kind.__module__.startswith("ssdbench."):
-            source = inspect.getsource(kind)
+            own = [base for base in kind.__mro__ if base.__module__.startswith("ssdbench.")]
+            source = "\n".join(inspect.getsource(base) for base in reversed(own))
             found[kind.__name__] = dict(FIELD.findall(source))
     return found
 

@@ -213,7 +213,7 @@ def _document(
 
 
 def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bool = True) -> None:
-    """Print the calculation, the drives per queue depth, what is unknown, and the verdict.
+    """Print the calculation, the drives per queue depth, unknown inputs, and the verdict.
 
     `changed` also prints how each input changes the number of drives; a lot cannot tell this.
     """

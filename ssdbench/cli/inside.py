@@ -1,6 +1,7 @@
 """Find the inner structure of a drive (`probe`), or only its block size (`detect-blocksize`)."""
 
 import contextlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
@@ -13,12 +14,15 @@ from ssdbench.cli.options import (
     consent_options,
     json_option,
     output_option,
+    seed_option,
     target_argument,
     wear_options,
 )
 from ssdbench.cli.output import answer, document, tell
-from ssdbench.errors import SsdbenchError
+from ssdbench.cli.run import show_work
+from ssdbench.errors import ProfileError, SsdbenchError, UsageError
 from ssdbench.model import rundirectory
+from ssdbench.units import format_capacity, format_size
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
@@ -40,27 +44,17 @@ class Agreed(TypedDict):
 
 def inside_options(function: Callable[..., R]) -> Callable[..., R]:
     """Add --output, the options for consent and wear, --seed and --json."""
-    seed = click.option(
-        "--seed",
-        type=click.IntRange(min=0, max=2**63 - 1),
-        help="Seed of the random offsets.",
-    )
-    return output_option(consent_options(wear_options(seed(json_option(function)))))
+    return output_option(consent_options(wear_options(seed_option(json_option(function)))))
 
 
 def run_inside(
     place: Place, name: str, profile_text: str, target: str, output: Path | None, agreed: Agreed
 ) -> "Ended":
     """Print how much a built-in profile will write to a target, then run it."""
-    import sys
-
     from ssdbench.cli import conduct
-    from ssdbench.cli.progress import event_display
-    from ssdbench.errors import ProfileError, UsageError
     from ssdbench.model.loading import load_profile
     from ssdbench.suite.plan import plan
     from ssdbench.suite.request import RunRequest
-    from ssdbench.units import format_capacity
 
     try:
         wishes = RunRequest(
@@ -81,12 +75,7 @@ def run_inside(
     for note in (note for stage in planned.stages for note in stage.notes):
         tell(f"  {note}")
     directory = output or conduct.new_directory(name, target)
-
-    def started(path: Path) -> None:
-        place.run_directory = path
-
-    with event_display(moving=False) as shown:
-        return conduct.run(wishes, directory, conduct.Audience(shown.show, started))
+    return show_work(lambda heard: conduct.run(wishes, directory, heard), place, moving=False)
 
 
 PROBE = "probe"
@@ -273,7 +262,6 @@ def _print_kept(directory: Path | None) -> None:
 
 def _lines(result: "RunResult", stage: "StageResult", found: "BlockSizeFound") -> None:
     from ssdbench.report.view.inside import buffer
-    from ssdbench.units import format_size
 
     answer(f"{found.answer}{' (simulated drive)' if result.target.simulated else ''}")
     if found.block_bytes:

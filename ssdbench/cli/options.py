@@ -212,43 +212,39 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
     return agreed
 
 
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**63 - 1),
+    help="Seed of the random numbers, to repeat a run with the same offsets and order.",
+)
+_endurance_option = click.option(
+    "--endurance",
+    type=Number(),
+    metavar="TBW",
+    help="Rated endurance of the drive in TB written; overrides the value in the profile.",
+)
+_wear_option = click.option(
+    "--accept-wear",
+    is_flag=True,
+    help="Allow the run to write more than 1 % of the rated endurance, or to write at all if the "
+    "endurance is unknown.",
+)
+_writes_option = click.option(
+    "--max-writes",
+    type=Size(),
+    metavar="SIZE",
+    help="End the run after it has written this much.",
+)
+_time_option = click.option(
+    "--max-time", type=Duration(), metavar="D", help="End the run after this time (2h)."
+)
+
+
 def wear_options(function: F) -> F:
     """Add --accept-wear and --endurance."""
-    for option in (
-        click.option(
-            "--endurance",
-            type=Number(),
-            metavar="TBW",
-            help="Rated endurance of the drive in TB written; overrides that of the profile.",
-        ),
-        click.option(
-            "--accept-wear",
-            is_flag=True,
-            help="Allow the run to write more than 1 % of the rated endurance, or to write at all "
-            "if the endurance is unknown.",
-        ),
-    ):
-        function = option(function)
-    return function
+    return _wear_option(_endurance_option(function))
 
 
 def limits(function: F) -> F:
     """Add --max-time, --max-writes and --seed."""
-    for option in (
-        click.option(
-            "--seed",
-            type=click.IntRange(min=0, max=2**63 - 1),
-            help="Seed of the random numbers, which repeats the same offsets and order.",
-        ),
-        click.option(
-            "--max-writes",
-            type=Size(),
-            metavar="SIZE",
-            help="End the run after it has written this much.",
-        ),
-        click.option(
-            "--max-time", type=Duration(), metavar="D", help="End the run after this time (2h)."
-        ),
-    ):
-        function = option(function)
-    return function
+    return _time_option(_writes_option(seed_option(function)))

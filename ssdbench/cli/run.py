@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Do the run in --output exactly once, even if this command is called again. If the run "
     "has finished, print its result; if it is in progress, wait for it; if it was interrupted, "
-    "continue it; otherwise start it. The exit code is that of the run. A directory with a run of "
-    "another profile, target or seed is refused.",
+    "continue it; otherwise start it. The exit code is the one of the run. A directory with a run "
+    "of another profile, target or seed is refused.",
 )
 @click.option(
     "--side-by-side",
@@ -302,6 +302,18 @@ def carry_out(
     as_json: bool,
 ) -> int:
     """Do the work of a run, show its events, print the answer; return the exit code."""
+    moving = child is None and not as_json and sys.stderr.isatty()
+    return tell_end(show_work(work, place, child=child, moving=moving), as_json=as_json)
+
+
+def show_work(
+    work: "Callable[[Audience], Ended]",
+    place: Place,
+    *,
+    child: "Child | None" = None,
+    moving: bool,
+) -> "Ended":
+    """Do the work of a run and show its events, with a progress bar if `moving`."""
     from ssdbench.cli.conduct import Audience
     from ssdbench.cli.progress import event_display
 
@@ -310,10 +322,8 @@ def carry_out(
         if child:
             child.started(directory)
 
-    moving = child is None and not as_json and sys.stderr.isatty()
     with event_display(moving=moving) as shown:
-        ended = work(Audience(shown.show, started))
-    return tell_end(ended, as_json=as_json)
+        return work(Audience(shown.show, started))
 
 
 def tell_end(ended: "Ended", *, as_json: bool) -> int:

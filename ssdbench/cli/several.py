@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssdbench.cli import conduct
-from ssdbench.cli.conduct import Audience
 from ssdbench.cli.documents.runs import Ran
 from ssdbench.cli.main import Place
 from ssdbench.cli.output import answer, document, table, tell
-from ssdbench.cli.progress import event_display
+from ssdbench.cli.run import show_work
 from ssdbench.cli.signals import Signals
 from ssdbench.cli.summary import run_document
 from ssdbench.engine.stage import Limits
@@ -265,12 +264,8 @@ def _allowed(
 
 
 def _run(one: "RunRequest", directory: Path, place: Place, *, moving: bool) -> OneOf:
-    def started(begun: Path) -> None:
-        place.run_directory = begun
-
     try:
-        with event_display(moving=moving) as shown:
-            ended = conduct.run(one, directory, Audience(shown.show, started))
+        ended = show_work(lambda heard: conduct.run(one, directory, heard), place, moving=moving)
     except SsdbenchError as error:
         tell(f"error: {one.target}: {error.message}")
         return OneOf(one.target, directory, error.exit_code, error=error.message)

@@ -171,7 +171,7 @@ def serve(
     from ssdbench.sim import drive
     from ssdbench.sim.drive import data_path
 
-    path = _state_to_serve(target, socket_path, state)
+    path = simfio.state_file(target, state, socket_path.with_suffix(".ssdb"))
     uri = drive.nbd_uri(socket_path)
     made = Served(uri=uri, state=str(path), simulated=True)
     _print(made, as_json, [f"{uri} (simulated)"])
@@ -268,20 +268,6 @@ def truth(
     found = {name: getattr(answer, name) for name in Truth.__dataclass_fields__}
     made = TrueValues(**found, simulated=True, seed=spec.seed, spec_notes=spec.notes)
     _print(made, as_json, _truth_lines(spec, answer))
-
-
-def _state_to_serve(target: str, socket_path: Path, state: Path | None) -> Path:
-    from ssdbench.sim.drive import SimDrive
-    from ssdbench.sim.spec import parse
-
-    if target.endswith(".ssdb"):
-        if state is not None:
-            raise UsageError("TARGET is a state file itself; leave out --state")
-        return Path(target)
-    path = state or socket_path.with_suffix(".ssdb")
-    if not path.exists():
-        SimDrive.create(parse(target), path).close()
-    return path
 
 
 def _spec_of(target: str) -> "SimSpec":

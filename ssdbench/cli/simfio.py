@@ -135,22 +135,31 @@ def _code(status: int) -> int:
 def _drive(target: str, state: Path | None) -> Iterator[Path]:
     """Give the state file of the drive, without a lock on it, until the end of the block."""
     from ssdbench.sim.drive import SimDrive
+
+    with tempfile.TemporaryDirectory(prefix="ssdbench-") as directory:
+        path = state_file(target, state, Path(directory) / "drive.ssdb")
+        with SimDrive.open(path) as drive:  # raises UsageError if the file is damaged
+            if state is not None:
+                _require_same(drive, target)
+        yield path
+
+
+def state_file(target: str, state: Path | None, default: Path) -> Path:
+    """Return the state file of a drive; make the drive if `target` is a model and it is missing.
+
+    `state` is the value of --state. Raises UsageError.
+    """
+    from ssdbench.sim.drive import SimDrive
     from ssdbench.sim.spec import parse
 
     if target.endswith(".ssdb"):
         if state is not None:
             raise UsageError("TARGET is a state file itself; leave out --state")
-        SimDrive.open(Path(target)).close()  # raises UsageError if the file is damaged
-        yield Path(target)
-        return
-    with tempfile.TemporaryDirectory(prefix="ssdbench-") as directory:
-        path = state or Path(directory) / "drive.ssdb"
-        if not path.exists():
-            SimDrive.create(parse(target), path).close()
-        else:
-            with SimDrive.open(path) as drive:
-                _require_same(drive, target)
-        yield path
+        return Path(target)
+    path = state or default
+    if not path.exists():
+        SimDrive.create(parse(target), path).close()
+    return path
 
 
 def _require_same(drive: "SimDrive", target: str) -> None:

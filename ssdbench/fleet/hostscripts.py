@@ -14,16 +14,18 @@ import re
 import shlex
 import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from ssdbench.errors import UsageError, telling
 from ssdbench.fleet.transport import ScriptResult, Transport
 from ssdbench.foreign import exit_status, json_object, plain
 from ssdbench.model.rundirectory import GATE, ROOM
 from ssdbench.model.target import CONTENT
+
+T = TypeVar("T")
 
 # The files that prove a result. Large files stay on the host.
 FETCHED = (
@@ -128,7 +130,7 @@ exit 0
         raise UsageError(f"the answer of {job.host} cannot be read: {telling(said.stderr)}")
     return Look(
         alive=_is_alive(parts),
-        exit_code=_status(_object(parts.get("ended", "")).get("exit_code")),
+        exit_code=_parsed(exit_status, _object(parts.get("ended", "")).get("exit_code")),
         boot_id=parts["boot"].strip()[:64],
         clock_s=_float(parts.get("clock", "")),
         free_bytes=_free(parts.get("free", "")),
@@ -247,26 +249,21 @@ def _findings(text: str) -> list[str]:
     return [plain(one, 400) for one in said if one]
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parsed(parse: Callable[[Any], T], value: object) -> T | None:
+    """Parse a value from a host; return None if it is wrong."""
     try:
-        return json_object(text)
-    except ValueError:
-        return {}
-
-
-def _status(value: object) -> int | None:
-    try:
-        return exit_status(value)
+        return parse(value)
     except ValueError:
         return None
+
+
+def _object(text: str) -> dict[str, Any]:
+    return _parsed(json_object, text) or {}
 
 
 def _float(text: str) -> float | None:
-    try:
-        value = float(text.strip())
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    value = _parsed(float, text.strip())
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _free(text: str) -> int | None:

@@ -24,7 +24,7 @@ class Silent(HostLacks):
 
 @dataclass(frozen=True, slots=True)
 class ScriptResult:
-    """What a script printed on a host, and how it ended."""
+    """The output and exit status of a script on a host."""
 
     stdout: bytes
     stderr: str

@@ -29,8 +29,7 @@ from ssdbench.lab.kernels import Kernel
 from ssdbench.lab.lab import InMemory, Lab
 from ssdbench.lab.machine import Disk, Machine
 from ssdbench.lab.tools import FOR_DISKS, TO_BUILD, TO_FETCH, require_programs
-from ssdbench.sim.drive import SimDrive
-from ssdbench.sim.library import native_file
+from ssdbench.sim.drive import SimDrive, nbd_server_argv
 from ssdbench.sim.spec import parse
 
 _log = logging.getLogger(__name__)
@@ -186,13 +185,10 @@ def _serve(stack: ExitStack, folder: Path, sim: str) -> Path:
     state, socket = folder / "state.ssdb", folder / "nbd.sock"
     SimDrive.create(parse(sim), state).close(saves=False)  # the server changes it
     server = command.spawn(
-        [
-            str(native_file("ssdb-nbd")),
-            "--state", str(state), "--socket", str(socket), "--data", str(folder / "data"),
-        ],
+        nbd_server_argv(state, socket, data=folder / "data"),
         stdout=folder / "stdout",
         stderr=folder / "stderr",
-    )  # fmt: skip
+    )
     stack.callback(server.terminate)
     deadline = monotonic() + 10
     while not socket.exists():

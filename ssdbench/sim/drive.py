@@ -188,7 +188,7 @@ class SimDrive:
         write_atomic(saved_path(to), records.line(self._sums()) + "\n")
 
     def restore(self, source: Path) -> None:
-        """Replace the state of this drive by that of `source`. Raises UsageError if it is bad."""
+        """Replace the state of this drive by the state in `source`. Raises UsageError."""
         with type(self).open(source) as other:
             spec = other.spec
             beside = self.path.with_suffix(".restoring")

@@ -30,6 +30,18 @@ class Part(BaseModel):
         return cls(**known, **others)
 
 
+class ModelPart(Part):
+    """A model of a simulated drive."""
+
+    target: str
+    title: str
+    capacity_bytes: int
+    simulated_bytes: int
+    simulated: dict[str, float]
+    differences: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
 class Document(Part):
     """The answer of a command; each subclass sets its own name in `document`."""
 

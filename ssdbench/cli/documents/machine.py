@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ssdbench.cli.documents import Document, Part
+from ssdbench.cli.documents import Document, ModelPart, Part
 from ssdbench.model.target import TargetInfo
 
 
@@ -23,17 +23,10 @@ class Device(Part):
     overridable: bool = False  # options exist that override all reasons
 
 
-class ListedModel(Part):
+class ListedModel(ModelPart):
     """A simulated drive that can be a target."""
 
-    target: str
-    title: str
-    capacity_bytes: int
-    simulated_bytes: int
     published: dict[str, float]
-    simulated: dict[str, float]
-    differences: tuple[str, ...]
-    sources: tuple[str, ...]
 
 
 class Drives(Document):

@@ -139,7 +139,7 @@ class Probed(Inside):
 
 
 class PlannedStage(Part):
-    """What a stage would do; each range has the least and the most that is likely."""
+    """The plan of a stage; each range has the least and the most likely value."""
 
     name: str
     kind: str
@@ -177,7 +177,7 @@ class Planned(Document):
     host_settings: dict[str, str]
     host_changes: tuple[str, ...]
     host_notes: tuple[str, ...]
-    budget: Budget | None  # the time of --budget and what fits into it; null without --budget
+    budget: Budget | None  # the time of --budget and the plan for it; null without --budget
     lba_format: str
     wear: PlannedWear
     refusals: tuple[str, ...]

@@ -2,23 +2,16 @@
 
 from typing import Literal
 
-from ssdbench.cli.documents import Document, Part
+from ssdbench.cli.documents import Document, ModelPart
 from ssdbench.sim.library import ParamDesc
 from ssdbench.sim.truth import DriveTruth, Load
 
 
-class Model(Part):
+class Model(ModelPart):
     """An embedded model."""
 
-    target: str
     name: str
-    title: str
-    capacity_bytes: int
-    simulated_bytes: int
     figures: dict[str, float]
-    simulated: dict[str, float]
-    differences: tuple[str, ...]
-    sources: tuple[str, ...]
 
 
 class Models(Document):

@@ -28,12 +28,10 @@ class ComparedRun(Part):
     verdict: str
 
 
-class ComparedPoint(Part):
-    """The comparison of one point in two runs; a positive shift means `second` is faster."""
+class ComparedSamples(Part):
+    """The comparison of two samples of one point; a positive shift means the second is faster."""
 
     point: str
-    first: str
-    second: str
     shift_percent: float | None
     shift: float  # Hodges-Lehmann, in IOPS
     shift_low: float | None  # 95 % interval
@@ -41,14 +39,21 @@ class ComparedPoint(Part):
     effect: float  # P(second > first) + P(equal)/2; 0.5 means no difference
     p_mann_whitney: float
     p_brunner_munzel: float
+    p_holm: float
+    answer: str
+
+
+class ComparedPoint(ComparedSamples):
+    """The comparison of one point in two runs; a positive shift means `second` is faster."""
+
+    first: str
+    second: str
     p_serial: float
     autocorrelation: float
     entangled: bool
-    p_holm: float
     bounds: tuple[float | None, float | None]  # IOPS of the first and of the second
     bound_percent: float | None
     cannot_tell: bool
-    answer: str
     validated: bool
 
 
@@ -138,7 +143,7 @@ class MergedDrive(Part):
 
 
 class Merged(Document):
-    """What the runs of several drives of one model show about their lot and model."""
+    """The estimate for a lot and a model from runs of several drives."""
 
     document: Literal["merge"] = "merge"
     model: str
@@ -162,22 +167,12 @@ class LotPlanned(Document):
     planned: CapacityPlanned  # its bound is for one drive of the set
 
 
-class ComparedLotPoint(Part):
+class ComparedLotPoint(ComparedSamples):
     """The comparison of one point in two lots, where each drive is one sample."""
 
-    point: str
     drives: tuple[int, int]
     failed: tuple[int, int]
     median_iops: tuple[float, float]
-    shift_percent: float | None
-    shift: float  # Hodges-Lehmann, in IOPS
-    shift_low: float | None  # 95 %
-    shift_high: float | None
-    effect: float  # P(drive of the second > of the first) + P(equal)/2
-    p_mann_whitney: float
-    p_brunner_munzel: float
-    p_holm: float
-    answer: str
 
 
 class ComparedLots(Document):

@@ -57,7 +57,7 @@ def test_a_kernel_tree_is_taken_where_it_was_built_and_only_then(tmp_path: Path)
     (tree / "arch/x86/boot/bzImage").write_text("")
     with pytest.raises(UsageError, match=r"include/config/kernel.release is missing"):
         from_tree(tree, cache)
-    (tree / "include/config/kernel.release is missing").write_text("6.99.0-mine\n")
+    (tree / "include/config/kernel.release").write_text("6.99.0-mine\n")
     (tree / "Makefile").write_text(
         "modules_install:\n\ttouch $(INSTALL_MOD_PATH)/lib/modules/6.99.0-mine/installed\n"
     )
