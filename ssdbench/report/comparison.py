@@ -388,38 +388,33 @@ def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:
 
 SIDES = ("", "against_")
 _OF_SIDE = {"run_id": "str", "firmware": "str", "verdict": "str"} | POINT_NUMBERS
+_OF_PAIR: dict[str, tuple[str, Callable[[Pair], object]]] = {
+    "bound_change_percent": ("Float64", lambda pair: pair.bound_percent),
+    "shift_iops": ("Float64", lambda pair: pair.found.shift),
+    "shift_low_iops": ("Float64", lambda pair: pair.found.shift_low),
+    "shift_high_iops": ("Float64", lambda pair: pair.found.shift_high),
+    "effect": ("Float64", lambda pair: pair.found.effect),
+    "p_holm": ("Float64", lambda pair: pair.p_corrected),
+    "answer": ("str", lambda pair: pair_verdict(pair)[1]),
+}
 COMPARISON_TYPES = {
     "workload": "str",
     **{f"{side}{name}": kind for side in SIDES for name, kind in _OF_SIDE.items()},
-    "bound_change_percent": "Float64",
-    "shift_iops": "Float64",
-    "shift_low_iops": "Float64",
-    "shift_high_iops": "Float64",
-    "effect": "Float64",
-    "p_holm": "Float64",
-    "answer": "str",
+    **{name: kind for name, (kind, _) in _OF_PAIR.items()},
 }
 
 
 def comparison_csv(results: Sequence[RunResult], found: Compared) -> bytes:
     """Write the file of `compare --csv`."""
-    rows: list[Row] = []
-    for pair in found.pairs:
-        first, second = pair.points
-        rows.append(
-            {
-                "workload": pair.label,
-                **_csv_side("", results[pair.second], second),
-                **_csv_side("against_", results[pair.first], first),
-                "bound_change_percent": pair.bound_percent,
-                "shift_iops": pair.found.shift,
-                "shift_low_iops": pair.found.shift_low,
-                "shift_high_iops": pair.found.shift_high,
-                "effect": pair.found.effect,
-                "p_holm": pair.p_corrected,
-                "answer": pair_verdict(pair)[1],
-            }
-        )
+    rows = [
+        {
+            "workload": pair.label,
+            **_csv_side("", results[pair.second], pair.points[1]),
+            **_csv_side("against_", results[pair.first], pair.points[0]),
+            **{name: value(pair) for name, (_, value) in _OF_PAIR.items()},
+        }
+        for pair in found.pairs
+    ]
     return csv_bytes(Tidy(rows, COMPARISON_TYPES))
 
 

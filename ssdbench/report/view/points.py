@@ -236,13 +236,13 @@ def _variation(point: PointResult) -> str:
     return words.NONE if variation is None else f"{variation:.2g} %"
 
 
-def verdict_and_reasons(point: PointResult) -> page.Cell:
-    """Return a point's verdict with the reasons; with their codes if the reasons are long."""
+def verdict_and_reasons(point: PointResult, *, longest: int = MAX_WHY) -> page.Cell:
+    """Return a point's verdict with the reasons; with their codes if the reasons are longer."""
     reasons = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
     why = " ".join(dict.fromkeys(words.sentence(f.message) for f in reasons))
-    short = ", ".join(dict.fromkeys(str(f.code) for f in reasons)) if len(why) > MAX_WHY else why
+    short = ", ".join(dict.fromkeys(str(f.code) for f in reasons)) if len(why) > longest else why
     text = f"{point.verdict}: {short}" if short else point.verdict
-    return page.Cell(text, words.VERDICT_TONES[point.verdict])
+    return page.Cell(text, words.VERDICT_TONES[point.verdict], hint=why)
 
 
 def percentile_columns(*shares: float) -> list[page.ColumnOf[PointResult]]:
@@ -346,7 +346,7 @@ def first_table(result: RunResult) -> page.Table | None:
     if drives := _drives(result):
         needed = page.number("Drives", hint="number of drives for the demand of the plan")
         columns.append((needed, lambda point: str(drives.get(point.point.id, words.NONE))))
-    columns.append(("Status", _status))
+    columns.append(("Status", partial(verdict_and_reasons, longest=0)))
     return page.table_of("What was measured", points, columns, cards=True)
 
 
@@ -354,15 +354,6 @@ def rest(result: RunResult) -> str:
     """Return a sentence about the points that have no row in the first table."""
     left = len(result.points) - FIRST_ROWS
     return "" if left <= 0 else f"{counted(left, 'further point')} below, in maps and tables."
-
-
-def _status(point: PointResult) -> page.Cell:
-    """Return a cell with the verdict and the codes of the reasons."""
-    found = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
-    why = ", ".join(dict.fromkeys(str(f.code) for f in found))
-    hint = " ".join(dict.fromkeys(words.sentence(f.message) for f in found))
-    text = f"{point.verdict}: {why}" if why else point.verdict
-    return page.Cell(text, words.VERDICT_TONES[point.verdict], hint=hint)
 
 
 def _drives(result: RunResult) -> dict[str, int]:
