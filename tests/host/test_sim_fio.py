@@ -120,7 +120,7 @@ def test_another_drive_than_the_kept_one_is_refused(tmp_path: Path) -> None:
     refused = sim("fio", "sim:p4800x,capacity=2GiB", "--state", state, "--", "--name=a")
 
     assert refused.returncode == 2
-    assert f"{state} holds {DRIVE}" in refused.stderr
+    assert f"{state} contains {DRIVE}" in refused.stderr
 
 
 def test_a_stopped_fio_reports_and_leaves_a_whole_drive(tmp_path: Path) -> None:
