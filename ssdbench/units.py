@@ -39,6 +39,8 @@ _DURATION_NS = {
     "d": 86400 * NS_PER_S,
 }
 
+_DECIMAL = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_FIGURE = re.compile(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?)\s*([kKMGTP]?)(|B|B/s)\s*")
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%µ]*)\s*")
 
 
@@ -107,6 +109,21 @@ def parse_percent(text: object) -> float:
     if percent > MOST_PERCENT:
         raise ValueError(f"a percentage is at most {MOST_PERCENT}%, got {_given(text)}")
     return percent
+
+
+def parse_figure(value: object, unit: str) -> float:
+    """Return a figure of a data sheet as a number: `200k`, `3.5GB/s`, `7008TB`.
+
+    `unit` is "", "B/s" or "B"; only "" accepts a bare number. Prefixes are decimal. Raises
+    ValueError with a sentence for the user.
+    """
+    if not unit and isinstance(value, int | float) and not isinstance(value, bool):
+        value = f"{value:f}"
+    found = _FIGURE.fullmatch(value) if isinstance(value, str) else None
+    if not found or found.group(3) != unit:
+        example = {"": "200k", "B/s": "3.5GB/s"}.get(unit, "7008TB")
+        raise ValueError(f"a data sheet's figure looks like {example} here, got {_given(value)}")
+    return float(found.group(1)) * _DECIMAL[found.group(2).upper()]
 
 
 def parse_moment(text: str) -> datetime:

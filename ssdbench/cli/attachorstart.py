@@ -123,6 +123,7 @@ def require_same_work(
     seed: int | None,
     budget_s: float | None,
     is_target: Callable[[str, str], bool],
+    max_wear_percent: float | None = None,
 ) -> "Manifest":
     """Return the manifest of a run; raise UsageError if the run differs from the request.
 
@@ -139,6 +140,8 @@ def require_same_work(
         others.append(f"another profile ({kept.profile_name})")
     if budget_s != (kept.budget and kept.budget.seconds):
         others.append("another --budget")
+    if max_wear_percent != (kept.budget and kept.budget.max_wear_percent):
+        others.append("another --max-wear")
     if not is_target(kept.target.name, kept.target.id):
         others.append(f"another target ({kept.target.name}, {kept.target.id})")
     if seed is not None and seed != kept.seed:

@@ -24,6 +24,7 @@ from ssdbench.errors import HostLacks, Interrupted, SsdbenchError, UsageError
 from ssdbench.foreign import real
 from ssdbench.host.files import require_own_files, write_atomic
 from ssdbench.model import rundirectory
+from ssdbench.model.profile import Rated
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import Consent, TargetInfo
 from ssdbench.report import render
@@ -66,8 +67,16 @@ def asked(
     endurance_tb: float | None = None,
     plan_file: Path | None = None,
     budget_s: float | None = None,
+    rated: Rated = Rated(),  # noqa: B008 - frozen
+    max_wear_percent: float | None = None,
 ) -> RunRequest:
     """Return the request for a run from the options. Raises UsageError, ProfileError."""
+    tbw = rated.endurance_bytes
+    if tbw and endurance_tb and abs(tbw / 1e12 - endurance_tb) > 1e-6 * endurance_tb:
+        raise UsageError(
+            f"--endurance says {endurance_tb:g} TB and --rated tbw={tbw / 1e12:g}TB",
+            hint="Give one of them.",
+        )
     profile, text = read_profile(profile_name)
     return RunRequest(
         profile=profile,
@@ -81,6 +90,8 @@ def asked(
         planned=load(real(plan_file), Planned) if plan_file else None,
         argv=tuple(sys.argv),
         budget_s=budget_s,
+        rated=rated,
+        max_wear_percent=max_wear_percent,
     )
 
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ssdbench.units import NS_PER_S, parse_duration_ns, parse_size
+from ssdbench.units import NS_PER_S, parse_duration_ns, parse_percent, parse_size
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from ssdbench.model.profile import Rated
 
     IntParameter = click.ParamType[int]
     FloatParameter = click.ParamType[float]
@@ -20,6 +22,7 @@ else:  # generic only since click 8.4
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
+RATED = "random_write_iops=200k,sequential_write=3.5GB/s,tbw=7008TB"
 PATH = click.Path(path_type=Path)
 
 
@@ -53,6 +56,26 @@ class Number(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is not a number", param, ctx)
         return number
+
+
+class Percent(FloatParameter):
+    """A share above 0 and at most 100 percent, written as 1% or 0.5%."""
+
+    name = "percent"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Percent of what was typed."""
+        if isinstance(value, float):
+            return value
+        try:
+            percent = parse_percent(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if not 0 < percent <= 100:
+            self.fail(f"a share is above 0% and at most 100%, got {value!r}", param, ctx)
+        return percent
 
 
 class Duration(FloatParameter):
@@ -124,6 +147,58 @@ targets_option = click.option(
     "times: the targets are then measured one after another, each into its own directory, unless "
     "--side-by-side finds that they do not disturb each other.",
 )
+
+
+def _rated(ctx: click.Context, param: click.Parameter, value: str | None) -> "Rated":
+    """Return the figures of `--rated NAME=FIGURE,…`. Raises click.BadParameter with a sentence."""
+    from pydantic import ValidationError
+
+    from ssdbench.model.loading import mistake_in_words
+    from ssdbench.model.profile import Rated  # with pydantic, which --help can do without
+
+    figures: dict[str, str] = {}
+    for word in (value or "").split(",") if value is not None else ():
+        name, equals, figure = (part.strip() for part in word.partition("="))
+        if not equals:
+            raise click.BadParameter(f"{word!r} is not NAME=FIGURE, such as {RATED}", ctx, param)
+        if name in figures:
+            raise click.BadParameter(f"{name} is given twice", ctx, param)
+        figures[name] = figure
+    known = [field.alias or name for name, field in Rated.model_fields.items()]
+    if unknown := [name for name in figures if name not in known]:
+        message = f"a data sheet has no {unknown[0]!r} here; known are {', '.join(known)}"
+        raise click.BadParameter(message, ctx, param)
+    try:
+        return Rated.model_validate(figures)
+    except ValidationError as error:
+        said = mistake_in_words(error.errors(include_url=False)[0])
+        raise click.BadParameter(said, ctx, param) from error
+
+
+def planning_options(function: F) -> F:
+    """--rated and --max-wear."""
+    for option in (
+        click.option(
+            "--max-wear",
+            type=Percent(),
+            metavar="SHARE",
+            help="Make the best plan that likely writes at most this share of the rated endurance "
+            "(1%), and end before the run writes more. It needs `--rated tbw=…` or --endurance, "
+            "unless the drive itself counts its wear.",
+        ),
+        click.option(
+            "--rated",
+            callback=_rated,
+            metavar="NAME=FIGURE,…",
+            help="Figures of the data sheet, for the plan and never for a result: "
+            "random_write_iops=200k, random_read_iops=1M, sequential_write=3.5GB/s, tbw=7008TB. "
+            "They override those of the profile.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 budget_option = click.option(
     "--budget",
     "budget_s",

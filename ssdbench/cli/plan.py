@@ -13,16 +13,18 @@ from ssdbench.cli.options import (
     consent_options,
     json_option,
     limits,
+    planning_options,
     profile_argument,
     target_option,
     wear_options,
 )
 from ssdbench.cli.output import answer, document, table
-from ssdbench.units import format_capacity, format_duration
+from ssdbench.units import format_capacity, format_count, format_duration
 
 if TYPE_CHECKING:
     from ssdbench.cli.documents.runs import Planned
     from ssdbench.engine.stage import StagePlan
+    from ssdbench.model.profile import Rated
     from ssdbench.model.result import Budget
     from ssdbench.model.target import Consent
     from ssdbench.suite.plan import RunPlan
@@ -45,6 +47,7 @@ N = TypeVar("N", int, float)
     help="Store what is known of the target; `run --plan FILE` refuses a target that has changed.",
 )
 @budget_option
+@planning_options
 @limits
 @json_option
 @click.pass_obj
@@ -57,6 +60,8 @@ def command(
     endurance: float | None,
     output: Path | None,
     budget_s: float | None,
+    rated: "Rated",
+    max_wear: float | None,
     max_time: float | None,
     max_writes: int | None,
     seed: int | None,
@@ -75,6 +80,8 @@ def command(
         consent=consent,
         endurance_tb=endurance,
         budget_s=budget_s,
+        rated=rated,
+        max_wear_percent=max_wear,
     )
     plan = planned_run(wishes)
     if output is not None:
@@ -109,7 +116,7 @@ def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> l
         *([f"LBA format: {plan.lba_format}"] if plan.lba_format else []),
         *_budget(plan.budget),
         *_host(plan.host),
-        *([f"wear: {plan.wear.sentence}"] if not info.simulated else []),
+        *([f"wear: {plan.wear.sentence}"] if not info.simulated or plan.wear.known_tb else []),
     ]
     if info.simulated:
         lines.append("a simulated drive's hours pass in seconds")
@@ -124,10 +131,11 @@ def _budget(budget: "Budget | None") -> list[str]:
     if budget is None:
         return []
     likely = f"likely {format_duration(budget.likely_s)}"
-    if budget.likely_s > budget.seconds:
+    if budget.seconds is not None and budget.likely_s > budget.seconds:
         likely += ", so the run will not be finished in time"
     return [
-        f"within {format_duration(budget.seconds)}: {likely}",
+        f"within {budget.given}: {likely}",
+        *([f"  {budget.wear}"] if budget.wear else []),
         f"  counted on {budget.counted_on}",
         *(f"  {cut}" for cut in budget.cuts),
         *([] if budget.cuts else ["  nothing is left out"]),
@@ -140,7 +148,10 @@ def _budget(budget: "Budget | None") -> list[str]:
 def _enough(budget: "Budget") -> list[str]:
     if budget.validates or budget.validated_from_s is None:
         return []
-    return [f"  VALIDATED is likely possible within {format_duration(budget.validated_from_s)}"]
+    least = format_duration(budget.validated_from_s)
+    if budget.max_wear_percent is not None and budget.validated_from_bytes is not None:
+        least += f" and with {format_capacity(budget.validated_from_bytes)} written"
+    return [f"  VALIDATED is likely possible within {least}"]
 
 
 def _host(plan: "HostPlan") -> list[str]:
@@ -153,6 +164,7 @@ def _host(plan: "HostPlan") -> list[str]:
 
 def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> "Planned":
     from ssdbench.cli.documents.runs import Planned, PlannedStage, PlannedWear
+    from ssdbench.suite.budget import said_rates
 
     info, refusals = plan.target, _objections(wishes, plan)
     return Planned(
@@ -164,6 +176,8 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
         seconds=plan.seconds,
         bytes_written=plan.bytes_written,
         drive_fills=plan.fills,
+        longest_s=plan.longest_s,
+        rates=said_rates(plan.hint),
         host_settings=wishes.profile.host.changes(),
         host_changes=tuple(plan.host.lines()),
         host_notes=plan.host.notes,
@@ -171,6 +185,8 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
         lba_format=plan.lba_format,
         wear=PlannedWear(
             most_bytes=plan.wear.most_bytes,
+            likely_bytes=plan.wear.likely_bytes,
+            reported_tb=plan.wear.reported_tb,
             endurance_tb=plan.wear.endurance_tb,
             share=plan.wear.share,
             said=plan.wear.sentence,
@@ -181,19 +197,17 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
 
 
 def _time(plan: "RunPlan") -> str:
-    """What is likely where the drive's rates are known, else what any drive may take."""
-    from ssdbench.engine.estimates import ANY_DRIVE, ends_after
+    """Return the likely time, where its rates come from, and how to narrow it."""
+    from ssdbench.engine.estimates import ANY_DRIVE
 
-    if plan.hint == ANY_DRIVE:
+    said = f"{_range(format_duration, plan.seconds)} by rates {plan.hint.source}"
+    writes = _range(format_count, plan.hint.random_write_iops)
+    if plan.hint.source == ANY_DRIVE.source:
         return (
-            f"{_range(format_duration, plan.seconds)}, because the drive's rates are not known; "
-            "once the drive is filled, the run gives an estimate within a factor of two"
+            f"{said} ({writes} random writes per second); a slower drive takes longer; --rated "
+            "with figures of the data sheet narrows the range"
         )
-    likely = ends_after(0.0, plan.stages)
-    return (
-        f"{_range(format_duration, likely)} by {plan.hint.source}, "
-        f"at most {format_duration(plan.seconds[1])}"
-    )
+    return f"{said}, at most {format_duration(plan.longest_s)}"
 
 
 def _row(plan: "StagePlan") -> tuple[str, ...]:

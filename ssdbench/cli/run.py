@@ -19,6 +19,7 @@ from ssdbench.cli.options import (
     json_option,
     limits,
     output_option,
+    planning_options,
     profile_argument,
     run_argument,
     targets_option,
@@ -33,6 +34,7 @@ from ssdbench.units import counted, format_capacity
 if TYPE_CHECKING:
     from ssdbench.cli.background import Child, Parent
     from ssdbench.cli.conduct import Audience, Ended
+    from ssdbench.model.profile import Rated
     from ssdbench.model.target import Consent
     from ssdbench.suite.request import RunRequest
 
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     "that says which checks plain fio does not make.",
 )
 @budget_option
+@planning_options
 @limits
 @json_option
 @click.pass_obj
@@ -101,6 +104,8 @@ def run(
     as_worker: bool,
     export_jobs: Path | None,
     budget_s: float | None,
+    rated: "Rated",
+    max_wear: float | None,
     max_time: float | None,
     max_writes: int | None,
     seed: int | None,
@@ -141,6 +146,8 @@ def run(
         consent=consent,
         endurance_tb=endurance,
         budget_s=budget_s,
+        rated=rated,
+        max_wear_percent=max_wear,
         plan_file=plan_file,
     )
     if export_jobs is not None:
@@ -227,6 +234,8 @@ def _work(wishes: "RunRequest", directory: Path, place: Place, child: "Child") -
                     profile_text=wishes.profile_text,
                     seed=wishes.seed,
                     budget_s=wishes.budget_s,
+                    max_wear_percent=wishes.max_wear_percent
+                    or wishes.profile.plan.max_wear_percent,
                     is_target=lambda name, identity: is_target(wishes, name, identity),
                 )
                 if attachorstart.is_over(directory):

@@ -29,6 +29,7 @@ from ssdbench.host import command, processes
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import host_lock
 from ssdbench.host.processes import shielded
+from ssdbench.model.profile import Rated
 from ssdbench.model.target import Consent
 from ssdbench.suite import interference
 from ssdbench.suite.interference import Tried
@@ -201,6 +202,8 @@ def _order(one: "RunRequest") -> dict[str, object]:
         "seed": one.seed,
         "endurance_tb": one.endurance_tb,
         "budget_s": one.budget_s,
+        "rated": one.rated.model_dump(mode="json"),
+        "max_wear_percent": one.max_wear_percent,
         "argv": one.argv,
         "beside": one.beside,
     }
@@ -219,6 +222,8 @@ def ordered(profile: str, target: str, order: Path) -> "RunRequest":
         consent=Consent.model_validate(stored["consent"]),
         endurance_tb=stored["endurance_tb"],
         budget_s=stored["budget_s"],
+        rated=Rated.model_validate(stored["rated"]),
+        max_wear_percent=stored["max_wear_percent"],
     )
     return replace(wishes, argv=tuple(stored["argv"]), beside=stored["beside"])
 

@@ -1,38 +1,136 @@
 """Estimate the rates of a target and the end of a run, for plans and progress, not for results."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import get_args
 
-from ssdbench.engine.stage import RateHint, StagePlan
+from ssdbench.engine.stage import AnyStage, RateHint, StagePlan
 from ssdbench.model.found import FillDone, Found, WarmUp
+from ssdbench.model.kind import PointsKind, StageKind
+from ssdbench.model.profile import Rated
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.modelfile import embedded_models, load_embedded
 
-ANY_DRIVE = RateHint()
-AROUND_MODEL = (0.5, 2.0)  # times the figures of a model, which are for one size and depth
-# Field of RateHint, the figure of a model from which it follows, and the unit of the figure.
+# Of most SSDs. Random writes are those of a drive of 1 TB. A larger drive writes faster, because it
+# has more dies, but not in proportion: of 4 TB, P4500 62,000 and PM9A3 200,000 writes per second;
+# of 15 TB and QLC, BM1743 11,000 (the shipped models; their sources are data sheets).
+Range = tuple[float, float]
+BLOCK_BYTES = 4096
+ANY_DRIVE = RateHint((200e6, 3e9), (4_000, 60_000), (60_000, 600_000), "of most SSDs of this size")
+LARGER_IS_FASTER = 2 / 3  # exponent of the capacity
+MOST_OF_SIZE = (10_000, 150_000)  # random writes per second, however large the drive is
+AROUND_MODEL = (0.8, 1.2)  # times the figures of a model, which are for one size and depth
+# Times a figure of a data sheet, which is of the best depth and block, at times of a new drive.
+AROUND_RATED = (0.65, 1.05)
+# Field of RateHint, the figure of a model from which it follows, and the unit of the figure. A
+# drive that writes 16 KiB at once needs as long for 4 KiB.
 MODEL_FIGURES = (
     ("sequential_bytes_per_s", "seq_write_mbps", 1e6),
     ("random_write_iops", "random_write_iops", 1.0),
+    ("random_write_iops", "random_write_16k_iops", 0.25),
     ("random_read_iops", "random_read_iops", 1.0),
 )
-AROUND_SEEN = (0.8, 1.25)  # times the rates that this run measured
-MOST_OVERRUN = 2.5  # times the least time of the plan: the longest likely time of the rest
+# Times the least time of a plan: whole runs of `pessimistic` took 0.83 (PM9A3) and 1.12 (P4500)
+# times as long. Settling ends when the rate is flat, so few repeats use up their limit.
+LIKELY = (0.8, 1.2)
+RUN_RANGE = 1.5
+LIKELY_WARM_UP = (1.0, 1.4)  # every rule asks for the least number of fills
+SETTLING: dict[StageKind, Range] = {
+    StageKind.STEADY: LIKELY_WARM_UP,
+    **dict.fromkeys((StageKind.PROBE, *get_args(PointsKind)), LIKELY),
+}
 
 
-def rate_hint(info: TargetInfo) -> RateHint:
-    """Return likely rates: around the figures of an embedded model, or those of any drive."""
-    name = info.sim_model.split(",")[0]
-    if not info.simulated or name not in embedded_models():
-        return ANY_DRIVE
-    figures, few, many = load_embedded(name).simulated, *AROUND_MODEL
-    rates = {
-        hint: (figures[figure] * few * unit, figures[figure] * many * unit)
-        for hint, figure, unit in MODEL_FIGURES
-        if figure in figures
-    }
-    return replace(ANY_DRIVE, **rates, source=f"the figures of {name}")
+def rate_hint(info: TargetInfo, rated: Rated = Rated()) -> RateHint:  # noqa: B008 - frozen
+    """Return likely rates: by the data sheet, an embedded model, or the size of the drive."""
+    hint, name = _of_size(info.size_bytes), info.sim_model.split(",")[0]
+    if info.simulated and name in embedded_models():
+        figures = load_embedded(name).simulated
+        rates = {
+            field: _around(figures[figure] * unit, AROUND_MODEL)
+            for field, figure, unit in MODEL_FIGURES
+            if figure in figures
+        }
+        hint = replace(hint, **rates, source=f"from the figures of {name}")
+    return _by_data_sheet(hint, rated)
+
+
+def _of_size(size_bytes: int) -> RateHint:
+    """Return the rates of most drives of this size."""
+    larger = (size_bytes / 1e12) ** LARGER_IS_FASTER
+    ends = zip(ANY_DRIVE.random_write_iops, MOST_OF_SIZE, strict=True)
+    slow, fast = (max(1.0, min(iops * larger, most)) for iops, most in ends)
+    return replace(ANY_DRIVE, random_write_iops=(slow, fast))
+
+
+def _by_data_sheet(hint: RateHint, rated: Rated) -> RateHint:
+    """Narrow rates to those of the data sheet, and the others to what follows from these."""
+    writes, reads = rated.random_write_iops, rated.random_read_iops
+    in_order = rated.sequential_write_bytes_per_s
+    if writes:
+        hint = replace(hint, random_write_iops=_around(writes, AROUND_RATED))
+    if reads:
+        hint = replace(hint, random_read_iops=_around(reads, AROUND_RATED))
+    if in_order:
+        hint = replace(hint, sequential_bytes_per_s=_around(in_order, AROUND_RATED))
+    # No drive writes more bytes at random than in order, or writes more often than it reads.
+    slow, fast = hint.random_write_iops
+    most = min(hint.random_read_iops[1], hint.sequential_bytes_per_s[1] / BLOCK_BYTES)
+    if writes:
+        most = fast
+        hint = replace(
+            hint,
+            sequential_bytes_per_s=_above(hint.sequential_bytes_per_s, slow * BLOCK_BYTES),
+            random_read_iops=_above(hint.random_read_iops, slow),
+        )
+    given = bool(writes or reads or in_order)
+    return replace(
+        hint,
+        random_write_iops=(min(slow, most), min(fast, most)),
+        source="from the data sheet" if given else hint.source,
+    )
+
+
+def _above(ends: tuple[float, float], least: float) -> tuple[float, float]:
+    return max(ends[0], least), max(ends[1], least)
+
+
+def likely(stage: AnyStage, target: TargetInfo, hint: RateHint) -> StagePlan:
+    """Plan a stage with the time and bytes that it likely takes.
+
+    `stage.plan` has the least and the most that is possible, where each repeat settles at once or
+    uses up its limit. Warm-ups and points likely end near the least (`LIKELY`); of other stages
+    all that is possible is likely. Rates are the fastest and the slowest of the hint.
+    """
+    ends = [_likely(stage.plan(target, hint.at(end))) for end in (0, 1)]
+    least_s, least = (min(one[0] for one in found) for found in zip(*ends, strict=True))
+    most_s, most = (max(one[1] for one in found) for found in zip(*ends, strict=True))
+    size_bytes = target.size_bytes
+    return replace(
+        stage.plan(target, hint),
+        seconds=(least_s, most_s),
+        bytes_written=(round(least), round(most)),
+        fills=(least / size_bytes, most / size_bytes),
+    )
+
+
+def _likely(plan: StagePlan) -> tuple[Range, Range]:
+    """Return the likely seconds and bytes written of a plan for one rate."""
+    times = SETTLING.get(plan.kind)
+    if times is None:
+        return plan.seconds, plan.bytes_written
+    seconds, written = _near(plan.seconds, times), _near(plan.bytes_written, times)
+    # It cannot write more than at the same rate in the longest likely time.
+    at_rate = plan.bytes_written[1] * seconds[1] / (plan.seconds[1] or 1.0)
+    return seconds, (written[0], max(written[1], at_rate))
+
+
+def _near(possible: Range, times: Range) -> Range:
+    """Return the part of a range that is between so many times its least."""
+    least, most = possible
+    return possible if least == most else (times[0] * least, min(most, times[1] * least))
 
 
 def hint_from_results(hint: RateHint, found: Iterable[Found]) -> RateHint:
@@ -41,16 +139,15 @@ def hint_from_results(hint: RateHint, found: Iterable[Found]) -> RateHint:
         match one:
             case FillDone(ordered_bytes_per_s=ordered, random_bytes_per_s=random) as fill:
                 if ordered:
-                    hint = replace(hint, sequential_bytes_per_s=_around_seen(ordered))
+                    hint = replace(hint, sequential_bytes_per_s=(ordered, ordered))
                 if random and fill.random_block_bytes:
-                    hint = replace(
-                        hint, random_write_iops=_around_seen(random / fill.random_block_bytes)
-                    )
+                    iops = random / fill.random_block_bytes
+                    hint = replace(hint, random_write_iops=(iops, iops))
             case WarmUp(workload=workload, verdict=verdict) if workload and verdict:
                 alone = workload.pattern is Pattern.RANDOM and not workload.read_percent
                 if alone and verdict.mean > 0:
                     iops = verdict.mean / workload.block_bytes
-                    hint = replace(hint, random_write_iops=_around_seen(iops))
+                    hint = replace(hint, random_write_iops=(iops, iops))
     return hint
 
 
@@ -59,18 +156,25 @@ def ends_after(
 ) -> tuple[float, float]:
     """Estimate the earliest and latest end of a run, in seconds since its start.
 
-    `spent_s`: the time so far. `left`: the plans of the unfinished stages; the first has run for
-    `at_work_s` and is done by `share`. Most stages take about the least time of their plan. Stalls,
-    rates with two levels and cold data take longer, up to the most time of the plan.
+    `spent_s`: the time so far. `left`: the likely plans of the unfinished stages; the first has run
+    for `at_work_s` and is done by `share`. Where the rates are known, the latest end is `RUN_RANGE`
+    times the earliest, and less towards the end of the run.
     """
-    least_s = sum(plan.seconds[0] for plan in left)
-    if at_work_s and left:
-        own_s = left[0].seconds[0]
-        least_s += max(own_s - at_work_s, (1 - share) * own_s) - own_s
-    least_s, most_s = spent_s + least_s, spent_s - at_work_s + sum(p.seconds[1] for p in left)
-    likely_s = min(2 * least_s, least_s + (MOST_OVERRUN - 1) * (least_s - spent_s))
-    return least_s, max(least_s, min(likely_s, most_s))
+    ends = []
+    for end in (0, 1):
+        rest_s = sum(plan.seconds[end] for plan in left)
+        if at_work_s and left:
+            own_s = left[0].seconds[end]
+            rest_s += max(own_s - at_work_s, (1 - share) * own_s) - own_s
+        ends.append(spent_s + rest_s)
+    least_s, most_s = ends[0], max(ends)
+    middle_s, aside = math.sqrt(least_s * most_s), math.sqrt(RUN_RANGE)
+    left_s = middle_s - spent_s
+    return (
+        min(least_s, max(middle_s / aside, spent_s + left_s / RUN_RANGE)),
+        max(most_s, min(middle_s * aside, spent_s + left_s * RUN_RANGE)),
+    )
 
 
-def _around_seen(value: float) -> tuple[float, float]:
-    return value * AROUND_SEEN[0], value * AROUND_SEEN[1]
+def _around(value: float, ends: tuple[float, float]) -> tuple[float, float]:
+    return value * ends[0], value * ends[1]

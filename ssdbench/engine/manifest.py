@@ -13,6 +13,7 @@ from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Limits
 from ssdbench.host.facts import host_facts
 from ssdbench.model.base import Model
+from ssdbench.model.profile import Rated
 from ssdbench.model.result import SCHEMA, Budget, require_schema
 from ssdbench.model.target import Consent, TargetInfo
 
@@ -35,6 +36,8 @@ class Manifest(Model):
     target: TargetInfo
     consent: Consent = Consent()
     endurance_tb: float | None = None  # rated, as given; overrides the profile's
+    rated: Rated = Rated()  # figures from the data sheet, for estimates and never for a result
+    counted_on: str = ""  # the rates that the estimates use, and where they come from
     seed: int
     max_time_s: float | None = None
     max_writes_bytes: int | None = None
@@ -66,6 +69,8 @@ def manifest(
     limits: Limits,
     consent: Consent,
     endurance_tb: float | None = None,
+    rated: Rated = Rated(),  # noqa: B008 - frozen
+    counted_on: str = "",
     generator: str = "",
     budget: Budget | None = None,
     beside: str = "",
@@ -89,6 +94,8 @@ def manifest(
         target=target,
         consent=consent,
         endurance_tb=endurance_tb,
+        rated=rated,
+        counted_on=counted_on,
         seed=seed,
         max_time_s=limits.max_time_s,
         max_writes_bytes=limits.max_writes_bytes,

@@ -21,7 +21,7 @@ from ssdbench.engine.changes import (
     host_changes,
     link_errors,
 )
-from ssdbench.engine.estimates import ends_after, hint_from_results
+from ssdbench.engine.estimates import ends_after, hint_from_results, likely
 from ssdbench.engine.events import (
     Event,
     FindingRaised,
@@ -161,7 +161,7 @@ class Runner:
 
     def run(self) -> RunResult:
         """Run all stages and return the result, which is also stored after an error."""
-        plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
+        plans = [likely(stage, self._session.info, self._order.hint) for stage in self._stages]
         check_limits(plans, self._order.limits)
         journal = Journal.create(self._store.path / NAME)
         info, flash = self._session.info, self._flash_written()
@@ -183,7 +183,7 @@ class Runner:
     def resume(self) -> RunResult:
         """Continue after a crash, a signal or a limit, without repeating finished measurements."""
         self._resumed = True
-        plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
+        plans = [likely(stage, self._session.info, self._order.hint) for stage in self._stages]
         journal = Journal.open(self._store.path / NAME)
         first = journal.records[0]
         self._started_at = first.at
@@ -266,7 +266,7 @@ class Runner:
         hint = hint_from_results(self._order.hint, found if seen is None else [*found, seen])
         if hint == self._order.hint:
             return None
-        return [one.plan(self._session.info, hint) for one in self._stages[self._at - 1 :]]
+        return [likely(one, self._session.info, hint) for one in self._stages[self._at - 1 :]]
 
     def _ends(
         self, begun_s: float, share: float | None, seen: Found | None

@@ -98,7 +98,13 @@ class RateHint:
     sequential_bytes_per_s: tuple[float, float] = (100e6, 3e9)
     random_write_iops: tuple[float, float] = (1_000, 300_000)
     random_read_iops: tuple[float, float] = (10_000, 800_000)
-    source: str = "any SATA or NVMe drive"
+    source: str = "of any SATA or NVMe drive"
+
+    def at(self, end: int) -> "RateHint":
+        """Return a hint whose rates are all the slowest (0) or all the fastest (1) of this one."""
+        write, read = self.random_write_iops[end], self.random_read_iops[end]
+        in_order = self.sequential_bytes_per_s[end]
+        return RateHint((in_order, in_order), (write, write), (read, read), self.source)
 
     @property
     def reordering_bytes_per_s(self) -> tuple[float, float]:

@@ -154,6 +154,14 @@ def _sentence(details: ErrorDetails) -> str:
     return details["msg"].removeprefix("Value error, ")
 
 
+def mistake_in_words(details: ErrorDetails) -> str:
+    """Return one error of pydantic as a sentence that begins with the key."""
+    path, why = details["loc"], ""
+    if details["type"] == "mistakes":
+        path, why = details["ctx"]["mistakes"][0]
+    return f"{dotted(path)}: {why or _sentence(details)}"
+
+
 def _shown(given: object) -> str:
     if isinstance(given, Mapping):
         return "keys with values"
@@ -219,14 +227,14 @@ def _children(node: Mapping[str, Any], part: str | int) -> Iterator[Any]:
 
 
 # Keys that do not change how a drive is measured.
-_APART = {"title", "target", "seed", "plan", "accept"}
+_APART = {"title", "target", "seed", "plan", "rated", "accept"}
 
 
 def profile_hash(result: RunResult) -> str:
     """Hash what the profile asks of the drive. Numbers of runs with equal hashes may be combined.
 
-    Comments, formatting, title, target, seed, plan and `accept` do not count; defaults and a time
-    budget do. A profile that this version cannot read is hashed as text.
+    Comments, formatting, title, target, seed, plan, rated and `accept` do not count. Defaults and a
+    budget of time or wear do. A profile that this version cannot read is hashed as text.
     """
     try:
         asked = load_profile(result.profile_text, "the stored profile")
@@ -234,7 +242,7 @@ def profile_hash(result: RunResult) -> str:
     except ProfileError:
         text = result.profile_text
     budget = result.budget
-    cuts = [] if budget is None else [f"{budget.seconds:g}", *budget.cuts]
+    cuts = [] if budget is None else [*budget.limits, *budget.cuts]
     return sha256("\n".join([text, *cuts]).encode()).hexdigest()
 
 

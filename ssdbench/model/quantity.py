@@ -21,7 +21,14 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from ssdbench.model.base import Mistake, refuse
-from ssdbench.units import NS_PER_S, format_size, parse_duration_ns, parse_percent, parse_size
+from ssdbench.units import (
+    NS_PER_S,
+    format_size,
+    parse_duration_ns,
+    parse_figure,
+    parse_percent,
+    parse_size,
+)
 
 _SIZE_SCHEMA: JsonSchemaValue = {
     "anyOf": [
@@ -135,6 +142,44 @@ def _listed(value: object) -> object:
     return value if isinstance(value, list | tuple) else [value]
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a data sheet: a number with its unit, between limits that no drive exceeds."""
+
+    unit: str
+    example: str
+    least: float
+    most: float
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        written = core_schema.plain_serializer_function_ser_schema(
+            f"{{:.0f}}{self.unit}".format,
+            return_schema=core_schema.str_schema(),
+            when_used="json",
+        )
+        return core_schema.no_info_plain_validator_function(self.read, serialization=written)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        pattern = rf"^[0-9]+(\.[0-9]+)? ?[kKMGTP]?{self.unit}$"
+        text = {"type": "string", "pattern": pattern, "examples": [self.example]}
+        if self.unit:
+            return text
+        number = {"type": "number", "minimum": self.least, "maximum": self.most}
+        return {"anyOf": [number, text], "examples": [self.example]}
+
+    def read(self, value: object) -> float:
+        """Return the number in its unit. Raises ValueError for other text or beyond the limits."""
+        figure = parse_figure(value, self.unit)
+        if not self.least <= figure <= self.most:
+            least, most = (f"{end:,.0f} {self.unit}".strip() for end in (self.least, self.most))
+            raise ValueError(f"no drive has {value!r}: the figure is from {least} to {most}")
+        return figure
+
+
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], OneOrMany()]
 SizeBytes = Annotated[int, BeforeValidator(_positive_size), WithJsonSchema(_SIZE_SCHEMA)]
@@ -146,6 +191,10 @@ Seconds = Annotated[float, BeforeValidator(_seconds), _AS_DURATION, _DURATION]
 Percent = Annotated[float, BeforeValidator(parse_percent), _AS_PERCENT, _PERCENT]
 Share = Annotated[float, BeforeValidator(_share), _AS_PERCENT, _PERCENT]
 Span = Annotated[Extent, PlainValidator(_extent), _AS_TEXT, WithJsonSchema(_EXTENT_SCHEMA)]
+# Of a data sheet. The oldest SSDs write at random 10 times a second, the newest move 30 GB/s.
+Iops = Annotated[float, Figure("", "200k", 1, 1e8)]
+BytesPerS = Annotated[float, Figure("B/s", "3.5GB/s", 1e5, 1e12)]
+Endurance = Annotated[float, Figure("B", "7008TB", 1e11, 1e18)]
 # Limits far beyond any drive and any time; a larger value is a typing error.
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 Repeats = Annotated[int, Field(strict=True, ge=1, le=10_000)]

@@ -20,19 +20,42 @@ from ssdbench.model.point import PointResult, SteadyVerdict, Verdict
 from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.target import TargetInfo
+from ssdbench.units import format_capacity, format_duration
 
 
 class Budget(Model):
-    """A profile shortened to a given time. Without cuts the whole profile fits."""
+    """A profile shortened to a given time or wear. Without cuts the whole profile fits."""
 
-    seconds: float  # as given
+    seconds: float | None = None  # as given
+    max_wear_percent: float | None = None  # of the rated endurance, as given
+    most_bytes: int | None = None  # that this share allows to write
+    wear: str = ""  # what the shortened run likely writes, and its share of the rated endurance
     likely_s: float  # likely length of the shortened run, on the target's clock
     counted_on: str  # the rates that this estimate uses
     cuts: tuple[str, ...] = ()  # in the order in which they were made
     lacks: tuple[str, ...] = ()  # why it can never be VALIDATED; empty if it can
     validated_from_s: float | None = None  # least likely time; None if no time is enough
+    validated_from_bytes: int | None = None  # the most that such a run likely writes
     risk: str = ""  # how often such evidence was wrong, on drives whose true rate is known
     whole_sha256: str = ""  # of the profile before it was shortened; "" in older runs
+
+    @property
+    def limits(self) -> list[str]:
+        """Return what was given, for comparison with other runs."""
+        return [
+            *([] if self.seconds is None else [f"{self.seconds:g}"]),
+            *([] if self.most_bytes is None else [f"{self.most_bytes} B"]),
+        ]
+
+    @property
+    def given(self) -> str:
+        """Format the limits: `12 h 00 min`, `1 % of the rated endurance (70 TB)`, or both."""
+        time = [] if self.seconds is None else [format_duration(self.seconds)]
+        wear = []
+        if self.max_wear_percent is not None and self.most_bytes is not None:
+            share = f"{self.max_wear_percent:g} % of the rated endurance"
+            wear = [f"{share} ({format_capacity(self.most_bytes)})"]
+        return " and ".join([*time, *wear])
 
     @property
     def validates(self) -> bool:

@@ -1,16 +1,18 @@
-"""Cuts a profile to a time: the best plan that likely fits, and what it can prove.
+"""Cut a profile to a time, or to a share of the rated endurance, and say what it can still prove.
 
 Cuts are made in a fixed order, those that take least from the number to plan on first, until the
-plan fits; then needless ones are taken back, the latest first. How long something takes is the
-geometric mean of the fastest and the slowest that is likely (`StagePlan.seconds`): for an unknown
-drive that is a guess, so the run also ends when the time is over.
+plan fits. Then needless cuts are undone, the latest first. The time of a plan is the geometric mean
+of the shortest and the longest that is likely; what it writes is the most that is likely. Both are
+estimates, so the run also ends when the time or the bytes are used up.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import TypeVar
 
+from ssdbench.engine.estimates import likely
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.errors import UsageError
 from ssdbench.model.kind import KINDS
@@ -22,8 +24,17 @@ from ssdbench.stats.risk import HASTY, SHORT, WHOLE, risk
 from ssdbench.stats.steady.rules import rule
 from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite.assemble import stages
-from ssdbench.suite.request import RunRequest
-from ssdbench.units import format_count, format_duration, format_rate, format_size
+from ssdbench.suite.request import TB, RunRequest
+from ssdbench.units import (
+    format_capacity,
+    format_count,
+    format_duration,
+    format_figure,
+    format_rate,
+    format_size,
+)
+
+N = TypeVar("N", int, float)
 
 SHORT_SETTLE_S = 120.0
 SHORT_WARM_UP_FILLS = 3.0  # `pss` asks for two, and for a flat half of the run
@@ -41,34 +52,73 @@ class Cut:
     value: int | str = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Hold how much of its rated endurance a drive may lose."""
+
+    percent: float
+    endurance_tb: float
+
+    @property
+    def most_bytes(self) -> int:
+        """Return the bytes that the run may write."""
+        return int(self.percent / 100 * self.endurance_tb * TB)
+
+
 def within(
-    wishes: RunRequest, info: TargetInfo, hint: RateHint, budget_s: float
+    wishes: RunRequest,
+    info: TargetInfo,
+    hint: RateHint,
+    budget_s: float | None,
+    allowed: Allowed | None = None,
 ) -> tuple[RunRequest, Budget]:
-    """Cut the request to the time. Raises UsageError if not even the fills fit."""
-    fit = _Fit(wishes, info, hint, budget_s)
+    """Cut the request to the time and the wear. Raises UsageError if not even the fills fit."""
+    fit = _Fit(wishes, info, hint, budget_s, allowed)
     cuts = fit.cuts()
     profile = fit.cut(cuts)
-    text = f"# {wishes.profile_name} within {format_duration(budget_s)}\n"
-    text += profile.model_dump_json(by_alias=True, exclude_unset=True, indent=1) + "\n"
-    longest_s = min(budget_s, wishes.all_limits.max_time_s or math.inf)
-    return (
-        replace(
-            wishes,
-            profile=profile,
-            profile_text=text if cuts else wishes.profile_text,
-            limits=Limits(longest_s).over(wishes.limits),
-        ),
-        Budget(
-            seconds=budget_s,
-            likely_s=fit.likely_s(profile),
-            counted_on=_rates(hint),
-            cuts=tuple(fit.said(cut) for cut in cuts),
-            lacks=tuple(_lacks(profile)),
-            validated_from_s=fit.validated_from_s(),
-            risk=risk(_evidence(profile, cuts)),
-            whole_sha256=sha256(wishes.profile_text.encode()).hexdigest(),
-        ),
+    cost, able = fit.cost(profile), fit.able()
+    kept = wishes.all_limits
+    limits = Limits(
+        _least(budget_s, kept.max_time_s), _least(fit.most_bytes, kept.max_writes_bytes)
     )
+    budget = Budget(
+        seconds=budget_s,
+        max_wear_percent=allowed.percent if allowed else None,
+        most_bytes=fit.most_bytes,
+        wear=cost.share_of(allowed.endurance_tb) if allowed else "",
+        likely_s=cost.likely_s,
+        counted_on=f"{said_rates(hint)}; a slower drive runs out of time",
+        cuts=tuple(fit.said(cut) for cut in cuts),
+        lacks=tuple(_lacks(profile)),
+        validated_from_s=able.likely_s if able else None,
+        validated_from_bytes=able.likely_bytes[1] if able else None,
+        risk=risk(_evidence(profile, cuts)),
+        whole_sha256=sha256(wishes.profile_text.encode()).hexdigest(),
+    )
+    text = f"# {wishes.profile_name} within {budget.given}\n"
+    text += profile.model_dump_json(by_alias=True, exclude_unset=True, indent=1) + "\n"
+    text = text if cuts else wishes.profile_text
+    return replace(wishes, profile=profile, profile_text=text, limits=limits), budget
+
+
+def _least(given: N | None, kept: N | None) -> N | None:
+    """Return the smaller of two limits; None where neither is set."""
+    return min((limit for limit in (given, kept) if limit is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Hold what a profile takes and writes."""
+
+    likely_s: float
+    likely_bytes: tuple[int, int]
+
+    def share_of(self, endurance_tb: float) -> str:
+        """Say the bytes and their share: `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`."""
+        least, most = (format_capacity(size) for size in self.likely_bytes)
+        share = format_figure(100 * self.likely_bytes[1] / TB / endurance_tb, 2)
+        sizes = most if least == most else f"{least} to {most}"
+        return f"writes {sizes}, {share} % of {endurance_tb:,.0f} TBW"
 
 
 @dataclass(frozen=True)
@@ -76,7 +126,13 @@ class _Fit:
     wishes: RunRequest
     info: TargetInfo
     hint: RateHint
-    budget_s: float
+    budget_s: float | None
+    allowed: Allowed | None
+
+    @property
+    def most_bytes(self) -> int | None:
+        """Return the bytes that the run may write; None without such a limit."""
+        return self.allowed.most_bytes if self.allowed else None
 
     def cuts(self) -> list[Cut]:
         """Return those that are made, in their order."""
@@ -94,11 +150,10 @@ class _Fit:
                 made = without
         return made
 
-    def validated_from_s(self) -> float | None:
-        """Return the least time in which a number can likely be VALIDATED."""
-        able = [cut for cut in self._ladder() if cut.kind not in ("repeats", "rule")]
-        profile = self.cut(able)
-        return None if list(_lacks(profile)) else self.likely_s(profile)
+    def able(self) -> _Cost | None:
+        """Return the least cost with which a number can likely be VALIDATED; None without one."""
+        profile = self.cut([cut for cut in self._ladder() if cut.kind not in ("repeats", "rule")])
+        return None if list(_lacks(profile)) else self.cost(profile)
 
     def _ladder(self) -> Iterator[Cut]:
         """Return all cuts, in the order in which they are made."""
@@ -128,22 +183,36 @@ class _Fit:
         return (*named, *(index for index, _ in sweeps), 0)[0]
 
     def _fits(self, cuts: Sequence[Cut]) -> bool:
-        return self.likely_s(self.cut(cuts)) <= self.budget_s
+        cost, most_bytes = self.cost(self.cut(cuts)), self.most_bytes
+        in_time = self.budget_s is None or cost.likely_s <= self.budget_s
+        return in_time and (most_bytes is None or cost.likely_bytes[1] <= most_bytes)
 
-    def likely_s(self, profile: Profile) -> float:
-        """Say how long it likely takes."""
-        return sum(math.sqrt(plan.seconds[0] * plan.seconds[1]) for plan in self._plans(profile))
+    def cost(self, profile: Profile) -> _Cost:
+        """Return what a profile likely takes and writes."""
+        plans = self._plans(profile)
+        least, most = (sum(plan.bytes_written[end] for plan in plans) for end in (0, 1))
+        seconds = sum(math.sqrt(plan.seconds[0] * plan.seconds[1]) for plan in plans)
+        return _Cost(seconds, (least, most))
 
     def _plans(self, profile: Profile) -> list[StagePlan]:
         with self.wishes.blamed_on_profile():
             chosen = stages(profile, self.info)
-        return [stage.plan(self.info, self.hint) for stage in chosen]
+        return [likely(stage, self.info, self.hint) for stage in chosen]
 
     def _require_fills(self, cuts: Sequence[Cut]) -> None:
-        """Raise UsageError where the fills that are left take longer than the time, at best."""
+        """Raise UsageError where the fills that are left exceed the time or the wear, at best."""
         fills = [p for p in self._plans(self.cut(cuts)) if KINDS[p.kind].is_fill]
         least_s = sum(plan.seconds[0] for plan in fills)
-        if least_s > self.budget_s:
+        least_bytes = sum(plan.bytes_written[0] for plan in fills)
+        if self.allowed is not None and least_bytes > self.allowed.most_bytes:
+            share = f"{self.allowed.percent:g} % of {self.allowed.endurance_tb:,.0f} TB"
+            raise UsageError(
+                f"filling {self.info.name} once writes {format_capacity(least_bytes)}, and "
+                f"--max-wear allows {format_capacity(self.allowed.most_bytes)} ({share})",
+                hint="Give a larger --max-wear, or use less of the drive (`fill_level` in the "
+                "profile).",
+            )
+        if self.budget_s is not None and least_s > self.budget_s:
             raise UsageError(
                 f"filling {self.info.name} once takes {format_duration(least_s)} at best, more "
                 f"than --budget {format_duration(self.budget_s)}",
@@ -292,7 +361,8 @@ def _evidence(profile: Profile, cuts: Sequence[Cut]) -> str:
     return SHORT if any(cut.kind in shorter for cut in cuts) else WHOLE
 
 
-def _rates(hint: RateHint) -> str:
+def said_rates(hint: RateHint) -> str:
+    """Say on which rates an estimate counts, and where they come from."""
     middle = [
         math.sqrt(low * high)
         for low, high in (
@@ -304,5 +374,5 @@ def _rates(hint: RateHint) -> str:
     writes, reads, in_order = middle
     return (
         f"{format_count(writes)} random writes and {format_count(reads)} random reads per second, "
-        f"{format_rate(in_order)} in order ({hint.source}); a slower drive runs out of time"
+        f"{format_rate(in_order)} in order ({hint.source})"
     )

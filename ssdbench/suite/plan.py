@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ssdbench.engine.estimates import rate_hint
+from ssdbench.engine.estimates import likely, rate_hint
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.preflight import require_engines, require_zones
 from ssdbench.engine.runner import check_limits
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
-from ssdbench.errors import TargetRefused
+from ssdbench.errors import TargetRefused, UsageError
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import misfit_error
 from ssdbench.model.profile import Profile
 from ssdbench.model.result import Budget
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite.assemble import host_wishes, stages
-from ssdbench.suite.budget import within
+from ssdbench.suite.budget import Allowed, within
 from ssdbench.suite.request import RunRequest
-from ssdbench.target.consent import Wear
+from ssdbench.target.consent import Wear, reported_endurance_tb
 from ssdbench.target.evidence import taken_for_a_drive
 from ssdbench.target.inspect import inspect
 from ssdbench.target.objection import ELSEWHERE
@@ -36,6 +36,7 @@ class RunPlan:
     seconds: tuple[float, float]  # on the target's clock
     bytes_written: tuple[int, int]
     fills: tuple[float, float]
+    longest_s: float = 0.0  # if each repeat settles as late as it may
     host: HostPlan = HostPlan()
     wear: Wear = Wear(0)
     lba_format: str = ""  # sentence on a new LBA format, which stays after the run
@@ -56,11 +57,13 @@ def plan(asked_for: RunRequest) -> RunPlan:
     require_fit(asked_for, info)
     require_engines(asked_for.profile, info)
     require_zones(info)
-    hint = rate_hint(info)
+    hint = rate_hint(info, asked_for.all_rated)
     there = info.formatted(asked_for.profile.lba_format)
     asked_for, budget = fitted(asked_for, there)
     with asked_for.blamed_on_profile():
-        plans = tuple(stage.plan(there, hint) for stage in stages(asked_for.profile, there))
+        chosen = stages(asked_for.profile, there)
+        plans = tuple(likely(stage, there, hint) for stage in chosen)
+        most = tuple(stage.plan(there, hint) for stage in chosen)
     limits = asked_for.all_limits
     check_limits(plans, limits)
     return RunPlan(
@@ -69,23 +72,39 @@ def plan(asked_for: RunRequest) -> RunPlan:
         limits=limits,
         hint=hint,
         seconds=(sum(p.seconds[0] for p in plans), sum(p.seconds[1] for p in plans)),
+        longest_s=sum(p.seconds[1] for p in most),
         bytes_written=(
             sum(p.bytes_written[0] for p in plans),
             sum(p.bytes_written[1] for p in plans),
         ),
         fills=(sum(p.fills[0] for p in plans), sum(p.fills[1] for p in plans)),
         host=planned_host(host_wishes(asked_for.profile, info), info),
-        wear=wear_of(asked_for, plans),
+        wear=wear_of(asked_for, there, hint),
         lba_format=_lasting_sentence(asked_for.profile, info),
         budget=budget,
     )
 
 
 def fitted(asked_for: RunRequest, there: TargetInfo) -> tuple[RunRequest, Budget | None]:
-    """Shorten a request to its time, if it has one. Raises UsageError."""
-    if asked_for.budget_s is None:
+    """Shorten a request to its time and wear, if it has one of them. Raises UsageError."""
+    share = asked_for.max_wear_percent or asked_for.profile.plan.max_wear_percent
+    if asked_for.budget_s is None and share is None:
         return asked_for, None
-    return within(asked_for, there, rate_hint(there), asked_for.budget_s)
+    allowed = None if share is None else Allowed(share, _known_endurance_tb(asked_for, there))
+    hint = rate_hint(there, asked_for.all_rated)
+    return within(asked_for, there, hint, asked_for.budget_s, allowed)
+
+
+def _known_endurance_tb(asked_for: RunRequest, there: TargetInfo) -> float:
+    """Return the endurance that was given, or that of the drive's counters. Raises UsageError."""
+    endurance_tb = asked_for.rated_endurance_tb or reported_endurance_tb(there.facts)
+    if endurance_tb is None:
+        raise UsageError(
+            f"--max-wear needs the rated endurance of {there.name}, which the drive does not tell",
+            hint="Give it from the data sheet: --rated tbw=7008TB, --endurance 7008, or "
+            "`rated: {tbw: 7008TB}` in the profile.",
+        )
+    return endurance_tb
 
 
 def _lasting_sentence(profile: Profile, info: TargetInfo) -> str:
@@ -117,12 +136,21 @@ def target_of(asked_for: RunRequest) -> TargetInfo:
     return taken_for_a_drive(info) if asked_for.consent.unproven else info
 
 
-def wear_of(asked_for: RunRequest, plans: Sequence[StagePlan]) -> Wear:
-    """Return the most bytes that a run may write, and the rated endurance of its target."""
-    most = sum(plan.bytes_written[1] for plan in plans)
+def wear_of(asked_for: RunRequest, there: TargetInfo, hint: RateHint) -> Wear:
+    """Return the bytes that a run likely writes and may write, and the endurance of its target."""
+    with asked_for.blamed_on_profile():
+        chosen = stages(asked_for.profile, there)
     limit = asked_for.all_limits.max_writes_bytes
-    endurance_tb = asked_for.endurance_tb or asked_for.profile.plan.endurance_tb
-    return Wear(most if limit is None else min(most, limit), endurance_tb)
+    plans = [likely(stage, there, hint).bytes_written for stage in chosen]
+    most = sum(stage.plan(there, hint).bytes_written[1] for stage in chosen)
+    ends = [sum(plan[end] for plan in plans) for end in (0, 1)]
+    least, expected, most = (min(size, limit or size) for size in (*ends, most))
+    return Wear(
+        most,
+        asked_for.rated_endurance_tb,
+        (least, expected) if most else None,
+        reported_endurance_tb(there.facts),
+    )
 
 
 def destroys(plans: Sequence[StagePlan]) -> bool:

@@ -5,10 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Self
 
+from pydantic import ValidationError
+
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import Misplaced, ProfileError, SsdbenchError, UsageError
-from ssdbench.model.loading import ANOTHER, misfit_error
-from ssdbench.model.profile import Profile
+from ssdbench.model.loading import ANOTHER, misfit_error, mistake_in_words
+from ssdbench.model.profile import Profile, Rated
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import Consent, TargetInfo
 from ssdbench.model.workload import ActiveRange
@@ -45,6 +47,9 @@ def whole_blocks(length_bytes: int, block_bytes: int) -> ActiveRange:
     return ActiveRange(offset_bytes=0, length_bytes=length_bytes // block_bytes * block_bytes)
 
 
+TB = 10**12
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """Hold everything that a user gives for a run: profile, options and consent."""
@@ -58,6 +63,8 @@ class RunRequest:
     limits: Limits = Limits()
     consent: Consent = Consent()
     endurance_tb: float | None = None
+    rated: Rated = Rated()  # figures of the data sheet, each of which overrides the profile's
+    max_wear_percent: float | None = None  # of the rated endurance
     planned: Planned | None = None  # a stored plan that the target must still fit
     argv: tuple[str, ...] = ()
     budget_s: float | None = None  # time for the whole run
@@ -73,6 +80,29 @@ class RunRequest:
                 hint="Add --target, such as --target sim:x25m-g2-160; see `ssdbench drives`.",
             )
         return name
+
+    @property
+    def all_rated(self) -> Rated:
+        """Return the figures of the data sheet: of the command line, else of the profile.
+
+        Raises UsageError if they contradict each other.
+        """
+        try:
+            return self.rated.over(self.profile.rated)
+        except ValidationError as error:
+            raise UsageError(
+                "the figures of --rated contradict `rated` in the profile: "
+                f"{mistake_in_words(error.errors(include_url=False)[0])}",
+                hint="Check both against the data sheet.",
+            ) from error
+
+    @property
+    def rated_endurance_tb(self) -> float | None:
+        """Return the rated endurance of the command line, else of the profile."""
+        given, plan = self.rated.endurance_bytes, self.profile.plan
+        kept = self.profile.rated.endurance_bytes
+        tb = [None if size is None else size / TB for size in (given, kept)]
+        return self.endurance_tb or tb[0] or plan.endurance_tb or tb[1]
 
     @property
     def all_limits(self) -> Limits:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ssdbench.engine.claimedsession import ClaimedSession, signatures_are_ours
-from ssdbench.engine.estimates import rate_hint
+from ssdbench.engine.estimates import likely, rate_hint
 from ssdbench.engine.hostsettings import applied, planned_host, restore_what_is_here
 from ssdbench.engine.journal import NAME as JOURNAL
 from ssdbench.engine.journal import stored_records
@@ -36,6 +36,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import MANIFEST
 from ssdbench.model.target import CONTENT, TAKEN, Consent, TargetInfo
 from ssdbench.suite.assemble import host_wishes, stages
+from ssdbench.suite.budget import said_rates
 from ssdbench.suite.plan import destroys, fitted, require_fit, target_of, wear_of
 from ssdbench.suite.request import RunRequest
 from ssdbench.target.consent import require_consent
@@ -62,11 +63,11 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
         asked_for.planned.require_unchanged(info, asked_for.profile_text)
     asked_for, budget = fitted(asked_for, there)
     with asked_for.blamed_on_profile():
-        plans = [stage.plan(there, rate_hint(there)) for stage in stages(asked_for.profile, there)]
+        hint = rate_hint(there, asked_for.all_rated)
+        plans = [likely(stage, there, hint) for stage in stages(asked_for.profile, there)]
     check_limits(plans, asked_for.all_limits)
-    require_consent(
-        info, asked_for.consent, wear=wear_of(asked_for, plans), destroys=destroys(plans)
-    )
+    wear = wear_of(asked_for, there, hint)
+    require_consent(info, asked_for.consent, wear=wear, destroys=destroys(plans))
     RunStore.require_new(output)
     seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
     kept = manifest(
@@ -79,7 +80,9 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
         seed=seed,
         limits=asked_for.all_limits,
         consent=asked_for.consent,
-        endurance_tb=asked_for.endurance_tb,
+        endurance_tb=asked_for.rated_endurance_tb,
+        rated=asked_for.all_rated,
+        counted_on=said_rates(hint),
         generator=generator,
         budget=budget,
         beside=asked_for.beside,
@@ -263,7 +266,7 @@ def order_of(kept: Manifest, profile: Profile) -> Order:
         limits=kept.limits,
         plan=plan,
         accept=profile.accept,
-        hint=rate_hint(kept.target),
+        hint=rate_hint(kept.target, kept.rated),
         budget=kept.budget,
         host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,21 +14,29 @@ from ssdbench.target import content, guard
 from ssdbench.target.identity import NOT_USED
 from ssdbench.target.inspect import identities
 from ssdbench.target.objection import DESTROY, OVERWRITE, WEAR, Objection, refuse
-from ssdbench.units import format_capacity
+from ssdbench.units import format_capacity, format_figure, parse_figure
 
 FREE_SHARE = 0.01  # of the rated endurance; more needs consent
 TB = 10**12
+LEAST_USED_PERCENT = 5  # a smaller percentage says little, because it is rounded
 
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """Hold the most that a run may write, and the endurance that the drive is rated for.
+    """Hold what a run writes, and the endurance that the drive is rated for.
 
     SMART has no rated endurance, so only the user can give it; None when it is not given.
     """
 
-    most_bytes: int
+    most_bytes: int  # if each repeat settles as late as it may
     endurance_tb: float | None = None
+    likely_bytes: tuple[int, int] | None = None  # the least and the most that is likely
+    reported_tb: float | None = None  # what the drive's own counters say of its endurance
+
+    @property
+    def known_tb(self) -> float | None:
+        """Return the endurance that was given, else that of the drive's own counters."""
+        return self.endurance_tb or self.reported_tb
 
     @property
     def share(self) -> float | None:
@@ -41,12 +50,47 @@ class Wear:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence on what the run would cost."""
-        written = f"it would write up to {format_capacity(self.most_bytes)}"
-        if self.share is None:
-            return f"{written}; its rated endurance is unknown (give it with --endurance TBW)"
-        rated = f"{self.endurance_tb:g} TB"
-        return f"{written}, {100 * self.share:.2g} % of its rated endurance of {rated}"
+        """Return a sentence on what the run would cost: bytes, and shares of the endurance."""
+        known = self.known_tb
+        if known is None:
+            unknown = "its rated endurance is unknown (give it with --endurance TBW)"
+            return f"{self.written}; {unknown}"
+        rated = f"{known:,.0f} TB"
+        if self.endurance_tb is None:
+            return f"{self.written}; by its own counters it lasts for about {rated}"
+        return f"{self.written} of its rated endurance of {rated}"
+
+    @property
+    def written(self) -> str:
+        """Say how much the run would write, with its share of a known endurance."""
+        most = f"up to {self._shared(self.most_bytes)}"
+        if self.likely_bytes is None or self.likely_bytes[1] >= self.most_bytes:
+            return f"it would write {most}"
+        least, likely = self.likely_bytes
+        return (
+            f"it would write {format_capacity(least)} to {self._shared(likely)}, or at worst {most}"
+        )
+
+    def _shared(self, size_bytes: int) -> str:
+        known = self.known_tb
+        share = f", {format_figure(100 * size_bytes / TB / known, 2)} %" if known else ""
+        return f"{format_capacity(size_bytes)}{share}"
+
+
+def reported_endurance_tb(facts: Mapping[str, str]) -> float | None:
+    """Return the bytes that wear a drive out by its own counters, in TB; None if not known.
+
+    These are the data written so far, divided by the "percentage used" (NVM Express base
+    specification, SMART log), which counts whole percents: one more is assumed.
+    """
+    used, written = facts.get("percentage used", ""), facts.get("data written", "")
+    share = re.fullmatch(r"([0-9]+) %", used)
+    if share is None or not written or int(share[1]) < LEAST_USED_PERCENT:
+        return None
+    try:
+        return parse_figure(written, "B") / TB * 100 / (int(share[1]) + 1)
+    except ValueError:
+        return None
 
 
 LAB_SERIALS = "SSDBENCH-LAB-"

@@ -157,7 +157,9 @@ class PlannedWear(Part):
     """The most that a run may write, compared with the rated endurance of the drive."""
 
     most_bytes: int
+    likely_bytes: tuple[int, int] | None
     endurance_tb: float | None
+    reported_tb: float | None  # by the drive's own counters of wear and data written
     share: float | None
     said: str
 
@@ -174,6 +176,8 @@ class Planned(Document):
     seconds: tuple[float, float]
     bytes_written: tuple[int, int]
     drive_fills: tuple[float, float]
+    longest_s: float  # if each repeat settles as late as it may
+    rates: str  # that the plan counts on, and where they come from
     host_settings: dict[str, str]
     host_changes: tuple[str, ...]
     host_notes: tuple[str, ...]

@@ -10,15 +10,18 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from ssdbench.model.base import Mistake, ProfileModel, refuse
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile.accept import Target
 from ssdbench.model.profile.spec import AccessOrder, Measure, Settle, SpanSweep, Sweep
 from ssdbench.model.quantity import (
+    BytesPerS,
     Count,
     CpuNumber,
+    Endurance,
+    Iops,
     Jobs,
     Many,
     Percent,
@@ -32,9 +35,10 @@ from ssdbench.model.quantity import (
 )
 from ssdbench.model.target import AskedLbaFormat
 from ssdbench.model.workload import Content
-from ssdbench.units import KIB, MIB, format_size
+from ssdbench.units import KIB, MIB, format_rate, format_size
 
 KEEP = "keep"
+RANDOM_OVER_SEQUENTIAL = 1.25  # of bytes per second: data sheets round, and use several depths
 
 
 class Purge(StrEnum):
@@ -291,6 +295,9 @@ class CapacityPlan(ProfileModel):
     """Rated endurance of one drive in TB written (10^12 bytes)."""
     warranty_years: Positive = 5.0
     """Years of warranty for the rated endurance."""
+    max_wear_percent: Share | None = Field(default=None, examples=["1%"], alias="max_wear")
+    """Share of the rated endurance that the run may use. The run is shortened to it, and ends
+    before it writes more; --max-wear on the command line overrides it."""
     waf_rating: Positive | None = Field(default=None, examples=[2.5])
     """Write amplification of the workload that the rating uses."""
     waf: Positive | None = Field(default=None, examples=[3.2])
@@ -299,6 +306,45 @@ class CapacityPlan(ProfileModel):
     """The plan uses the points of this block size; without it, all points."""
     read_percent: ReadPercent | None = Field(default=None, examples=[70], alias="read")
     """The plan uses the points of this read share; without it, all points."""
+
+
+class Rated(ProfileModel):
+    """Figures of the drive's data sheet. They narrow the plan's time and bytes, and never count as
+    a result. --rated on the command line overrides single figures."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    random_write_iops: Iops | None = None
+    """Random writes of 4 KiB per second, on a full drive in steady state."""
+    random_read_iops: Iops | None = None
+    """Random reads of 4 KiB per second."""
+    sequential_write_bytes_per_s: BytesPerS | None = Field(default=None, alias="sequential_write")
+    """Sequential writes, in decimal units: `3.5GB/s`."""
+    endurance_bytes: Endurance | None = Field(default=None, alias="tbw")
+    """Rated endurance (TBW) in decimal units: `7008TB`."""
+
+    def over(self, others: "Rated") -> "Rated":
+        """Return these figures; those that are not set are taken from `others`.
+
+        Raises pydantic's ValidationError if they contradict each other.
+        """
+        own, kept = (one.model_dump(mode="json", exclude_none=True) for one in (self, others))
+        return Rated.model_validate({**kept, **own})
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        refuse([*self._too_many_writes()])
+        return self
+
+    def _too_many_writes(self) -> Iterator[Mistake]:
+        """Refuse random writes that move more bytes than sequential writes do."""
+        iops, in_order = self.random_write_iops, self.sequential_write_bytes_per_s
+        if iops and in_order and iops * 4 * KIB > RANDOM_OVER_SEQUENTIAL * in_order:
+            yield (
+                ("random_write_iops",),
+                f"{iops:,.0f} writes of 4 KiB per second are {format_rate(iops * 4 * KIB)}, more "
+                f"than the sequential {format_rate(in_order)}; check both figures",
+            )
 
 
 class Limits(ProfileModel):
@@ -353,6 +399,7 @@ class Profile(ProfileModel):
     """What is measured, in order."""
     limits: Limits = Limits()
     plan: CapacityPlan = CapacityPlan()
+    rated: Rated = Rated()
     accept: tuple[Target, ...] = Field(default=(), max_length=200)
     """Targets for the drive. The outcome of each is pass, fail or cannot tell."""
 
@@ -374,6 +421,7 @@ class Profile(ProfileModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         mistakes = [*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()]
+        mistakes += self._two_endurances()
         if self.lba_format is not None and self.purge is not Purge.FORMAT:
             why = "only `purge: format` changes the LBA format; add it"
             mistakes.append((("lba_format",), why))
@@ -385,6 +433,12 @@ class Profile(ProfileModel):
             if step.block_bytes > 64 * MIB:
                 size = format_size(step.block_bytes)
                 yield ("precondition", index, "block"), f"a write of {size} is above 64 MiB"
+
+    def _two_endurances(self) -> Iterator[Mistake]:
+        tbw, planned = self.rated.endurance_bytes, self.plan.endurance_tb
+        if tbw and planned and abs(tbw / 1e12 - planned) > 1e-6 * planned:
+            why = f"`plan` says {planned:g} TB (`endurance_tb`); give one of them"
+            yield ("rated", "tbw"), why
 
     def _idle_fills(self) -> Iterator[Mistake]:
         """Refuse fills that no stage needs: standard tests purge and fill the drive themselves."""

@@ -86,7 +86,7 @@ def test(result: RunResult) -> page.Section:
         ("Started", words.moment(result.started_at)),
         ("Ended", words.moment(result.finished_at)),
         ("Duration on the drive's clock", format_duration(length)),
-        *([("Given time", _budget(result.budget))] if result.budget else []),
+        *([(_limited(result.budget), _budget(result.budget))] if result.budget else []),
         ("Bytes written by the run", _written(result)),
         *([("Written to flash", _flash(result.flash_written))] if result.flash_written else []),
         ("Purge", _titles(purge) or own),
@@ -108,11 +108,14 @@ def test(result: RunResult) -> page.Section:
     return page.Section("conditions", "Test conditions", [*timeline_blocks(result), facts], brief)
 
 
+def _limited(budget: Budget) -> str:
+    return "Given time" if budget.most_bytes is None else "Given time or wear"
+
+
 def _budget(budget: Budget) -> str:
     """Format the given time, what was left out to keep it, and what the run can prove."""
     cuts = "; ".join(budget.cuts) or "nothing was left out"
-    given = format_duration(budget.seconds)
-    return f"{given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."
+    return f"{budget.given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."
 
 
 def tool(result: RunResult) -> str:

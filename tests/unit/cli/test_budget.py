@@ -1,6 +1,7 @@
 """`plan` and `run` within a time: what is left out, what it can prove, what is refused."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def budget(capfd: pytest.CaptureFixture[str], time: str, *more: str) -> dict[str
 def test_less_time_leaves_out_more_and_never_promises_more(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    times = {"90d": 90 * 24, "2d": 48, "12h": 12, "4h": 4, "150m": 2.5}
+    times = {"90d": 90 * 24, "2d": 48, "12h": 12, "150m": 2.5, "120m": 2}
     found = {time: budget(capfd, time) for time in times}
 
     cuts = {time: found[time]["cuts"] for time in times}
@@ -46,22 +47,22 @@ def test_less_time_leaves_out_more_and_never_promises_more(
         likely_s = found[time]["likely_s"]
         assert isinstance(likely_s, float)
         assert likely_s <= 3600 * hours
-    assert "9 repeats of each point" in cuts["4h"]
-    assert any("pss-quick" in cut for cut in cuts["150m"])
+    assert any("repeats of each point" in cut for cut in cuts["150m"])
+    assert any("pss-quick" in cut for cut in cuts["120m"])
     assert "1 drive in" in str(found["12h"]["risk"]) or "no drive" in str(found["12h"]["risk"])
 
 
 def test_a_plan_within_a_time_says_so_and_its_command_keeps_the_time(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(["plan", "pessimistic", *TARGET, "--budget", "4h"]) == 0
+    assert run(["plan", "pessimistic", *TARGET, "--budget", "150m"]) == 0
 
     out = capfd.readouterr().out
-    assert "within 4 h 00 min: likely 3 h" in out
-    assert "cannot be VALIDATED: 9 repeats, of at least 10" in out
+    assert "within 2 h 30 min: likely 2 h" in out
+    assert re.search(r"cannot be VALIDATED: (.*; )?[3-9] repeats, of at least 10", out)
     assert "VALIDATED is likely possible within" in out
     assert "  risk: for the worst family of the zoo" in out
-    assert "--budget 4h" in out.split("to run it:")[1]
+    assert "--budget 150m" in out.split("to run it:")[1]
 
 
 def test_without_a_time_nothing_is_left_out(capfd: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +81,7 @@ def test_a_time_below_the_fill_alone_is_refused(
 
     err = capfd.readouterr().err
     assert code == 2
-    assert "filling sim:x25m-g2-160,capacity=4GiB once takes 21 s at best" in err
+    assert "filling sim:x25m-g2-160,capacity=4GiB once takes 35 s at best" in err
     assert "more than --budget 10 s" in err
     assert "Give a longer --budget" in err
     assert not out.exists()
@@ -99,20 +100,20 @@ def test_a_run_within_a_time_is_the_shorter_plan_and_its_result_names_it(
     profile, out = tmp_path / "tiny.yaml", tmp_path / "out"
     profile.write_text(TINY)
 
-    assert run(["run", str(profile), "--budget", "28m", "--output", str(out), "--json"]) == 1
+    assert run(["run", str(profile), "--budget", "20m", "--output", str(out), "--json"]) == 1
 
     result = json.loads(capfd.readouterr().out)["result"]
     kept = json.loads((out / "manifest.json").read_text())
     assert result["budget"] == kept["budget"]
-    assert result["budget"]["seconds"] == kept["max_time_s"] == 1680
+    assert result["budget"]["seconds"] == kept["max_time_s"] == 1200
     assert result["verdict"] == "NOT VALIDATED"
     assert result["budget"]["lacks"]
     assert [s["found"]["kind"] for s in result["stages"]] == ["precondition", "steady", "sweep"]
     ran = load_profile(result["profile_text"], "the stored profile")
     assert ran.repeats < 12
-    assert sum(s["duration_s"] for s in result["stages"]) <= 1680 + 60
+    assert sum(s["duration_s"] for s in result["stages"]) <= 1200 + 60
     page = (out / "report.html").read_text()
-    assert "28 min 00 s" in page
+    assert "20 min 00 s" in page
     assert "(item 2 of <code>measure</code>) is left out" in page
 
 

@@ -1,21 +1,26 @@
 """When a run ends, by what its stages saw of the drive."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ssdbench.engine import events
-from ssdbench.engine.estimates import ANY_DRIVE, ends_after, hint_from_results, rate_hint
+from ssdbench.engine.estimates import ANY_DRIVE, ends_after, hint_from_results, likely, rate_hint
 from ssdbench.engine.events import Progress
-from ssdbench.engine.stage import StagePlan
+from ssdbench.engine.stage import RateHint, StagePlan
 from ssdbench.model.found import FillDone, WarmUp
 from ssdbench.model.kind import StageKind
 from ssdbench.model.loading import load_profile
 from ssdbench.model.point import SteadyVerdict
+from ssdbench.model.profile import Rated
+from ssdbench.model.target import TargetKind
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.report.read import StoredRun
 from ssdbench.suite.assemble import stages
+from ssdbench.target.inspect import inspect
+from tests.support.builders import a_target
 from tests.support.fakes import WearyDrive
 from tests.support.page_runs import a_page_run
 from tests.support.runs import ARun
@@ -37,35 +42,107 @@ def test_rates_are_learned_from_the_fills_and_then_from_the_warm_up() -> None:
     by_both = hint_from_results(ANY_DRIVE, [fill, WarmUp(workload=RANDOM, verdict=verdict)])
 
     assert by_fill == replace(
-        ANY_DRIVE, sequential_bytes_per_s=(8e7, 1.25e8), random_write_iops=(800, 1250)
+        ANY_DRIVE, sequential_bytes_per_s=(1e8, 1e8), random_write_iops=(1000, 1000)
     )
-    assert by_both.random_write_iops == (400, 625)
+    assert by_both.random_write_iops == (500, 500)
     assert hint_from_results(ANY_DRIVE, []) == ANY_DRIVE
 
 
-def test_each_stage_of_the_demo_took_and_wrote_what_was_planned_and_as_was_learned(
+def test_the_demo_took_as_long_as_was_likely_and_no_stage_more_than_was_possible(
     tmp_path: Path,
 ) -> None:
     ran = StoredRun.open(a_page_run("demo", tmp_path / "run")).result
-    hint = rate_hint(ran.target)
+    figures = rate_hint(ran.target)
+    around = RateHint(
+        (figures.sequential_bytes_per_s[0] / 1.6, figures.sequential_bytes_per_s[1] * 1.6),
+        (figures.random_write_iops[0] / 1.6, figures.random_write_iops[1] * 1.6),
+        (figures.random_read_iops[0] / 1.6, figures.random_read_iops[1] * 1.6),
+    )
     profile = load_profile(ran.profile_text, "demo")
+    first, all_s = [], 0.0
 
     for stage, took in zip(stages(profile, ran.target), ran.stages, strict=True):
-        seen = hint_from_results(hint, [one.found for one in ran.stages if one.name < took.name])
-        for known in (hint, seen):
-            planned = stage.plan(ran.target, known)
-            for took_it, (least, most) in (
-                (took.duration_s, planned.seconds),
-                (took.bytes_written, planned.bytes_written),
-            ):
-                assert least <= took_it <= most, (took.name, least, most)
+        possible = stage.plan(ran.target, around)
+        for took_it, (least, most) in (
+            (took.duration_s, possible.seconds),
+            (took.bytes_written, possible.bytes_written),
+        ):
+            assert least <= took_it <= most, (took.name, least, most)
+        first.append(likely(stage, ran.target, figures).seconds)
+        all_s += took.duration_s
+    assert sum(ends[0] for ends in first) <= all_s <= sum(ends[1] for ends in first)
 
 
+def test_the_end_of_the_demo_was_known_within_half_as_much_again_after_each_stage(
+    tmp_path: Path,
+) -> None:
+    ran = StoredRun.open(a_page_run("demo", tmp_path / "run")).result
+    planned = stages(load_profile(ran.profile_text, "demo"), ran.target)
+    took_s = [stage.duration_s for stage in ran.stages]
+
+    for done in range(1, len(planned)):
+        hint = hint_from_results(rate_hint(ran.target), [one.found for one in ran.stages[:done]])
+        left = [likely(stage, ran.target, hint) for stage in planned[done:]]
+        least, most = ends_after(sum(took_s[:done]), left)
+        assert least <= sum(took_s) <= most <= 1.501 * least, (done, least, most)
+
+
+def test_a_run_ends_after_what_is_left_of_the_likely_plans() -> None:
+    sure = replace(a_plan(100), seconds=(100, 100))
+
+    assert ends_after(50, [a_plan(40), a_plan(60)]) == (150, 1050)
+    assert ends_after(0, [sure]) == pytest.approx((81.65, 122.47), abs=0.01)
+    assert ends_after(900, [sure]) == pytest.approx((900 + 100 / 1.5, 900 + 150))
+
+
+RATED = Rated.model_validate({"random_write_iops": "200k", "sequential_write": "3.5GB/s"})
+
+
+@pytest.mark.parametrize("size_bytes", [960 * 10**9, 3840 * 10**9])
 @pytest.mark.parametrize(
-    ("spent", "least", "most"), [(0, 100, 200), (50, 150, 300), (900, 1000, 1150)]
+    ("rated", "most_times"),
+    [
+        (Rated(), 8.0),
+        (Rated(random_write_iops=20_000), 2.5),
+        (Rated(random_write_iops=150_000), 2.5),
+        (RATED, 2.5),
+        (RATED.model_copy(update={"random_read_iops": 900_000.0}), 2.5),
+    ],
 )
-def test_a_run_ends_within_twice_the_least(spent: float, least: float, most: float) -> None:
-    assert ends_after(spent, [a_plan(40), a_plan(60)]) == (least, most)
+def test_a_plan_is_as_narrow_as_its_rates_are_known(
+    size_bytes: int, rated: Rated, most_times: float
+) -> None:
+    target = a_target(TargetKind.DRIVE, size_bytes=size_bytes)
+    hint = rate_hint(target, rated)
+    text = (Path(__file__).parents[3] / "profiles" / "pessimistic.yaml").read_text()
+    plans = [likely(stage, target, hint) for stage in stages(load_profile(text, "p"), target)]
+
+    least, most = (sum(plan.seconds[end] for plan in plans) for end in (0, 1))
+    assert 1.2 * least < most <= most_times * least
+
+
+def test_a_figure_of_the_data_sheet_bounds_the_rates_that_it_does_not_name() -> None:
+    info = a_target(TargetKind.DRIVE, size_bytes=10**12)
+
+    writes = rate_hint(info, Rated(random_write_iops=1e6))
+    in_order = rate_hint(info, Rated.model_validate({"sequential_write": "40MB/s"}))
+
+    assert writes.random_read_iops[0] >= writes.random_write_iops[0] == 650_000
+    assert writes.sequential_bytes_per_s[0] >= 650_000 * 4096
+    assert in_order.random_write_iops[1] <= 1.05 * 40e6 / 4096
+    assert {writes.source, in_order.source} == {"from the data sheet"}
+    assert rate_hint(info).source == "of most SSDs of this size"
+
+
+@pytest.mark.parametrize("model", ["pm9a3", "p4500-4t", "bm1743"])
+def test_the_rates_of_unknown_drives_hold_those_of_the_models(model: str) -> None:
+    info = inspect(f"sim:{model},scale=1")
+    known = rate_hint(info)
+    unknown = rate_hint(info.model_copy(update={"simulated": False}))
+
+    middle = math.sqrt(known.random_write_iops[0] * known.random_write_iops[1])
+    slow, fast = unknown.random_write_iops
+    assert 0.8 * slow <= middle <= 1.4 * fast
 
 
 @pytest.mark.parametrize(
