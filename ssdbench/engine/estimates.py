@@ -18,12 +18,12 @@ from ssdbench.sim.modelfile import embedded_models, load_embedded
 # of 15 TB and QLC, BM1743 11,000 (the shipped models; their sources are data sheets).
 Range = tuple[float, float]
 BLOCK_BYTES = 4096
-ANY_DRIVE = RateHint((200e6, 3e9), (4_000, 60_000), (60_000, 600_000), "of most SSDs of this size")
+ANY_DRIVE = RateHint((200e6, 3e9), (5_000, 60_000), (60_000, 600_000), "of most SSDs of this size")
 LARGER_IS_FASTER = 2 / 3  # exponent of the capacity
-MOST_OF_SIZE = (10_000, 150_000)  # random writes per second, however large the drive is
+MOST_OF_SIZE = (12_000, 150_000)  # random writes per second, however large the drive is
 AROUND_MODEL = (0.8, 1.2)  # times the figures of a model, which are for one size and depth
 # Times a figure of a data sheet, which is of the best depth and block, at times of a new drive.
-AROUND_RATED = (0.65, 1.05)
+AROUND_RATED = (0.7, 1.05)
 # Field of RateHint, the figure of a model from which it follows, and the unit of the figure. A
 # drive that writes 16 KiB at once needs as long for 4 KiB.
 MODEL_FIGURES = (
