@@ -215,9 +215,15 @@ def by_core(
     seed: int,
     emit: Callable[[Event], None] = lambda event: None,
     wall: Callable[[], float] = time.monotonic,
+    buffer_bytes: int | None = None,
 ) -> RunResult:
-    """What `ssdbench run` does with a simulated drive, with the core's loop in fio's place."""
+    """What `ssdbench run` does with a simulated drive, with the core's loop in fio's place.
+
+    `buffer_bytes`: taken for the size of the drive's write buffer, where it is not the drive's own.
+    """
     profile, info = load_profile(profile_text, "the judge's profile"), inspect(target)
+    if buffer_bytes is not None:
+        info = info.model_copy(update={"write_buffer_bytes": buffer_bytes})
     session = SimulatedSession(info, run_path, on_core)
     order = Order(
         run_id=run_path.name,

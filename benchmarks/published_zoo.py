@@ -93,9 +93,8 @@ def model_yaml(made: Creature) -> str:
 
 
 FILLS = """precondition:
-  - {pattern: sequential, block: 128KiB, fill: 2}
-  - {pattern: random, block: 4KiB, fill: 1}"""
-ONE_FILL = "precondition: [{pattern: sequential, block: 128KiB, fill: 1}]\nsettle: {window: 2m}"
+  - {pattern: sequential, block: 128KiB, fill: 1}"""
+ONE_FILL = "precondition: [{pattern: sequential, block: 128KiB, fill: 1}]"
 EVIDENCE = {  # as `--budget` cuts it down: rule, fills of the warm-up, repeats, what comes before
     WHOLE: ("pss", 6, 10, FILLS),
     SHORT: ("pss", 3, 10, ONE_FILL),
@@ -103,7 +102,6 @@ EVIDENCE = {  # as `--budget` cuts it down: rule, fills of the warm-up, repeats,
 }
 
 
-LONG_SETTLE = "\nsettle: {window: 10m, flat: 60s, max_fills: 2}"  # as `pessimistic` has it
 
 
 def profile(made: Creature, evidence: str = WHOLE, targets: Sequence[str] = ()) -> str:
@@ -112,7 +110,6 @@ def profile(made: Creature, evidence: str = WHOLE, targets: Sequence[str] = ()) 
     sweeps = [f"  - sweep: {text[:-1]}{span}}}" for text in made.sweeps]
     measure = "\n".join(sweeps + [f"  - rate: {text}" for text in made.rates])
     accept = "\n".join(["accept:", *(f"  - {text}" for text in targets)]) if targets else ""
-    settle = LONG_SETTLE if made.window != "60s" and evidence == WHOLE else ""
     rule, max_fills, repeats, before = EVIDENCE[evidence]
     return f"""title: a whole run
 {before}
@@ -121,7 +118,8 @@ steady:
   workload: {{block: 4KiB, iodepth: 32, numjobs: 1}}
   max_fills: {max_fills}
 repeats: {repeats}
-window: {made.window}{settle}
+window: {made.window}
+settle: {{window: 3m}}
 measure:
 {measure}
 {accept}

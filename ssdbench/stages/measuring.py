@@ -106,6 +106,8 @@ class PlannedRepeat:
     unbroken_s: float = 0.0  # runs this long, to show that the rate lasts; 0 for other repeats
     from_s: float = 0.0  # no evidence before: an unbroken repeat of the same point settled by then
     level_iops: float | None = None  # that the unbroken repeat kept
+    window_s: float = 0.0  # that the first repeat of the point needed
+    sizes_window: bool = False  # measure until the mean is sure, for this and all other repeats
     unbroken_in: str = ""  # the directory of that repeat, below the run's
 
     @property
@@ -133,11 +135,14 @@ def measure(
     if asked.unbroken_in:
         known = read_measured(context.run_path / asked.unbroken_in / HISTOGRAMS)
         needed = needed.over(_needed_by(known.evidence, how))
+    elif asked.window_s:
+        needed = needed.over(Needed(asked.window_s))
     section = Section(
         rule,
         needed,
         Random(derived_seed(asked.seed, "window")),
         least_bytes=MIN_BUFFERS_PER_WINDOW * buffer / max(how.repeats, 1),
+        until_sure=asked.sizes_window,
     )
     at_fills = context.meter.bytes_written / context.target.size_bytes
     at_s = context.meter.seconds

@@ -6,10 +6,11 @@ recovers over the hours spreads that over all points instead of drawing a trend 
 figure.
 
 A sweep has a group for each layout: the order in which writes leave the data on the drive (their
-block size, sequential or random). Reads and mixes of one block leave the same one. Before the first
-repeat in another layout the drive is converted: written until it holds that layout and is steady
-under it, which counts for no point. Read-only points are measured in the layout of the warm-up, the
-worst of the plan.
+block size, sequential or random). Reads and mixes of one block leave the same one. Read-only points
+come first, in the layout of the warm-up. Then come sequential writes, then random writes from the
+largest block to the smallest, and the layout of the warm-up last. Before the first repeat in another
+layout the drive is converted, which counts for no point: one pass in order, then random writes until
+the drive is steady.
 
 A span sweep has a group for each span: they ascend and the whole drive comes last (Heger 2011),
 because a smaller span after a larger one would find the drive's spare area in the larger one's
@@ -50,7 +51,18 @@ from ssdbench.stages.measuring import (
     measure,
     read_measured,
 )
-from ssdbench.stages.repeats import LONG, ExtraRule, is_heaviest, next_extra_pass, repeat_findings
+from ssdbench.stages.repeats import (
+    LONG,
+    ExtraRule,
+    Lasting,
+    is_heaviest,
+    kind,
+    lasts,
+    next_extra_pass,
+    repeat_findings,
+    seen_to_last,
+    unbroken_s_of,
+)
 from ssdbench.stages.repeats import with_unbroken as planned_repeat
 from ssdbench.stages.warmups import read_return, read_warm_up
 from ssdbench.stats.blocklayer import block_layer_costs
@@ -63,19 +75,23 @@ from ssdbench.stats.bounds.sustained import WarmUpEvidence, evidence_of, horizon
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.inside.probing import known_remap_unit
 from ssdbench.stats.inside.writecache import buffer_bytes
+from ssdbench.stats.series import History
 from ssdbench.stats.steady.rules import rule
 from ssdbench.stats.steady.window import PERIODS, Needed
-from ssdbench.units import format_duration, format_size
+from ssdbench.units import KIB, format_duration, format_size
 
 # Written under the warm-up's workload before the return counts, where points wrote in order or in a
 # part of the drive. Simulated drives are within 1 % of the rate before after so many fills (of all
 # kinds of collection, 28 tries); after one some are still 15 % off.
 REORDERING_FILLS = 1.5
-# Written to convert a layout. In order each block is written once; at random a share of e**-4 (2 %)
-# is still as it was after four fills, and the rate within about 2 % of its end (simulated drives;
-# after three fills some were 4 % off).
-CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 4.0}
-CONVERTING_BUDGET = 2.0  # times that
+# Written to convert a layout, in fills. A pass in order leaves no block of the old layout; after
+# half a fill at random every rate and mix is as after ten, give or take 2 % (simulated PM9A3,
+# P4500, X25-M and 660p, blocks of 8 to 64 KiB). Four fills at random alone leave up to 5 %.
+IN_ORDER_FILLS = 1.0
+CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 1.0}
+CONVERTING_BUDGET = 4.0  # times that
+IN_ORDER_DEPTH = 32
+IN_ORDER_BYTES = 128 * KIB  # of a block, at least
 SPAN_BUDGET = 8.0  # times the span and the spare area
 WHOLE_PERCENT = 100
 WHOLE_SHARE = 0.99  # of the drive: a range in whole blocks may be a little less
@@ -154,8 +170,8 @@ class PointStage(PlainStage):
             target,
             jobs=[
                 *(f"{self.repeats} x {p.label()}" for p in self.points),
-                *(f"1 x {p.label()}, to convert the drive" for p in self.conversions.values()),
-                *([f"1 x {self.returns_to.label()}, as in the warm-up"] if self.returns_to else []),
+                *(f"1 x {p.label()}, to convert the drive" for p in self._converting()),
+                *([f"1 x {self.returns_to.label()}, as in the warm-up"] if self._comes_back else []),
             ],
             seconds=(least_s, most_s * most / self.repeats),
             bytes_written=(least, written * most // self.repeats),
@@ -178,10 +194,10 @@ class PointStage(PlainStage):
             for cost in self._costs(point, target, hint, drive, first=self._first(place, point))
         ]
         costs += [
-            _repeat_costs(p.workload, self._how_converting(p.workload, target), target, hint, drive)
-            for p in self.conversions.values()
+            _repeat_costs(p.workload, self._how_converting(p, target), target, hint, drive)
+            for p in self._converting()
         ]
-        if self.returns_to is not None:
+        if self._comes_back and self.returns_to is not None:
             how = replace(self._how_again, measure_s=HORIZON_S)
             last = [point.workload for point in self.groups[-1] if point.workload.writes]
             if last and all(one.layout == self.returns_to.layout for one in last):
@@ -204,9 +220,10 @@ class PointStage(PlainStage):
         writers = [one.workload for one in self._group(point) if one.workload.writes]
         same = all(writer.layout == point.workload.layout for writer in writers)
         later = replace(self._how, spare_share=0.0) if same else self._how
-        times = LONG if is_heaviest(point, self._group(point)) else 1
+        heaviest = is_heaviest(point, self._group(point))
         begin = self._how if first else later
-        begin = replace(begin, unbroken_s=times * begin.unbroken_s)
+        unbroken_s = unbroken_s_of(point, begin.unbroken_s) if heaviest else 0.0
+        begin = replace(begin, unbroken_s=unbroken_s)
         long = _repeat_costs(point.workload, begin, target, hint, drive)
         other = replace(later, unbroken_s=0.0)
         return [
@@ -252,12 +269,15 @@ class PointStage(PlainStage):
 
         Extra repeats of a span come before the next one: after it they would find another drive.
         """
-        planned = self.repeats * len(self.points) + len(self.conversions)
+        planned = self.repeats * len(self.points) + len(self._converting())
         number = 0
         for place, group in enumerate(self.groups):
-            if conversion := self.conversions.get(place):
+            for conversion in self.conversions.get(place, ()):
                 seed = derived_seed(context.seed, self.name, conversion.id)
-                unit = _unit(PlannedRepeat(conversion, 1, 0, seed), number, planned)
+                # Its newest two thirds of half an hour must be flat: then its load lasts.
+                after_s = self.how.unbroken_s / 3 if self._at_random(conversion) else 0.0
+                work = PlannedRepeat(conversion, 1, 0, seed, from_s=after_s)
+                unit = _unit(work, number, planned)
                 label = conversion.workload.label()
                 yield replace(unit, doing=f"{label}, until the drive holds its layout")
                 number += 1
@@ -265,7 +285,9 @@ class PointStage(PlainStage):
             while wanted:
                 for position, one in enumerate(wanted):
                     more = max(planned, number + len(wanted) - position)
-                    known = planned_repeat(one, group, by_point(done), self.how.unbroken_s)
+                    repeats = by_point(done)
+                    lasting = self._lasting(context, repeats)
+                    known = planned_repeat(one, group, repeats, self.how.unbroken_s, lasting)
                     yield _unit(known, number, more)
                     number += 1
                 wanted = next_extra_pass(
@@ -277,7 +299,8 @@ class PointStage(PlainStage):
                     seed=context.seed,
                 )
         around, _ = self._warmed(context)
-        if around.workload is not None and around.workload == self.returns_to:
+        same = around.workload is not None and around.workload == self.returns_to
+        if same and self._comes_back:
             point = Point(id=self._again, sweep=self.name, workload=around.workload)
             seed = derived_seed(context.seed, self.name, point.id)
             level = around.warm_up.mean if around.warm_up and not around.refilled else None
@@ -286,32 +309,81 @@ class PointStage(PlainStage):
             yield replace(back, doing=f"{around.workload.label()}, as in the warm-up")
 
     @property
-    def conversions(self) -> dict[int, Point]:
-        """Return what is written before the first repeat of a group, by the group's index."""
+    def conversions(self) -> dict[int, tuple[Point, ...]]:
+        """Return what is written before the first repeat of a group, by the group's index.
+
+        The conversion to the layout of the warm-up repeats the warm-up's load: it is the return.
+        """
         if self.returns_to is None or self.kind not in (StageKind.SWEEP, StageKind.SPAN):
             return {}
-        found: dict[int, Point] = {}
-        now = self.returns_to.layout
+        found: dict[int, tuple[Point, ...]] = {}
+        now = self.returns_to
         for place, group in enumerate(self.groups):
             writers = [point.workload for point in group if point.workload.writes]
-            if not writers or writers[0].layout == now:
+            if not writers or writers[0].layout == now.layout:
                 continue
-            now = writers[0].layout
             heaviest = max(writers, key=lambda w: (-w.read_percent, w.iodepth * w.numjobs))
             workload = heaviest.model_copy(update={"read_percent": 0})
-            found[place] = Point(
-                id=f"{self.name}-to-layout-{place}",
-                sweep=self.name,
-                workload=workload,
-                span_percent=group[0].span_percent,
-            )
+            last = place == len(self.groups) - 1
+            again = last and workload.layout == self.returns_to.layout
+            if again:
+                workload = self.returns_to
+            name = self._again if again else f"{self.name}-to-layout-{place}"
+            part = group[0].span_percent
+            steps = [Point(id=name, sweep=self.name, workload=workload, span_percent=part)]
+            in_order = {Pattern.SEQUENTIAL} & {workload.pattern, now.pattern}
+            if self.kind is StageKind.SWEEP and not in_order:
+                pass_ = _in_order(workload)
+                first = f"{self.name}-in-order-{place}"
+                steps.insert(0, Point(id=first, sweep=self.name, workload=pass_, span_percent=part))
+            found[place] = tuple(steps)
+            now = workload
         return found
 
-    def _how_converting(self, workload: Workload, target: TargetInfo) -> Measuring:
+    def _converting(self) -> list[Point]:
+        return [point for steps in self.conversions.values() for point in steps]
+
+    def _at_random(self, conversion: Point) -> bool:
+        return conversion.workload.pattern is Pattern.RANDOM
+
+    @property
+    def _comes_back(self) -> bool:
+        """Tell whether the warm-up's load is repeated after all points."""
+        return self.returns_to is not None and all(
+            point.id != self._again for point in self._converting()
+        )
+
+    def _lasting(
+        self, context: Context, repeats: Mapping[str, Sequence[Repeat]]
+    ) -> list[Lasting]:
+        """Return the loads that were seen to last: of long repeats, the warm-up, conversions."""
+        usual_s = self.how.unbroken_s
+        found = seen_to_last(self.points, repeats, usual_s)
+        for point in filter(self._at_random, self._converting()):
+            found += [
+                Lasting(kind(point), repeat.bw_bytes_per_s)
+                for repeat in repeats.get(point.id, ())
+                if repeat.settled
+            ]
+        around, _ = self._warmed(context)
+        warm_up, workload = around.warm_up, around.workload
+        if warm_up is None or workload is None or around.refilled or not warm_up.seconds >= usual_s:
+            return found
+        point = Point(id="", sweep="", workload=workload)
+        rate = float(History.of(warm_up.series).mean(0.0, warm_up.seconds))
+        return [*found, Lasting(kind(point), rate * workload.block_bytes)]
+
+    def _how_converting(self, point: Point, target: TargetInfo) -> Measuring:
         """Return how a conversion settles: by bytes, for as long as it takes."""
+        workload = point.workload
         how = replace(self._how, unbroken_s=0.0, settle_s=None)
+        if workload.pattern is Pattern.RANDOM:
+            flat_s = max(how.write_window_s, 2 / 3 * self.how.unbroken_s)
+            how = replace(how, write_window_s=flat_s)
         if self.kind is not StageKind.SPAN:
             fills = CONVERTING_FILLS[workload.pattern]
+            if point.id.startswith(f"{self.name}-in-order"):
+                return replace(how, spare_share=IN_ORDER_FILLS, settle_fills=IN_ORDER_FILLS)
             return replace(how, spare_share=fills, settle_fills=CONVERTING_BUDGET * fills)
         # A span also takes over the spare area, which held old data of the rest of the drive.
         span = workload.range.length_bytes / target.size_bytes
@@ -354,9 +426,12 @@ class PointStage(PlainStage):
         if unit.work.point.id == self._again:
             rhythm_s = around.rhythm_s
             needed = Needed(max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s)), rhythm_s)
-            return measure(context, unit, self._how_again, needed)
-        if unit.work.point in self.conversions.values():
-            how = self._how_converting(unit.work.point.workload, context.target)
+            how = self._how_again
+            if not self._comes_back:
+                how = self._how_converting(unit.work.point, context.target)
+            return measure(context, unit, how, needed)
+        if unit.work.point in self._converting():
+            how = self._how_converting(unit.work.point, context.target)
             return measure(context, unit, how, Needed(self.how.measure_s))
         if not unit.work.point.workload.writes:
             needed = Needed(self.how.measure_s)
@@ -367,10 +442,11 @@ class PointStage(PlainStage):
     ) -> Concluded[Points]:
         """Return every point over all its repeats."""
         repeats = by_point(done)
+        lasting = self._lasting(context, repeats)
         ceilings = self._ceilings(context, repeats)
         again = next(iter(repeats.pop(self._again, [])), None)
-        converted = [one for p in self.conversions.values() for one in repeats.pop(p.id, [])]
-        points = tuple(self._judged(context, repeats, ceilings, again))
+        converted = [one for p in self._converting() for one in repeats.pop(p.id, [])]
+        points = tuple(self._judged(context, repeats, ceilings, again, lasting))
         points = self._together(context, points, again)
         found = Points(
             kind=self.kind,
@@ -390,6 +466,8 @@ class PointStage(PlainStage):
         for number in range(1, self.repeats + 1):
             order = list(group)
             Random(derived_seed(seed, self.name, "order", number)).shuffle(order)
+            if number == 1:  # the long repeats come first: they are proof for the others
+                order.sort(key=lambda point: not is_heaviest(point, group))
             yield [
                 PlannedRepeat(
                     point=point,
@@ -446,6 +524,7 @@ class PointStage(PlainStage):
         repeats: Mapping[str, Sequence[Repeat]],
         ceilings: Mapping[str, float],
         again: Repeat | None,
+        lasting: Sequence[Lasting],
     ) -> Iterable[PointResult]:
         """Return every point that has a repeat, over all of them."""
         around = self._around(context, again)
@@ -468,6 +547,10 @@ class PointStage(PlainStage):
             if of_point := repeats.get(point.id):
                 windows = _windows(context, of_point)
                 of_host = replace(by_rule, host_ceiling_iops=ceilings.get(point.id))
+                if lasts(point, of_point, self.how.unbroken_s, lasting) and not any(
+                    repeat.unbroken_s for repeat in of_point
+                ):
+                    of_host = replace(of_host, unbroken_s=0.0)
                 yield judge_point(point, of_point, windows, of_host, around=around)
 
 
@@ -490,23 +573,43 @@ def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
 
 
 def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[Point, ...], ...]:
-    """Return a group for each layout; the warm-up's is first, with all read-only points.
+    """Return a group for each layout: read-only points first, the warm-up's layout last.
 
-    Then random writes by size, and sequential writes last. One group without a warm-up, which has
-    no layout to compare with.
+    Between them sequential writes, then random writes from the largest block to the smallest: what
+    the heaviest mix proves holds for lighter ones. One group without a warm-up, which has no layout
+    to compare with, or if all writes leave the warm-up's.
     """
     if warm_up is None:
         return (tuple(points),)
+    reads = tuple(point for point in points if not point.workload.writes)
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
-        own = (point.workload if point.workload.writes else warm_up).layout
-        groups.setdefault(own, []).append(point)
+        if point.workload.writes:
+            groups.setdefault(point.workload.layout, []).append(point)
+    if not groups.keys() - {warm_up.layout}:
+        return (tuple(points),)
 
     def place(key: tuple[object, ...]) -> tuple[bool, bool, int]:
         first = groups[key][0].workload
-        return key != warm_up.layout, first.pattern is Pattern.SEQUENTIAL, first.block_bytes
+        return key == warm_up.layout, first.pattern is Pattern.RANDOM, -first.block_bytes
 
-    return tuple(tuple(groups[key]) for key in sorted(groups, key=place))
+    return (*([reads] if reads else []), *(tuple(groups[key]) for key in sorted(groups, key=place)))
+
+
+def _in_order(workload: Workload) -> Workload:
+    """Return one pass over the same range in order, in large blocks."""
+    block = max(IN_ORDER_BYTES, workload.block_bytes)
+    place = workload.range
+    whole = place.model_copy(update={"length_bytes": place.length_bytes // block * block})
+    return workload.model_copy(
+        update={
+            "pattern": Pattern.SEQUENTIAL,
+            "block_bytes": block,
+            "numjobs": 1,
+            "iodepth": IN_ORDER_DEPTH,
+            "range": whole,
+        }
+    )
 
 
 def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:

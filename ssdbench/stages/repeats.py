@@ -1,12 +1,15 @@
 """Decide which repeats run for long without a break, and which points get extra repeats.
 
-The first repeat of each point runs for half an hour or more. Among the points that only read, and
-among the mixes, the one that moves most bytes runs four times as long, because heat comes late and
-a load that moves fewer bytes is easier on the drive. Before the start this point is guessed: the
-largest block, then the most requests in flight. After the first pass the guess is checked: if
-another point moves more bytes, or the long one slowed down, that point runs as long in its second
-repeat. Points that only write need no longer run: the warm-up, or the conversion of their layout,
-was hours of the same load.
+Every load needs proof that its rate lasts: one repeat that runs for long without a break and stays
+flat. Writes run for half an hour. Reads and mixes run for two hours, because heat comes late. A load
+that moves fewer bytes is easier on the drive. So within a layout only the heaviest load of each kind
+(reads, mixes, writes) runs for long, in its first repeat, before all others; it is proof for every
+point of its kind that was measured to move fewer bytes. The heaviest load is guessed before the
+start: the largest block, then the most requests in flight. Later repeats check the guess: if a point
+moves more bytes than the long one, or if the long one slowed down, this point runs for long in its
+next repeat. Warm-up and conversions are proof for the writes of their layout. A point without a long
+repeat measures in its first one until its mean is sure enough; its other windows are as long. A
+later repeat at another rate than those before runs for half an hour before it is measured.
 
 Extra repeats are for wide intervals, disturbed repeats, and repeats that had not settled. They are
 declared before the start. No repeat is replaced or dropped: extra repeats come after the planned
@@ -30,24 +33,78 @@ LONG = 4  # times the usual stretch: two hours
 AS_HEAVY = 0.95  # of the bytes a second
 
 
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """Hold a load that ran for long without a break and stayed flat."""
+
+    kind: object
+    bytes_per_s: float
+
+
 def with_unbroken(
     one: PlannedRepeat,
     group: Sequence[Point],
     repeats: Mapping[str, Sequence[Repeat]],
     usual_s: float,
+    lasting: Sequence[Lasting] = (),
 ) -> PlannedRepeat:
     """Return the repeat with its unbroken length, or with the level that an earlier one showed.
 
     `group`: the points of its layout. `repeats`: the finished repeats of each point, by point id.
-    `usual_s`: how long a load must run without a break; 0 switches this off.
+    `usual_s`: how long writes must run without a break; 0 switches this off. `lasting`: loads that
+    were seen to last.
     """
     if not usual_s:
         return one
-    if one.repeat == 1:
-        return replace(one, unbroken_s=usual_s * (LONG if is_heaviest(one.point, group) else 1))
-    if not _ran_flat_for_long(one.point, group, repeats, LONG * usual_s):
-        return replace(one, unbroken_s=LONG * usual_s)
-    return _with_known_level(one, repeats.get(one.point.id, ()))
+    own = repeats.get(one.point.id, ())
+    workload = one.point.workload
+    if not lasts(one.point, own, usual_s, lasting):
+        waits = not own and not is_heaviest(one.point, group)
+        if not waits:
+            return replace(one, unbroken_s=unbroken_s_of(one.point, usual_s))
+    if not own:
+        return replace(one, sizes_window=not workload.paced)
+    if not any(repeat.unbroken_s for repeat in own):
+        level = sum(repeat.iops for repeat in own) / len(own)
+        window_s = own[0].measure_to_s - own[0].measure_from_s
+        return replace(one, window_s=window_s, level_iops=None if workload.paced else level)
+    return _with_known_level(one, own)
+
+
+def unbroken_s_of(point: Point, usual_s: float) -> float:
+    """Return how long a load must run without a break, in seconds."""
+    workload = point.workload
+    return LONG * usual_s if workload.read_percent and not workload.paced else usual_s
+
+
+def lasts(
+    point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence[Lasting]
+) -> bool:
+    """Tell whether a load was seen to last: itself, or a heavier one of its kind.
+
+    `own`: its finished repeats; before the first it is taken to be lighter.
+    """
+    long_s = unbroken_s_of(point, usual_s)
+    most = max((repeat.bw_bytes_per_s for repeat in own), default=0.0)
+    heavier = any(
+        one.kind == kind(point) and one.bytes_per_s >= AS_HEAVY * most for one in lasting
+    )
+    return heavier or any(repeat.unbroken_s >= long_s for repeat in own)
+
+
+def seen_to_last(
+    points: Sequence[Point], repeats: Mapping[str, Sequence[Repeat]], usual_s: float
+) -> list[Lasting]:
+    """Return the loads of which a long repeat stayed flat from its start on."""
+    return [
+        Lasting(kind(point), repeat.bw_bytes_per_s)
+        for point in points
+        for repeat in repeats.get(point.id, ())
+        if usual_s
+        and repeat.unbroken_s >= unbroken_s_of(point, usual_s)
+        and repeat.settled
+        and not repeat.settled_after_s
+    ]
 
 
 def _with_known_level(one: PlannedRepeat, own: Sequence[Repeat]) -> PlannedRepeat:
@@ -63,47 +120,26 @@ def _with_known_level(one: PlannedRepeat, own: Sequence[Repeat]) -> PlannedRepea
 
 
 def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
-    """Guess whether it moves most bytes of the points of its kind (only reads, or mixes)."""
-    kin = _same_kind(point, group)
-    return bool(kin) and point == max(kin, key=_weight)
+    """Guess whether it moves most bytes of the points of its kind in this layout."""
+    return point == max((one for one in group if kind(one) == kind(point)), key=_weight)
 
 
-def _same_kind(point: Point, group: Sequence[Point]) -> list[Point]:
-    """Return the points of a group that only read, or mix, as this one does; none for writes."""
-    if not point.workload.read_percent or point.workload.paced:
-        return []
-    only_reads = not point.workload.writes
-    return [
-        other
-        for other in group
-        if other.workload.read_percent
-        and not other.workload.paced
-        and (not other.workload.writes) is only_reads
-    ]
+def kind(point: Point) -> object:
+    """Return which other loads it can be compared with: reads, mixes, or writes of its layout.
+
+    A load at a rate of its own is compared with no other.
+    """
+    workload = point.workload
+    if workload.paced:
+        return point.id
+    if not workload.writes:
+        return "reads"
+    return "mixes" if workload.read_percent else workload.layout
 
 
 def _weight(point: Point) -> tuple[int, int, str]:
     workload = point.workload
     return max(workload.block_sizes), workload.iodepth * workload.numjobs, point.id
-
-
-def _ran_flat_for_long(
-    point: Point,
-    group: Sequence[Point],
-    repeats: Mapping[str, Sequence[Repeat]],
-    long_s: float,
-) -> bool:
-    """Check that this point, or a heavier one that stayed flat, ran for that long."""
-    own = repeats.get(point.id, ())
-    for other in _same_kind(point, group):
-        for repeat in repeats.get(other.id, ()):
-            if repeat.unbroken_s < long_s:
-                continue
-            flat = repeat.settled and not repeat.settled_after_s
-            heavy = repeat.bw_bytes_per_s >= AS_HEAVY * own[0].bw_bytes_per_s if own else False
-            if other == point or (flat and heavy):
-                return True
-    return not _same_kind(point, group)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ import numpy as np
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.repeats import ALTERNATIONS, SharedChange, Wave
 from ssdbench.model.point import PointResult, Repeat
+from ssdbench.stats.bounds.changes import changed
 from ssdbench.stats.bounds.evidence import BLOCKS, HORIZON_S, Role, Stretch, pieces
 from ssdbench.stats.distributions import f_upper_p
 from ssdbench.stats.series import Floats, History
 
-OF_THE_DRIVE = (Code.CHANGED, Code.CV_TOO_HIGH, Code.TREND)  # may be seen under any load
+OF_THE_DRIVE = (Code.CHANGED, Code.CV_TOO_HIGH, Code.TREND, Code.NOT_SUSTAINED)  # may be seen under any load
 SLOW = 0.95  # of a point's usual rate: a repeat below it was slow
 CHANCE_P = 0.01  # that repeats differ by chance alone; below it the drive changed
 USUAL = 0.75  # quantile of the repeats that is the usual rate
@@ -77,7 +78,7 @@ def _shared(
         code = None if other is point else _changed(other)
         if code is None:
             continue
-        if code is Code.CV_TOO_HIGH and by_chance(stretches.get(other.point.id, ())):
+        if _by_chance(other, code, stretches.get(other.point.id, ()), of=len(points)):
             continue
         times = alternations(other.repeats, point.repeats)
         if times < ALTERNATIONS:
@@ -88,6 +89,20 @@ def _shared(
 def _changed(point: PointResult) -> Code | None:
     invalid = (f.code for f in point.findings if f.severity is Severity.INVALIDATES)
     return next((code for code in invalid if code in OF_THE_DRIVE), None)
+
+
+def _by_chance(
+    point: PointResult, code: Code, stretches: Sequence[Stretch], *, of: int
+) -> bool:
+    """Tell whether chance explains what was seen at one of so many points (Bonferroni)."""
+    if code is Code.CV_TOO_HIGH:
+        return by_chance(stretches)
+    if code is Code.TREND:
+        p = next((f.numbers.get("p") for f in point.findings if f.code is code), None)
+    else:
+        change = changed(stretches)
+        p = None if change is None else change.p
+    return isinstance(p, int | float) and p * of > CHANCE_P
 
 
 def by_chance(stretches: Sequence[Stretch]) -> bool:

@@ -10,7 +10,7 @@ what users get.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
@@ -24,6 +24,10 @@ from ssdbench.stats.steady.settle import Settle
 from ssdbench.stats.steady.watch import Watch
 
 PERIODS = 5
+BATCHES = 10
+MOST_CORRELATED = 0.9
+SURE = 0.02  # relative standard error of a window's mean; ten such means vary by less than 4 %
+LEAST_BEFORE_S = 90.0  # shortest steady part of a settle phase that counts as evidence
 VARIES = 0.02  # variation of the windows' means up to which windows need not be longer
 REPEATS = 0.025  # largest variation of the means of lengthened windows
 LONGEST_RHYTHM_S = 900.0  # longest known period of garbage collection
@@ -163,6 +167,7 @@ class Section:
     chance: Random
     least_bytes: float = 0.0  # that the window must write to fill the write buffer often enough
     sized: Callable[[SteadyVerdict], Needed] | None = None  # window length from this settle phase
+    until_sure: bool = False  # prolong the window until its mean is precise enough
     phase: Phase = Phase.SETTLE
     settle: SteadyVerdict | None = None
     counts_from_s: float = 0.0  # from here on the rate is steady and counts as evidence
@@ -170,6 +175,7 @@ class Section:
     window: Window | None = None
     foreign_ios: int = 0  # requests of other programs in the window
     _watch: Watch = field(init=False)
+    _rates: list[float] = field(default_factory=list)  # of the window
     _spare_s: float | None = None
     _before_bytes: float = 0.0
 
@@ -187,6 +193,7 @@ class Section:
         if self.phase is Phase.SETTLE:
             self._settling(t_s, rate, fills, written, spent=spent)
         elif self.phase is Phase.MEASURE:
+            self._rates.append(rate)
             self._measuring(t_s, written)
         return self.phase
 
@@ -210,7 +217,8 @@ class Section:
                 return
             self.settle = self._watch.verdict()
             self.counts_from_s = t_s
-            if self.settle.steady:
+            flat_s = t_s - self.settle.window_from_s
+            if self.settle.steady and flat_s >= LEAST_BEFORE_S:
                 self.counts_from_s = max(self._spare_s or 0.0, self.settle.window_from_s)
             if self.sized is not None:
                 self.needed = self.sized(self.settle)
@@ -226,9 +234,27 @@ class Section:
         counted_s = t_s - self.from_s
         if counted_s < self.window.length_s - 1e-6:
             return
+        unsure = self.until_sure and counted_s < HORIZON_S and standard_error(self._rates) > SURE
+        if unsure:
+            return
         hidden = written - self._before_bytes < self.least_bytes
         if not hidden or counted_s >= longest_window_s(self.window.length_s):
             self.phase = Phase.DONE
+
+
+def standard_error(rates: Sequence[float]) -> float:
+    """Return the relative standard error of a mean of correlated seconds.
+
+    Ten batch means, with their lag-1 correlation (an AR(1) process: Fishman 1978, 5.3).
+    """
+    batches = np.array([part.mean() for part in np.array_split(np.array(rates), BATCHES)])
+    mean, spread = float(batches.mean()), float(batches.std(ddof=1))
+    if not mean or not spread:
+        return 0.0
+    apart = batches - mean
+    lag = float((apart[1:] * apart[:-1]).sum() / (apart * apart).sum())
+    lag = min(MOST_CORRELATED, max(0.0, lag))
+    return spread / mean / math.sqrt(BATCHES) * math.sqrt((1 + lag) / (1 - lag))
 
 
 def longest_window_s(length_s: float) -> float:
