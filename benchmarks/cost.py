@@ -1,80 +1,98 @@
 """Measure what a profile costs: hours and drive fills of whole runs on the shipped models.
 
-    python -m benchmarks.cost pm9a3 660p-1t --profile profiles/pessimistic.yaml --seeds 3
+    python -m benchmarks.cost pm9a3 p4500-4t --profile profiles/pessimistic.yaml --seeds 3
 
-A drive of the full size would take hours of computing. So each model is made small and as much
-slower: a fill takes as long as one of the full size. Times that do not depend on the size (heat,
-stalls) stay. The core's own loop is in fio's place (`benchmarks.core_generator`).
+A drive of full size would take hours of computing. So each model is made small and as much slower:
+a fill takes as long as at full size. Times that do not depend on the size (heat, stalls) stay. The
+core's own loop is in fio's place (`benchmarks.core_generator`), so probes are left out.
 """
 
 import argparse
+import io
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from ruamel.yaml import YAML
+
 from benchmarks.judge_published import by_core
-from ssdbench.model.kind import StageKind
-from ssdbench.model.result import RunResult
+from ssdbench.model.finding import Severity
+from ssdbench.model.found import Points
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.sim.spec import parse
 
-BUFFER_KIB = 1024
-MODELS = ("pm9a3", "p4500-4t", "bm1743", "660p-1t", "c300-256", "p320h-700")
-SLOWER = (
+MODELS = ("pm9a3", "p4500-4t", "660p-1t", "c300-256", "p320h-700", "x25m-g2-160")
+TIMES = (
     "t_read", "t_prog", "t_erase", "t_suspend", "fw_read", "fw_write", "cmd_serial",
     "slc_t_prog", "slc_t_read", "t_trim", "idle_delay",
 )  # fmt: skip
+RATES = ("channel_mbps", "link_mbps", "link_write_mbps")
+HOUR_S = 3600
 
 
-def slow_small(model: str, gib: int) -> str:
-    """A target: the model with so many GiB, on which a fill takes as long as at the full size."""
-    full = parse(f"sim:{model},scale=1").params
-    small = parse(f"sim:{model},capacity={gib}GiB").params
-    factor = full["capacity_bytes"] / small["capacity_bytes"]
-    changes = [
-        f"{name}={round(small[f'{name}_ns'] * factor)}ns" for name in SLOWER if small[f"{name}_ns"]
-    ]
-    changes += [
-        f"{name}={max(1, round(small[name] / factor))}MB/s"
-        for name in ("channel_mbps", "link_mbps", "link_write_mbps")
-        if small[name]
-    ]
-    return f"sim:{model},capacity={gib}GiB,{','.join(changes)}"
-
-
-def parts(result: RunResult, capacity_bytes: int) -> str:
-    """Hours and fills of each stage, and how many points are VALIDATED."""
-    lines = [
-        f"{stage.name} {stage.duration_s / 3600:.1f} h {stage.bytes_written / capacity_bytes:.1f}"
-        for stage in result.stages
-    ]
-    for stage in result.stages:
-        if stage.points:
-            one = [r for p in stage.points for r in p.repeats]
-            long = [r for r in one if r.unbroken_s]
-            found = stage.found
-            print("   ", stage.name, "unbroken", len(long), round(sum(r.measure_to_s for r in long)/3600, 1),
-                  "settle", round(sum(r.settle_s for r in one if not r.unbroken_s)/3600, 1),
-                  "windows", round(sum(r.measure_to_s-r.measure_from_s for r in one if not r.unbroken_s)/3600, 1),
-                  "conversions", [round(r.measure_to_s/3600,2) for r in found.conversions],
-                  "again", round(found.again.measure_to_s/3600, 1) if found.again else None)
-            for p in stage.points:
-                print("      ", p.point.id, p.verdict, [round(r.settle_s) for r in p.repeats], [round(r.iops) for r in p.repeats])
-                for f in p.findings:
-                    if f.severity.name == "INVALIDATES":
-                        print("           ", f.code, f.message)
-    points = [point for stage in result.stages for point in stage.points]
-    valid = sum(point.verdict == "VALIDATED" for point in points)
-    hours = sum(stage.duration_s for stage in result.stages) / 3600
-    fills = sum(stage.bytes_written for stage in result.stages) / capacity_bytes
-    codes = sorted({
-        str(f.code)
-        for p in points if p.verdict != "VALIDATED"
-        for f in p.findings if f.severity.name == "INVALIDATES"
-    })  # fmt: skip
-    return (
-        f"{hours:.1f} h, {fills:.1f} fills, {valid} of {len(points)} VALIDATED {codes} "
-        f"({'; '.join(lines)})"
+def slow_and_small(model: str, gib: int) -> str:
+    """Return a target: the model with so many GiB, filled in the same time as at full size."""
+    full, small = (
+        parse(f"sim:{model},scale=1").params,
+        parse(f"sim:{model},capacity={gib}GiB").params,
     )
+    factor = full["capacity_bytes"] / small["capacity_bytes"]
+    slower = [f"{t}={round(small[f'{t}_ns'] * factor)}ns" for t in TIMES if small[f"{t}_ns"]]
+    slower += [f"{r}={max(1, round(small[r] / factor))}MB/s" for r in RATES if small[r]]
+    return f"sim:{model},capacity={gib}GiB,{','.join(slower)}"
+
+
+def buffer_share_bytes(model: str, capacity_bytes: int) -> int:
+    """Return the write buffer that a drive of this size would have if it shrank with the drive.
+
+    A small drive keeps a larger one, two programs per die; to fill it would take minutes.
+    """
+    full = parse(f"sim:{model},scale=1").params
+    return (full["wbuf_bytes"] + full["cache_bytes"]) * capacity_bytes // full["capacity_bytes"]
+
+
+def without_probes(profile_text: str) -> str:
+    """Return the profile without its probes."""
+    profile = YAML(typ="safe").load(profile_text)
+    profile["measure"] = [one for one in profile["measure"] if "probe" not in one]
+    written = io.StringIO()
+    YAML(typ="safe").dump(profile, written)
+    return written.getvalue()
+
+
+def lines(result: RunResult, capacity_bytes: int) -> Iterator[str]:
+    """Say how many hours and fills each stage took, and why points are not VALIDATED."""
+    for stage in result.stages:
+        hours, fills = stage.duration_s / HOUR_S, stage.bytes_written / capacity_bytes
+        yield f"  {stage.name}: {hours:.1f} h, {fills:.1f} fills{_split(stage)}"
+    points = [point for stage in result.stages for point in stage.points]
+    for point in points:
+        for finding in point.findings:
+            if finding.severity is Severity.INVALIDATES:
+                yield f"    {point.point.id}: {finding.code}: {finding.message}"
+    hours = sum(stage.duration_s for stage in result.stages) / HOUR_S
+    fills = sum(stage.bytes_written for stage in result.stages) / capacity_bytes
+    valid = sum(point.verdict == "VALIDATED" for point in points)
+    yield f"  all: {hours:.1f} h, {fills:.1f} fills, {valid} of {len(points)} VALIDATED"
+
+
+def _split(stage: StageResult) -> str:
+    """Say what the hours of a stage of points went into."""
+    found = stage.found
+    if not isinstance(found, Points):
+        return ""
+    repeats = [repeat for point in stage.points for repeat in point.repeats]
+    unbroken = [repeat for repeat in repeats if repeat.unbroken_s]
+    others = [repeat for repeat in repeats if not repeat.unbroken_s]
+    parts = {
+        "long repeats": sum(r.measure_to_s for r in unbroken),
+        "settling": sum(r.settle_s for r in others),
+        "counted": sum(r.measure_to_s - r.measure_from_s for r in others),
+        "conversions": sum(r.measure_to_s for r in found.conversions),
+        "return": found.again.measure_to_s if found.again else 0.0,
+    }
+    return " (" + ", ".join(f"{name} {s / HOUR_S:.1f} h" for name, s in parts.items()) + ")"
 
 
 def main() -> int:
@@ -83,18 +101,21 @@ def main() -> int:
     parser.add_argument("models", nargs="*", default=MODELS)
     parser.add_argument("--profile", type=Path, action="append", required=True)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--gib", type=int, default=8)
+    parser.add_argument("--gib", type=int, default=16)
     options = parser.parse_args()
     for model in options.models:
-        target = slow_small(model, options.gib)
+        target = slow_and_small(model, options.gib)
         capacity = parse(target).params["capacity_bytes"]
-        full = parse(f"sim:{model},scale=1").params
-        buffer = (full["wbuf_bytes"] + full["cache_bytes"]) * capacity // full["capacity_bytes"]
+        buffer = buffer_share_bytes(model, capacity)
         for profile in options.profile:
+            text = without_probes(profile.read_text())
             for seed in range(1, options.seeds + 1):
                 with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
-                    result = by_core(target, profile.read_text(), Path(name) / "run", seed=seed, buffer_bytes=buffer)
-                print(f"{model} {profile.stem} {seed}: {parts(result, capacity)}", flush=True)
+                    result = by_core(
+                        target, text, Path(name) / "run", seed=seed, buffer_bytes=buffer
+                    )
+                print(f"{model}, {profile.stem}, seed {seed}:", *lines(result, capacity), sep="\n")
+                sys.stdout.flush()
     return 0
 
 

@@ -102,8 +102,6 @@ EVIDENCE = {  # as `--budget` cuts it down: rule, fills of the warm-up, repeats,
 }
 
 
-
-
 def profile(made: Creature, evidence: str = WHOLE, targets: Sequence[str] = ()) -> str:
     """What is run: fills, warm-up, repeats of the points, rates; and what the drive must hold."""
     span = "" if made.span_percent == 100 else f", span: {made.span_percent}%"

@@ -7,10 +7,10 @@ figure.
 
 A sweep has a group for each layout: the order in which writes leave the data on the drive (their
 block size, sequential or random). Reads and mixes of one block leave the same one. Read-only points
-come first, in the layout of the warm-up. Then come sequential writes, then random writes from the
-largest block to the smallest, and the layout of the warm-up last. Before the first repeat in another
-layout the drive is converted, which counts for no point: one pass in order, then random writes until
-the drive is steady.
+come first, in the layout of the warm-up. Sequential writes come next, then random writes from the
+largest block to the smallest, and the layout of the warm-up last. Before the first repeat in
+another layout the drive is converted: one pass in order, then random writes until the rate is
+steady. A conversion counts for no point.
 
 A span sweep has a group for each span: they ascend and the whole drive comes last (Heger 2011),
 because a smaller span after a larger one would find the drive's spare area in the larger one's
@@ -88,6 +88,7 @@ REORDERING_FILLS = 1.5
 # half a fill at random every rate and mix is as after ten, give or take 2 % (simulated PM9A3,
 # P4500, X25-M and 660p, blocks of 8 to 64 KiB). Four fills at random alone leave up to 5 %.
 IN_ORDER_FILLS = 1.0
+IN_ORDER_BUDGET = 1.02
 CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 1.0}
 CONVERTING_BUDGET = 4.0  # times that
 IN_ORDER_DEPTH = 32
@@ -171,7 +172,7 @@ class PointStage(PlainStage):
             jobs=[
                 *(f"{self.repeats} x {p.label()}" for p in self.points),
                 *(f"1 x {p.label()}, to convert the drive" for p in self._converting()),
-                *([f"1 x {self.returns_to.label()}, as in the warm-up"] if self._comes_back else []),
+                *([f"1 x {back.label()}, as in the warm-up"] if (back := self._back) else []),
             ],
             seconds=(least_s, most_s * most / self.repeats),
             bytes_written=(least, written * most // self.repeats),
@@ -197,12 +198,12 @@ class PointStage(PlainStage):
             _repeat_costs(p.workload, self._how_converting(p, target), target, hint, drive)
             for p in self._converting()
         ]
-        if self._comes_back and self.returns_to is not None:
+        if self._back is not None:
             how = replace(self._how_again, measure_s=HORIZON_S)
             last = [point.workload for point in self.groups[-1] if point.workload.writes]
-            if last and all(one.layout == self.returns_to.layout for one in last):
+            if last and all(one.layout == self._back.layout for one in last):
                 how = replace(how, spare_share=0.0)  # the last points have written that much
-            costs.append(_repeat_costs(self.returns_to, how, target, hint, drive))
+            costs.append(_repeat_costs(self._back, how, target, hint, drive))
         return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
 
     def _first(self, place: int, point: Point) -> bool:
@@ -299,14 +300,13 @@ class PointStage(PlainStage):
                     seed=context.seed,
                 )
         around, _ = self._warmed(context)
-        same = around.workload is not None and around.workload == self.returns_to
-        if same and self._comes_back:
-            point = Point(id=self._again, sweep=self.name, workload=around.workload)
+        if self._back is not None and around.workload == self._back:
+            point = Point(id=self._again, sweep=self.name, workload=self._back)
             seed = derived_seed(context.seed, self.name, point.id)
             level = around.warm_up.mean if around.warm_up and not around.refilled else None
             again = PlannedRepeat(point, 1, 0, seed, level_iops=level)
             back = _unit(again, number, number + 1)
-            yield replace(back, doing=f"{around.workload.label()}, as in the warm-up")
+            yield replace(back, doing=f"{self._back.label()}, as in the warm-up")
 
     @property
     def conversions(self) -> dict[int, tuple[Point, ...]]:
@@ -347,15 +347,12 @@ class PointStage(PlainStage):
         return conversion.workload.pattern is Pattern.RANDOM
 
     @property
-    def _comes_back(self) -> bool:
-        """Tell whether the warm-up's load is repeated after all points."""
-        return self.returns_to is not None and all(
-            point.id != self._again for point in self._converting()
-        )
+    def _back(self) -> Workload | None:
+        """Return the warm-up's workload if it is repeated after all points."""
+        converted = any(point.id == self._again for point in self._converting())
+        return None if converted else self.returns_to
 
-    def _lasting(
-        self, context: Context, repeats: Mapping[str, Sequence[Repeat]]
-    ) -> list[Lasting]:
+    def _lasting(self, context: Context, repeats: Mapping[str, Sequence[Repeat]]) -> list[Lasting]:
         """Return the loads that were seen to last: of long repeats, the warm-up, conversions."""
         usual_s = self.how.unbroken_s
         found = seen_to_last(self.points, repeats, usual_s)
@@ -383,7 +380,8 @@ class PointStage(PlainStage):
         if self.kind is not StageKind.SPAN:
             fills = CONVERTING_FILLS[workload.pattern]
             if point.id.startswith(f"{self.name}-in-order"):
-                return replace(how, spare_share=IN_ORDER_FILLS, settle_fills=IN_ORDER_FILLS)
+                # Its rate need not be steady: it ends with the pass.
+                return replace(how, spare_share=IN_ORDER_FILLS, settle_fills=IN_ORDER_BUDGET)
             return replace(how, spare_share=fills, settle_fills=CONVERTING_BUDGET * fills)
         # A span also takes over the spare area, which held old data of the rest of the drive.
         span = workload.range.length_bytes / target.size_bytes
@@ -427,7 +425,7 @@ class PointStage(PlainStage):
             rhythm_s = around.rhythm_s
             needed = Needed(max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s)), rhythm_s)
             how = self._how_again
-            if not self._comes_back:
+            if self._back is None:
                 how = self._how_converting(unit.work.point, context.target)
             return measure(context, unit, how, needed)
         if unit.work.point in self._converting():

@@ -1,15 +1,17 @@
 """Decide which repeats run for long without a break, and which points get extra repeats.
 
-Every load needs proof that its rate lasts: one repeat that runs for long without a break and stays
-flat. Writes run for half an hour. Reads and mixes run for two hours, because heat comes late. A load
-that moves fewer bytes is easier on the drive. So within a layout only the heaviest load of each kind
-(reads, mixes, writes) runs for long, in its first repeat, before all others; it is proof for every
-point of its kind that was measured to move fewer bytes. The heaviest load is guessed before the
-start: the largest block, then the most requests in flight. Later repeats check the guess: if a point
-moves more bytes than the long one, or if the long one slowed down, this point runs for long in its
-next repeat. Warm-up and conversions are proof for the writes of their layout. A point without a long
-repeat measures in its first one until its mean is sure enough; its other windows are as long. A
-later repeat at another rate than those before runs for half an hour before it is measured.
+A rate counts only if it lasts: the load must run for long without a break and stay flat. Writes run
+for half an hour, reads and mixes for two hours, because heat comes late. A load that moves fewer
+bytes is easier on the drive. So only the heaviest load of each kind (reads, mixes, writes of one
+layout) runs for long, in its first repeat, before all other points of its group. It is proof for
+every point of its kind that was measured to move fewer bytes. Warm-up and conversions are proof for
+writes. The heaviest load is guessed before the start: the largest block, then the most requests in
+flight. If a point turns out to move more bytes than the long one, or if the long one slowed down,
+the next repeat of this point is long, too.
+
+A point without a long repeat measures in its first repeat until its mean is precise; its later
+windows are as long. A later repeat whose rate differs from the earlier ones first runs for half an
+hour.
 
 Extra repeats are for wide intervals, disturbed repeats, and repeats that had not settled. They are
 declared before the start. No repeat is replaced or dropped: extra repeats come after the planned
@@ -77,18 +79,14 @@ def unbroken_s_of(point: Point, usual_s: float) -> float:
     return LONG * usual_s if workload.read_percent and not workload.paced else usual_s
 
 
-def lasts(
-    point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence[Lasting]
-) -> bool:
+def lasts(point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence[Lasting]) -> bool:
     """Tell whether a load was seen to last: itself, or a heavier one of its kind.
 
     `own`: its finished repeats; before the first it is taken to be lighter.
     """
     long_s = unbroken_s_of(point, usual_s)
     most = max((repeat.bw_bytes_per_s for repeat in own), default=0.0)
-    heavier = any(
-        one.kind == kind(point) and one.bytes_per_s >= AS_HEAVY * most for one in lasting
-    )
+    heavier = any(one.kind == kind(point) and one.bytes_per_s >= AS_HEAVY * most for one in lasting)
     return heavier or any(repeat.unbroken_s >= long_s for repeat in own)
 
 

@@ -20,7 +20,12 @@ from ssdbench.stats.bounds.evidence import BLOCKS, HORIZON_S, Role, Stretch, pie
 from ssdbench.stats.distributions import f_upper_p
 from ssdbench.stats.series import Floats, History
 
-OF_THE_DRIVE = (Code.CHANGED, Code.CV_TOO_HIGH, Code.TREND, Code.NOT_SUSTAINED)  # may be seen under any load
+OF_THE_DRIVE = (
+    Code.CHANGED,
+    Code.CV_TOO_HIGH,
+    Code.TREND,
+    Code.NOT_SUSTAINED,
+)  # may be seen under any load
 SLOW = 0.95  # of a point's usual rate: a repeat below it was slow
 CHANCE_P = 0.01  # that repeats differ by chance alone; below it the drive changed
 USUAL = 0.75  # quantile of the repeats that is the usual rate
@@ -91,9 +96,7 @@ def _changed(point: PointResult) -> Code | None:
     return next((code for code in invalid if code in OF_THE_DRIVE), None)
 
 
-def _by_chance(
-    point: PointResult, code: Code, stretches: Sequence[Stretch], *, of: int
-) -> bool:
+def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, of: int) -> bool:
     """Tell whether chance explains what was seen at one of so many points (Bonferroni)."""
     if code is Code.CV_TOO_HIGH:
         return by_chance(stretches)
