@@ -98,7 +98,7 @@ def test_the_drive_is_converted_once_per_layout_and_that_counts_for_no_point(
     assert found.again is not None  # the last conversion repeats the warm-up's load
     for conversion in (*found.conversions, found.again):
         assert conversion.settle is not None
-        assert conversion.settle.volume_fills >= 1.0
+        assert conversion.settle.volume_fills >= 0.99  # at its last look
 
 
 def test_a_conversion_writes_only_and_as_deep_as_the_deepest_point() -> None:

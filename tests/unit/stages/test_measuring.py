@@ -58,7 +58,7 @@ def test_every_repeat_is_a_start_with_other_offsets(run: ARun) -> None:
 
 def test_the_settle_phase_is_stored_and_not_counted(run: ARun) -> None:
     run.drive = WearyDrive(fresh_iops=3000, tires_fills=0.05)
-    point, patient = a_point(run.drive, "write"), replace(QUICK, write_window_s=180)
+    point, patient = a_point(run.drive, "write"), replace(QUICK, write_window_s=300)
     run.stages.append(PointStage("01-sweep", ((point,),), 1, patient))
 
     result = run.go()
@@ -77,7 +77,10 @@ def test_the_settle_phase_is_stored_and_not_counted(run: ARun) -> None:
     assert np.all(windows.write_ios < 150)
     assert windows.before is not None
     counted = windows.before.t_s[-1] * 100 + windows.write.n
-    assert sum(part.n for part in windows.write_parts) == pytest.approx(counted, rel=0.01)
+    assert sum(part.n for part in windows.write_parts) == pytest.approx(
+        counted,
+        rel=0.02,  # latencies are logged in steps of some seconds
+    )
     assert counted > 1.5 * windows.write.n  # what settled is evidence of latencies, too
 
 
