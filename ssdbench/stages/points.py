@@ -6,11 +6,11 @@ recovers over the hours spreads that over all points instead of drawing a trend 
 figure.
 
 A sweep has a group for each layout: the order in which writes leave the data on the drive (their
-block size, sequential or random). Reads and mixes of one block leave the same one. Read-only points
-come first, in the layout of the warm-up. Sequential writes come next, then random writes from the
-largest block to the smallest, and the layout of the warm-up last. Before the first repeat in
-another layout the drive is converted: one pass in order, then random writes until the rate is
-steady. A conversion counts for no point.
+block size, sequential or random). Reads and mixes of one block leave the same one. Sequential writes
+come first, then random writes from the largest block to the smallest, and the layout of the warm-up
+last. Read-only points are measured among its writes, which move the data, because a read rate
+depends on where the data lies. Before the first repeat in another layout the drive is converted:
+one pass in order, then random writes until the rate is steady. A conversion counts for no point.
 
 A span sweep has a group for each span: they ascend and the whole drive comes last (Heger 2011),
 because a smaller span after a larger one would find the drive's spare area in the larger one's
@@ -320,8 +320,10 @@ class PointStage(PlainStage):
         now = self.returns_to
         for place, group in enumerate(self.groups):
             writers = [point.workload for point in group if point.workload.writes]
-            if not writers or writers[0].layout == now.layout:
+            layout = (writers[0] if writers else self.returns_to).layout
+            if layout == now.layout:
                 continue
+            writers = writers or [self.returns_to]
             heaviest = max(writers, key=lambda w: (-w.read_percent, w.iodepth * w.numjobs))
             workload = heaviest.model_copy(update={"read_percent": 0})
             last = place == len(self.groups) - 1
@@ -571,27 +573,24 @@ def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
 
 
 def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[Point, ...], ...]:
-    """Return a group for each layout: read-only points first, the warm-up's layout last.
+    """Return a group for each layout; that of the warm-up is last, with all read-only points.
 
-    Between them sequential writes, then random writes from the largest block to the smallest: what
+    Sequential writes come first, then random writes from the largest block to the smallest: what
     the heaviest mix proves holds for lighter ones. One group without a warm-up, which has no layout
-    to compare with, or if all writes leave the warm-up's.
+    to compare with.
     """
     if warm_up is None:
         return (tuple(points),)
-    reads = tuple(point for point in points if not point.workload.writes)
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
-        if point.workload.writes:
-            groups.setdefault(point.workload.layout, []).append(point)
-    if not groups.keys() - {warm_up.layout}:
-        return (tuple(points),)
+        own = (point.workload if point.workload.writes else warm_up).layout
+        groups.setdefault(own, []).append(point)
 
     def place(key: tuple[object, ...]) -> tuple[bool, bool, int]:
         first = groups[key][0].workload
         return key == warm_up.layout, first.pattern is Pattern.RANDOM, -first.block_bytes
 
-    return (*([reads] if reads else []), *(tuple(groups[key]) for key in sorted(groups, key=place)))
+    return tuple(tuple(groups[key]) for key in sorted(groups, key=place))
 
 
 def _in_order(workload: Workload) -> Workload:

@@ -245,7 +245,7 @@ class Section:
 def standard_error(rates: Sequence[float]) -> float:
     """Return the relative standard error of a mean of correlated seconds.
 
-    Ten batch means, with their lag-1 correlation (an AR(1) process: Fishman 1978, 5.3).
+    Ten batch means, with their lag-1 correlation (an AR(1) process: Fishman 1978).
     """
     batches = np.array([part.mean() for part in np.array_split(np.array(rates), BATCHES)])
     mean, spread = float(batches.mean()), float(batches.std(ddof=1))

@@ -58,10 +58,9 @@ def test_mixes_of_one_block_share_a_layout_and_reads_are_measured_in_that_of_the
     reads = {"workload": points[2].workload}
 
     assert ids(by_layout(points, WARM_UP)) == [
-        ["large-reads"],
         ["ordered"],
         ["large-mix", "large-writes"],
-        ["tiny", "mix", "writes"],
+        ["large-reads", "tiny", "mix", "writes"],
     ]
     assert len(by_layout(points, None)) == 1
     assert len(by_layout([*points[3:4], points[1].model_copy(update=reads)], WARM_UP)) == 1
