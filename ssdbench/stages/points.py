@@ -6,11 +6,11 @@ recovers over the hours spreads that over all points instead of drawing a trend 
 figure.
 
 A sweep has a group for each layout: the order in which writes leave the data on the drive (their
-block size, sequential or random). Reads and mixes of one block leave the same one. Sequential writes
-come first, then random writes from the largest block to the smallest, and the layout of the warm-up
-last. Read-only points are measured among its writes, which move the data, because a read rate
-depends on where the data lies. Before the first repeat in another layout the drive is converted:
-one pass in order, then random writes until the rate is steady. A conversion counts for no point.
+block size, sequential or random). Reads and mixes of one block leave the same one. The layout of
+the warm-up is first. Read-only points are measured among its writes, which move the data, because a
+read rate depends on where the data lies. Sequential writes come next, then random writes from the
+largest block to the smallest. Before the first repeat in another layout the drive is converted: one
+pass in order, then random writes until the rate is steady. A conversion counts for no point.
 
 A span sweep has a group for each span: they ascend and the whole drive comes last (Heger 2011),
 because a smaller span after a larger one would find the drive's spare area in the larger one's
@@ -320,10 +320,8 @@ class PointStage(PlainStage):
         now = self.returns_to
         for place, group in enumerate(self.groups):
             writers = [point.workload for point in group if point.workload.writes]
-            layout = (writers[0] if writers else self.returns_to).layout
-            if layout == now.layout:
+            if not writers or writers[0].layout == now.layout:
                 continue
-            writers = writers or [self.returns_to]
             heaviest = max(writers, key=lambda w: (-w.read_percent, w.iodepth * w.numjobs))
             workload = heaviest.model_copy(update={"read_percent": 0})
             last = place == len(self.groups) - 1
@@ -573,11 +571,11 @@ def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
 
 
 def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[Point, ...], ...]:
-    """Return a group for each layout; that of the warm-up is last, with all read-only points.
+    """Return a group for each layout; that of the warm-up is first, with all read-only points.
 
-    Sequential writes come first, then random writes from the largest block to the smallest: what
-    the heaviest mix proves holds for lighter ones. One group without a warm-up, which has no layout
-    to compare with.
+    Sequential writes come next, then random writes from the largest block to the smallest: what the
+    heaviest mix proves holds for lighter ones. One group without a warm-up, which has no layout to
+    compare with.
     """
     if warm_up is None:
         return (tuple(points),)
@@ -588,7 +586,7 @@ def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[
 
     def place(key: tuple[object, ...]) -> tuple[bool, bool, int]:
         first = groups[key][0].workload
-        return key == warm_up.layout, first.pattern is Pattern.RANDOM, -first.block_bytes
+        return key != warm_up.layout, first.pattern is Pattern.RANDOM, -first.block_bytes
 
     return tuple(tuple(groups[key]) for key in sorted(groups, key=place))
 
