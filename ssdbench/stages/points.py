@@ -178,7 +178,7 @@ class PointStage(PlainStage):
             bytes_written=(least, written * most // self.repeats),
             notes=[
                 f"each repeat settles first, then counts for {self.how.measure_s:g} s or a little "
-                f"more, longer where the rate under the warm-up asks for it{said}",
+                f"more, longer if its rate varies{said}",
                 *self._past_buffer(target),
                 *self._unbroken(),
                 *self._unsettled(),
@@ -236,13 +236,13 @@ class PointStage(PlainStage):
         return next(group for group in self.groups if point in group)
 
     def _unbroken(self) -> list[str]:
-        """Note that the first repeat of each point is long."""
+        """Note which repeats run without a break, to prove that a rate lasts."""
         if not self.how.unbroken_s:
             return []
         return [
-            f"the first repeat of each point runs for {format_duration(self.how.unbroken_s)} or "
-            "more without a break, to see whether its rate lasts; that of the heaviest one that "
-            f"reads, and of the heaviest mix, for {format_duration(LONG * self.how.unbroken_s)}"
+            "to prove that its rate lasts, the heaviest of the reads and the heaviest of the mixes "
+            f"run without a break for {format_duration(LONG * self.how.unbroken_s)} or more; so do "
+            f"writes for {format_duration(self.how.unbroken_s)}, if the warm-up does not prove it"
         ]
 
     def _unsettled(self) -> list[str]:
