@@ -92,7 +92,9 @@ def _shared(
 
 
 def _changed(point: PointResult) -> Code | None:
-    invalid = (f.code for f in point.findings if f.severity is Severity.INVALIDATES)
+    invalid = [f.code for f in point.findings if f.severity is Severity.INVALIDATES]
+    if not any(repeat.unbroken_s and not repeat.settled for repeat in point.repeats):
+        invalid = [code for code in invalid if code is not Code.NOT_SUSTAINED]  # it never ran long
     return next((code for code in invalid if code in OF_THE_DRIVE), None)
 
 
