@@ -11,7 +11,7 @@ from ssdbench.stats.bounds.evidence import Role, Stretch, pieces
 from ssdbench.stats.bounds.stagechanges import alternations, compared_points, longest_wave_s, wave
 from ssdbench.stats.bounds.sustained import unseen_drift
 from ssdbench.stats.series import Series
-from tests.support.builders import series_of
+from tests.support.builders import a_verdict, series_of
 from tests.support.fakes import WearyDrive
 from tests.support.runs import a_point
 
@@ -81,6 +81,37 @@ def test_repeats_that_differ_by_chance_alone_spoil_no_other_point() -> None:
 
     assert compared_points([writes, mix], {"writes": noisy}, ())[1].verdict == "VALIDATED"
     assert compared_points([writes, mix], {"writes": slow_once}, ())[1].verdict == "NOT VALIDATED"
+
+
+@pytest.mark.parametrize(("p", "verdict"), [(0.008, "VALIDATED"), (0.0004, "NOT VALIDATED")])
+def test_a_trend_among_many_points_counts_only_beyond_what_chance_gives_to_one(
+    p: float, verdict: Verdict
+) -> None:
+    trend = a_result("writes", ONE_SLOW_HOUR, Code.TREND)
+    (finding,) = trend.findings
+    trend = trend.model_copy(
+        update={"findings": (finding.model_copy(update={"numbers": {"p": p}}),)}
+    )
+    others = [a_result(f"mix-{number}", CALM) for number in range(9)]
+
+    judged = compared_points([trend, *others], {}, ())
+
+    assert {point.verdict for point in judged[1:]} == {verdict}
+
+
+@pytest.mark.parametrize(("unbroken_s", "verdict"), [(0.0, "VALIDATED"), (7200.0, "NOT VALIDATED")])
+def test_a_long_repeat_that_never_became_flat_counts_against_the_other_points(
+    unbroken_s: float, verdict: Verdict
+) -> None:
+    """Not so a load that never ran for long: that says nothing of the drive."""
+    mix = a_result("mix", CALM, Code.NOT_SUSTAINED)
+    first, *rest = mix.repeats
+    moving = first.model_copy(update={"unbroken_s": unbroken_s, "settle": a_verdict(steady=False)})
+    mix = mix.model_copy(update={"repeats": (moving, *rest)})
+
+    _, judged = compared_points([mix, a_result("writes", CALM)], {}, ())
+
+    assert judged.verdict == verdict
 
 
 def test_slow_repeats_are_this_loads_own_only_where_the_others_lie_between_two_of_them() -> None:
