@@ -100,4 +100,5 @@ def test_killed_and_called_by_three_at_once_nothing_is_done_twice(tmp_path: Path
 @pytest.mark.soak
 def test_killed_at_many_moments_nothing_is_done_twice(tmp_path: Path) -> None:
     for number in range(int(os.environ.get("SSDBENCH_KILLS", "20"))):
+        (tmp_path / str(number)).mkdir()
         contract_is_kept(tmp_path / str(number), kills=8, callers=6)
