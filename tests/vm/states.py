@@ -219,12 +219,12 @@ OTHERS = (
           f" {NVMET}/namespaces/1; cp -a A /run/gone;"
           f"echo /run/gone > {NVMET}/namespaces/1/device_path;"
           f"echo 1 > {NVMET}/namespaces/1/enable; rm /run/gone",
-          f"rmdir {NVMET}/namespaces/1 {NVMET}", "there is no such path any more"),
+          f"rmdir {NVMET}/namespaces/1 {NVMET}", "this path is gone"),
     State("served by the SCSI target as a file, its node gone",
           f"modprobe target_core_file; mkdir -p {LIO}/fileio_0/f; cp -a A /run/gone;"
           f"echo fd_dev_name=/run/gone,fd_dev_size=1048576 > {LIO}/fileio_0/f/control;"
           f"echo 1 > {LIO}/fileio_0/f/enable; rm /run/gone", f"rmdir {LIO}/fileio_0/f",
-          "there is no such path any more"),
+          "this path is gone"),
     State("open in one thread alone", "python3 -Sc 'import ctypes,os,threading,time\n"
           "def work():\n"
           " assert ctypes.CDLL(None).unshare(0x400) == 0\n"
