@@ -13,7 +13,7 @@ import json, os
 from ssdbench.engine.hostsettings import applied
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.errors import SsdbenchError
-from ssdbench.host import numa
+from ssdbench.host import placement
 from ssdbench.model.profile import Host
 from ssdbench.target.inspect import inspect
 
@@ -22,8 +22,8 @@ target = inspect("/dev/nvme0n1")
 wishes = Host(fio_nodes="1", fio_memory="bind:1", own_nodes="0", own_memory="bind:0")
 plan = planned_host(wishes, target)
 with applied(plan, "numa") as kept:
-    inside = numa.policy_of(), sorted(os.sched_getaffinity(0))
-after = numa.policy_of(), sorted(os.sched_getaffinity(0))
+    inside = placement.policy_of(), sorted(os.sched_getaffinity(0))
+after = placement.policy_of(), sorted(os.sched_getaffinity(0))
 try:
     planned_host(Host(fio_memory="interleave:0-2"), target)
     refused = ""
