@@ -68,8 +68,8 @@ def test_a_module_of_another_kernel_and_one_in_use_get_a_sentence(
     )
 
     said = answer.stdout
-    built = f"built for Linux 5{kernel.release[1:]}, but Linux {kernel.release} is running"
-    assert built in said
+    expected = f"built for Linux 5{kernel.release[1:]}, but Linux {kernel.release} is running"
+    assert expected in said
     assert "ssdb_bpref cannot be unloaded: it is in use" in said
     assert "`echo none > /sys/block/nvme0n1/queue/scheduler`" in said
     assert said.count("status 4") == 2
