@@ -44,6 +44,7 @@ from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import IoEngine, Pattern, Point, Workload
+from ssdbench.stages.layouts import Conversion, conversions
 from ssdbench.stages.measuring import (
     UNKNOWN_SPARE_SHARE,
     Measuring,
@@ -78,24 +79,13 @@ from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.stats.series import History
 from ssdbench.stats.steady.rules import rule
 from ssdbench.stats.steady.window import PERIODS, Needed
-from ssdbench.units import KIB, format_duration, format_size
+from ssdbench.units import format_duration, format_size
 
 # Written under the warm-up's workload before the return counts, where points wrote in order or in a
 # part of the drive. Simulated drives are within 1 % of the rate before after so many fills (of all
 # kinds of collection, 28 tries); after one some are still 15 % off.
 REORDERING_FILLS = 1.5
-# Written to convert a layout, in fills. A pass in order leaves no block of the old layout; after
-# half a fill at random every rate and mix is as after ten, give or take 2 % (simulated PM9A3,
-# P4500, X25-M and 660p, blocks of 8 to 64 KiB). Four fills at random alone leave up to 5 %.
-IN_ORDER_FILLS = 1.0
-IN_ORDER_BUDGET = 1.02
-CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 1.0}
-CONVERTING_BUDGET = 4.0  # times that
-IN_ORDER_DEPTH = 32
-IN_ORDER_BYTES = 128 * KIB  # of a block, at least
-SPAN_BUDGET = 8.0  # times the span and the spare area
 WHOLE_PERCENT = 100
-WHOLE_SHARE = 0.99  # of the drive: a range in whole blocks may be a little less
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +161,10 @@ class PointStage(PlainStage):
             target,
             jobs=[
                 *(f"{self.repeats} x {p.label()}" for p in self.points),
-                *(f"1 x {p.label()}, to convert the drive" for p in self._converting()),
+                *(
+                    f"1 x {one.point.label()}, to convert the drive"
+                    for one in self._converting().values()
+                ),
                 *([f"1 x {back.label()}, as in the warm-up"] if (back := self._back) else []),
             ],
             seconds=(least_s, most_s * most / self.repeats),
@@ -195,8 +188,8 @@ class PointStage(PlainStage):
             for cost in self._costs(point, target, hint, drive, first=self._first(place, point))
         ]
         costs += [
-            _repeat_costs(p.workload, self._how_converting(p, target), target, hint, drive)
-            for p in self._converting()
+            _repeat_costs(one.point.workload, one.how(self._how, target), target, hint, drive)
+            for one in self._converting().values()
         ]
         if self._back is not None:
             how = replace(self._how_again, measure_s=HORIZON_S)
@@ -274,12 +267,11 @@ class PointStage(PlainStage):
         number = 0
         for place, group in enumerate(self.groups):
             for conversion in self.conversions.get(place, ()):
-                seed = derived_seed(context.seed, self.name, conversion.id)
-                # Its newest two thirds of half an hour must be flat: then its load lasts.
-                after_s = self.how.unbroken_s / 3 if self._at_random(conversion) else 0.0
-                work = PlannedRepeat(conversion, 1, 0, seed, from_s=after_s)
-                unit = _unit(work, number, planned)
-                label = conversion.workload.label()
+                point = conversion.point
+                seed = derived_seed(context.seed, self.name, point.id)
+                from_s = conversion.from_s(self._how)
+                unit = _unit(PlannedRepeat(point, 1, 0, seed, from_s=from_s), number, planned)
+                label = point.workload.label()
                 yield replace(unit, doing=f"{label}, until the drive holds its layout")
                 number += 1
             wanted = [one for order in self.passes(group, context.seed) for one in order]
@@ -309,59 +301,31 @@ class PointStage(PlainStage):
             yield replace(back, doing=f"{self._back.label()}, as in the warm-up")
 
     @property
-    def conversions(self) -> dict[int, tuple[Point, ...]]:
-        """Return what is written before the first repeat of a group, by the group's index.
-
-        The conversion to the layout of the warm-up repeats the warm-up's load: it is the return.
-        """
+    def conversions(self) -> dict[int, tuple[Conversion, ...]]:
+        """Return what is written before the first repeat of a group, by the group's index."""
         if self.returns_to is None or self.kind not in (StageKind.SWEEP, StageKind.SPAN):
             return {}
-        found: dict[int, tuple[Point, ...]] = {}
-        now = self.returns_to
-        for place, group in enumerate(self.groups):
-            writers = [point.workload for point in group if point.workload.writes]
-            if not writers or writers[0].layout == now.layout:
-                continue
-            heaviest = max(writers, key=lambda w: (-w.read_percent, w.iodepth * w.numjobs))
-            workload = heaviest.model_copy(update={"read_percent": 0})
-            last = place == len(self.groups) - 1
-            again = last and workload.layout == self.returns_to.layout
-            if again:
-                workload = self.returns_to
-            name = self._again if again else f"{self.name}-to-layout-{place}"
-            part = group[0].span_percent
-            steps = [Point(id=name, sweep=self.name, workload=workload, span_percent=part)]
-            in_order = {Pattern.SEQUENTIAL} & {workload.pattern, now.pattern}
-            if self.kind is StageKind.SWEEP and not in_order:
-                pass_ = _in_order(workload)
-                first = f"{self.name}-in-order-{place}"
-                steps.insert(0, Point(id=first, sweep=self.name, workload=pass_, span_percent=part))
-            found[place] = tuple(steps)
-            now = workload
-        return found
+        spans = self.kind is StageKind.SPAN
+        return conversions(self.name, self.groups, self.returns_to, again=self._again, spans=spans)
 
-    def _converting(self) -> list[Point]:
-        return [point for steps in self.conversions.values() for point in steps]
-
-    def _at_random(self, conversion: Point) -> bool:
-        return conversion.workload.pattern is Pattern.RANDOM
+    def _converting(self) -> dict[str, Conversion]:
+        return {one.point.id: one for steps in self.conversions.values() for one in steps}
 
     @property
     def _back(self) -> Workload | None:
         """Return the warm-up's workload if it is repeated after all points."""
-        converted = any(point.id == self._again for point in self._converting())
-        return None if converted else self.returns_to
+        return None if self._again in self._converting() else self.returns_to
 
     def _lasting(self, context: Context, repeats: Mapping[str, Sequence[Repeat]]) -> list[Lasting]:
         """Return the loads that were seen to last: of long repeats, the warm-up, conversions."""
         usual_s = self.how.unbroken_s
         found = seen_to_last(self.points, repeats, usual_s)
-        for point in filter(self._at_random, self._converting()):
-            found += [
-                Lasting(kind(point), repeat.bw_bytes_per_s)
-                for repeat in repeats.get(point.id, ())
-                if repeat.settled
-            ]
+        found += [
+            Lasting(kind(one.point), repeat.bw_bytes_per_s)
+            for one in self._converting().values()
+            for repeat in repeats.get(one.point.id, ())
+            if one.proves and repeat.settled
+        ]
         around, _ = self._warmed(context)
         warm_up, workload = around.warm_up, around.workload
         if warm_up is None or workload is None or around.refilled or not warm_up.seconds >= usual_s:
@@ -369,27 +333,6 @@ class PointStage(PlainStage):
         point = Point(id="", sweep="", workload=workload)
         rate = float(History.of(warm_up.series).mean(0.0, warm_up.seconds))
         return [*found, Lasting(kind(point), rate * workload.block_bytes)]
-
-    def _how_converting(self, point: Point, target: TargetInfo) -> Measuring:
-        """Return how a conversion settles: by bytes, for as long as it takes."""
-        workload = point.workload
-        how = replace(self._how, unbroken_s=0.0, settle_s=None)
-        if workload.pattern is Pattern.RANDOM:
-            flat_s = max(how.write_window_s, 2 / 3 * self.how.unbroken_s)
-            how = replace(how, write_window_s=flat_s)
-        if self.kind is not StageKind.SPAN:
-            fills = CONVERTING_FILLS[workload.pattern]
-            if point.id.startswith(f"{self.name}-in-order"):
-                # Its rate need not be steady: it ends with the pass.
-                return replace(how, spare_share=IN_ORDER_FILLS, settle_fills=IN_ORDER_BUDGET)
-            return replace(how, spare_share=fills, settle_fills=CONVERTING_BUDGET * fills)
-        # A span also takes over the spare area, which held old data of the rest of the drive.
-        span = workload.range.length_bytes / target.size_bytes
-        spare = 0.0
-        if span < WHOLE_SHARE:
-            spare = UNKNOWN_SPARE_SHARE if how.spare_share is None else how.spare_share
-        fills = span + spare
-        return replace(how, spare_share=fills, settle_fills=SPAN_BUDGET * fills)
 
     @property
     def _how(self) -> Measuring:
@@ -421,19 +364,17 @@ class PointStage(PlainStage):
     def measure(self, context: Context, unit: Unit[PlannedRepeat]) -> Repeat | None:
         """Measure one repeat of one point."""
         around, needed = self._warmed(context)
+        conversion = self._converting().get(unit.work.point.id)
+        how = conversion.how(self._how, context.target) if conversion else self._how
         if unit.work.point.id == self._again:
             rhythm_s = around.rhythm_s
             needed = Needed(max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s)), rhythm_s)
-            how = self._how_again
-            if self._back is None:
-                how = self._how_converting(unit.work.point, context.target)
-            return measure(context, unit, how, needed)
-        if unit.work.point in self._converting():
-            how = self._how_converting(unit.work.point, context.target)
+            return measure(context, unit, how if conversion else self._how_again, needed)
+        if conversion:
             return measure(context, unit, how, Needed(self.how.measure_s))
         if not unit.work.point.workload.writes:
             needed = Needed(self.how.measure_s)
-        return measure(context, unit, self._how, needed)
+        return measure(context, unit, how, needed)
 
     def conclude(
         self, context: Context, done: Sequence[Repeat], ended: Ended[Repeat]
@@ -443,7 +384,7 @@ class PointStage(PlainStage):
         lasting = self._lasting(context, repeats)
         ceilings = self._ceilings(context, repeats)
         again = next(iter(repeats.pop(self._again, [])), None)
-        converted = [one for p in self._converting() for one in repeats.pop(p.id, [])]
+        converted = [one for name in self._converting() for one in repeats.pop(name, [])]
         points = tuple(self._judged(context, repeats, ceilings, again, lasting))
         points = self._together(context, points, again)
         found = Points(
@@ -562,49 +503,6 @@ def by_point(done: Sequence[Repeat]) -> dict[str, list[Repeat]]:
     for repeat in done:
         repeats_of.setdefault(repeat.point, []).append(repeat)
     return repeats_of
-
-
-def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
-    """Return a group for each span, from the smallest to the largest."""
-    ordered = sorted(points, key=lambda point: point.workload.range.length_bytes)
-    return tuple((point,) for point in ordered)
-
-
-def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[Point, ...], ...]:
-    """Return a group for each layout; that of the warm-up is first, with all read-only points.
-
-    Sequential writes come next, then random writes from the largest block to the smallest: what the
-    heaviest mix proves holds for lighter ones. One group without a warm-up, which has no layout to
-    compare with.
-    """
-    if warm_up is None:
-        return (tuple(points),)
-    groups: dict[tuple[object, ...], list[Point]] = {}
-    for point in points:
-        own = (point.workload if point.workload.writes else warm_up).layout
-        groups.setdefault(own, []).append(point)
-
-    def place(key: tuple[object, ...]) -> tuple[bool, bool, int]:
-        first = groups[key][0].workload
-        return key != warm_up.layout, first.pattern is Pattern.RANDOM, -first.block_bytes
-
-    return tuple(tuple(groups[key]) for key in sorted(groups, key=place))
-
-
-def _in_order(workload: Workload) -> Workload:
-    """Return one pass over the same range in order, in large blocks."""
-    block = max(IN_ORDER_BYTES, workload.block_bytes)
-    place = workload.range
-    whole = place.model_copy(update={"length_bytes": place.length_bytes // block * block})
-    return workload.model_copy(
-        update={
-            "pattern": Pattern.SEQUENTIAL,
-            "block_bytes": block,
-            "numjobs": 1,
-            "iodepth": IN_ORDER_DEPTH,
-            "range": whole,
-        }
-    )
 
 
 def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:

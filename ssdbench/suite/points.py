@@ -15,9 +15,10 @@ from ssdbench.model.profile import Profile, SteadyWorkload, spec
 from ssdbench.model.profile.sweeps import ALL_READS
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.workload import IoEngine, Point, Workload
+from ssdbench.stages.layouts import ascending, by_layout
 from ssdbench.stages.load import Load
 from ssdbench.stages.measuring import Measuring
-from ssdbench.stages.points import Judging, PointStage, ascending, by_layout
+from ssdbench.stages.points import Judging, PointStage
 from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratesearch import FIRST_CLIENTS
 from ssdbench.stages.repeats import ExtraRule

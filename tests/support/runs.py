@@ -19,8 +19,9 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import Fill
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
+from ssdbench.stages.layouts import ascending
 from ssdbench.stages.measuring import Measuring
-from ssdbench.stages.points import PointStage, ascending
+from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.steady import Steady
 from tests.support.fakes import Killed, WearyDrive

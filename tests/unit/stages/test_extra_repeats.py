@@ -13,7 +13,8 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Repeat
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import Point
-from ssdbench.stages.points import PointStage, ascending
+from ssdbench.stages.layouts import ascending
+from ssdbench.stages.points import PointStage
 from ssdbench.stages.repeats import ExtraRule, extra_reasons, interval_width, next_extra_pass
 from ssdbench.stats.estimate import t_interval
 from tests.support.fakes import WearyDrive

@@ -10,8 +10,9 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Repeat
 from ssdbench.model.result import RunResult
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
+from ssdbench.stages.layouts import ascending, by_layout
 from ssdbench.stages.measuring import Measuring, PlannedRepeat
-from ssdbench.stages.points import Judging, PointStage, ascending, by_layout
+from ssdbench.stages.points import Judging, PointStage
 from ssdbench.stages.repeats import (
     ExtraRule,
     Lasting,
@@ -108,8 +109,8 @@ def test_a_conversion_writes_only_and_as_deep_as_the_deepest_point() -> None:
     stage = PointStage("03-sweep", groups, 2, SHORT, returns_to=WARM_UP)
 
     ((first_pass, random),) = stage.conversions.values()
-    workload = random.workload
-    assert first_pass.workload.pattern is Pattern.SEQUENTIAL
+    workload = random.point.workload
+    assert first_pass.point.workload.pattern is Pattern.SEQUENTIAL
     assert (workload.read_percent, workload.iodepth) == (0, 32)
     assert workload.layout == a_workload(DRIVE, block=64 * KIB).layout
 
