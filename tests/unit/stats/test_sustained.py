@@ -9,7 +9,14 @@ from ssdbench.stats.bounds.evidence import Role, Stretch, lower_limit, pieces
 from ssdbench.stats.bounds.sustained import Evidence, Sustained, sustained
 from ssdbench.stats.series import Floats
 from ssdbench.stats.steady.settle import Settle
-from ssdbench.stats.steady.window import Needed, Phase, Section, needed_window, rhythm
+from ssdbench.stats.steady.window import (
+    Needed,
+    Phase,
+    Section,
+    needed_window,
+    rhythm,
+    standard_error,
+)
 from tests.support.builders import series_of
 
 NOISE = 0.02
@@ -141,6 +148,64 @@ def test_a_window_goes_on_until_it_wrote_past_the_buffer() -> None:
             break
 
     assert second - (section.from_s or 0.0) == pytest.approx(200, abs=2)
+
+
+def a_window_s(spread: float, *, until_sure: bool = True) -> float:
+    """Return how long a window of a rate with this spread of its seconds becomes."""
+    section = Section(Settle(0.0), Needed(60.0), Random(1), until_sure=until_sure)
+    rng = np.random.default_rng(5)
+    for second in range(1, 2000):
+        value = 100.0 if second <= 60 else float(rng.normal(100.0, 100.0 * spread))
+        if section.push(second, value, fills=0.1, written=0.0) is Phase.DONE:
+            return second - (section.from_s or 0.0)
+    raise AssertionError("the window did not end")
+
+
+def test_a_window_goes_on_until_its_mean_is_precise_and_for_a_horizon_at_most() -> None:
+    quiet_s, noisy_s, wild_s = (a_window_s(spread) for spread in (0.02, 0.3, 3.0))
+
+    assert quiet_s <= 75  # a minute, and what chance adds
+    assert 100 < noisy_s < 600  # 0.3 / 0.02 squared are 225 s of independent seconds
+    assert wild_s == 600
+    assert a_window_s(3.0, until_sure=False) <= 75
+
+
+@pytest.mark.parametrize(("correlation", "within"), [(0.0, 0.1), (0.9, 0.1), (0.97, 0.3)])
+def test_the_standard_error_of_correlated_seconds_is_that_of_many_such_means(
+    correlation: float, within: float
+) -> None:
+    """It is too small where neighbours correlate over a whole batch (30 s), as in the last case.
+
+    Of 400 made-up windows of 300 s; `within`: how far off the mean of the errors may be.
+    """
+    rng, means, errors = np.random.default_rng(7), [], []
+    for _ in range(400):
+        noise = np.zeros(300)
+        value = rng.standard_normal() / (1 - correlation**2) ** 0.5
+        for second in range(300):
+            value = correlation * value + rng.standard_normal()
+            noise[second] = value
+        rates = 1000.0 + noise
+        means.append(float(rates.mean()))
+        errors.append(standard_error(rates.tolist()))
+
+    true = float(np.std(means) / np.mean(means))
+
+    assert float(np.mean(errors)) / true == pytest.approx(1.0, abs=within)
+
+
+@pytest.mark.parametrize(("settle_s", "counts"), [(80.0, False), (100.0, True)])
+def test_the_steady_end_of_settling_counts_only_if_it_is_90_s_long(
+    settle_s: float, counts: bool
+) -> None:
+    section = Section(Settle(0.0, window_s=settle_s), Needed(60.0), Random(1))
+
+    for second in range(1, 1000):
+        if section.push(second, 100.0, fills=0.1, written=0.0) is Phase.DONE:
+            break
+
+    assert section.from_s == settle_s
+    assert (section.counts_from_s < section.from_s) is counts
 
 
 def test_a_step_before_the_points_is_named_and_the_number_is_that_of_after_it() -> None:
