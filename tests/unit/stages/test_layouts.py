@@ -22,7 +22,7 @@ from ssdbench.stages.repeats import (
     seen_to_last,
     with_unbroken,
 )
-from tests.support.builders import a_verdict
+from tests.support.builders import a_target, a_verdict
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_point, a_workload
 
@@ -97,6 +97,33 @@ def test_the_drive_is_converted_once_per_layout_and_that_counts_for_no_point(
     for conversion in found.conversions:
         assert conversion.settle is not None
         assert conversion.settle.volume_fills >= 0.99  # at its last look
+    assert large.settle_s >= 600  # and so it proves that such writes last:
+    assert {r.unbroken_s for p in found.points for r in p.repeats} == {0}
+
+
+def test_a_conversion_writes_a_fill_in_order_and_one_at_random_at_least() -> None:
+    groups = by_layout([a_point(DRIVE, "large", block=64 * KIB)], WARM_UP)
+    stage = PointStage("03-sweep", groups, 2, SHORT, returns_to=WARM_UP)
+
+    ((in_order_first, at_random),) = stage.conversions.values()
+
+    target = a_target(size_bytes=DRIVE.size_bytes)
+    first, second = (one.how(SHORT, target) for one in (in_order_first, at_random))
+    assert (first.spare_share, second.spare_share) == (1.0, 1.0)
+    assert second.settle_fills > 2  # it goes on until the rate is steady
+
+
+def test_the_heaviest_loads_of_each_kind_begin_the_first_pass() -> None:
+    light = [a_point(DRIVE, f"light-{number}") for number in range(8)]
+    heavy = [a_point(DRIVE, "mix", read=70), a_point(DRIVE, "large", block=16 * KIB)]
+    group = [*light, *heavy]
+    stage = PointStage("03-sweep", (tuple(group),), 2, SHORT)
+
+    first, second = stage.passes(group, seed=1)
+
+    assert [one.point.id for one in first][:3].count("mix") == 1
+    assert "large" in [one.point.id for one in first][:3]
+    assert {one.point.id for one in second} == {point.id for point in group}
 
 
 def test_a_conversion_writes_only_and_as_deep_as_the_deepest_point() -> None:
