@@ -32,8 +32,9 @@ MODEL_FIGURES = (
     ("random_write_iops", "random_write_16k_iops", 0.25),
     ("random_read_iops", "random_read_iops", 1.0),
 )
-# Times the least time of a plan: whole runs of `pessimistic` took 0.83 (PM9A3) and 1.12 (P4500)
-# times as long. Settling ends when the rate is flat, so few repeats use up their limit.
+# Times the least time of a plan. Settling ends when the rate is flat, so few repeats use up their
+# limit. Four whole runs of `pessimistic` ended within the hours and fills that this gives
+# (docs/cost.md).
 LIKELY = (0.8, 1.2)
 RUN_RANGE = 1.5
 LIKELY_WARM_UP = (1.0, 1.4)  # every rule asks for the least number of fills

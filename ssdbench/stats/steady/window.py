@@ -26,7 +26,7 @@ from ssdbench.stats.steady.watch import Watch
 PERIODS = 5
 BATCHES = 10
 MOST_CORRELATED = 0.9
-SURE = 0.02  # relative standard error of a window's mean; ten such means vary by less than 4 %
+SURE = 0.02  # relative standard error of a window's mean; ten such means vary by about 2 %, and may by 4 %
 LEAST_BEFORE_S = 90.0  # shortest steady part of a settle phase that counts as evidence
 VARIES = 0.02  # variation of the windows' means up to which windows need not be longer
 REPEATS = 0.025  # largest variation of the means of lengthened windows
@@ -245,7 +245,8 @@ class Section:
 def standard_error(rates: Sequence[float]) -> float:
     """Return the relative standard error of a mean of correlated seconds.
 
-    Ten batch means, with their lag-1 correlation (an AR(1) process: Fishman 1978).
+    Ten batch means, with their lag-1 correlation (an AR(1) process: Fishman 1978). It is a quarter
+    too small if neighbours correlate over a whole batch.
     """
     batches = np.array([part.mean() for part in np.array_split(np.array(rates), BATCHES)])
     mean, spread = float(batches.mean()), float(batches.std(ddof=1))
