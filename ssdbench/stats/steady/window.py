@@ -26,7 +26,8 @@ from ssdbench.stats.steady.watch import Watch
 PERIODS = 5
 BATCHES = 10
 MOST_CORRELATED = 0.9
-SURE = 0.02  # relative standard error of a window's mean; ten such means vary by about 2 %, and may by 4 %
+# Relative standard error of a window's mean: ten such means vary by about 2 %, and may by 4 %.
+SURE = 0.02
 LEAST_BEFORE_S = 90.0  # shortest steady part of a settle phase that counts as evidence
 VARIES = 0.02  # variation of the windows' means up to which windows need not be longer
 REPEATS = 0.025  # largest variation of the means of lengthened windows
