@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.findings.repeats import RepeatsMove
 from ssdbench.model.point import PointResult, Repeat, Verdict
 from ssdbench.stats.bounds.evidence import Role, Stretch, pieces
 from ssdbench.stats.bounds.stagechanges import alternations, compared_points, longest_wave_s, wave
@@ -88,10 +89,7 @@ def test_a_trend_among_many_points_counts_only_beyond_what_chance_gives_to_one(
     p: float, verdict: Verdict
 ) -> None:
     trend = a_result("writes", ONE_SLOW_HOUR, Code.TREND)
-    (finding,) = trend.findings
-    trend = trend.model_copy(
-        update={"findings": (finding.model_copy(update={"numbers": {"p": p}}),)}
-    )
+    trend = trend.model_copy(update={"findings": (RepeatsMove(-0.06, -0.6, p).finding(),)})
     others = [a_result(f"mix-{number}", CALM) for number in range(9)]
 
     judged = compared_points([trend, *others], {}, ())
