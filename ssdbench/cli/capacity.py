@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--utilisation",
     type=Number(most=100),
-    help="Share of the lower bound of a drive to use at most, in percent. Default: 70.",
+    help="Load each drive to at most this share of its lower bound, in percent. Default: 70.",
 )
 @click.option(
     "--reserve",
@@ -64,7 +64,12 @@ if TYPE_CHECKING:
 )
 @click.option("--endurance", type=Number(), multiple=True, help="Rated endurance in TB written.")
 @click.option("--warranty", type=Number(), multiple=True, help="Warranty in years.")
-@click.option("--waf", type=Number(), help="Write amplification of the demand, if you know it.")
+@click.option(
+    "--waf",
+    type=Number(),
+    help="Write amplification under your workload, if known: bytes that the drive writes to flash "
+    "for each byte that the host writes.",
+)
 @click.option(
     "--waf-rating",
     type=Number(),

@@ -205,7 +205,7 @@ def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) ->
     pairs = lots_compared(first.results, second.results)
     if not pairs:
         raise UsageError(
-            "the lots have no point in common", hint="Run the same profile on each drive."
+            "no point was measured in both lots", hint="Run the same profile on each drive."
         )
     notes = tuple(dict.fromkeys((*first.notes, *second.notes)))
     if html:

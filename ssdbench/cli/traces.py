@@ -34,8 +34,8 @@ COLUMNS = ("time", "offset", "size", "op", "time_unit", "offset_unit", "size_uni
     "--files",
     metavar="NAME",
     multiple=True,
-    help="For an iolog with several files: count only this file. May be given several times, in "
-    "the order of the files on the drive.",
+    help="Count only the requests to this file of an iolog with several files. Repeat the option "
+    "for more files, in the order in which the files lie on the drive.",
 )
 @click.option(
     "--processes", is_flag=True, help="Count requests by process; needs a trace of blkparse."
@@ -148,5 +148,5 @@ _FEW = {
 
 
 def _published(found: "Percentile | None") -> float | None:
-    """Return a percentile in ns; None if too few I/Os are above it."""
+    """Return a percentile in ns; None if too few I/Os are above that percentile."""
     return None if found is None or found.status == "suppressed" else found.value_ns

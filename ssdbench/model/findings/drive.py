@@ -244,21 +244,21 @@ class NoBoundary(FindingKind):
 
     def _detectable(self) -> str:
         """List the smallest effects that the search would have found, by block size."""
-        what = "reads from" if self.only_reads else "writes into"
-        parts = []
+        what = "read from" if self.only_reads else "write to"
+        found, missed = [], []
         for factor in dict.fromkeys(self.times_slower):
             pairs = zip(self.block_bytes, self.times_slower, strict=True)
             sizes = listed([format_size(size) for size, own in pairs if own == factor])
-            parts.append(
-                f"blocks of {sizes} if {what} a new block took {factor:g} times as long"
-                if factor is not None
-                else f"blocks of {sizes} at none of the effects that were tried"
-            )
-        return (
-            "the search would have found " + ", ".join(parts)
-            if parts
-            else "no boundary was planted to check the search"
-        )
+            if factor is None:
+                missed.append(f"the search cannot find blocks of {sizes} at any tried slowdown")
+            else:
+                found.append(
+                    f"blocks of {sizes} if the first {what} each block took {factor:g} times as "
+                    "long as others"
+                )
+        if found:
+            found = ["the search would have found " + ", ".join(found)]
+        return "; ".join((*found, *missed)) or "no test showed which blocks the search would find"
 
     def advice(self) -> str:
         if self.only_reads:

@@ -168,8 +168,8 @@ class BlockLayerCost(FindingKind):
     code = Code.BLOCK_LAYER
     severities = (Severity.NOTES,)
     remedy = (
-        "Plan on the points that reach the drive in the same way as your application: few "
-        "applications go past the block layer."
+        "Plan on the points whose requests reach the drive as those of your application do: "
+        "through the block layer, for most applications."
     )
 
     workload: str
@@ -188,7 +188,10 @@ class BlockLayerCost(FindingKind):
             f"({self.through}) and {format_count(self.past_iops)} past it (io_uring_cmd)"
         )
         if not self.shown:
-            return f"{rates}; {self._over()} do not show the cost of the layer (p = {self.p:.2g})"
+            return (
+                f"{rates}; the difference may be chance (p = {self.p:.2g}), so {self._over()} do "
+                "not show what the block layer costs"
+            )
         longer = "longer" if self.cost_ns >= 0 else "shorter"
         return (
             f"{rates}; the layer makes each request {format_ns(abs(self.cost_ns))} {longer}"

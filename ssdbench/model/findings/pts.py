@@ -33,7 +33,7 @@ class PtsAverages(FindingKind):
             if self.where
             else "the test has no rule for steady state"
         )
-        return f"{what}: PTS-style averages have no bound"
+        return f"{what}: a PTS-style result is an average, without a lower bound to plan on"
 
 
 class PtsNotSteady(FindingKind):
@@ -108,7 +108,7 @@ class PtsQueueFull(FindingKind):
 
     def message(self) -> str:
         return (
-            f"phase {self.phase!r}: {self.submit_percent:.0f} % of the latency was spent before "
-            "the kernel took the request, mostly waiting for a free slot of the drive's queue. "
-            "The latencies of the phase include this wait; there are no latencies over time"
+            f"phase {self.phase!r}: requests spent {self.submit_percent:.0f} % of their latency "
+            "waiting before the kernel took them, mostly because the drive's queue was full. The "
+            "latencies of the phase include this wait; latencies over time are left out"
         )

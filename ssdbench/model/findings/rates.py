@@ -148,7 +148,10 @@ class ChangedElsewhere(FindingKind):
     """The drive changed its rate in other stages, which one load may be too short to show."""
 
     code = Code.CHANGED
-    remedy = "Find out what changes the drive; then measure the load for as long as that takes."
+    remedy = (
+        "Find out what changed the rate of the drive. Then measure this load for at least as long "
+        "as such a change takes."
+    )
 
     stages: tuple[str, ...]
     codes: tuple[str, ...]

@@ -66,7 +66,7 @@ class NotJudged(FindingKind):
     def message(self) -> str:
         return (
             f"not judged, so not steady: the warm-up ended before {self.rule!r} could decide "
-            f"({self.reason}); {newer_half(self.mean_bytes_per_s, format_rate)}"
+            f"({self.reason}); {newer_half('warm-up', self.mean_bytes_per_s, format_rate)}"
             f"{Spent(self.max_fills, self.max_time_s).clause()}"
         )
 
@@ -102,7 +102,7 @@ class SettleNotJudged(FindingKind):
     mean_iops: float
 
     def message(self) -> str:
-        seen = newer_half(self.mean_iops, lambda mean: f"{format_count(mean)} IOPS")
+        seen = newer_half("settle phase", self.mean_iops, lambda mean: f"{format_count(mean)} IOPS")
         return (
             f"not judged, so not steady: the settle phase ended before {self.rule!r} could decide "
             f"({self.reason}); {seen}"
@@ -160,8 +160,8 @@ class HastyRule(FindingKind):
         return f"the rule {self.rule!r} accepts drives as steady too early for a number to plan on"
 
 
-def newer_half(mean: float, words: Callable[[float], str]) -> str:
-    """Return a clause about the mean rate that was seen; a mean of 0 means no rate."""
+def newer_half(phase: str, mean: float, words: Callable[[float], str]) -> str:
+    """Return a clause about the mean rate of the newer half of a phase; 0 means no rate."""
     if not mean:
         return "no rate was seen"
-    return f"the newer half of it averaged {words(mean)}, and {SLOWER}"
+    return f"the newer half of the {phase} averaged {words(mean)}, and {SLOWER}"

@@ -121,7 +121,7 @@ def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
     if not found:
         measured = any(stage.points for stage in result.stages)
         found = [
-            "The stored run has no reason for this verdict."
+            "The stored result does not say why it has this verdict."
             if measured
             else "No point was measured, so there is no rate to plan on."
         ]

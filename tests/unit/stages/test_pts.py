@@ -297,7 +297,7 @@ def test_the_latency_of_a_phase_holds_the_wait_for_a_slot_and_none_over_time_lac
         assert phase.mean_ns == pytest.approx(128e9 / 100 + 640e6, rel=0.05)  # 128 outstanding
     told = [one.message for one in result.findings if one.code is Code.QUEUE_FULL]
     assert len(told) == len(measured.phases)
-    assert "33 % of the latency" in told[0]
+    assert "33 % of their latency" in told[0]
 
 
 def test_99_999_percent_is_of_all_rounds_together_and_never_an_average() -> None:

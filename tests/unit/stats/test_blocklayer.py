@@ -64,7 +64,7 @@ def test_no_difference_is_called_none() -> None:
 
     assert found.numbers["through"] == "libaio"
     assert found.numbers["shown"] == 0
-    assert "do not show the cost of the layer" in found.message
+    assert "do not show what the block layer costs" in found.message
 
 
 def test_without_its_like_a_point_tells_no_cost() -> None:
