@@ -1,7 +1,7 @@
 """Handle text, files and JSON from others safely: file names, drive strings, profiles, results.
 
-Such text may contain anything. Control characters are escaped as in a Python string, such as
-`\\x1b`, before the text is shown.
+Text from others may contain any character. Control characters are escaped as in a Python string,
+such as `\\x1b`, before the text is shown.
 """
 
 import errno

@@ -155,7 +155,7 @@ def require_same_work(
 
 
 def _is_of(kept: "Manifest", profile_text: str) -> bool:
-    """Return whether a run used this profile, or a part of it that fits into a budget."""
+    """Return whether a run used this profile, or a part of this profile that fits into a budget."""
     if kept.profile_text == profile_text:
         return True
     whole = kept.budget.whole_sha256 if kept.budget else None

@@ -124,7 +124,7 @@ def _state(info: "TargetInfo | None") -> "HostState":
 
 
 def _fio() -> tuple[str | None, frozenset[str], str]:
-    """Return the version of fio, its I/O engines, and why it cannot be used (or an empty text)."""
+    """Return the version and I/O engines of fio, and why fio cannot be used (or an empty text)."""
     from ssdbench.generator.fio.driver import OLDEST
     from ssdbench.generator.fio.driver import installed as installed_fio
 

@@ -178,7 +178,11 @@ def run(
 
 
 def _beside(profile: str, target: str, output: Path, order: Path, place: Place) -> int:
-    """Do one of several runs side by side; the process that started them all reads the answer."""
+    """Carry out the run on one of several targets; return its exit code.
+
+    The runs on the other targets go on at the same time. The process that started all of these runs
+    reads the answer, in JSON.
+    """
     from ssdbench.cli import conduct
     from ssdbench.cli.several import ordered
 

@@ -150,7 +150,7 @@ class ClaimedSession:
         return throttle_counters(*logs)
 
     def _logs(self) -> tuple[bytes, bytes] | None:
-        """Read the health log and the OCP log, which may be empty; None if they cannot be read."""
+        """Read the health log and the OCP log (may be empty); None if the logs cannot be read."""
         node = Path(self.info.node).resolve()
         if not node.name.startswith("nvme"):
             return None
@@ -298,5 +298,5 @@ def health_written_bytes(info: TargetInfo) -> int | None:
 
 
 def signatures_are_ours(records: Iterable[Record]) -> bool:
-    """Tell whether this run made file systems on its target, or may have, by its journal."""
+    """Tell, by the journal, whether this run made file systems on its target, or may have."""
     return any(r.kind is Kind.CLAIM and bool(r.data.get(SIGNATURES)) for r in records)

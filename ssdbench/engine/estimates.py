@@ -67,7 +67,11 @@ def _of_size(size_bytes: int) -> RateHint:
 
 
 def _by_data_sheet(hint: RateHint, rated: Rated) -> RateHint:
-    """Narrow rates to those of the data sheet, and the others to what follows from these."""
+    """Return the hint with rates near those of the data sheet.
+
+    The ranges of rates that the data sheet does not give are narrowed to what follows from the
+    given rates.
+    """
     writes, reads = rated.random_write_iops, rated.random_read_iops
     in_order = rated.sequential_write_bytes_per_s
     if writes:
@@ -129,13 +133,13 @@ def _likely(plan: StagePlan) -> tuple[Range, Range]:
 
 
 def _near(possible: Range, times: Range) -> Range:
-    """Return the part of a range that is between so many times its least."""
+    """Return the part of a range between two multiples (`times`) of its lowest value."""
     least, most = possible
     return possible if least == most else (times[0] * least, min(most, times[1] * least))
 
 
 def hint_from_results(hint: RateHint, found: Iterable[Found]) -> RateHint:
-    """Replace estimated rates by those that the finished stages of this run measured."""
+    """Replace estimated rates by the rates that finished stages of this run measured."""
     for one in found:
         match one:
             case FillDone(ordered_bytes_per_s=ordered, random_bytes_per_s=random) as fill:

@@ -144,7 +144,7 @@ class ConsentRecords:
             path.unlink(missing_ok=True)
 
     def note_signatures(self) -> None:
-        """Store that the run makes file systems, before it makes the first one."""
+        """Store that the run makes file systems, before the run makes the first file system."""
         if self._kept is not None:
             self._write(self._kept.model_copy(update={"leaves_signatures": True}))
 

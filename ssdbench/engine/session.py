@@ -21,8 +21,9 @@ KERNEL = "kernel"
 class Counters(Model):
     """Hold the bytes written to a target, by counters that the generator cannot change.
 
-    Two readings can be compared only if their `epoch` is the same: the boot and disk for kernel
-    counters, the state file of a simulated drive. A regular file has no epoch and no counters.
+    Two readings can be compared only if their `epoch` is the same. The epoch of kernel counters
+    names the boot and the disk. The epoch of a simulated drive names its state file. For a regular
+    file, `epoch` is empty and there are no counters.
     """
 
     written_bytes: int = 0

@@ -121,7 +121,7 @@ class Limits:
     max_writes_bytes: int | None = None
 
     def over(self, others: "Limits") -> "Limits":
-        """Return these limits; those that are not set are taken from `others`."""
+        """Return these limits; limits that are not set are taken from `others`."""
         return Limits(
             others.max_time_s if self.max_time_s is None else self.max_time_s,
             others.max_writes_bytes if self.max_writes_bytes is None else self.max_writes_bytes,
@@ -209,7 +209,7 @@ class Meter:
         }
 
     def restore(self, spent: Mapping[str, object]) -> None:
-        """Set the counts to those of a journal record; counts that it lacks stay as they are."""
+        """Set the counts from a journal record; counts that the record lacks stay unchanged."""
         known = {name: spent[name] for name in Spent.model_fields if name in spent}
         found = Spent.model_validate({**self.spent(), **known})
         self.seconds, self.bytes_read = found.seconds, found.bytes_read
@@ -401,12 +401,12 @@ class Stage(Protocol[W, U, R]):
 
     @property
     def units_last(self) -> Lasting:
-        """Say what stays valid of its finished units after a crash, before the stage has ended."""
+        """Say what stays valid of finished units after a crash before the stage has ended."""
         ...
 
     @property
     def units_are(self) -> str:
-        """Return the word for its units in the plural: repeats, rounds, fills."""
+        """Return the word for the units of this stage in the plural: repeats, rounds, fills."""
         ...
 
     @property
@@ -449,7 +449,11 @@ class Stage(Protocol[W, U, R]):
 
 
 class PlainStage:
-    """Provide defaults for most stages: results stay valid, and nothing is opened for all units."""
+    """Provide defaults that fit most stages.
+
+    After a crash, the results of finished units stay valid. No resource is opened that all units
+    share.
+    """
 
     lasting = Lasting.RESULTS
     units_last = Lasting.RESULTS

@@ -6,9 +6,10 @@
         runs.json                           the runs of the part, with hashes of their files
         part.json                           the hashes of all files above; part.json.sig signs it
 
-A part is written under a name that begins with a dot and then renamed, so a part is always
-complete. It is never changed afterwards. `compact` replaces several parts by one new part, which
-lists the old parts until they are removed.
+`store add` writes the files of a part into a directory whose name begins with a dot, and renames
+the directory at the end. So each directory under its final name is complete. A complete part is
+never changed. `compact` replaces several parts by one new part, which lists the old parts until the
+old parts are removed.
 """
 
 import json

@@ -131,7 +131,7 @@ class _Run:
                 )
 
     def _look_until_end(self) -> State | None:
-        """Poll until the run has ended; return None if it was interrupted and must continue."""
+        """Poll until the run has ended; return None if an interrupted run must continue."""
         reached = self._last.fraction, self._last.text
         while True:
             look = self._retry_while_silent(self._looked)
@@ -161,7 +161,7 @@ class _Run:
         return look
 
     def _retry_while_silent(self, call: Callable[[], T]) -> T | None:
-        """Retry until the host answers; return None if it was silent for too long."""
+        """Retry until the host answers; return None if the host was silent for too long."""
         wait_s = min(10.0, self._patience.look_every_s)
         while True:
             if threads_ending.is_set():

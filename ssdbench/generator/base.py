@@ -48,7 +48,10 @@ class Job:
 
     @property
     def groups(self) -> int:
-        """Return how many groups the generator reports it in: one per stream."""
+        """Return the number of groups in which the generator reports the job: one per stream.
+
+        A job without several streams is one group.
+        """
         return max(1, len(self.workload.streams))
 
 
@@ -191,7 +194,7 @@ class Running(Protocol):
     def __iter__(self) -> Iterator[Second]: ...
 
     def stop(self) -> None:
-        """Ask the jobs to end now; what they did so far counts."""
+        """Ask the jobs to end now; the I/O that the jobs did so far counts."""
         ...
 
     def outcome(self) -> Outcome:
@@ -208,7 +211,7 @@ class Generator(Protocol):
 
     @property
     def name(self) -> str:
-        """Return its name: `fio 3.33`, `ssdb_slam`, …"""
+        """Return the name of the generator: `fio 3.33`, `ssdb_slam`, …"""
         ...
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:

@@ -107,7 +107,7 @@ class Slam:
         blockdev.still(self._node, self._claim, size_bytes=self._geometry.size_bytes)
 
     def instances(self, job: Job) -> list[Instance]:
-        """Make one instance per job of `numjobs`, without starting it."""
+        """Make an instance per job of `numjobs`, without starting the instance."""
         made: list[Instance] = []
         try:
             for index in range(job.workload.numjobs):
@@ -162,7 +162,7 @@ def _limit(job: Job, index: int) -> int:
 
 
 def remove(instances: Sequence[Instance]) -> None:
-    """Stop and remove every instance, even if one of them fails."""
+    """Stop and remove every instance, even if this fails for an instance."""
     failed: list[OSError] = []
     for instance in instances:
         try:
@@ -242,7 +242,7 @@ class SlamRunning:
         )
 
     def logged(self, job: str) -> LoggedIo:
-        """Return nothing: it keeps no log of single I/Os."""
+        """Raise ValueError: ssdb_slam keeps no log of single I/Os."""
         raise ValueError(f"{NAME} kept no log of the I/Os of {job}")
 
     def _end(self) -> None:
@@ -308,17 +308,23 @@ class SlamOutcome:
         return tuple(sorted(self.directory.iterdir()))
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
-        """Return nothing: it has no streams."""
+        """Return nothing: ssdb_slam has no streams."""
         return ()
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
-        """Return latencies between two times; a row belongs to the window that holds its middle."""
+        """Return the latencies between two times in seconds.
+
+        A row of the log counts if the middle of its interval lies between these times.
+        """
         return Histogram.merged(
             _histogram(row[direction]) for middle, row in self._rows() if from_s <= middle < to_s
         )
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return both directions by interval; a row belongs to where its middle lies."""
+        """Return the latencies of both directions together, by the number of the interval.
+
+        A row of the log counts in the interval in which the middle of the row lies.
+        """
         found: dict[int, Histogram] = {}
         for middle, row in self._rows():
             place = int(middle // every_s)
@@ -327,7 +333,7 @@ class SlamOutcome:
         return {place: histogram for place, histogram in found.items() if histogram.n}
 
     def logged(self, job: str) -> LoggedIo:
-        """Return nothing: it keeps no log of single I/Os."""
+        """Raise ValueError: ssdb_slam keeps no log of single I/Os."""
         raise ValueError(f"{NAME} kept no log of the I/Os of {job}")
 
     def requests(self, job: str, *, end_s: float) -> Requests:

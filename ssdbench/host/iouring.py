@@ -26,7 +26,7 @@ _COUNTS_TO = 1 << 32
 
 
 def unusable() -> str:
-    """Return why this process cannot use io_uring, in the kernel's words; empty if it can."""
+    """Return why this process cannot use io_uring, in the kernel's words, or an empty text."""
     ring = _libc.syscall(_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
     if ring >= 0:
         os.close(ring)

@@ -97,7 +97,10 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
 
 
 def by_number_alone(built: Path) -> bool:
-    """Return whether the schedulers in a build directory were built without that comparison."""
+    """Return whether the build of the schedulers compared only the version numbers of Linux.
+
+    Then the build did not compare the kernel's structures by BTF. `built`: the build directory.
+    """
     return not (built / LAYOUT).exists()
 
 
@@ -122,7 +125,7 @@ def release_of(headers: Path) -> str | None:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a file, empty when it cannot be read."""
+    """Return the text of a file; an empty text when the file cannot be read."""
     try:
         return path.read_text(errors="replace")
     except OSError:

@@ -92,7 +92,11 @@ def until_free(path: Path) -> None:
 
 
 def _opened(path: Path) -> int:
-    """Open a lock file, created if missing. Raises OSError, HostLacks when it is not ours."""
+    """Open a lock file, created if missing; return its descriptor.
+
+    Raises OSError. Raises HostLacks when another user (not root) could have made or changed the
+    file.
+    """
     require_private(path)
     return open_own(path, os.O_RDWR, 0o600)
 

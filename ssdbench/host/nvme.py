@@ -130,7 +130,7 @@ class Nvme:
         )
 
     def set_feature(self, feature: int, value: int, *, nsid: int = 0) -> None:
-        """Set a feature until the next reset; it is never saved in the drive."""
+        """Set a feature until the next reset; the drive never saves the feature."""
         self.admin(Command(SET_FEATURES, nsid, cdw10=feature, cdw11=value))
 
     def _send(self, request: int, command: Command) -> Reply:

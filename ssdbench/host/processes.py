@@ -62,7 +62,7 @@ class ProcessId:
 
 
 def _file(descriptor: Path) -> tuple[int, int] | None:
-    """Return the file that a descriptor leads to; None when it has been closed."""
+    """Return the file that a descriptor leads to; None when the descriptor has been closed."""
     try:
         found = descriptor.stat()
     except OSError:

@@ -126,7 +126,7 @@ class Procfs:
 
 
 class OneLookProcfs(Procfs):
-    """Read each table once and keep it, for lists of many devices."""
+    """Read each table once and keep the table, for lists of many devices."""
 
     mounts = cache(Procfs.mounts)
     all_mounts = cache(Procfs.all_mounts)
@@ -208,7 +208,7 @@ def unescaped(text: str) -> str:
 
 
 def _namespace(process: Path) -> str:
-    """Return the mount namespace of a process; empty when it ended or may not be read."""
+    """Return the mount namespace of a process; empty if the process ended or cannot be read."""
     try:
         return str((process / "ns/mnt").readlink())
     except OSError:
@@ -286,8 +286,9 @@ def _listed(directory: str) -> list[str]:
 def _share_descriptors(process: Path, thread: str) -> bool:
     """Return whether a thread shares its process's file table, as almost all do (kcmp(2)).
 
-    Then its descriptors need no look: a process may have thousands of threads. False when the
-    kernel does not tell, which only costs time.
+    Then its descriptors need no look: a process may have thousands of threads. Return False when
+    the kernel does not tell. The caller then looks at the thread's descriptors, which only takes
+    longer.
     """
     number = _KCMP.get(os.uname().machine)
     if number is None or process.parent != Path("/proc"):

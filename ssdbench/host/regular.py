@@ -271,7 +271,7 @@ def _read(descriptor: int, path: Path) -> str | None:
 
 
 def _record(path: Path) -> Path:
-    """Return the file beside it that holds the mark where there are no extended attributes."""
+    """Return the file beside `path` that holds the mark where extended attributes do not exist."""
     return path.with_name(f".{path.name}.ssdbench")
 
 

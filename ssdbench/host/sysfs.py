@@ -43,12 +43,12 @@ class Sysfs:
         return None if value.strip() == NOTHING else value
 
     def number(self, attribute: str) -> int | None:
-        """Return the value as an integer, or None when it is not one."""
+        """Return the value as an integer, or None when the value is not an integer."""
         value = self.find(attribute)
         return int(value) if value is not None and re.fullmatch(r"\s*-?[0-9]+\s*", value) else None
 
     def names(self, directory: str) -> list[str]:
-        """Return the sorted names in a directory; empty when it cannot be read."""
+        """Return the sorted names in a directory; empty when the directory cannot be read."""
         try:
             return self.listed(directory)
         except OSError:
@@ -128,7 +128,7 @@ class OneLook(Sysfs):
         self._values: dict[str, str] = {}  # hundreds of loop devices ask a million times
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
-        """Return the first answer; if it was an OSError, raise it again."""
+        """Return the first answer; if the first answer was an OSError, raise that error again."""
         if question not in self._answers:
             try:
                 self._answers[question] = (ask(), None)
@@ -141,7 +141,7 @@ class OneLook(Sysfs):
         return found
 
     def read(self, attribute: str) -> str:
-        """Return the value as it was at first."""
+        """Return the value that the first reading returned."""
         value = self._values.get(attribute)
         if value is None:
             value = self.once(("read", attribute), lambda: super(OneLook, self).read(attribute))
@@ -149,11 +149,11 @@ class OneLook(Sysfs):
         return value
 
     def listed(self, directory: str) -> list[str]:
-        """Return the names as they were at first."""
+        """Return the names that the first listing returned."""
         return self.once(("listed", directory), lambda: super(OneLook, self).listed(directory))
 
     def exists(self, attribute: str) -> bool:
-        """Return whether it existed at first."""
+        """Return whether the attribute existed at the first question."""
         return self.once(("exists", attribute), lambda: super(OneLook, self).exists(attribute))
 
 

@@ -68,7 +68,7 @@ class BlockUsage:
         return sorted(self._built_on)
 
     def beside(self) -> list[str]:
-        """Return other devices that share bytes or space with it without being built on it."""
+        """Return devices that share bytes or space with this device, but are not built on it."""
         return sorted(self._beside - self._marked("partition"))
 
     def users(self) -> list[str]:
@@ -81,7 +81,7 @@ class BlockUsage:
         return self._of(self._procfs.all_mounts())
 
     def swap_areas(self) -> list[str]:
-        """Return the swap areas on the device, its partitions or devices built on them."""
+        """Return the swap areas on the device, on its partitions, or on devices built on either."""
         return [area for area in self._procfs.swap_areas() if self._holds(area)]
 
     def openers(self) -> list[Opener]:

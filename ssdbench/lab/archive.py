@@ -99,8 +99,8 @@ def archive_address(sources: Sequence[str]) -> str | None:
 class Archive:
     """A Debian archive, with its own apt directory in `root`.
 
-    With `release`, it is the archive of another Debian release with backports. Its programs do not
-    run on this machine, and apt then assumes that no package is installed.
+    With `release`, it is the archive of another Debian release with backports. The programs of
+    another release do not run on this machine. So apt then assumes that no package is installed.
     """
 
     def __init__(self, root: Path, *, address: str | None = None, release: str = "") -> None:

@@ -192,7 +192,7 @@ def _kasan_watches_entry(kernel: Kernel) -> bool:
 
 
 def source_package(release: str) -> str:
-    """Return the source package of a release; the directory in it has the same name."""
+    """Return the source package of a release; the directory in the package has the same name."""
     return "linux-source-" + ".".join(release.split(".")[:2])
 
 

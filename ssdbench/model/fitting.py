@@ -4,8 +4,9 @@ A profile is read before its target is known. So these mistakes are found later,
 reported at their place in the profile. Standard tests choose their own blocks: what a drive cannot
 do is "not applicable" there, as in a sweep with `where_possible`.
 
-A target of `accept:` that no stage measures would be "cannot tell" after hours, so it is a mistake.
-Targets about job files, mixes and several writers are accepted if they may be measured.
+A target of `accept:` that no stage measures is reported as a mistake before the run. Otherwise the
+run would take hours, and its verdict on that target would be "cannot tell". Targets about job
+files, mixes and several writers are accepted if they may be measured.
 
 A zoned drive accepts writes in order only. fio follows its zones (zonemode=zbd) and resets each
 zone before it writes the zone again, so writes in order and reads in any order can be measured.
@@ -194,7 +195,7 @@ def _offered(target: Target, stages: list[spec.MeasuredStage]) -> list[spec.Offe
 
 
 def _named(of: Which) -> bool:
-    """Tell whether a target names enough of its workload to offer it."""
+    """Tell whether a target names enough of its workload to offer the workload."""
     return of.block_bytes is not None and of.read_percent is not None
 
 
@@ -307,7 +308,7 @@ def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
 
 
 def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
-    """Return why a drive cannot be given this LBA format; empty if it can."""
+    """Return why a drive cannot be given this LBA format, or an empty text."""
     if not target.lba_formats:
         return f"{target.name} offers no choice of LBA formats: only NVMe drives do"
     if wanted.sizes not in target.lba_formats:

@@ -8,7 +8,7 @@ consecutive bits. If a crash cut off the last line, the line has no newline; it 
 acknowledged, and is ignored. Any other line with a wrong checksum is damaged: it is reported and
 never used.
 
-Lines of older files have no checksum. They are read as long as no line with a checksum came before.
+Lines of older files have no checksum. Such a line is read only if no line before it has a checksum.
 """
 
 import json

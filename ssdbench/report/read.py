@@ -87,7 +87,7 @@ class StoredRun:
         return cls(directory, result)
 
     def path(self, relative: str) -> Path | None:
-        """Return the path of a file of the run, or None if it is outside the run directory."""
+        """Return the path of a file of the run; None if the path is outside the run directory."""
         parts = PurePosixPath(relative)
         if not relative or "\0" in relative or parts.is_absolute() or ".." in parts.parts:
             return None
@@ -96,12 +96,12 @@ class StoredRun:
         return full if full.is_relative_to(root) else None
 
     def text(self, relative: str, *, limit: int = 4000) -> str | None:
-        """Return the first `limit` characters of a text file, or None if it is missing."""
+        """Return the first `limit` characters of a text file, or None if the file is missing."""
         data = self._bytes(relative, expected=False)
         return None if data is None else data[: 4 * limit].decode("utf-8", "replace")[:limit]
 
     def data(self, relative: str) -> bytes | None:
-        """Return the content of a file, or None if it cannot be read."""
+        """Return the content of a file, or None if the file cannot be read."""
         return self._bytes(relative)
 
     def files(self, relative: str) -> list[str]:

@@ -61,10 +61,11 @@ def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
 
 
 def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
-    """Tell whether many parallel writes filled the buffer, so that it could hide nothing.
+    """Tell whether parallel writes filled the drive's buffer, so that latencies show the flash.
 
-    Then some writes wait for flash: longer than the least time that NAND needs to program, and
-    longer than as many single writes, which is what a queue in link or controller would cause.
+    If the buffer is full, some writes wait for the flash. They take longer than the shortest time
+    in which NAND can be programmed. They also take longer than the same number of single writes one
+    after another, so a queue in the link or in the controller cannot explain the wait.
     """
     deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):
@@ -206,7 +207,7 @@ def _buffer(
 
 
 def _absorbing(*, hidden: bool, answers: bool) -> str:
-    """Describe the buffer by the latencies, if the peaks do not show it."""
+    """Describe the buffer by the latencies, if the peaks do not show the buffer."""
     if not answers:
         return "no sign of a buffer"
     full = "never showed that it was full" if hidden else "was full under many parallel writes"

@@ -112,7 +112,7 @@ class PlannedRepeat:
 
     @property
     def name(self) -> str:
-        """Return its name in the journal and directory below the stage's."""
+        """Return the name of the repeat: in the journal, and of its directory below the stage's."""
         return f"{self.point.id}/repeat-{self.repeat:02d}"
 
 
@@ -371,8 +371,9 @@ def _each(jobs: Sequence[JobOutcome], streams: int) -> tuple[JobOutcome, ...]:
 def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured:
     """Replace latencies by those from submission on, where Little's law shows a longer wait.
 
-    fio's log by time begins when the kernel has taken a request, which waits while the drive's
-    queue is full. Only the report, over the whole start, includes that wait.
+    While the drive's queue is full, a request waits before the kernel takes it. The latencies in
+    fio's log over time begin after this wait. Only the latencies in fio's report, which cover the
+    whole start of fio, include the wait.
     """
     sides = [side for job in jobs for side in (job.read, job.write) if side.runtime_s]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)

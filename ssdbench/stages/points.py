@@ -126,7 +126,7 @@ class PointStage(PlainStage):
 
     @property
     def title(self) -> str:
-        """Return the title of its kind."""
+        """Return the title of this kind of stage."""
         return KINDS[self.kind].title
 
     @property
@@ -239,7 +239,7 @@ class PointStage(PlainStage):
         ]
 
     def _unsettled(self) -> list[str]:
-        """Note the extra repeats for those that do not settle."""
+        """Return notes about the extra repeats of points whose repeats do not settle."""
         if not self.extra.unsettled:
             return []
         return [
@@ -248,7 +248,7 @@ class PointStage(PlainStage):
         ]
 
     def _past_buffer(self, target: TargetInfo) -> list[str]:
-        """Note what exceeding the drive's buffer takes, where it is known before the start."""
+        """Return notes on how much a point must write to exceed a drive's buffer of known size."""
         if not target.write_buffer_bytes or not self.destructive:
             return []
         size = target.write_buffer_bytes
@@ -313,7 +313,7 @@ class PointStage(PlainStage):
 
     @property
     def _back(self) -> Workload | None:
-        """Return the warm-up's workload if it is repeated after all points."""
+        """Return the warm-up's workload, or None if no repeat of it follows after all points."""
         return None if self._again in self._converting() else self.returns_to
 
     def _lasting(self, context: Context, repeats: Mapping[str, Sequence[Repeat]]) -> list[Lasting]:
@@ -340,7 +340,11 @@ class PointStage(PlainStage):
 
     @property
     def _how_again(self) -> Measuring:
-        """Return how the return settles: longer and by bytes if points leave another layout."""
+        """Return how the repeat of the warm-up's workload after all points settles.
+
+        If a point leaves the data in another order than the warm-up did, the repeat settles for
+        longer, and the length is given in bytes instead of seconds.
+        """
         how = replace(self._how, unbroken_s=0.0)
         if not any(self._disorders(point) for point in self.points):
             return how
@@ -348,7 +352,7 @@ class PointStage(PlainStage):
         return replace(how, spare_share=REORDERING_FILLS, settle_fills=fills, settle_s=None)
 
     def _disorders(self, point: Point) -> bool:
-        """Tell whether it leaves the data in another order than the warm-up did."""
+        """Tell whether the point leaves the data in another order than the warm-up did."""
         workload = point.workload
         part = point.span_percent is not None and point.span_percent < WHOLE_PERCENT
         other = self.returns_to is not None and workload.layout != self.returns_to.layout

@@ -96,7 +96,7 @@ def next_rate(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> 
 def _next_of_lasting(
     sought: RateGoal, went: Sequence[Searched], done: Sequence[RateStep]
 ) -> OfferedRate | None:
-    """Return the next start at the answered rate; None if it lasted long enough or failed."""
+    """Return the next start at the answered rate; None if the rate lasted or failed."""
     held = [one.held_iops for one in went if one.ended]
     if not sought.lasts_s or len(held) < sought.repeats or None in held:
         return None
@@ -228,7 +228,7 @@ def searched(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> l
 def _course(
     sought: RateGoal, start_iops: float, done: Sequence[RateStep]
 ) -> Iterator[tuple[Searched, float | None]]:
-    """Yield each search with the rate that it needs next; None if it has ended."""
+    """Yield each search with the rate that the search needs next; None after its end."""
     held: float | None = None
     for number in range(sought.repeats + 1):
         steps = tuple(step for step in done if step.search == number)
@@ -321,6 +321,6 @@ def overloaded(step: RateStep) -> bool:
 
 
 def completed(steps: Sequence[RateStep]) -> float:
-    """Return the lowest IOPS that the drive completed with a backlog; infinite if it had none."""
+    """Return the lowest IOPS that the drive completed with a backlog; infinite without backlog."""
     behind = (step.achieved_iops for step in decided(steps) if overloaded(step))
     return min((rate for rate in behind if rate > 0), default=math.inf)

@@ -3,11 +3,11 @@
 A rate counts only if it lasts: the load must run for long without a break and stay flat. Writes run
 for half an hour, reads and mixes for two hours, because heat comes late. A load that moves fewer
 bytes is easier on the drive. So only the heaviest load of each kind (reads, mixes, writes of one
-layout) runs for long, in its first repeat, before all other points of its group. It is proof for
-every point of its kind that was measured to move fewer bytes. Warm-up and conversions are proof for
-writes. The heaviest load is guessed before the start: the largest block, then the most requests in
-flight. If a point turns out to move more bytes than the long one, or if the long one slowed down,
-the next repeat of this point is long, too.
+layout) runs for long, in its first repeat, before all other points of its group. If the rate of
+this load lasts, so do the rates of all points of its kind that were measured to move fewer bytes.
+Warm-up and conversions are proof for writes. The heaviest load is guessed before the start: the
+largest block, then the most requests in flight. If a point turns out to move more bytes than the
+long one, or if the long one slowed down, the next repeat of this point is long, too.
 
 A point without a long repeat measures in its first repeat until its mean is precise; its later
 windows are as long. A later repeat whose rate differs from the earlier ones first runs for half an
@@ -80,9 +80,11 @@ def unbroken_s_of(point: Point, usual_s: float) -> float:
 
 
 def lasts(point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence[Lasting]) -> bool:
-    """Tell whether a load was seen to last: itself, or a heavier one of its kind.
+    """Tell whether a load is known to keep its rate for long.
 
-    `own`: its finished repeats; before the first it is taken to be lighter.
+    A long repeat of the load shows this. So does a load in `lasting` of the same kind that moves at
+    least 95 % as many bytes per second. `own`: the finished repeats of the load. Before the first
+    repeat, every load in `lasting` counts as the heavier load.
     """
     long_s = unbroken_s_of(point, usual_s)
     most = max((repeat.bw_bytes_per_s for repeat in own), default=0.0)
@@ -118,7 +120,7 @@ def _with_known_level(one: PlannedRepeat, own: Sequence[Repeat]) -> PlannedRepea
 
 
 def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
-    """Guess whether it moves most bytes of the points of its kind in this layout."""
+    """Guess whether a point moves the most bytes of all points of its kind in `group`."""
     return point == max((one for one in group if kind(one) == kind(point)), key=_weight)
 
 

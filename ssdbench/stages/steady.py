@@ -205,7 +205,7 @@ class Steady(PlainStage):
         return heat_up(context, self.heats_with, self.name)
 
     def _warm_up(self, context: Context, run: FioRun) -> tuple[SteadyVerdict, Spent | None]:
-        """Return the verdict, and the limit at which it was given up, if any."""
+        """Return the verdict, and the limit at which the warm-up was given up, if any."""
         watch = Watch(rule(self.rule))
         span = self.workload.range.length_bytes
         writes = self.workload.writes

@@ -187,7 +187,7 @@ def _name(found: list[AnyStage], kind: str) -> str:
 
 
 def _put_in_order(name: str, profile: Profile) -> Precondition:
-    """Make the sequential fill before growing spans.
+    """Return the sequential fill that comes before the stage of growing spans.
 
     Random writes scatter garbage over all blocks. If later writes go to one span only, a greedy
     collection never frees the garbage in other blocks, so the drive has less spare area.

@@ -85,7 +85,7 @@ class RunRequest:
     def all_rated(self) -> Rated:
         """Return the figures of the data sheet: of the command line, else of the profile.
 
-        Raises UsageError if they contradict each other.
+        Raises UsageError if a figure of the command line contradicts a figure of the profile.
         """
         try:
             return self.rated.over(self.profile.rated)
@@ -106,7 +106,7 @@ class RunRequest:
 
     @property
     def all_limits(self) -> Limits:
-        """Return the limits of the command line; those that it lacks are of the profile."""
+        """Return the limits of the command line; limits not set there are of the profile."""
         kept = self.profile.limits
         return self.limits.over(Limits(kept.max_time_s, kept.max_writes_bytes))
 

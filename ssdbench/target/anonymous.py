@@ -33,7 +33,10 @@ _AS_IT_IS = (
 
 
 def blanked(name: str, page: bytes) -> bytes | None:
-    """Return a page with only the model and its wear; None for a page that is not given away."""
+    """Return the bytes of a page, without those that could identify the single drive.
+
+    Bytes about the model and about wear stay. Return None for a page that is left out.
+    """
     if name in _AS_IT_IS:
         return page
     work = _BLANKING.get(name)

@@ -151,7 +151,10 @@ def _unexplained(seen: Look, known: Remembered | None) -> list[Objection]:
 
 
 def digest(info: TargetInfo) -> str:
-    """Return a short digest of every eighth place. Raises OSError."""
+    """Return the first 12 digits of a SHA-256 of the target's data at every eighth sampled place.
+
+    Raises OSError.
+    """
     held = sha256()
     for place, data in sampled(Path(info.node), places(info)[::8]).items():
         held.update(f"{place}:".encode() + (data or b""))

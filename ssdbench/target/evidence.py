@@ -88,9 +88,10 @@ def evidence(
 ) -> Evidence:
     """Return what a disk shows; `found` are its pages, `unread` says why it has none.
 
-    NVMe: a physical PCI function, a company's number, a health log that counts. ATA: IDENTIFY
-    DEVICE by pass-through, with SMART and this size. SAS: the vital product data and logs of a
-    disk. An MMC card: its identification.
+    An NVMe drive must have a physical PCI function, the number of a company, and a health log with
+    a temperature and a count of power cycles. An ATA drive must answer IDENTIFY DEVICE by
+    pass-through, with SMART and the size of the disk. A SAS drive must have the vital product data
+    and logs of a disk. An MMC card must have its identification.
     """
     shown, missing = _of_protocol(place, attributes, found)
     if unread and not found:

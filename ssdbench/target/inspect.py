@@ -300,7 +300,7 @@ def page_facts(found: pages.Pages) -> dict[str, str]:
 
 
 def _asked(kernel: str, node: Path, sysfs: Sysfs) -> tuple[pages.Pages, dict[str, str]]:
-    """Return a drive's pages, or the fact why they cannot be read."""
+    """Return a drive's pages, or the fact why the pages cannot be read."""
     try:
         return pages.read(kernel, node, sysfs=sysfs), {}
     except SsdbenchError as error:

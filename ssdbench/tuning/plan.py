@@ -374,7 +374,10 @@ def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
 
 
 def _cpus_for(who: str, wishes: Host, host: Topology) -> tuple[int, ...]:
-    """Return the CPUs of "fio" or our "own" CPUs. Raises HostLacks when none are left."""
+    """Return the numbers of the CPUs for "fio", or for our "own" processes.
+
+    Raises HostLacks when no CPU is both among the wished CPUs and on the wished nodes.
+    """
     listed = _cpus(f"{who}_cpus", wishes, host)
     of_nodes = cpus_of(f"{who}_nodes", getattr(wishes, f"{who}_nodes"), host)
     if not listed or not of_nodes:

@@ -92,7 +92,7 @@ class BlockSizeEvidence(Part):
 
 
 class Inside(Document):
-    """The run that looked inside a drive."""
+    """A run of `probe` or `detect-blocksize`: its directory, its report, and bytes written."""
 
     directory: str
     report: str

@@ -6,9 +6,10 @@ multiple of their number. Poisson gaps are whole microseconds, drawn around a wh
 second, by 8 % at 60,000.
 
 fio decides in advance when each request of a thread is due, and sends it then or, if it still waits
-for an answer, right after that. Its logs do not have these times, but its generator (`lib/rand.c`:
-L'Ecuyer's taus88; `init.c`: the seeds) is the same from fio 3.33 to 3.41, so they are computed
-again.
+for an answer, right after that. The logs of fio do not have the times when requests were due. But
+fio draws these times from a random number generator (`lib/rand.c`: L'Ecuyer's taus88; `init.c`: the
+seeds), which is the same from fio 3.33 to 3.41. So this module draws the same numbers and computes
+the times again.
 """
 
 import math

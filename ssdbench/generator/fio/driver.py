@@ -361,7 +361,10 @@ class FioOutcome:
         return tuple(seen)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return latencies of both directions by interval; a row belongs where its middle lies."""
+        """Return the latencies of both directions by interval.
+
+        A row of the log counts in the interval in which the middle of the row lies.
+        """
         by_second: dict[int, Histogram] = {}
         for direction in ("read", "write"):
             for index, shift_s, rows in self._rows(direction):

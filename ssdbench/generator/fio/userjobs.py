@@ -276,7 +276,7 @@ def for_simulated_drive(
 
 
 class _Rewriting:
-    """Rewrite sections in order, as a global option holds for those after it."""
+    """Rewrite sections in order, because a global option holds for the sections after it."""
 
     def __init__(self, engine_options: Callable[[str], frozenset[str]]) -> None:
         self._engine_options = engine_options

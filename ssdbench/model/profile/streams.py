@@ -199,7 +199,7 @@ class Mix(Extendable):
 
     @property
     def called(self) -> str:
-        """Return the name in reports."""
+        """Return the name that reports show."""
         return self.name
 
     @property
@@ -264,7 +264,7 @@ class FioJobs(Extendable):
 
     @property
     def called(self) -> str:
-        """Return the name in reports."""
+        """Return the name that reports show."""
         return title(self.file if isinstance(self.file, str) else self.source.name)
 
     @property

@@ -49,7 +49,7 @@ def _profile_plan(profile_text: str) -> CapacityPlan:
 
 
 def demanded(result: RunResult) -> CapacityPlan | None:
-    """Return the plan in the run's profile, or None if it has no demand."""
+    """Return the plan in the run's profile, or None if the profile has no demand."""
     wanted = wanted_plan(result)
     return wanted if wanted.demand_iops is not None else None
 
@@ -234,7 +234,10 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
     yield Line("Written per day", f"{format_figure(wear.bytes_per_day / 1e12)} TB over all drives")
 
     def less(number: float | None) -> str:
-        """Format the number for the fewer drives that the rate alone needs."""
+        """Return text: how many drives the rate alone needs, and `number` with so few drives.
+
+        Return an empty text if wear does not add drives to the plan.
+        """
         fewer = f"{wear.drives_for_rate:,} drives for the rate alone"
         return f"; {format_figure(number or 0)} with {fewer}" if wear.adds else ""
 

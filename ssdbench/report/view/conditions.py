@@ -113,7 +113,10 @@ def _limited(budget: Budget) -> str:
 
 
 def _budget(budget: Budget) -> str:
-    """Format the given time, what was left out to keep it, and what the run can prove."""
+    """Return sentences about the time that the user gave for the run.
+
+    The sentences also say what was left out to keep to that time, and what the run can still prove.
+    """
     cuts = "; ".join(budget.cuts) or "nothing was left out"
     return f"{budget.given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."
 

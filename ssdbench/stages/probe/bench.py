@@ -140,7 +140,7 @@ class Bench:
         return done.write, done.flushes
 
     def discard(self, offset_bytes: int, length_bytes: int) -> bool:
-        """Discard a range of bytes; return False if the drive does not support it."""
+        """Discard a range of bytes; return False if the drive does not support discards."""
         try:
             self._context.session.discard(offset_bytes, length_bytes)
         except HostLacks:
@@ -216,7 +216,7 @@ class ProbeStage(PlainStage):
         return self.probe.title
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the bytes that the probe may write, or a tenth of them."""
+        """Plan the most bytes that the probe may write, and a tenth of that as the least."""
         most = self.probe.writes(target.size_bytes)
         slow, fast = hint.sequential_bytes_per_s
         return StagePlan.of(

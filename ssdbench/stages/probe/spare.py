@@ -244,7 +244,10 @@ class Trim:
 
 
 def _trim_rate(bench: Bench, kept: int, share: float) -> float:
-    """Write a share of the kept part at random; return the bytes per second."""
+    """Write at random to the part of the drive that is not trimmed; return bytes per second.
+
+    `kept`: size of that part in bytes. `share`: how much to write, as a multiple of that size.
+    """
     total = max(TRIM_BLOCK_BYTES, round(kept * share))
     done = bench.rate(Pattern.RANDOM, TRIM_BLOCK_BYTES, 0, TRIM_DEPTH, kept, total)
     return done.bytes / max(done.runtime_s, 1e-9)

@@ -162,7 +162,7 @@ class Rounds(PtsStage):
         return PtsRecord(measured=PtsMeasured(warm_up=measured.samples))
 
     def _round(self, number: int, context: Context) -> PtsRecord | None:
-        """Measure one round; None if it is cut short."""
+        """Measure one round; return None if the round is cut short."""
         cells: list[PtsCell] = []
         for place, cell in enumerate(self.cells):
             share = (number - 1 + place / len(self.cells)) / self.max_rounds

@@ -149,7 +149,10 @@ class PtsStage(PlainStage, ABC):
 
     @abstractmethod
     def where(self, found: Pts) -> str:
-        """Say where the rule was met, or not: "in rounds 1 to 5"."""
+        """Return words that say where the steady state was found: "in rounds 1 to 5".
+
+        Without a steady state, the words say how many rounds or samples were judged.
+        """
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan the shortest and longest time of all parts, and bytes by the likely rates."""

@@ -226,12 +226,15 @@ class _Samples:
         return True
 
     def filled(self) -> float:
-        """Return the share done of the drive fills that end the phase; 0 without such an end."""
+        """Return the finished share (0 to 1) of the drive fills after which the phase ends.
+
+        Return 0 if no number of drive fills ends the phase.
+        """
         fills = self._phase.fills
         return self.written / (fills * self._size_bytes) if fills else 0.0
 
     def over(self) -> bool:
-        """Tell whether the phase can end: by its fills, or because it is steady."""
+        """Tell whether the phase can end: its fills are done, or its rate is steady."""
         if self.filled() >= 1:
             return True
         if not self._phase.until_steady or len(self.done) % SPACING != 1:
@@ -247,7 +250,7 @@ def window_of(samples: Sequence[PtsRate]) -> RoundWindow | None:
 
 
 def histogram_of(cell: PtsCell) -> Histogram:
-    """Return the histogram of a cell; empty if it has no bins."""
+    """Return the histogram of a cell; an empty histogram if the cell has no bins."""
     bins = cell.bins or PtsBins(latency_ns=(), count=())
     found = Histogram.from_bins(dict(zip(bins.latency_ns, bins.count, strict=True)))
     return found if cell.latency is None else found.ended(cell.latency.max_ns)

@@ -2,10 +2,11 @@
 
 Peaks after every B writes repeat in offset after B strides of 4 KiB, like a block. So the search is
 repeated without such peaks. Behind a large buffer, peaks belong to writes of an earlier pass; if no
-block is found, each latency is moved to the write that it waited for. Peaks of a block also repeat
-at its parts and multiples, so every prime part and multiple of a period is tested: one half of the
-writes chooses, the other half judges. Only strides below a part can show it, so the answer may be
-"or less". docs/methods-blocksize.md explains the method.
+block is found, each latency is moved to the write that it waited for. The latency peaks of a block
+of N bytes also repeat every N/2, N/3, 2N or 3N bytes. So the period is also tested divided by prime
+numbers and multiplied by prime numbers. One half of the writes chooses a period; the other half
+judges the choice. Only strides shorter than a part can show the part, so the answer may be "or
+less". docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterator, Sequence
@@ -72,7 +73,7 @@ def size(series: Sequence[Series], found: Evidence) -> Size:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entered:
-    """A series with the score of each write, and the place of its boundary."""
+    """A series of writes, a score for how slow each write is, and the place of the boundary."""
 
     series: Series
     slow: Floats

@@ -237,7 +237,10 @@ def _judge(data: Scored, period: int) -> Evidence | None:
 
 
 def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
-    """Return the rows of both regions at the same strides that cross the period often enough."""
+    """Return the row numbers of both regions, in pairs with the same stride.
+
+    Strides that cross the period too rarely (LEAST_CROSSINGS) are left out.
+    """
     enough = data.count * data.stride / period >= LEAST_CROSSINGS
     first = np.flatnonzero(enough & (data.region == 0))
     second = np.flatnonzero(enough & (data.region == 1))

@@ -57,8 +57,9 @@ def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
 def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
     """Return the largest known remap unit in bytes.
 
-    Sources are the drive's physical block size, a simulated drive's own unit, and the probe. A
-    probe that said "4 KiB or less" found none.
+    The remap unit is the size in which a drive maps logical to physical addresses. Known
+    units are the drive's physical block size, the unit of a simulated drive, and the unit that the
+    probe found. A probe that said "4 KiB or less" found no unit.
     """
     probed = [s.found.numbers for s in stages if isinstance(s.found, ProbeFound)]
     units = [said.remap_unit_bytes or 0 for said in probed if not said.at_most]

@@ -61,7 +61,11 @@ def needed(below: int = 0, *, lot: int | None = None) -> int:
 
 
 def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
-    """Return the upper limit of the share of drives below a rate that `below` of `drawn` missed."""
+    """Return the upper confidence limit of the share (0 to 1) of drives that are below a rate.
+
+    Of the `drawn` measured drives, `below` were below that rate. `lot`: the number of all drives;
+    None if there is no limit to it.
+    """
     if lot is None:
         return binomial_upper_limit(below, drawn, confidence=CONFIDENCE)
     doubt = 1 - CONFIDENCE

@@ -1,9 +1,10 @@
 """Makes a capacity plan of a finished run: which bound, whether it may be planned on, what follows.
 
-The kind of point is the one that the demand names, or the worst measured one. Its depth is the
-deepest that the demand's outstanding requests fill, or the deepest that keeps its limit of p99;
-where the demand says neither, the lowest bound of all depths counts. A rate sweep to the same limit
-of latency lowers it to the rate that kept the limit.
+The kind of point is the one that the demand names, or the worst measured one. The depth of that
+point is the largest measured queue depth that is not above the demand's outstanding requests. If
+the demand gives a limit of p99 instead, the depth is the largest that keeps this limit. If the
+demand gives neither, the lowest bound of all depths counts. A rate sweep to the same limit of
+latency may have found a lower rate that kept the limit; then the plan uses that rate.
 """
 
 import math
@@ -219,7 +220,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
 def _limiting(
     result: RunResult, wanted: CapacityPlan, points: Sequence[PointResult]
 ) -> tuple[Sequence[PointResult], str]:
-    """Return the points whose lowest bound limits the plan, and why it is of these."""
+    """Return the points whose lowest bound limits the plan, and why these points were chosen."""
     depths = sorted({outstanding_of(point) for point in points})
     if wanted.outstanding is not None:
         return points, (
