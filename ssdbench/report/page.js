@@ -530,6 +530,11 @@
     return found ? Number(found[1].replaceAll(",", "")) * (factor[found[2]] || 1) : Infinity;
   }
 
+  // Marks what is wider than its box; the style then says that it scrolls.
+  const wide = new ResizeObserver((boxes) => boxes.forEach(({ target }) =>
+    target.classList.toggle("more", target.scrollWidth > target.clientWidth + 1)));
+
+  document.querySelectorAll(".scroll, .canvas").forEach((box) => wide.observe(box));
   document.querySelectorAll("figure[data-axes]").forEach(offer);
   document.querySelectorAll("table[data-filter]").forEach(filter);
 })();

@@ -14,7 +14,6 @@ from ssdbench.stats.planning.capacity import DEGRADED_UTILISATION, Plan, Wear
 from ssdbench.stats.planning.runplan import CapacityAnswer, Depth, capacity_answer, changes
 from ssdbench.units import (
     counted,
-    format_bound,
     format_count,
     format_duration,
     format_figure,
@@ -60,6 +59,16 @@ def sections(result: RunResult) -> list[page.Section]:
     if wanted is None:
         return []
     return [page.Section("plan", "Capacity plan", blocks(result, capacity_answer(result, wanted)))]
+
+
+def drives_beside(result: RunResult) -> Iterator[tuple[str, str]]:
+    """Yield the number of drives and its verdict, to show beside the headline's number."""
+    wanted = demanded(result)
+    answer = wanted and capacity_answer(result, wanted)
+    if answer and answer.plan is not None:
+        word = "NOT VALIDATED" if answer.reasons else "INCOMPLETE" if answer.incomplete else ""
+        name = f"Drives for {format_count(answer.plan.load_iops)} IOPS"
+        yield name, f"{answer.plan.drives:,}" + (f", {word}" if word else "")
 
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
@@ -199,10 +208,6 @@ def figures(answer: CapacityAnswer) -> Iterator[Line]:
         f"{100 * made.degraded_utilisation:.3g} % of the bounds "
         f"(at most {100 * DEGRADED_UTILISATION:g} %)",
     )
-    if answer.read_bound_iops is not None:
-        share = answer.wanted.utilisation_percent / 100
-        reads = format_bound(made.drives * answer.read_bound_iops * share)
-        yield Line("Read rate", f"{reads} IOPS, if the drives only read")
     if made.wear is not None:
         yield from _wear(answer, made.wear)
     yield from _failures(answer, made)

@@ -28,6 +28,7 @@ _PUT_BACK = (
     "At the end of a run the old values are restored, unless the reason says that a setting stays. "
     "If some were not restored, `ssdbench restore` lists and restores them."
 )
+_MACHINE = ("host", "product", "kernel", "CPU", "CPUs", "memory", "fio version", "generator")
 RUN_FILES = (
     (rundirectory.RESULT, "all results; this page is made from them"),
     (rundirectory.RESULTS_CSV, "one row per point, repeat and metric"),
@@ -100,7 +101,6 @@ def test(result: RunResult) -> page.Section:
         ("Measured", f"{counted(len(points), 'point')}, "
                      f"{counted(sum(len(p.repeats) for p in points), 'repeat')}"),
         ("Order", _order(result)),
-        ("Seed", str(result.seed)),
         ("Tool", tool(result)),
     ]  # fmt: skip
     brief = f"{format_duration(length)} on the drive's clock, {_written(result)} written"
@@ -188,7 +188,11 @@ def host(run: StoredRun) -> page.Section:
     result = run.result
     blocks: list[page.Block] = []
     if result.host:
-        blocks.append(page.Facts("The machine", [words.fact(n, v) for n, v in result.host.items()]))
+        first = {name: result.host[name] for name in _MACHINE if name in result.host}
+        blocks.append(words.facts("The machine", first.items()))
+        if rest := {name: value for name, value in result.host.items() if name not in first}:
+            more = page.Fold("More about the machine", [words.facts("", rest.items())])
+            blocks.append(more)
     if meanwhile := list(_meanwhile(result)):
         blocks.append(page.Facts("While points were measured", meanwhile))
     blocks += hostseries.figure(run)

@@ -59,13 +59,14 @@ def section(result: RunResult) -> Section:
 def _group(found: list[Finding], every: Sequence[str]) -> FindingGroup:
     first = found[0]
     more = f" (and {counted(len(found) - 1, 'more place')})" if len(found) > 1 else ""
+    brief = words.sentence(first.message)
     return FindingGroup(
         tone=words.SEVERITY_TONES[first.severity],
         severity=words.SEVERITY_WORDS[first.severity],
         code=str(first.code),
         advice=first.advice,
-        places=_places(found, every),
-        brief=words.sentence(first.message).removesuffix(".") + more,
+        places=[(at, "" if told == brief else told) for at, told in _places(found, every)],
+        brief=brief.removesuffix(".") + (f"{more}." if more else "."),
     )
 
 
@@ -98,7 +99,7 @@ def _where(finding: Finding) -> str:
     return " · ".join(parts)
 
 
-def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
+def reasons(result: RunResult, *, limit: int = 6) -> list[str]:
     """Return why the run is not VALIDATED: each reason with its first place."""
     if result.verdict == "VALIDATED":
         return []
@@ -128,7 +129,7 @@ def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
     return (
         found
         if len(found) <= limit
-        else [*found[:limit], f"{len(found) - limit} more reasons are in the findings below."]
+        else [*found[: limit - 1], f"{len(found) - limit + 1} more reasons are among the findings."]
     )
 
 

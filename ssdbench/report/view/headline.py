@@ -8,7 +8,7 @@ VALIDATED and NOT VALIDATED are about rates to plan on. A run that measured no s
 another verdict.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -24,7 +24,9 @@ from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import (
+    DIRECTIONS,
     MOVING,
+    direction,
     percentile_name,
     percentiles_of,
     published_bound,
@@ -32,7 +34,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.tables import variation_percent
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import wanted_plan
+from ssdbench.report.view.capacity import drives_beside, wanted_plan
 from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
@@ -153,7 +155,19 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
         evidence=[*_evidence(point, estimate), *_slow_phases(result), *_worst(best)],
         tone=words.VERDICT_TONES[result.verdict],
         promise=_promise(point) if sound and steady else "",
+        beside=[*_p99(point), *drives_beside(result)],
     )
+
+
+def _p99(point: PointResult) -> Iterator[tuple[str, str]]:
+    """Yield the p99 of a point, with its upper limit, if enough I/Os were measured."""
+    slowest = percentiles_of(point.estimates).get(99.0)
+    if slowest is not None:
+        few = slowest.status == "suppressed"
+        value = "too few I/Os" if few else words.latency_cell(slowest).text
+        most = "" if few or slowest.bound is None else f"at most {format_ns(slowest.bound)}"
+        name = f"p99 of {DIRECTIONS[direction(slowest, point.point.workload)]}"
+        yield name, most if most.endswith(f" {value}") else ", ".join(filter(None, (value, most)))
 
 
 def _steady(result: RunResult) -> bool:

@@ -50,16 +50,12 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. If `fold` has text, only this text is shown until the reader opens the table.
-
-    On a narrow screen such as a phone, each row of a table with `cards` becomes a block.
-    """
+    """A table. If `fold` has text, only this text is shown until the reader opens the table."""
 
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     fold: str = ""
-    cards: bool = False
     places: Places | None = None
     kind: str = field(default="table", init=False)
 
@@ -73,18 +69,13 @@ ColumnOf = tuple[Column | str, Callable[[T], Cell | str]]  # its title, and its 
 
 
 def table_of(
-    caption: str,
-    items: Iterable[T],
-    columns: Sequence[ColumnOf[T]],
-    *,
-    fold: str = "",
-    cards: bool = False,
+    caption: str, items: Iterable[T], columns: Sequence[ColumnOf[T]], *, fold: str = ""
 ) -> Table:
     """Return a table with a row for each item; each column says how it shows an item."""
     titles = [Column(title) if isinstance(title, str) else title for title, _ in columns]
     found = ([show(item) for _, show in columns] for item in items)
     rows = [[Cell(one) if isinstance(one, str) else one for one in row] for row in found]
-    return Table(caption, titles, rows, fold, cards)
+    return Table(caption, titles, rows, fold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +142,8 @@ class FindingGroup:
     severity: str
     code: str
     advice: str
-    places: Sequence[tuple[str, str]]  # stage, point or repeat; the message
-    brief: str  # one line
+    places: Sequence[tuple[str, str]]  # stage, point or repeat; the message unless it is in `brief`
+    brief: str  # a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +179,7 @@ class Headline:
     evidence: Sequence[tuple[str, str]]
     tone: str
     promise: str = ""  # the exact meaning of the number
+    beside: Sequence[tuple[str, str]] = ()  # p99, and the number of drives with what decides it
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,6 +226,12 @@ def _facet(said: Callable[[Point], str], point: PointResult) -> str:
     return said(point.point)
 
 
+def _marked(point: PointResult) -> page.Cell:
+    """Return the bound, with a cross if the point is not VALIDATED."""
+    text, bad = words.bound(published_bound(point)), point.verdict == "NOT VALIDATED"
+    return page.Cell(f"{text} ✗", "bad", hint=point.verdict) if bad else page.Cell(text, "strong")
+
+
 def _interval(point: PointResult) -> str:
     iops = point.estimate("iops")
     return words.interval(iops) if iops else words.NONE
@@ -270,6 +276,7 @@ BOUND: page.ColumnOf[PointResult] = (
     page.number("Lower bound [IOPS]", hint="the rate to plan on"),
     lambda point: page.Cell(words.bound(published_bound(point)), "strong"),
 )
+_MARKED: page.ColumnOf[PointResult] = (BOUND[0], lambda point: _marked(point))
 MEAN: page.ColumnOf[PointResult] = (page.number("Mean [IOPS]"), _count("iops"))
 INTERVAL: page.ColumnOf[PointResult] = (page.number("95 % interval of the mean"), _interval)
 MINUTE: page.ColumnOf[PointResult] = (
@@ -339,20 +346,28 @@ PERCENTILES = (50.0, 99.0, 99.9)
 
 def first_table(result: RunResult) -> page.Table | None:
     """Return a row for each point, those of the plan first; None without points."""
-    points = first_points(result)[:FIRST_ROWS]
+    points = _first_rows(result)
     if not points:
         return None
-    columns = [("Workload", LABEL[1]), BOUND, MEAN, *percentile_columns(*PERCENTILES), MINUTE]
+    columns = [("Workload", LABEL[1]), _MARKED, MEAN, *percentile_columns(*PERCENTILES), MINUTE]
     if drives := _drives(result):
         needed = page.number("Drives", hint="number of drives for the demand of the plan")
         columns.append((needed, lambda point: str(drives.get(point.point.id, words.NONE))))
     columns.append(("Status", partial(verdict_and_reasons, longest=0)))
-    return page.table_of("What was measured", points, columns, cards=True)
+    return page.table_of("What was measured", points, columns)
+
+
+def _first_rows(result: RunResult) -> list[PointResult]:
+    """Return the points of the first table, without spans of 100 % that repeat another point."""
+    points = first_points(result)
+    usual = {(p.point.workload, p.verdict) for p in points if p.point.span_percent is None}
+    twice = [p for p in points if p.point.span_percent and (p.point.workload, p.verdict) in usual]
+    return [point for point in points if point not in twice][:FIRST_ROWS]
 
 
 def rest(result: RunResult) -> str:
     """Return a sentence about the points that have no row in the first table."""
-    left = len(result.points) - FIRST_ROWS
+    left = len(result.points) - len(_first_rows(result))
     return "" if left <= 0 else f"{counted(left, 'further point')} below, in maps and tables."
 
 

@@ -183,7 +183,6 @@ def _repeat_table(repeats: Sequence[tuple[PointResult, Repeat]]) -> page.Table:
         (page.number("IOPS"), lambda one: format_count(one[1].iops)),
         (page.number("Place in its pass"), lambda one: str(one[1].pass_order)),
         (page.number("Place in time"), lambda one: str(one[1].sequence)),
-        (page.number("Seed"), lambda one: str(one[1].seed)),
         (page.number("Settling"), lambda one: _settling(one[1])),
         (
             page.number("Counted time"),

@@ -47,7 +47,7 @@ answer.whole = [widest(), ticks().length];
 const table = document.querySelector("table[data-filter]");
 const maps = [...table.closest("section").querySelectorAll("table[data-map]")];
 const cells = () => maps.map((map) => [...map.tBodies[0].rows].map((row) =>
-  [...row.cells].slice(2).map((cell) => cell.textContent + " " + cell.className)));
+  [...row.cells].slice(1).map((cell) => cell.textContent + " " + cell.className)));
 const tools = maps[0].closest(".scroll").previousElementSibling;
 answer.maps = [cells()];
 const choices = [...tools.querySelectorAll("select")];
@@ -125,7 +125,7 @@ def test_maps_are_drawn_of_the_points_that_were_chosen(answer: dict[str, Any], m
     whole_table = many[many.index("<table data-filter>") :].partition("</table>")[0]
     head, table = whole_table.split("</thead>", 1)
     at = [name for name, _ in re.findall(r"<th [^>]*>([^<]*)</th>()", head)].index
-    rows = [re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", row)[1:] for row in table.split("<tr>")[1:]]
+    rows = [re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", row) for row in table.split("<tr>")[1:]]
     found = {
         row[at("Reads")]: row[at("Lower bound [IOPS]")]
         for row in rows

@@ -8,7 +8,8 @@ import pytest
 from ssdbench.errors import UsageError
 from ssdbench.report import render
 from ssdbench.report.view import words
-from tests.support.builders import StoredRunBuilder, a_small_run
+from tests.support.builders import StoredRunBuilder, a_finding, a_small_run
+from tests.support.chromium import PHONE, Browser
 
 NOISY = tuple(f"b65536-r{read}-qd{depth}" for read in (30, 70, 100) for depth in (1, 2, 4, 8, 16))
 
@@ -55,7 +56,7 @@ def test_all_workloads_stand_beside_the_number_those_of_the_plan_first(tmp_path:
         "b4096-r70-qd32",
         "b4096-r100-qd32",
     ]
-    assert all(row.count("<td") >= 8 and "VALIDATED" in row for row in rows)
+    assert all(row.count("<td") == 7 and "VALIDATED" in row for row in rows)
 
 
 def test_the_first_table_tells_how_many_drives_a_demand_needs(tmp_path: Path) -> None:
@@ -118,11 +119,8 @@ def test_many_points_are_maps_of_block_and_mix_and_of_depth_and_jobs(
     _, page = many
     shown = open_parts(page)
 
-    assert (
-        "<caption>Lowest of the lower bounds of IOPS over all queue depths, random</caption>"
-        in shown
-    )
-    assert "<caption>Lower bound of IOPS, 4 KiB, 0 % read</caption>" in shown
+    assert "<caption>Lowest of the lower bounds of IOPS over all queue depths, random " in shown
+    assert "<caption>Lower bound of IOPS, 4 KiB, 0 % read " in shown
     assert set(re.findall(r'class="number (h\d)', shown)) >= {"h0", "h6"}
 
 
@@ -205,3 +203,89 @@ def test_a_cell_of_a_map_has_the_lowest_bound_even_where_another_point_failed(
     row = row[row.index(">4 KiB</th>") :]
 
     assert f">{words.bound(min(bounds))}<" in row[: row.index("</tr>")]
+
+
+def test_the_whole_drive_as_a_span_is_no_second_row_beside_the_same_workload(
+    tmp_path: Path,
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=5)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,)).span((50, 100))
+    span = builder.stages[1].points[1].point.workload
+    assert span == builder.stages[0].points[0].point.workload
+    builder.write()
+
+    page = rendered(tmp_path)
+
+    assert len(first_table(page)) == 2
+    assert "50 % of drive" in str(first_table(page)) and "100 % of" not in str(first_table(page))
+    assert "1 further point below" in page
+    assert "100 % of drive: 4 KiB random write" in page
+
+
+def test_a_finding_begins_with_its_sentence_and_its_code_stands_small_behind(
+    tmp_path: Path,
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=2, measure_s=5)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
+    builder.write(verdict="NOT VALIDATED", findings=(a_finding(message="the planted fault"),))
+
+    page = rendered(tmp_path)
+
+    said = "<summary>The planted fault. <small>reason for NOT VALIDATED, <code>cv-too-high</code>"
+    assert said in page
+    findings = page[page.index('id="findings"') :]
+    assert findings[: findings.index("</section>")].count("The planted fault.") == 1
+
+
+def test_seeds_and_the_command_line_of_the_kernel_are_read_only_on_request(tmp_path: Path) -> None:
+    host = {"kernel": "6.12.0", "CPUs": "2", "command line": "quiet root=…", "SMT": "on"}
+    a_small_run(tmp_path, host=host)
+
+    page = rendered(tmp_path)
+    machine = page[page.index("<h3>The machine</h3>") :]
+    more = machine.index("<summary>More about the machine</summary>")
+
+    assert ">Seed</th>" not in page
+    assert page.count("<dt>Seed</dt>") == 1  # where the numbers come from
+    assert "6.12.0" in machine[:more] and "quiet root=" not in machine[:more]
+    assert "quiet root=" in machine[more:]
+
+
+def test_latency_and_drives_stand_below_the_number_and_never_without_their_verdict(
+    tmp_path: Path,
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=5)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,), noisy=("b4096-r0-qd32",))
+    p99 = next(e for e in builder.stages[0].points[0].estimates if e.metric == "lat_p99_ns")
+    builder.write(verdict="NOT VALIDATED", profile_text="title: t\nplan: {demand_iops: 40000}\n")
+
+    page = rendered(tmp_path)
+    head = page[page.index('class="figure"') : page.index('class="workloads"')]
+    beside = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", head))
+
+    assert words.latency_cell(p99).text in beside["p99 of writes"]
+    (drives,) = (value for name, value in beside.items() if name.startswith("Drives"))
+    assert re.match(r"\d+", drives) and "NOT VALIDATED" in drives
+
+
+def test_on_a_phone_the_verdict_stands_above_the_number_and_wide_parts_say_that_they_scroll(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=2, measure_s=5).steady()
+    builder.sweep(blocks=(4096,), reads=(0, 100), depths=(32,))
+    builder.write(verdict="NOT VALIDATED")
+
+    chromium.open(render(tmp_path)[0], PHONE)
+    top = "document.querySelector('{}').getBoundingClientRect().top"
+    stamp, number = (chromium.evaluate(top.format(one)) for one in (".stamp", ".value"))
+    chromium.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    hints = chromium.evaluate(
+        """new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r))).then(() =>
+        [...document.querySelectorAll('.scroll, .canvas')].map(b =>
+        [b.scrollWidth > b.clientWidth + 1, getComputedStyle(b, '::before').content]))"""
+    )
+
+    assert stamp < number
+    assert len(hints) > 3 and any(wide for wide, _ in hints)
+    assert [wide for wide, hint in hints if wide != ("Scroll sideways" in hint)] == []
+    assert chromium.evaluate("document.documentElement.scrollWidth") == PHONE.width
