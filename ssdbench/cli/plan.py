@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ssdbench.model.profile import Rated
     from ssdbench.model.result import Budget
     from ssdbench.model.target import Consent
-    from ssdbench.suite.plan import RunPlan
+    from ssdbench.suite.plan import Question, RunPlan
     from ssdbench.suite.request import RunRequest
     from ssdbench.target.objection import Objection
     from ssdbench.tuning.plan import HostPlan
@@ -98,6 +98,7 @@ def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> l
     lines = [
         wishes.profile.title or wishes.profile_name,
         f"target: {info.name} ({format_capacity(info.size_bytes)}, {info.kind.value})",
+        *_question(plan.question),
         "",
         table(
             ("stage", "what", "time", "written", "drive fills"),
@@ -125,6 +126,17 @@ def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> l
     if command := _command(refusals, arguments):
         lines += ["to run it:", f"  {shlex.join(command)}"]
     return lines
+
+
+def _question(asked: "Question | None") -> list[str]:
+    """Return the question of the plan, and whether this profile can answer it."""
+    if asked is None:
+        return []
+    carried = f"  the drives must carry {format_count(asked.load_iops)} IOPS"
+    can = "cannot answer it:" if asked.missing else "measures what the answer needs"
+    lines = [f"question: {asked.asked}", f"{carried}; this profile {can}"]
+    lines += [f"  missing: {lack}" for lack in asked.missing]
+    return lines + [f"  not known: {fact}" for fact in asked.unknown]
 
 
 def _budget(budget: "Budget | None") -> list[str]:
@@ -163,7 +175,7 @@ def _host(plan: "HostPlan") -> list[str]:
 
 
 def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> "Planned":
-    from ssdbench.cli.documents.runs import Planned, PlannedStage, PlannedWear
+    from ssdbench.cli.documents.runs import Planned, PlannedQuestion, PlannedStage, PlannedWear
     from ssdbench.suite.budget import said_rates
 
     info, refusals = plan.target, _objections(wishes, plan)
@@ -191,6 +203,7 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
             share=plan.wear.share,
             said=plan.wear.sentence,
         ),
+        question=None if plan.question is None else PlannedQuestion.of(plan.question),
         refusals=tuple(objection.reason for objection in refusals),
         command=tuple(_command(refusals, arguments)),
     )

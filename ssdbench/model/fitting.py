@@ -158,12 +158,21 @@ def loads(profile: Profile) -> list[spec.Load]:
             continue
         at = {name: getattr(target.at, name) for name in spec.OfferedLoad.model_fields}
         for base in offered or [_of(target.of)] * _named(target.of):
-            workload = {name: getattr(base, name) for name in spec.Offered.model_fields}
+            workload = {
+                name: getattr(base, name)
+                for name in spec.Offered.model_fields
+                if name != "direction"
+            }
             for name, limit_s in target.latency.items():
-                limit = {"percentile": direction_of(name)[1], "limit_s": limit_s}
-                wanted = spec.Load.model_construct(None, **workload, **at, **limit)
+                direction, percentile = direction_of(name)
+                wanted = spec.Load.model_construct(
+                    None, **workload, **at,
+                    percentile=percentile, limit_s=limit_s, direction=direction or None,
+                )  # fmt: skip
                 key = repr((workload, at))
-                found[key] = min(found.get(key, wanted), wanted, key=_rarest_first)
+                kept = min(before := found.get(key, wanted), wanted, key=_rarest_first)
+                both = before.direction != wanted.direction
+                found[key] = kept.model_copy(update={"direction": None}) if both else kept
     return list(found.values())
 
 

@@ -37,7 +37,7 @@ _SIZE_SCHEMA: JsonSchemaValue = {
     ],
     "examples": ["4KiB", "64GiB", 512],
 }
-_DURATION_SCHEMA: JsonSchemaValue = {
+DURATION_SCHEMA: JsonSchemaValue = {
     "type": "string",
     "pattern": r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|min|h|d)$",
     "examples": ["10ms", "90s", "2h"],
@@ -81,7 +81,8 @@ def _positive_size(value: object) -> int:
     return size
 
 
-def _seconds(value: object) -> float:
+def parse_seconds(value: object) -> float:
+    """Return a duration such as `10ms` in seconds. Raises ValueError for anything else, or 0."""
     duration_ns = parse_duration_ns(value)
     if duration_ns == 0:
         raise ValueError("a duration must be longer than 0 s")
@@ -186,8 +187,8 @@ SizeBytes = Annotated[int, BeforeValidator(_positive_size), WithJsonSchema(_SIZE
 _AS_DURATION = PlainSerializer("{:g}s".format, return_type=str, when_used="json")
 _AS_PERCENT = PlainSerializer("{:g}%".format, return_type=str, when_used="json")
 _AS_TEXT = PlainSerializer(str, when_used="json")
-_DURATION, _PERCENT = WithJsonSchema(_DURATION_SCHEMA), WithJsonSchema(_PERCENT_SCHEMA)
-Seconds = Annotated[float, BeforeValidator(_seconds), _AS_DURATION, _DURATION]
+_DURATION, _PERCENT = WithJsonSchema(DURATION_SCHEMA), WithJsonSchema(_PERCENT_SCHEMA)
+Seconds = Annotated[float, BeforeValidator(parse_seconds), _AS_DURATION, _DURATION]
 Percent = Annotated[float, BeforeValidator(parse_percent), _AS_PERCENT, _PERCENT]
 Share = Annotated[float, BeforeValidator(_share), _AS_PERCENT, _PERCENT]
 Span = Annotated[Extent, PlainValidator(_extent), _AS_TEXT, WithJsonSchema(_EXTENT_SCHEMA)]

@@ -5,6 +5,7 @@ from typing import Literal
 from ssdbench.model.base import Model
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Estimate, UnitRecord, Verdict
+from ssdbench.model.workload import Direction
 from ssdbench.units import format_count, format_ns
 
 
@@ -52,6 +53,7 @@ class RateFound(Model):
     read_percent: int = 0
     arrivals: str = "poisson"
     percentile: str = "p99"
+    direction: Direction | None = None  # that is limited; None: the slower one
     limit_ns: float = 0.0
     rate_iops: float | None = None  # None if no offered rate kept the limit in every search
     clients: int = 0  # most clients that shared a rate; 0 in older results
@@ -65,9 +67,22 @@ class RateFound(Model):
     verdict: Verdict | None = None  # None in older results: see the findings
 
     @property
+    def limited(self) -> str:
+        """Return what is limited, in words: `p99`, `p99 of reads`."""
+        return f"{self.percentile} of {self.direction}s" if self.direction else self.percentile
+
+    @property
     def limit(self) -> str:
         """Return the limit in words."""
-        return f"{self.percentile} of at most {format_ns(self.limit_ns)}, from when due"
+        return f"{self.limited} of at most {format_ns(self.limit_ns)}, from when due"
+
+
+class PlannedRound(Model):
+    """One round at the load of one drive of the plan."""
+
+    drives: int  # of the plan, with its reserve
+    load_iops: float  # the whole demand, divided by the drives without the reserve
+    kept: bool | None  # whether the limits of p99 were kept; None if that is not known
 
 
 class LoadFound(Model):
@@ -87,6 +102,7 @@ class LoadFound(Model):
     measured_s: float = 0.0  # over all trials
     trials: int = 0
     missed: str = ""  # why the drive did not keep up; empty if it did
+    planned: tuple[PlannedRound, ...] = ()  # rounds at the planned load; estimates: of the last
     estimates: tuple[Estimate, ...] = ()
     steps: tuple[RateStep, ...] = ()
     csv: str = ""

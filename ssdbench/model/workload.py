@@ -1,6 +1,7 @@
 """Define what is done to a drive: patterns, active ranges, workloads and points."""
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -8,6 +9,9 @@ from ssdbench.model.base import Model
 from ssdbench.units import format_ns, format_size
 
 WHOLE_PERCENT = 100
+
+
+Direction = Literal["read", "write"]
 
 
 class Pattern(StrEnum):

@@ -111,7 +111,7 @@ class Load(Rate):
         csv = context.store.directory() / RATES
         write_atomic(csv, csv_text(done).encode())
         tried = trials(done)
-        parts = {way: list(_parts(context, tried, way)) for way in ("read", "write")}
+        parts = _by_direction(context, tried)
         findings = [
             *(f.model_copy(update={"stage": self.name}) for f in inherited(context.results)),
             *own_findings(done, ended),
@@ -136,12 +136,16 @@ class Load(Rate):
             measured_s=sum(step.window_s for step in tried),
             trials=len(tried),
             missed=self._missed(tried),
-            estimates=tuple(e for way, of in parts.items() for e in _estimates(of, way, tried)),
+            estimates=_all_estimates(parts, tried),
             steps=tuple(done),
             csv=context.store.relative(csv),
             verdict=answer_verdict(context.target, findings, complete=ended.complete),
         )
         return Concluded(found, tuple(findings))
+
+    def estimates(self, context: Context, tried: Sequence[RateStep]) -> tuple[Estimate, ...]:
+        """Return the percentiles of reads and writes over these trials."""
+        return _all_estimates(_by_direction(context, tried), tried)
 
     def _missed(self, tried: Sequence[RateStep]) -> str:
         """Say why the drive did not keep up with the load; empty if it did.
@@ -214,6 +218,16 @@ def _elsewhere(stage: Load, results: Sequence[StageResult]) -> Iterator[Finding]
     if seen:
         stages, codes = (tuple(dict.fromkeys(of)) for of in zip(*seen, strict=True))
         yield ChangedElsewhere(stages, codes).finding(stage=stage.name)
+
+
+def _by_direction(context: Context, tried: Sequence[RateStep]) -> dict[str, list[list[Histogram]]]:
+    return {way: list(_parts(context, tried, way)) for way in ("read", "write")}
+
+
+def _all_estimates(
+    parts: dict[str, list[list[Histogram]]], tried: Sequence[RateStep]
+) -> tuple[Estimate, ...]:
+    return tuple(e for way, of in parts.items() for e in _estimates(of, way, tried))
 
 
 def _parts(

@@ -106,7 +106,7 @@ class Rate(RateGoal, PlainStage):
             target,
             jobs=[
                 f"{self.repeats} searches for the rate of {self.workload.label()} at "
-                f"{self.percentile} <= {format_ns(self.limit_ns)}"
+                f"{self.limited} <= {format_ns(self.limit_ns)}"
             ],
             seconds=seconds,
             bytes_written=(seconds[0] * slow / 2 * bytes_per_io, seconds[1] * fast * bytes_per_io),
@@ -173,7 +173,7 @@ class Rate(RateGoal, PlainStage):
             drop_latency_logs(outcome)
         window = OfferedWindow(
             offered_iops(workload), workload.numjobs, self.settle_s, end_s,
-            QUANTILES[self.percentile], self.limit_ns,
+            QUANTILES[self.percentile], self.limit_ns, self.direction,
         )  # fmt: skip
         _store(run.directory / HISTOGRAMS, requests, window)
         watched.write()

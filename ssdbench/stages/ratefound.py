@@ -65,6 +65,7 @@ def answer(
         read_percent=workload.read_percent,
         arrivals=workload.arrivals.value,
         percentile=sought.percentile,
+        direction=sought.direction,
         limit_ns=sought.limit_ns,
         rate_iops=rate_at_slo(
             [_judged(settled(one.steps), most) for one in ended], sought.limit_ns

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from ssdbench.generator.fio.arrivals import most_threads
 from ssdbench.model.rates import RateStep
-from ssdbench.model.workload import Workload
+from ssdbench.model.workload import Direction, Workload
 from ssdbench.stats.openloop import GROWTH, NEARBY, ONLY_UPPER, TREND_P, Search
 from ssdbench.stats.percentiles import QUANTILES, smallest_sample
 from ssdbench.stats.series import trend
@@ -49,12 +49,20 @@ class RateGoal:
     workload: Workload
     limit_ns: float
     percentile: str = "p99"
+    direction: Direction | None = (
+        None  # whose latency is limited; None: the slower of reads and writes
+    )
     resolution: float = 0.025
     repeats: int = 5
     window_s: float = 60.0
     settle_s: float = 30.0
     lasts_s: float = 0.0  # how long the answered rate is offered at the end; 0: not at all
     clients_grow: bool = False  # clients are added while requests wait for a free one
+
+    @property
+    def limited(self) -> str:
+        """Return what is limited, in words: `p99`, `p99 of reads`."""
+        return f"{self.percentile} of {self.direction}s" if self.direction else self.percentile
 
 
 @dataclass(frozen=True, slots=True)

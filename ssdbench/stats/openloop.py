@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ssdbench.model.rates import OfferedRate
 from ssdbench.model.rates import RateStep as RateTrial
+from ssdbench.model.workload import Direction
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.percentiles import percentile
 from ssdbench.stats.planning.capacity import RateStep, keeps
@@ -270,6 +271,7 @@ class OfferedWindow:
     to_s: float
     quantile: float
     limit_ns: float
+    direction: Direction | None = None  # read or write, if only its latency is limited
 
     @property
     def seconds(self) -> float:
@@ -280,15 +282,20 @@ class OfferedWindow:
 def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
     """Judge the requests that were due in a window.
 
-    With reads and writes, both must keep the limit, and the slower direction is reported. A request
-    that was not done by the end of the window has waited until then.
+    The limited direction must keep the limit; without one both must, and the slower is reported. A
+    request that was not done by the end of the window has waited until then.
     """
     begins, ends = offer.from_s * NS_PER_S, offer.to_s * NS_PER_S
     window = requests.due_between(begins, ends)
     completed = np.sum((requests.done_ns >= begins) & (requests.done_ns < ends))
+    limited = window
+    if offer.direction is not None:
+        limited = window.of_direction(writes=offer.direction == "write")
     achieved = float(completed) / offer.seconds
     directions = [
-        part for writes in (False, True) if len((part := window.of_direction(writes=writes)).due_ns)
+        part
+        for writes in (False, True)
+        if len((part := limited.of_direction(writes=writes)).due_ns)
     ]
     waits = [part.waited_ns(ends) for part in directions]
     blocks = [blocked(part, wait, offer) for part, wait in zip(directions, waits, strict=True)]
@@ -329,7 +336,7 @@ def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
         busy_share=found_all_busy(requests, offer.clients, begins, ends),
         window_s=offer.seconds,
         beyond=min(map(len, waits)) * (1 - offer.quantile),
-        stalls=stalls(window.due_ns, window.waited_ns(ends), offer.limit_ns),
+        stalls=stalls(limited.due_ns, limited.waited_ns(ends), offer.limit_ns),
         due_iops=step.offered_iops,
         block_means_ns=tuple(part.mean_ns() for part in _together(blocks) if part.n),
     )

@@ -89,7 +89,7 @@ def within(
         likely_s=cost.likely_s,
         counted_on=f"{said_rates(hint)}; a slower drive runs out of time",
         cuts=tuple(fit.said(cut) for cut in cuts),
-        lacks=tuple(_lacks(profile)),
+        lacks=tuple(never_validated(profile)),
         validated_from_s=able.likely_s if able else None,
         validated_from_bytes=able.likely_bytes[1] if able else None,
         risk=risk(_evidence(profile, cuts)),
@@ -153,7 +153,7 @@ class _Fit:
     def able(self) -> _Cost | None:
         """Return the least cost with which a number can likely be VALIDATED; None without one."""
         profile = self.cut([cut for cut in self._ladder() if cut.kind not in ("repeats", "rule")])
-        return None if list(_lacks(profile)) else self.cost(profile)
+        return None if list(never_validated(profile)) else self.cost(profile)
 
     def _ladder(self) -> Iterator[Cut]:
         """Return all cuts, in the order in which they are made."""
@@ -335,7 +335,7 @@ def _fills(profile: Profile, made: dict[str, int | str]) -> Iterator[Fill]:
             yield fill
 
 
-def _lacks(profile: Profile) -> Iterator[str]:
+def never_validated(profile: Profile) -> Iterator[str]:
     """Say why a run of it can never be VALIDATED, as far as the plan shows it."""
     if profile.needs_warm_up and not rule(profile.steady.rule.value).validates:
         yield f"the warm-up is judged by {profile.steady.rule.value}, too early to prove anything"
@@ -355,7 +355,7 @@ def _lacks(profile: Profile) -> Iterator[str]:
 
 def _evidence(profile: Profile, cuts: Sequence[Cut]) -> str:
     """Say which table of risks the plan belongs to."""
-    if list(_lacks(profile)):
+    if list(never_validated(profile)):
         return HASTY
     shorter = {"settle", "fill", "random-fill", "warm-up"}
     return SHORT if any(cut.kind in shorter for cut in cuts) else WHOLE

@@ -13,16 +13,33 @@ from ssdbench.errors import TargetRefused, UsageError
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import misfit_error
 from ssdbench.model.profile import Profile
+from ssdbench.model.profile.plan import unanswered
+from ssdbench.model.profile.sweeps import ALL_READS
 from ssdbench.model.result import Budget
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite.assemble import host_wishes, stages
-from ssdbench.suite.budget import Allowed, within
+from ssdbench.suite.budget import Allowed, never_validated, within
 from ssdbench.suite.request import RunRequest
 from ssdbench.target.consent import Wear, reported_endurance_tb
 from ssdbench.target.evidence import taken_for_a_drive
 from ssdbench.target.inspect import inspect
 from ssdbench.target.objection import ELSEWHERE
 from ssdbench.tuning.plan import HostPlan
+
+NO_ENDURANCE = (
+    "the rated endurance of the drive, without which no answer counts wear: give "
+    "`plan: {endurance_tb: …}`, --endurance or --rated tbw=…"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Hold the question of a profile's `plan`, and what the profile lacks to answer it."""
+
+    asked: str  # with every default that it uses
+    load_iops: float  # that the drives must carry, with bursts and growth
+    missing: tuple[str, ...]  # what the profile does not measure; empty if it can answer
+    unknown: tuple[str, ...]  # facts of the drive that the answer needs and nobody gave
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +58,7 @@ class RunPlan:
     wear: Wear = Wear(0)
     lba_format: str = ""  # sentence on a new LBA format, which stays after the run
     budget: Budget | None = None  # if a time was given
+    question: Question | None = None  # if the profile's `plan` has a demand
 
     @property
     def destroys(self) -> bool:
@@ -82,6 +100,22 @@ def plan(asked_for: RunRequest) -> RunPlan:
         wear=wear_of(asked_for, there, hint),
         lba_format=_lasting_sentence(asked_for.profile, info),
         budget=budget,
+        question=question(asked_for),
+    )
+
+
+def question(asked_for: RunRequest) -> Question | None:
+    """Return the question of the plan and what is missing for an answer; None without a demand."""
+    profile = asked_for.profile
+    wanted = profile.plan
+    if wanted.load_iops is None:
+        return None
+    never = [f"nothing can be VALIDATED: {why}" for why in never_validated(profile)]
+    lacks = unanswered(wanted, profile.measure, profile.accept)
+    writes = wanted.read_percent is None or wanted.read_percent < ALL_READS
+    unrated = writes and asked_for.rated_endurance_tb is None
+    return Question(
+        wanted.asked(), wanted.load_iops, (*lacks, *never), (NO_ENDURANCE,) if unrated else ()
     )
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import TypeVar
 
@@ -12,12 +13,14 @@ from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.fitting import obstacle
 from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import Profile, SteadyWorkload, spec
+from ssdbench.model.profile.plan import search_limits
 from ssdbench.model.profile.sweeps import ALL_READS
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stages.layouts import ascending, by_layout
 from ssdbench.stages.load import Load
 from ssdbench.stages.measuring import Measuring
+from ssdbench.stages.plannedload import PlannedLoad
 from ssdbench.stages.points import Judging, PointStage
 from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratesearch import FIRST_CLIENTS
@@ -268,9 +271,17 @@ def rate(name: str, wanted: spec.RateSweep, planning: Planning) -> Rate:
 
     Raises UsageError without a limit, or for what cannot be measured.
     """
-    limit_s = wanted.limit_s
+    limit_s, direction = wanted.limit_s, wanted.direction
     if limit_s is None and wanted.percentile == "p99":
-        limit_s = planning.profile.plan.p99_s
+        of_plan = search_limits(planning.profile.plan)
+        if len(of_plan) > 1 and direction is None:
+            raise UsageError(
+                f"{name} has two limits of latency in `plan`, one of reads and one of writes",
+                hint="Set `rate: {direction: read}`, and another `rate` for writes.",
+            )
+        for way, of_way_s in of_plan.items():
+            if way is None or direction in (None, way):
+                limit_s, direction = of_way_s, direction or way
     if limit_s is None:
         raise UsageError(
             f"{name} has no limit of latency to search for",
@@ -283,6 +294,7 @@ def rate(name: str, wanted: spec.RateSweep, planning: Planning) -> Rate:
         clients_grow=wanted.clients is None,
         limit_ns=limit_s * NS_PER_S,
         percentile=wanted.percentile,
+        direction=direction,
         start_iops=wanted.start_iops,
         resolution=wanted.resolution_percent / 100,
         repeats=wanted.repeats,
@@ -293,13 +305,20 @@ def rate(name: str, wanted: spec.RateSweep, planning: Planning) -> Rate:
 
 def load(name: str, wanted: spec.Load, planning: Planning) -> Load:
     """Plan the latencies at one load. Raises UsageError for what cannot be measured."""
-    size = planning.target.size_bytes
-    return Load(
+    size, plan = planning.target.size_bytes, planning.profile.plan
+    if wanted.planned and plan.demand_iops is None:
+        raise UsageError(
+            f"{name} has no demand from which the planned load follows",
+            hint="Set `plan: {vms: 3000, iops_each: 40}`, or `plan: {demand_iops: 120000}`.",
+        )
+    kind = partial(PlannedLoad, wanted=plan) if wanted.planned else Load
+    return kind(
         name=name,
         workload=_offered(name, wanted, planning),
         clients_grow=wanted.clients is None,
         limit_ns=math.inf if wanted.limit_s is None else wanted.limit_s * NS_PER_S,
         percentile=wanted.percentile,
+        direction=wanted.direction,
         repeats=wanted.repeats,
         window_s=wanted.window_s or planning.profile.window_s,
         settle_s=wanted.settle_s,

@@ -102,10 +102,12 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
             raise
         agreement.note(kept)
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
-        chosen = stages(asked_for.profile, session.info)
         order = replace(
             order_of(kept, asked_for.profile), settings=(*kept.lasting, *settings), left=wishes.left
         )
+        # The plan has the endurance of the command line, from which a planned load may follow.
+        planned = asked_for.profile.model_copy(update={"plan": order.plan})
+        chosen = stages(planned, session.info)
         return Runner(order, chosen, session, store, world).run()
 
 
@@ -181,7 +183,7 @@ def resume(
     if limits is not None:
         order = replace(order, limits=limits.over(order.limits))
     wishes = planned_host(host_wishes(profile, info), info)
-    chosen = stages(profile, info)
+    chosen = stages(profile.model_copy(update={"plan": order.plan}), info)
     plans = [stage.plan(info, order.hint) for stage in chosen]
     agreement, left, allowed = ConsentRecords(), ContentCheck(), kept
     if destroys(plans):

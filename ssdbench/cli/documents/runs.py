@@ -164,6 +164,15 @@ class PlannedWear(Part):
     said: str
 
 
+class PlannedQuestion(Part):
+    """The question of `plan` in the profile, and what the profile lacks to answer it."""
+
+    asked: str
+    load_iops: float  # that the drives must carry, with bursts and growth
+    missing: tuple[str, ...]  # what the profile does not measure; empty if it can answer
+    unknown: tuple[str, ...]  # facts of the drive that the answer needs and nobody gave
+
+
 class Planned(Document):
     """What `run` would do."""
 
@@ -184,5 +193,6 @@ class Planned(Document):
     budget: Budget | None  # the time of --budget and the plan for it; null without --budget
     lba_format: str
     wear: PlannedWear
+    question: PlannedQuestion | None  # of `plan` in the profile; null without a demand
     refusals: tuple[str, ...]
     command: tuple[str, ...]  # the command line that runs the plan; empty if no option allows it

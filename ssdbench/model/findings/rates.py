@@ -68,6 +68,18 @@ class Undelivered(FindingKind):
         )
 
 
+class NoPlannedLoad(FindingKind):
+    """The load of one drive of the plan is not known, so no latency was measured at it."""
+
+    code = Code.PLAN
+    remedy = "See the findings of the points and searches that the plan uses."
+
+    why: str
+
+    def message(self) -> str:
+        return f"the plan gives no load of one drive to measure latencies at: {self.why}"
+
+
 class NoRateHeld(FindingKind):
     """No offered rate kept the limit of latency in every search."""
 

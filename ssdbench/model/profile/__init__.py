@@ -15,6 +15,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from ssdbench.model.base import Mistake, ProfileModel, refuse
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile.accept import Target
+from ssdbench.model.profile.plan import CapacityPlan as CapacityPlan
+from ssdbench.model.profile.plan import measured_for, targets_for
 from ssdbench.model.profile.spec import AccessOrder, Measure, Settle, SpanSweep, Sweep
 from ssdbench.model.quantity import (
     BytesPerS,
@@ -24,10 +26,8 @@ from ssdbench.model.quantity import (
     Iops,
     Jobs,
     Many,
-    Percent,
     Positive,
     QueueDepth,
-    ReadPercent,
     Repeats,
     Seconds,
     Share,
@@ -258,56 +258,6 @@ class Steady(ProfileModel):
     """Give up after this time, and report it. Without it there is no limit."""
 
 
-class CapacityPlan(ProfileModel):
-    """The demand for which drives are planned. Every key is optional."""
-
-    demand_iops: Positive | None = Field(default=None, examples=[40_000])
-    """Rate that the drives must carry together, in IOPS."""
-    growth_percent: Percent = Field(default=0.0, alias="growth")
-    """Growth of the demand to plan for."""
-    p99_s: Seconds | None = Field(default=None, examples=["10ms"], alias="p99")
-    """Highest 99th percentile of latency allowed."""
-    outstanding: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
-        default=None, examples=[8]
-    )
-    """Requests that the application keeps in flight on each drive. The plan uses the deepest
-    measured queue that these requests fill. Without this key and p99 it uses the lowest bound of
-    all depths."""
-    utilisation_percent: Share = Field(default=70.0, alias="utilisation")
-    """Share of a drive's pessimistic rate that a plan may use."""
-    failure_reserve: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 1
-    """Number of drives that may fail while the others still carry the demand."""
-    rebuild_iops: Positive | None = Field(default=None, examples=[5_000])
-    """Additional load while a failed drive is rebuilt, in IOPS; the remaining drives must carry it
-    together with the demand."""
-    capacity_tb: Positive | None = Field(default=None, examples=[100], alias="capacity")
-    """Data that the drives must hold together, in TB (10^12 bytes), even if all drives of the
-    reserve have failed."""
-    rebuild_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="rebuild_time")
-    """Time until a failed drive is replaced and rebuilt."""
-    failure_rate_percent: Share | None = Field(default=None, examples=["1%"], alias="failure_rate")
-    """Share of drives that fail within a year (AFR)."""
-    power_w: Positive | None = Field(default=None, examples=[12])
-    """Power that one drive needs under load, in W."""
-    price: Positive | None = Field(default=None, examples=[450])
-    """Price of one drive."""
-    endurance_tb: Positive | None = Field(default=None, examples=[7_000])
-    """Rated endurance of one drive in TB written (10^12 bytes)."""
-    warranty_years: Positive = 5.0
-    """Years of warranty for the rated endurance."""
-    max_wear_percent: Share | None = Field(default=None, examples=["1%"], alias="max_wear")
-    """Share of the rated endurance that the run may use. The run is shortened to it, and ends
-    before it writes more; --max-wear on the command line overrides it."""
-    waf_rating: Positive | None = Field(default=None, examples=[2.5])
-    """Write amplification of the workload that the rating uses."""
-    waf: Positive | None = Field(default=None, examples=[3.2])
-    """Write amplification of the planned workload, if known."""
-    block_bytes: SizeBytes | None = Field(default=None, alias="block")
-    """The plan uses the points of this block size; without it, all points."""
-    read_percent: ReadPercent | None = Field(default=None, examples=[70], alias="read")
-    """The plan uses the points of this read share; without it, all points."""
-
-
 class Rated(ProfileModel):
     """Figures of the drive's data sheet. They narrow the plan's time and bytes, and never count as
     a result. --rated on the command line overrides single figures."""
@@ -396,7 +346,8 @@ class Profile(ProfileModel):
     measure: tuple[Measure, ...] = Field(
         default=(Measure(sweep=Sweep()), Measure(span=SpanSweep())), min_length=1, max_length=200
     )
-    """What is measured, in order."""
+    """What is measured, in order. Without it, what a plan with a demand and `vms`, `read`, `block`
+    or `p99` needs; else random writes of 4 KiB, and the same over growing parts of the drive."""
     limits: Limits = Limits()
     plan: CapacityPlan = CapacityPlan()
     rated: Rated = Rated()
@@ -417,6 +368,16 @@ class Profile(ProfileModel):
     def _loaded(self) -> bool:
         """Tell whether a target of `accept` names a load, which is then measured."""
         return any(target.at is not None for target in self.accept)
+
+    @model_validator(mode="after")
+    def _measures_what_is_asked(self) -> Self:
+        """Without `measure`, measure what the question of the plan needs."""
+        if self.plan.decides_measuring and "measure" not in self.model_fields_set:
+            asked = self.plan.with_workload()
+            object.__setattr__(self, "plan", asked)
+            object.__setattr__(self, "measure", measured_for(asked))
+            object.__setattr__(self, "accept", (*self.accept, *targets_for(asked)))
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -14,10 +14,11 @@ from ssdbench.model.quantity import (
     Seconds,
     Share,
 )
-from ssdbench.model.workload import Arrivals
+from ssdbench.model.workload import Arrivals, Direction
 from ssdbench.units import format_count
 
 DAY_S = 86_400
+PLANNED_LOAD = "the planned load of one drive"
 
 
 class OfferedLoad(ProfileModel):
@@ -27,15 +28,21 @@ class OfferedLoad(ProfileModel):
     """Offered requests a second."""
     drive_writes_per_day: Positive | None = Field(default=None, examples=[2])
     """Bytes written per day, in capacities of the drive; reads come in addition."""
+    planned: bool = False
+    """The load of one drive in the answer to `plan`: the demand with bursts and growth, divided by
+    the drives without the reserve. It follows from what the run measured before."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if (self.iops is None) == (self.drive_writes_per_day is None):
-            refuse([((), "give either iops or drive_writes_per_day")])
+        if sum((self.iops is not None, self.drive_writes_per_day is not None, self.planned)) != 1:
+            refuse([((), "give one of iops, drive_writes_per_day and planned")])
         return self
 
     def of_requests_iops(self, block_bytes: int, read_percent: int, size_bytes: int) -> float:
-        """Return all requests per second, including reads; 0 for drive writes with reads only."""
+        """Return all requests per second, including reads; 0 for drive writes with reads only.
+
+        It is 0 for a planned load, too, which only a run tells.
+        """
         if self.drive_writes_per_day is None:
             return self.iops or 0.0
         written = block_bytes * (100 - read_percent) / 100
@@ -43,13 +50,16 @@ class OfferedLoad(ProfileModel):
 
     def same_load(self, other: "OfferedLoad | None") -> bool:
         """Tell whether another load is the same."""
-        return other is not None and (self.iops, self.drive_writes_per_day) == (
+        return other is not None and (self.iops, self.drive_writes_per_day, self.planned) == (
             other.iops,
             other.drive_writes_per_day,
+            other.planned,
         )
 
     def label(self) -> str:
         """Return the load in words: `3,000 IOPS`, `2 drive writes per day`."""
+        if self.planned:
+            return PLANNED_LOAD
         if self.drive_writes_per_day is None:
             return f"{format_count(self.iops or 0.0)} IOPS"
         return f"{self.drive_writes_per_day:g} drive writes per day"
@@ -67,6 +77,8 @@ class Offered(Requests):
     """Time measured per rate; without it, that of the profile."""
     settle_s: Seconds = Field(default=30.0, alias="settle")
     """Time at each rate before the window; it does not count."""
+    direction: Direction | None = None
+    """The direction whose latency is limited; without it the slower of reads and writes."""
 
 
 class Load(Offered, OfferedLoad):

@@ -66,7 +66,7 @@ def _numbers(
 
 
 def _lead(stage: StageResult, found: RateFound) -> page.Prose:
-    limit, name = format_ns(found.limit_ns), found.percentile
+    limit, name = format_ns(found.limit_ns), found.limited
     if found.rate_iops is None:
         none = f"in at least one search, no offered rate kept {name} within {limit}"
         return page.Prose(words.sentence(words.mark_unvalidated(none, stage.why_not)), tone="bad")

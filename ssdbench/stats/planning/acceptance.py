@@ -20,7 +20,7 @@ from ssdbench.model.profile.accept import (
     Which,
     direction_of,
 )
-from ssdbench.model.profile.rates import OfferedLoad
+from ssdbench.model.profile.rates import PLANNED_LOAD, OfferedLoad
 from ssdbench.model.pts import Pts, PtsMetric, PtsWindow
 from ssdbench.model.rates import LoadFound
 from ssdbench.model.replay import ReplayFound
@@ -92,7 +92,9 @@ def loaded(result: RunResult, which: Which, at: OfferedLoad) -> Iterator[tuple[L
         )
         size = result.target.size_bytes
         iops = at.of_requests_iops(found.block_bytes, found.read_percent, size)
-        if abs(found.asked_iops - iops) > SAME_LOAD * iops:
+        if at.planned != (found.load == PLANNED_LOAD):
+            continue
+        if not at.planned and abs(found.asked_iops - iops) > SAME_LOAD * iops:
             continue
         if all(want is None or want == has for want, has in kind) and _has(
             which, [found.read_percent]
@@ -469,8 +471,8 @@ def _of_load(result: RunResult, target: Target, limit: _Limit, at: OfferedLoad) 
 
 
 def _load(load: OfferedLoad, needed: float | None) -> str:
-    days = load.drive_writes_per_day is not None and needed is not None
-    return f"at {load.label()}" + (f", {format_count(needed or 0.0)} IOPS" if days else "")
+    follows = load.iops is None and needed
+    return f"at {load.label()}" + (f", {format_count(needed or 0.0)} IOPS" if follows else "")
 
 
 def _of_amplification(result: RunResult, target: Target, limit: _Limit) -> Accepted:

@@ -19,7 +19,8 @@ class Demand:
     """The demand on a set of drives."""
 
     iops: float
-    growth: float = 0.0  # 0.3 for 30 %
+    peak: float = 1.0  # factor of bursts
+    growth: float = 0.0  # over all years of growth: 0.3 for 30 %
     utilisation: float = UTILISATION
     reserve: int = 1  # drives that may fail
     rebuild_iops: float = 0.0  # extra load while a failed drive is rebuilt
@@ -48,7 +49,7 @@ class Plan:
 
     drives: int
     bound_iops: float  # per drive
-    load_iops: float  # with growth
+    load_iops: float  # with bursts and growth
     usable_iops: float  # per drive: the part of its bound that a plan may use
     drives_for_load: int
     drives_for_rebuild: int  # to carry load and rebuild while the reserve is gone
@@ -107,10 +108,10 @@ class Wear:
 def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) -> Plan:
     """Plan drives that carry the load even with the reserve gone, and that last.
 
-    N = ceil(D (1 + g) / (X U)) + f. N is raised until N - f drives carry load and rebuild below 85
-    % of their bounds and hold the data, and until each drive, with its share of the writes, lives
-    as long as its warranty and is written no more than rated. Raises ValueError for a bound, demand
-    or utilisation that is not positive and finite.
+    N = ceil(D p (1 + g) / (X U)) + f. N is raised until N - f drives carry load and rebuild below
+    85 % of their bounds and hold the data, and until each drive, with its share of the writes,
+    lives as long as its warranty and is written no more than rated. Raises ValueError for a bound,
+    demand or utilisation that is not positive and finite.
     """
     positive = 0 < bound_iops < math.inf and 0 < demand.iops < math.inf
     if not positive or not 0 < demand.utilisation <= 1:
@@ -118,7 +119,7 @@ def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) 
             f"a plan needs a positive bound, demand and utilisation, got {bound_iops:g} IOPS, "
             f"{demand.iops:g} IOPS and {demand.utilisation:g}"
         )
-    load = demand.iops * (1 + demand.growth)
+    load = demand.iops * demand.peak * (1 + demand.growth)
     for_load = _ceiling(load / (bound_iops * demand.utilisation))
     for_rebuild = _ceiling((load + demand.rebuild_iops) / (bound_iops * DEGRADED_UTILISATION))
     worn = endurance or Endurance()

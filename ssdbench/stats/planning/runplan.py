@@ -17,7 +17,7 @@ from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import RateFound
-from ssdbench.model.result import RunResult
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.planning.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
 from ssdbench.units import counted, format_ns, format_size
@@ -36,7 +36,8 @@ def unknown(
     wanted: CapacityPlan, *, writes: bool, waf: float | None, reads: float | None
 ) -> tuple[Unknown, ...]:
     """List every input that is absent; `waf` and `reads` are what the run tells."""
-    absent = [(wanted.outstanding, wanted.p99_s) == (None, None), wanted.p99_s is None]
+    unlimited = not wanted.limits_s
+    absent = [wanted.outstanding is None and unlimited, unlimited]
     return (
         *(_of_wear(wanted, waf) if writes else ()),
         *(one for one, is_absent in zip(_OF_LOAD, absent, strict=True) if is_absent),
@@ -229,11 +230,11 @@ def _limiting(
         )
     if len(depths) == 1:
         return points, f"the only depth measured, {counted(depths[0], 'outstanding request')}"
-    if wanted.p99_s is not None:
+    if wanted.limits_s:
         lowest = min(points, key=_bound)
-        if any(_same_slo(told, wanted, lowest) for _, told in result.having(RateFound)):
+        if _searches(result, wanted, lowest):
             return _deepest(points), "the deepest measured; the rate search keeps the limit of p99"
-        if within := [point for point in points if _p99_within(point, wanted.p99_s)]:
+        if within := [point for point in points if _p99_within(point, wanted)]:
             return _deepest(within), "the deepest measured whose p99 keeps the limit"
         return (
             points,
@@ -295,9 +296,24 @@ def _p99_upper_ns(point: PointResult) -> float | None:
     return max(known) if known and len(known) == len(uppers) else None
 
 
-def _p99_within(point: PointResult, limit_s: float) -> bool:
-    upper = _p99_upper_ns(point)
-    return upper is not None and upper <= limit_s * 1e9
+def _p99_within(point: PointResult, wanted: CapacityPlan) -> bool:
+    """Tell whether the upper limits of p99 are within the limits of the plan."""
+    limits = {str(way): limit_s for way, limit_s in wanted.limits_s.items()}
+    judged = [
+        (None if e.status == "suppressed" else e.bound, limit_s)
+        for e in point.estimates
+        if e.metric == "lat_p99_ns"
+        and (limit_s := limits.get(e.direction, wanted.p99_s)) is not None
+    ]
+    within = all(upper is not None and upper <= limit_s * 1e9 for upper, limit_s in judged)
+    return within and bool(judged)
+
+
+def limits_s(wanted: CapacityPlan, point: PointResult) -> dict[str, float]:
+    """Return the limits of p99 for the directions that the workload of a point has."""
+    reads = point.point.workload.read_percent
+    has = {"read": reads > 0, "write": reads < WHOLE_PERCENT}
+    return {way: limit_s for way, limit_s in wanted.limits_s.items() if has[way]}
 
 
 def _missing(result: RunResult, wanted: CapacityPlan) -> str:
@@ -378,22 +394,22 @@ def _within_slo(
     result: RunResult, wanted: CapacityPlan, point: PointResult
 ) -> tuple[float | None, str, list[str], list[str]]:
     """Return the open-loop rate that keeps the limit of latency, and why it may not be known."""
-    if wanted.p99_s is None:
+    if not wanted.limits_s:
         return None, "", [], []
-    for stage, told in result.having(RateFound):
-        if _same_slo(told, wanted, point):
-            if told.rate_iops is None:
-                none = f"no offered rate kept the limit of latency in {stage.name}"
-                return 0.0, stage.why_not, [none], []
-            note = f"rate at the limit of latency from {stage.name}"
-            if told.clients:
-                note += f", offered by {counted(told.clients, 'client')}"
-            why = stage.why_not
-            if not why:
-                return told.rate_iops, "", [], [note]
-            spoilt = f"the rate at the limit of latency is not validated ({why})"
-            return told.rate_iops, why, [spoilt], [f"not validated ({why}): {note}"]
-    if _p99_within(point, wanted.p99_s):
+    if searches := _searches(result, wanted, point):
+        stage, told = min(searches, key=lambda one: one[1].rate_iops or 0.0)
+        if told.rate_iops is None:
+            none = f"no offered rate kept the limit of latency in {stage.name}"
+            return 0.0, stage.why_not, [none], []
+        note = f"rate at the limit of latency from {stage.name}"
+        if told.clients:
+            note += f", offered by {counted(told.clients, 'client')}"
+        why = ", ".join(dict.fromkeys(one.why_not for one, _ in searches if one.why_not))
+        if not why:
+            return told.rate_iops, "", [], [note]
+        spoilt = f"the rate at the limit of latency is not validated ({why})"
+        return told.rate_iops, why, [spoilt], [f"not validated ({why}): {note}"]
+    if _p99_within(point, wanted):
         note = "p99 was within the limit in a closed loop; a `rate` stage would test it open-loop"
         return None, "", [], [note]
     return (
@@ -404,13 +420,26 @@ def _within_slo(
     )
 
 
-def _same_slo(told: RateFound, wanted: CapacityPlan, point: PointResult) -> bool:
+def _searches(
+    result: RunResult, wanted: CapacityPlan, point: PointResult
+) -> list[tuple[StageResult, RateFound]]:
+    """Return the first search for each limit of p99; nothing if a limit was not searched for."""
     workload = point.point.workload
-    return (
-        told.percentile == "p99"
-        and told.limit_ns <= (wanted.p99_s or 0.0) * 1e9 * (1 + 1e-9)
-        and (told.block_bytes, told.read_percent) == (workload.block_bytes, workload.read_percent)
-    )
+    kind = workload.block_bytes, workload.read_percent
+    found = []
+    for way, limit_s in limits_s(wanted, point).items():
+        of_way = [
+            (stage, told)
+            for stage, told in result.having(RateFound)
+            if told.percentile == "p99"
+            and told.direction in (None, way)
+            and told.limit_ns <= limit_s * 1e9 * (1 + 1e-9)
+            and (told.block_bytes, told.read_percent) == kind
+        ]
+        if not of_way:
+            return []
+        found.append(of_way[0])
+    return found
 
 
 def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
@@ -420,7 +449,8 @@ def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
     written = iops * workload.block_bytes * (1 - workload.read_percent / 100) * DAY_S
     return Demand(
         iops=iops,
-        growth=wanted.growth_percent / 100,
+        peak=wanted.peak,
+        growth=wanted.growth_factor - 1,
         utilisation=wanted.utilisation_percent / 100,
         reserve=wanted.failure_reserve,
         rebuild_iops=wanted.rebuild_iops or 0.0,
@@ -511,9 +541,12 @@ def changes(result: RunResult, wanted: CapacityPlan) -> list[Change]:
 def _variants(wanted: CapacityPlan) -> Iterator[tuple[str, dict[str, Any]]]:
     for times in DEMANDS:
         yield f"demand x {times:g}", {"demand_iops": (wanted.demand_iops or 0.0) * times}
-    for times in LIMITS if wanted.p99_s is not None else ():
-        limit_s = (wanted.p99_s or 0.0) * times
-        yield f"p99 of at most {format_ns(limit_s * 1e9)}", {"p99_s": limit_s}
+    names = ("p99_s", "p99_read_s", "p99_write_s")
+    limits = {name: limit_s for name in names if (limit_s := getattr(wanted, name)) is not None}
+    for times in LIMITS if limits else ():
+        scaled = {name: limit_s * times for name, limit_s in limits.items()}
+        most = min(scaled.values())
+        yield f"p99 of at most {format_ns(most * 1e9)}", scaled
     for reserve in range(MOST_RESERVE + 1):
         if reserve != wanted.failure_reserve:
             yield f"a reserve of {counted(reserve, 'drive')}", {"failure_reserve": reserve}

@@ -1,0 +1,375 @@
+"""Define `plan`, the demand to plan for, and derive from it what a run measures.
+
+A plan in a planner's words is a question: how many drives carry 3,000 VMs of 40 IOPS each, with a
+p99 of reads of at most 10 ms? A profile without `measure` measures exactly what its question needs.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import Field, WithJsonSchema, model_validator
+
+from ssdbench.model.base import Mistake, ProfileModel, refuse
+from ssdbench.model.profile.accept import WHOLE_PERCENT, Target
+from ssdbench.model.profile.spec import (
+    AccessOrder,
+    FioJobs,
+    Load,
+    Measure,
+    MeasuredStage,
+    Mix,
+    RateSweep,
+    SpanSweep,
+    Sweep,
+)
+from ssdbench.model.quantity import (
+    DURATION_SCHEMA,
+    WHOLE,
+    Count,
+    Percent,
+    Positive,
+    ReadPercent,
+    Seconds,
+    Share,
+    SizeBytes,
+    parse_seconds,
+)
+from ssdbench.model.workload import Direction
+from ssdbench.units import KIB, NS_PER_S, format_count, format_ns, format_size
+
+DEPTHS = (8, 32)  # requests in flight at which a question's workload is measured
+DEEPEST = 1024  # requests in flight of the point that `outstanding` asks for
+USUAL_BLOCK_BYTES = 4 * KIB
+MOST_IOPS = 1e15
+DIRECTIONS: tuple[Direction, ...] = ("read", "write")
+_OF_DIRECTIONS = {
+    "type": "object",
+    "properties": {direction: DURATION_SCHEMA for direction in DIRECTIONS},
+    "additionalProperties": False,
+    "minProperties": 1,
+}
+_P99_SCHEMA = WithJsonSchema({"anyOf": [DURATION_SCHEMA, _OF_DIRECTIONS, {"type": "null"}]})
+Drives = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
+
+
+class CapacityPlan(ProfileModel):
+    """The demand for which drives are planned. Every key is optional."""
+
+    demand_iops: Positive | None = Field(default=None, examples=[40_000])
+    """Rate that the drives must carry together, in IOPS; or give `vms` and `iops_each`."""
+    vms: Count | None = Field(default=None, examples=[3_000])
+    """Number of virtual machines, or of other equal clients. With `iops_each` they are the
+    demand."""
+    iops_each: Positive | None = Field(default=None, examples=[40])
+    """Rate of one virtual machine, in IOPS; the mean over a long time."""
+    peak: Annotated[Positive, Field(ge=1)] = 1.0
+    """Factor of bursts: at their worst, all clients together need this many times the demand."""
+    growth_percent: Percent = Field(default=0.0, alias="growth")
+    """Growth of the demand in each year."""
+    years: Annotated[Positive, Field(le=100)] = 1.0
+    """Years of growth to plan for; the plan is for the demand at their end."""
+    p99_s: Annotated[Seconds | None, _P99_SCHEMA] = Field(
+        default=None, examples=["10ms", {"read": "10ms"}], alias="p99"
+    )
+    """Highest 99th percentile of latency allowed, for reads and writes, or for one of them:
+    {read: 10ms}, {write: 5ms}."""
+    p99_read_s: Seconds | None = Field(default=None, examples=["10ms"], alias="p99_read")
+    """Highest 99th percentile of latency of reads; the same as p99: {read: 10ms}."""
+    p99_write_s: Seconds | None = Field(default=None, examples=["5ms"], alias="p99_write")
+    """Highest 99th percentile of latency of writes; the same as p99: {write: 5ms}."""
+    outstanding: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
+        default=None, examples=[8]
+    )
+    """Requests that the application keeps in flight on each drive. The plan uses the deepest
+    measured queue that these requests fill. Without this key and p99 it uses the lowest bound of
+    all depths."""
+    utilisation_percent: Share = Field(default=70.0, alias="utilisation")
+    """Share of a drive's pessimistic rate that a plan may use."""
+    failure_reserve: Drives = 1
+    """Number of drives that may fail while the others still carry the demand."""
+    spares: Drives | None = Field(default=None, examples=[2])
+    """Another name for `failure_reserve`."""
+    rebuild_iops: Positive | None = Field(default=None, examples=[5_000])
+    """Additional load while a failed drive is rebuilt, in IOPS; the remaining drives must carry it
+    together with the demand."""
+    capacity_tb: Positive | None = Field(default=None, examples=[100], alias="capacity")
+    """Data that the drives must hold together, in TB (10^12 bytes), even if all drives of the
+    reserve have failed."""
+    rebuild_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="rebuild_time")
+    """Time until a failed drive is replaced and rebuilt."""
+    failure_rate_percent: Share | None = Field(default=None, examples=["1%"], alias="failure_rate")
+    """Share of drives that fail within a year (AFR)."""
+    power_w: Positive | None = Field(default=None, examples=[12])
+    """Power that one drive needs under load, in W."""
+    price: Positive | None = Field(default=None, examples=[450])
+    """Price of one drive."""
+    endurance_tb: Positive | None = Field(default=None, examples=[7_000])
+    """Rated endurance of one drive in TB written (10^12 bytes)."""
+    warranty_years: Positive = 5.0
+    """Years of warranty for the rated endurance."""
+    max_wear_percent: Share | None = Field(default=None, examples=["1%"], alias="max_wear")
+    """Share of the rated endurance that the run may use. The run is shortened to it, and ends
+    before it writes more; --max-wear on the command line overrides it."""
+    waf_rating: Positive | None = Field(default=None, examples=[2.5])
+    """Write amplification of the workload that the rating uses."""
+    waf: Positive | None = Field(default=None, examples=[3.2])
+    """Write amplification of the planned workload, if known."""
+    block_bytes: SizeBytes | None = Field(default=None, alias="block")
+    """The plan uses the points of this block size; without it, all points."""
+    read_percent: ReadPercent | None = Field(default=None, examples=[70], alias="read")
+    """The plan uses the points of this read share; without it, all points."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _limits_by_direction(cls, given: Any) -> Any:
+        """Accept `p99: {read: 10ms, write: 5ms}` as `p99_read` and `p99_write`."""
+        if not isinstance(given, Mapping) or not isinstance(given.get("p99"), Mapping):
+            return given
+        limits = given["p99"]
+        refuse([(("p99", *path), why) for path, why in _misstated(limits, given)])
+        own = {f"p99_{direction}": limit for direction, limit in limits.items()}
+        return {key: value for key, value in given.items() if key != "p99"} | own
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*self._mistakes()])
+        # Plans read the total and the reserve, however they were given.
+        if self.vms is not None and self.iops_each is not None:
+            object.__setattr__(self, "demand_iops", self.vms * self.iops_each)
+        if self.spares is not None:
+            object.__setattr__(self, "failure_reserve", self.spares)
+        return self
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        yield from self._two_demands()
+        if self.spares not in (None, self.failure_reserve) and (
+            "failure_reserve" in self.model_fields_set
+        ):
+            yield ("spares",), "`failure_reserve` means the same; leave out one of them"
+        for direction, without in zip(DIRECTIONS, (0, WHOLE_PERCENT), strict=True):
+            if getattr(self, f"p99_{direction}_s") is None:
+                continue
+            if self.read_percent is None:
+                yield ("p99",), f"a limit for {direction}s needs `read`, the share of reads"
+            elif self.read_percent == without:
+                yield ("p99",), f"a workload with {without} % reads has no {direction}s"
+
+    def _two_demands(self) -> Iterator[Mistake]:
+        total = (self.vms or 0) * (self.iops_each or 0.0)
+        if self.vms is not None and self.iops_each is None:
+            yield ("vms",), "add `iops_each`, the IOPS of one of them"
+        elif self.iops_each is not None and self.vms is None:
+            yield ("iops_each",), "add `vms`, the number of virtual machines"
+        elif self.vms is not None and self.demand_iops not in (None, total):
+            yield ("vms",), "`demand_iops` gives the demand, too; leave out one of them"
+        try:
+            load = max(total, self.demand_iops or 0.0) * self.peak * self.growth_factor
+        except OverflowError:
+            load = float("inf")
+        if load > MOST_IOPS:
+            yield ("growth",), "no drives carry this demand: check `peak`, `growth` and `years`"
+
+    @property
+    def growth_factor(self) -> float:
+        """Return the demand after the years of growth, as a multiple of today's."""
+        return float((1 + self.growth_percent / 100) ** self.years)
+
+    @property
+    def load_iops(self) -> float | None:
+        """Return the rate that the drives must carry: the demand with bursts and growth."""
+        if self.demand_iops is None:
+            return None
+        return self.demand_iops * self.peak * self.growth_factor
+
+    @property
+    def limits_s(self) -> dict[Direction, float]:
+        """Return the limit of p99 of each direction that has one: read, write."""
+        own: dict[Direction, float | None] = {"read": self.p99_read_s, "write": self.p99_write_s}
+        given = {way: [one for one in (self.p99_s, limit) if one] for way, limit in own.items()}
+        return {way: min(limits) for way, limits in given.items() if limits}
+
+    @property
+    def decides_measuring(self) -> bool:
+        """Tell whether a profile without `measure` measures what this plan asks about."""
+        named = self.vms, self.read_percent, self.block_bytes, *self.limits_s
+        return self.demand_iops is not None and any(one is not None for one in named)
+
+    def with_workload(self) -> Self:
+        """Return the plan with the workload that it means if it names none: writes of 4 KiB."""
+        meant = _workload(self)
+        return self.model_copy(
+            update={"block_bytes": meant["block"], "read_percent": meant["read"]}
+        )
+
+    def asked(self) -> str:
+        """Return the question in words, with every default that it uses."""
+        total = f"{format_count(self.demand_iops or 0.0)} IOPS"
+        if self.vms is not None:
+            total = f"{self.vms:,} VMs x {format_count(self.iops_each or 0.0)} IOPS = {total}"
+        limits = [f"p99 of {way}s at most {format_ns(s * 1e9)}" for way, s in self.limits_s.items()]
+        if self.limits_s and self.p99_s and {*self.limits_s.values()} == {self.p99_s}:
+            limits = [f"p99 at most {format_ns(self.p99_s * 1e9)}"]
+        size = "the measured block" if self.block_bytes is None else format_size(self.block_bytes)
+        reads = "the fewest reads" if self.read_percent is None else f"{self.read_percent} % reads"
+        years = "a year" if self.years == 1 else f"a year for {self.years:g} years"
+        grown = f"growth {self.growth_percent:g} % {years}"
+        return ", ".join(
+            [
+                f"{total} of {size} with {reads}",
+                *limits,
+                f"peak x {self.peak:g}",
+                grown if self.growth_percent else "no growth",
+                f"spares {self.failure_reserve}",
+                f"utilisation {self.utilisation_percent:g} %",
+            ]
+        )
+
+
+def _misstated(limits: Mapping[Any, Any], given: Mapping[str, Any]) -> Iterator[Mistake]:
+    """List what is wrong in `p99: {…}`."""
+    if not limits:
+        yield (), "give a limit, such as {read: 10ms}"
+    for direction, limit in limits.items():
+        if direction not in DIRECTIONS:
+            yield (direction,), f"a limit of p99 is for {' or '.join(DIRECTIONS)}"
+            continue
+        if f"p99_{direction}" in given:
+            yield (direction,), f"`p99_{direction}` means the same; leave out one of them"
+        try:
+            parse_seconds(limit)
+        except ValueError as error:
+            yield (direction,), str(error)
+
+
+def measured_for(plan: CapacityPlan) -> tuple[Measure, ...]:
+    """Return the stages that answer the question of a plan.
+
+    They are points of its workload, and with a limit of p99 a search for the highest rate within
+    it. The points have two depths, or the depth of `outstanding`.
+    """
+    depths = (32,) if not plan.limits_s else DEPTHS
+    if plan.outstanding is not None:
+        depths = (min(plan.outstanding, DEEPEST),)
+    sweep = Sweep.model_validate({**_workload(plan), "iodepth": list(depths)})
+    searches = [
+        RateSweep.model_validate({**_workload(plan), "limit": _text(limit_s), "direction": way})
+        for way, limit_s in search_limits(plan).items()
+    ]
+    return Measure(sweep=sweep), *(Measure(rate=search) for search in searches)
+
+
+def search_limits(plan: CapacityPlan) -> dict[Direction | None, float]:
+    """Return the limits of p99 to search for, each with its direction; None for both together."""
+    limits = plan.limits_s
+    if plan.read_percent in (0, WHOLE_PERCENT):
+        own: Direction = "write" if plan.read_percent == 0 else "read"
+        return {None: limits[own]} if own in limits else {}
+    if len(limits) > 1 and len({*limits.values()}) == 1:
+        return {None: limits["read"]}
+    return {way: limit_s for way, limit_s in limits.items()}
+
+
+def targets_for(plan: CapacityPlan) -> tuple[Target, ...]:
+    """Return the target of a question: its limits of p99 at the load of one drive of the plan."""
+    latency = {
+        f"{way} p99" if way else "p99": _text(limit_s)
+        for way, limit_s in search_limits(plan).items()
+    }
+    if not latency:
+        return ()
+    of = {**_workload(plan), "pattern": "random"}
+    target = {"name": "the question", "of": of, "at": {"planned": True}, "latency": latency}
+    return (Target.model_validate(target),)
+
+
+def unanswered(
+    plan: CapacityPlan, measure: Sequence[Measure], accept: Sequence[Target]
+) -> tuple[str, ...]:
+    """Say what a profile lacks to answer the question of its plan; empty if nothing is missing."""
+    if plan.demand_iops is None:
+        return ()
+    stages = [item.stage for item in measure]
+    points = [stage for stage in stages if _has_points(stage, plan)]
+    lacks = []
+    workload = _words(plan)
+    if not points:
+        depth = f", iodepth: {plan.outstanding}" if plan.outstanding else ""
+        lacks.append(
+            f"no point measures {workload} at random over the whole drive, and other block sizes "
+            f"or mixes are never converted: add `- sweep: {{{_keys(plan)}{depth}}}`"
+        )
+    for way, limit_s in search_limits(plan).items():
+        most = format_ns(limit_s * NS_PER_S).replace(" ", "")
+        limit = f"p99 of {way or 'request'}s at most {most}"
+        if not any(_searches(stage, plan, way, limit_s) for stage in stages):
+            of_way = f", direction: {way}" if way else ""
+            lacks.append(
+                f"no search for the highest rate with {limit}: add "
+                f"`- rate: {{{_keys(plan)}, limit: {most}{of_way}}}`"
+            )
+        planned = [stage for stage in stages if isinstance(stage, Load) and stage.planned]
+        targets = [target.at for target in accept if target.at is not None and target.at.planned]
+        if not (planned or targets):
+            lacks.append(
+                f"nothing measures the {limit} at the load of one drive of the plan: add "
+                f"`- load: {{{_keys(plan)}, planned: true}}`"
+            )
+    return tuple(dict.fromkeys(lacks))
+
+
+def _has_points(stage: MeasuredStage, plan: CapacityPlan) -> bool:
+    """Tell whether a stage measures the workload of a plan, at random over the whole drive."""
+    kind = plan.block_bytes is None and plan.read_percent is None
+    if isinstance(stage, FioJobs | Mix):
+        return kind
+    if isinstance(stage, Sweep):
+        blocks, reads, depths = stage.block_bytes, stage.read_percent, stage.iodepth
+        whole = stage.span == WHOLE and AccessOrder.RANDOM in stage.pattern
+        jobs = min(stage.numjobs)
+    elif isinstance(stage, SpanSweep):
+        blocks, reads, depths = (stage.block_bytes,), (stage.read_percent,), (stage.iodepth,)
+        whole = WHOLE in stage.spans and stage.pattern is AccessOrder.RANDOM
+        jobs = stage.numjobs
+    else:
+        return False
+    deepest = plan.outstanding or math.inf
+    return (
+        whole
+        and plan.block_bytes in (None, *blocks)
+        and plan.read_percent in (None, *reads)
+        and min(depths) * jobs <= deepest
+    )
+
+
+def _searches(stage: MeasuredStage, plan: CapacityPlan, way: str | None, limit_s: float) -> bool:
+    """Tell whether a stage searches for the highest rate within this limit."""
+    return (
+        isinstance(stage, RateSweep)
+        and stage.percentile == "p99"
+        and plan.block_bytes in (None, stage.block_bytes)
+        and plan.read_percent in (None, stage.read_percent)
+        and stage.direction in (None, way)
+        and (stage.limit_s is None or stage.limit_s <= limit_s * (1 + 1e-9))
+    )
+
+
+def _words(plan: CapacityPlan) -> str:
+    size = "any block size" if plan.block_bytes is None else format_size(plan.block_bytes)
+    reads = "any share of reads" if plan.read_percent is None else f"{plan.read_percent} % reads"
+    return f"{size} with {reads}"
+
+
+def _keys(plan: CapacityPlan) -> str:
+    workload = _workload(plan)
+    return f"block: {format_size(workload['block']).replace(' ', '')}, read: {workload['read']}"
+
+
+def _text(seconds: float) -> str:
+    """Return a duration as a profile has it."""
+    return f"{seconds * NS_PER_S:.0f}ns"
+
+
+def _workload(plan: CapacityPlan) -> dict[str, Any]:
+    block = USUAL_BLOCK_BYTES if plan.block_bytes is None else plan.block_bytes
+    return {"block": block, "read": plan.read_percent or 0}

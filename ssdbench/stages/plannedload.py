@@ -1,0 +1,166 @@
+"""Measure the latencies at the load of one drive of the plan.
+
+The load follows from what the run measured before: the number of drives from the lowest bound, the
+rate within the limit of p99, wear and capacity; then the whole demand divided by the drives without
+the reserve. If p99 misses its limit at this load, a second round offers the load of half as many
+drives again. There is no third round: the answer is then between two numbers of drives, or no
+number of drives up to the larger one keeps the limit.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ssdbench.engine.stage import Concluded, Context, Ended, RateHint, StagePlan
+from ssdbench.engine.verdict import answer_verdict
+from ssdbench.model.findings.rates import NoPlannedLoad
+from ssdbench.model.point import Estimate
+from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.profile.rates import PLANNED_LOAD
+from ssdbench.model.rates import LoadFound, PlannedRound, RateStep
+from ssdbench.model.result import RunResult
+from ssdbench.model.target import TargetInfo
+from ssdbench.stages.load import Load
+from ssdbench.stages.ratesearch import OfferedRate, next_load, trials
+from ssdbench.stats.planning.runplan import CapacityAnswer, capacity_answer
+from ssdbench.units import NS_PER_S
+
+MOST_ROUNDS = 2
+MORE_DRIVES = 1.5  # times as many drives carry the load in the second round
+
+
+@dataclass(frozen=True)
+class PlannedLoad(Load):
+    """Offer the load of one drive of a plan; `limit_ns` is only for stalls and clients."""
+
+    wanted: CapacityPlan = CapacityPlan()
+
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
+        """Plan one or two rounds; the load is not known yet, but is at most the whole demand."""
+        demand_iops = self.wanted.load_iops or 0.0
+        reads = self.workload.read_percent / 100
+        slow, fast = (
+            min(
+                demand_iops,
+                self.wanted.utilisation_percent / 100 / ((1 - reads) / write + reads / read),
+            )
+            for write, read in zip(hint.random_write_iops, hint.random_read_iops, strict=True)
+        )
+        least, most = (
+            replace(self, load_iops=iops, asked_as=PLANNED_LOAD).as_load(target, hint)
+            for iops in (slow, fast)
+        )
+        seconds = min(least.seconds[0], most.seconds[0]), least.seconds[1] * MOST_ROUNDS
+        written = least.bytes_written[0], most.bytes_written[1] * MOST_ROUNDS
+        return StagePlan.of(
+            self,
+            target,
+            jobs=[
+                f"{self.repeats} trials of {PLANNED_LOAD} of {self.workload.label()}, for "
+                f"percentiles up to {self.percentile}"
+            ],
+            seconds=seconds,
+            bytes_written=written,
+            notes=[
+                "the load follows from the points and searches before: the demand, divided by the "
+                "drives of the plan without its reserve",
+                f"if p99 misses its limit, a second round offers the load of {MORE_DRIVES:g} times "
+                "as many drives",
+                *most.notes,
+            ],
+        )
+
+    def as_load(self, target: TargetInfo, hint: RateHint) -> StagePlan:
+        """Plan this load as if it were given."""
+        return super().plan(target, hint)
+
+    def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
+        """Return the next start at the load of the last round; None if no round is left."""
+        rounds = self.rounds(context, done)
+        if not rounds:
+            return None
+        here = _at(done, rounds[-1].load_iops)
+        asked = next_load(self, rounds[-1].load_iops, here)
+        # Starts of a second round are numbered after those of the first.
+        return asked and replace(asked, step=asked.step + len(done) - len(here))
+
+    def conclude(  # type: ignore[override]
+        self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
+    ) -> Concluded[LoadFound]:
+        """Return the latencies of the last round, with all rounds."""
+        rounds = self.rounds(context, done)
+        if not rounds:
+            answer = self._answer(context)
+            why = "; ".join(answer.reasons) or "the plan has no number of drives"
+            findings = (NoPlannedLoad(why).finding(stage=self.name),)
+            verdict = answer_verdict(context.target, findings, complete=ended.complete)
+            none = LoadFound(
+                workload=self.workload.label(),
+                pattern=self.workload.pattern.value,
+                block_bytes=self.workload.block_bytes,
+                read_percent=self.workload.read_percent,
+                load=PLANNED_LOAD,
+                percentile=self.percentile,
+                verdict=verdict,
+            )
+            return Concluded(none, findings)
+        load_iops = rounds[-1].load_iops
+        as_given = replace(self, load_iops=load_iops, asked_as=PLANNED_LOAD)
+        concluded = Load.conclude(as_given, context, _at(done, load_iops), ended)
+        found = concluded.found.model_copy(update={"planned": rounds, "steps": tuple(done)})
+        return Concluded(found, concluded.findings)
+
+    def rounds(self, context: Context, done: Sequence[RateStep]) -> tuple[PlannedRound, ...]:
+        """Return the rounds so far, the last one perhaps unfinished; empty without a plan."""
+        made = self._answer(context).plan
+        if made is None:
+            return ()
+        carrying = made.drives - made.reserve
+        found: list[PlannedRound] = []
+        while len(found) < MOST_ROUNDS:
+            load_iops = made.load_iops / carrying
+            here = _at(done, load_iops)
+            ended = bool(here) and next_load(self, load_iops, here) is None
+            kept = self._kept(context, trials(here)) if ended else None
+            found.append(
+                PlannedRound(drives=carrying + made.reserve, load_iops=load_iops, kept=kept)
+            )
+            if kept is not False:
+                break
+            carrying = math.ceil(MORE_DRIVES * carrying)
+        return tuple(found)
+
+    def _kept(self, context: Context, tried: Sequence[RateStep]) -> bool | None:
+        """Tell whether the upper limits of p99 are within the plan's; None if they are unknown."""
+        if self._missed(tried):
+            return False
+        reads = self.workload.read_percent
+        has = {"read": reads > 0, "write": reads < 100}
+        limits = {way: limit_s for way, limit_s in self.wanted.limits_s.items() if has[way]}
+        p99 = {
+            estimate.direction: estimate
+            for estimate in self.estimates(context, tried)
+            if estimate.metric == "lat_p99_ns"
+        }
+        if any(_above(p99.get(way), limit_s * NS_PER_S) for way, limit_s in limits.items()):
+            return False
+        known = all(way in p99 and p99[way].bound is not None for way in limits)
+        return True if known else None
+
+    def _answer(self, context: Context) -> CapacityAnswer:
+        """Return the answer to the plan from the stages before this one."""
+        before = RunResult(
+            run_id="", title="", ssdbench_version="", started_at="", finished_at=None,
+            target=context.target, profile_text="", seed=context.seed, verdict="VALIDATED",
+            findings=(), stages=context.results,
+        )  # fmt: skip
+        return capacity_answer(before, self.wanted)
+
+
+def _at(done: Sequence[RateStep], load_iops: float) -> list[RateStep]:
+    """Return the starts at one load."""
+    return [step for step in done if math.isclose(step.asked_iops, load_iops, rel_tol=1e-9)]
+
+
+def _above(estimate: Estimate | None, limit_ns: float) -> bool:
+    return estimate is not None and estimate.bound is not None and estimate.bound > limit_ns

@@ -1,0 +1,182 @@
+"""Test how the question of a plan becomes stages and targets."""
+
+from typing import Any
+
+import pytest
+
+from ssdbench.errors import ProfileError
+from ssdbench.model.fitting import loads, unmeasured
+from ssdbench.model.loading import load_profile
+from ssdbench.model.profile import CapacityPlan, Profile, spec
+from ssdbench.model.profile.plan import unanswered
+
+QUESTION = """\
+title: VMs
+plan:
+  {vms: 3000, iops_each: 40, read: 70, block: 4KiB, p99: {read: 10ms}, spares: 2, growth: 10%,
+   years: 3}
+"""
+
+
+def asked(text: str) -> Profile:
+    return load_profile(text, "q.yaml")
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(ProfileError) as refused:
+        asked(text)
+    return [f"{one.line}:{one.column} {one.message}" for one in refused.value.diagnostics]
+
+
+def lacks(text: str) -> tuple[str, ...]:
+    profile = asked(text)
+    return unanswered(profile.plan, profile.measure, profile.accept)
+
+
+def test_the_demand_is_all_vms_with_bursts_and_growth() -> None:
+    plan = asked(QUESTION.replace("spares: 2", "spares: 2, peak: 1.5")).plan
+
+    assert plan.demand_iops == 120_000
+    assert plan.load_iops == pytest.approx(120_000 * 1.5 * 1.1**3)
+    assert plan.failure_reserve == 2
+    assert plan.limits_s == {"read": 0.010}
+
+
+def test_growth_without_years_means_what_it_meant() -> None:
+    plan = CapacityPlan.model_validate({"demand_iops": 40_000, "growth": "30%"})
+
+    assert plan.load_iops == pytest.approx(52_000)
+
+
+def test_every_default_of_a_question_is_named_in_it() -> None:
+    assert asked("plan: {vms: 10, iops_each: 40}").plan.asked() == (
+        "10 VMs x 40 IOPS = 400 IOPS of 4 KiB with 0 % reads, peak x 1, no growth, spares 1, "
+        "utilisation 70 %"
+    )
+
+
+def test_a_question_alone_decides_what_is_measured() -> None:
+    profile = asked(QUESTION)
+
+    sweep, search = (measure.stage for measure in profile.measure)
+    assert isinstance(sweep, spec.Sweep) and isinstance(search, spec.RateSweep)
+    assert (sweep.block_bytes, sweep.read_percent, sweep.iodepth) == ((4096,), (70,), (8, 32))
+    assert (search.block_bytes, search.read_percent) == (4096, 70)
+    assert (search.limit_s, search.direction) == (0.010, "read")
+    (load,) = loads(profile)
+    assert load.planned and load.direction == "read" and load.limit_s == 0.010
+    assert not [*unmeasured(profile)]
+    assert lacks(QUESTION) == ()
+    assert profile.needs_fill and profile.needs_warm_up
+
+
+@pytest.mark.parametrize(
+    ("p99", "searches", "latency"),
+    [
+        ("10ms", [(None, 0.010)], {"p99": 0.010}),
+        ("{write: 5ms}", [("write", 0.005)], {"write p99": 0.005}),
+        (
+            "{read: 10ms, write: 5ms}",
+            [("read", 0.010), ("write", 0.005)],
+            {"read p99": 0.010, "write p99": 0.005},
+        ),
+        ("{read: 10ms, write: 10ms}", [(None, 0.010)], {"p99": 0.010}),
+    ],
+)
+def test_each_limit_of_p99_is_searched_for_and_is_a_target(
+    p99: str, searches: list[tuple[str | None, float]], latency: dict[str, float]
+) -> None:
+    profile = asked(f"plan: {{vms: 10, iops_each: 40, read: 70, p99: {p99}}}")
+
+    found = [m.stage for m in profile.measure if isinstance(m.stage, spec.RateSweep)]
+    assert [(one.direction, one.limit_s) for one in found] == searches
+    assert profile.accept[0].latency == latency
+    assert len(loads(profile)) == 1
+
+
+def test_a_profile_with_stages_of_its_own_keeps_them() -> None:
+    profile = asked("measure: [{sweep: {read: 100}}]\n" + QUESTION)
+
+    assert [measure.key for measure in profile.measure] == ["sweep"] and not profile.accept
+    plain = asked("plan: {demand_iops: 40000, growth: 30%}")
+    assert plain.measure == Profile().measure
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        ("{vms: 3}", "1:13 plan.vms: add `iops_each`, the IOPS of one of them"),
+        ("{iops_each: 3}", "1:19 plan.iops_each: add `vms`, the number of virtual machines"),
+        (
+            "{vms: 3, iops_each: 4, demand_iops: 10}",
+            "1:13 plan.vms: `demand_iops` gives the demand, too; leave out one of them",
+        ),
+        (
+            "{spares: 2, failure_reserve: 3}",
+            "1:16 plan.spares: `failure_reserve` means the same; leave out one of them",
+        ),
+        (
+            "{read: 70, p99: {read: 10}}",
+            "1:30 plan.p99.read: a duration looks like 10ms, 90s or 2h, got 10",
+        ),
+        (
+            "{read: 70, p99: {raed: 10ms}}",
+            "1:30 plan.p99.raed: a limit of p99 is for read or write",
+        ),
+        ("{read: 0, p99: {read: 1ms}}", "1:22 plan.p99: a workload with 0 % reads has no reads"),
+        ("{p99: {read: 1ms}}", "1:13 plan.p99: a limit for reads needs `read`, the share of reads"),
+        ("{peak: 0.5}", "1:14 plan.peak: must be at least 1, got 0.5"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_at_its_place(plan: str, said: str) -> None:
+    assert mistakes(f"plan: {plan}") == [said]
+
+
+MEASURES = "measure:\n  - rate: {block: 4KiB, read: 70, limit: 10ms}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        (MEASURES + "plan: {demand_iops: 4e4, block: 4KiB, read: 70}", ["no point measures 4 KiB"]),
+        (
+            MEASURES + "  - sweep: {block: 4KiB, read: 70}\n"
+            "plan: {demand_iops: 4e4, block: 8KiB, read: 70}",
+            ["no point measures 8 KiB with 70 % reads"],
+        ),
+        (
+            MEASURES + "  - sweep: {block: 4KiB, read: 0}\n"
+            "plan: {demand_iops: 4e4, block: 4KiB, read: 70}",
+            ["no point measures 4 KiB with 70 % reads"],
+        ),
+        (
+            MEASURES + "  - sweep: {block: 4KiB, read: 70, span: 50%}\n"
+            "plan: {demand_iops: 4e4, block: 4KiB, read: 70}",
+            ["no point measures 4 KiB with 70 % reads"],
+        ),
+        (
+            MEASURES + "  - sweep: {block: 4KiB, read: 70}\n"
+            "plan: {demand_iops: 4e4, block: 4KiB, read: 70, p99: {read: 5ms}}",
+            ["no search for the highest rate with p99 of reads at most 5ms", "nothing measures"],
+        ),
+        (
+            MEASURES + "  - sweep: {block: 4KiB, read: 70}\n"
+            "  - load: {block: 4KiB, read: 70, planned: true}\n"
+            "plan: {demand_iops: 4e4, block: 4KiB, read: 70, p99: {read: 10ms}}",
+            [],
+        ),
+        (
+            "measure: [{sweep: {block: 4KiB, read: 70, iodepth: 32}}]\n"
+            "plan: {demand_iops: 4e4, block: 4KiB, read: 70, outstanding: 8}",
+            ["no point measures 4 KiB"],
+        ),
+    ],
+)
+def test_what_a_profile_lacks_for_its_question_is_named(text: str, missing: list[str]) -> None:
+    found: Any = lacks(text)
+
+    assert len(found) == len(missing)
+    assert all(said.startswith(start) for said, start in zip(found, missing, strict=True))
+    if missing:
+        keys = "block: 8KiB" if "8 KiB" in found[0] else "block: 4KiB"
+        assert f"{{{keys}, read: 70" in found[0]
