@@ -1,1 +1,1 @@
-"""Runs stages; knows none by name."""
+"""Run stages, without knowing any kind of stage by name."""

@@ -147,7 +147,7 @@ def _passes(begun: Record) -> bool:
 def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
     """Return the fastest write rate between two records; FASTEST_BYTES_PER_S if unknown.
 
-    Times are of the monotonic clock, because the wall clock may be set during a run.
+    Uses the monotonic clock, because the wall clock may be set during a run.
     """
     rates = [
         (b.written_bytes - a.written_bytes) / elapsed_s
@@ -246,7 +246,7 @@ def _aer_total(said: str | None) -> int | None:
 
 
 def flash_written_between(before: object, after: FlashWritten | None) -> FlashWritten | None:
-    """Return the bytes written by the host and to flash between two log readings; None if unknown.
+    """Return the bytes from the host and to flash between two log readings; None if unknown.
 
     `before` is a reading from the journal. The result is unknown if the host wrote too few bytes,
     the counters fell (another drive, a reset log), or their step is unknown or too coarse.

@@ -67,10 +67,9 @@ def _of_size(size_bytes: int) -> RateHint:
 
 
 def _by_data_sheet(hint: RateHint, rated: Rated) -> RateHint:
-    """Return the hint with rates near those of the data sheet.
+    """Return the hint with rates close to the data sheet's rates.
 
-    The ranges of rates that the data sheet does not give are narrowed to what follows from the
-    given rates.
+    If the data sheet does not give a rate, its range is narrowed by the given rates.
     """
     writes, reads = rated.random_write_iops, rated.random_read_iops
     in_order = rated.sequential_write_bytes_per_s
@@ -105,9 +104,9 @@ def _above(ends: tuple[float, float], least: float) -> tuple[float, float]:
 def likely(stage: AnyStage, target: TargetInfo, hint: RateHint) -> StagePlan:
     """Plan a stage with the time and bytes that it likely takes.
 
-    `stage.plan` has the least and the most that is possible, where each repeat settles at once or
-    uses up its limit. Warm-ups and points likely end near the least (`LIKELY`); of other stages
-    all that is possible is likely. Rates are the fastest and the slowest of the hint.
+    `stage.plan` has the least and the most that is possible: each repeat settles at once or uses up
+    its limit. Warm-ups and points likely end near the least (`LIKELY`); for other stages the whole
+    range is likely. Rates are the fastest and the slowest of the hint.
     """
     ends = [_likely(stage.plan(target, hint.at(end))) for end in (0, 1)]
     least_s, least = (min(one[0] for one in found) for found in zip(*ends, strict=True))

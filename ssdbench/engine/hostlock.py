@@ -56,7 +56,7 @@ class HostLock:
 
     @contextmanager
     def held_while(self, counts: bool) -> Iterator[None]:
-        """Hold the lock during a `with` block, if what the block measures `counts`."""
+        """Hold the lock during a `with` block if `counts`: the block is part of a measurement."""
         if not counts:
             yield
             return

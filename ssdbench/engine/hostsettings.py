@@ -57,7 +57,7 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
 
 
 def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
-    """Plan to make the kernel count the drive's I/O as usual, if somebody changed that.
+    """Plan to make the kernel count the drive's I/O as usual, if this was switched off.
 
     Each second of a run comes from these counters. With `iostats_passthrough` (newer kernels) they
     also count NVMe passthrough commands, which would look like I/O of other programs.
@@ -105,9 +105,9 @@ def applied(
 ) -> Iterator[tuple[dict[str, str], ...]]:
     """Apply a plan during a `with` block; each change is stored on disk before it is made.
 
-    First restores what a killed run left changed, except on absent drives. Yields the changes for
-    the report. Raises HostLacks if a setting cannot be changed, NotRestored if it cannot be
-    restored.
+    First restores settings that a killed run left changed, except on absent drives. Yields the
+    changes for the report. Raises HostLacks if a setting cannot be changed, NotRestored if it
+    cannot be restored.
     """
     directory = directory or settings_directory()
     sysfs = Sysfs()

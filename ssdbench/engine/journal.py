@@ -206,10 +206,10 @@ class Journal:
         return {r.unit: r for r in self.since_lost(stage) if r.kind is Kind.FINISHED}
 
     def since_lost(self, stage: str) -> list[Record]:
-        """Return the records of a stage since the drive last lost what the stage wrote.
+        """Return the records of a stage since its data on the drive were last lost.
 
-        That is when a resume found writes by other programs, an earlier stage began again, or the
-        stage found its data gone.
+        Data are lost when a resume finds writes by other programs, when an earlier stage begins
+        again, or when the stage finds its data gone.
         """
         order = self._records[0].data.get("stages") if self._records else ()
         before = list(
@@ -262,7 +262,7 @@ class StageJournal:
         return self.journal.written(self.stage)
 
     def lost(self) -> None:
-        """Store that the drive lost what the finished units wrote, so they are measured again."""
+        """Store that the data of finished units are lost, so the units are measured again."""
         self._append(Kind.LOST, "", {})
 
     def half_built(self) -> bool:

@@ -1,4 +1,4 @@
-"""Check that host and drive have what a run needs, and find what may disturb it."""
+"""Check that host and drive have everything that a run needs, and find possible disturbances."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,8 @@
 Any user may have written a run directory, so its manifest is no consent. Root can resume a
 destructive run only if this host has a record that names the run, its target and its manifest.
 Other users can only measure files and simulated drives, and need no record. If something else wrote
-to the target since, new consent is needed; samples of the content, the signatures and the write
-counters are compared to find that out.
+to the target since, new consent is needed. To find such writes, samples of the content, the
+signatures and the write counters are compared.
 """
 
 import os
@@ -238,7 +238,7 @@ def _require_again(
 
 
 def _recorded(record: ConsentRecord | None, manifest: Consent) -> tuple[Consent, bool]:
-    """Return the manifest's consent with that to the run's own data, and `leaves_signatures`."""
+    """Return the manifest's consent, extended to the run's own data, and `leaves_signatures`."""
     if record is None:
         return Consent(), False
     return manifest.model_copy(update={"data": True}), record.leaves_signatures

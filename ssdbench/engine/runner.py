@@ -1,7 +1,7 @@
 """Run the stages of a run in order, store a partial result if it is interrupted, and resume it.
 
 The runner knows no kind of stage. It decides which stages must run, when the target is checked
-again, what a crash made invalid, and when the run ends.
+again, which results a crash made invalid, and when the run ends.
 """
 
 import shlex
@@ -113,7 +113,8 @@ def require_same(
 ) -> None:
     """Raise TargetRefused unless a target is the one on which the run was begun.
 
-    `begun_on`: its identity then. `known`: its model and serial then, as drives may share a name.
+    `begun_on`: the identity at that time. `known`: model and serial at that time, because several
+    drives may share a name.
     """
     reasons = []
     if known is not None:

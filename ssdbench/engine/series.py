@@ -1,4 +1,4 @@
-"""Record one sample per second: as arrays for the judges, and in `seconds.csv` for the report."""
+"""Record one sample per second: as arrays for rules and statistics, and in `seconds.csv`."""
 
 import io
 import os
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
-    """Give a verdict without a window a mean: that of the newest half of the rates.
+    """Set the mean of a verdict without a window to the mean of the newest half of the rates.
 
     A warm-up may end before its rule has a whole window. The report then says "at most" this rate.
     """

@@ -101,7 +101,7 @@ class RateHint:
     source: str = "of any SATA or NVMe drive"
 
     def at(self, end: int) -> "RateHint":
-        """Return a hint whose rates are all the slowest (0) or all the fastest (1) of this one."""
+        """Return a hint that has only the slowest rates (`end` 0) or only the fastest rates (1)."""
         write, read = self.random_write_iops[end], self.random_read_iops[end]
         in_order = self.sequential_bytes_per_s[end]
         return RateHint((in_order, in_order), (write, write), (read, read), self.source)
@@ -323,7 +323,7 @@ class Context:
 
 
 class Lasting(StrEnum):
-    """Say what stays valid of a finished stage or unit when its run is resumed after a crash."""
+    """What stays valid of a finished stage or unit when its run is resumed after a crash."""
 
     RESULTS = "results"  # its measurements, which are never repeated
     CONTENT = "content"  # the data that it wrote, unless something else wrote to the drive
@@ -396,7 +396,7 @@ class Stage(Protocol[W, U, R]):
 
     @property
     def lasting(self) -> Lasting:
-        """Say what stays valid of the finished stage after a crash."""
+        """Return which results of the finished stage stay valid after a crash."""
         ...
 
     @property

@@ -98,7 +98,7 @@ def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Findi
 
 
 def about_target(target: TargetInfo) -> tuple[Finding, ...]:
-    """Return a finding if nobody should plan on numbers of this kind of target."""
+    """Return a finding if this kind of target gives no numbers to plan on."""
     if target.simulated:
         return (Simulated(target.name).finding(),)
     lacks, taken = target.facts.get(LACKS), TAKEN in target.facts

@@ -210,7 +210,7 @@ def _of_point(
 
 
 def _run_name(results: Sequence[RunResult], place: int) -> str:
-    """Return the number of a run, marked if it alone is simulated."""
+    """Return the number of a run, marked as simulated if other runs are not."""
     mixed = len({result.target.simulated for result in results}) > 1
     return f"{place + 1}{' (simulated)' * (mixed and results[place].target.simulated)}"
 

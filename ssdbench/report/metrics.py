@@ -61,7 +61,7 @@ def _rank(estimate: Estimate) -> tuple[bool, float]:
 
 
 def value_of(point: PointResult, metric: str) -> float | None:
-    """Return the value of a point's estimate, such as its mean IOPS; None if it has none."""
+    """Return the value of a point's estimate, such as its mean IOPS; None if it is missing."""
     estimate = point.estimate(metric)
     return None if estimate is None else estimate.value
 

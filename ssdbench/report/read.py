@@ -215,7 +215,7 @@ def _whole_seconds(data: bytes) -> Seconds | None:
 
 
 def _seconds(numbers: Mapping[str, Floats], measured: npt.NDArray[np.bool_]) -> Seconds | None:
-    """Return the complete rows, or None if there are none."""
+    """Return the complete rows; None if no row is complete."""
     sound = ~np.isnan(list(numbers.values())).any(axis=0) & (numbers["duration_s"] > 0)
     if not sound.any():
         return None
@@ -261,7 +261,7 @@ def _unreadable(path: Path, why: str) -> UsageError:
 
 
 def _impossible_values(result: RunResult) -> Iterator[tuple[str, str]]:
-    """Yield each value that no run can have: its place, and what is wrong."""
+    """Yield each value that no run can have, with its place and the fault."""
     if result.schema_version != SCHEMA:
         yield "schema_version", f"is {result.schema_version}, but this version reads {SCHEMA}"
     times = [result.started_at, *([result.finished_at] if result.finished_at else [])]

@@ -328,7 +328,7 @@ def _spent(rounds: list[list[StridePlan]], ways: tuple[StrideWay, ...]) -> _Spen
 
 
 def _found(asked: Mapping[StrideWay, WayVerdict]) -> bool:
-    """Tell whether some way shows a block."""
+    """Tell whether one of the ways shows a block."""
     return any(one.found for one in asked.values())
 
 

@@ -51,7 +51,7 @@ class Answer:
 
 
 def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
-    """Tell whether the drive answered single writes too quickly to have programmed flash."""
+    """Tell whether the drive answered single writes faster than flash can be programmed."""
     single = asked.get(StrideWay.WRITES)
     return (
         target.kind in REAL
@@ -77,7 +77,7 @@ def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
 def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
     """Return the size of the buffer in writes, from single writes; None if unknown.
 
-    The other ways cannot show it, because their numbers are not latencies of writes.
+    The numbers of the other ways are not latencies of writes, so they cannot show the size.
     """
     single = asked.get(StrideWay.WRITES)
     if single is None or single.verdict is None or not single.found:
@@ -88,7 +88,7 @@ def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
 def answer(
     asked: Mapping[StrideWay, WayVerdict], *, target: TargetInfo, block_bytes: int, seed: int
 ) -> Answer:
-    """Return the result for verdicts, or what the measurement could have found."""
+    """Return the result for the verdicts; without a block, the sizes that would have been found."""
     way = next((w for w, one in asked.items() if one.found), next(iter(asked), None))
     verdict = asked[way].verdict if way is not None else None
     if way is None or verdict is None or not len(asked[way].trace):
@@ -207,7 +207,7 @@ def _buffer(
 
 
 def _absorbing(*, hidden: bool, answers: bool) -> str:
-    """Describe the buffer by the latencies, if the peaks do not show the buffer."""
+    """Describe the buffer by the latencies, if there are no peaks that show it."""
     if not answers:
         return "no sign of a buffer"
     full = "never showed that it was full" if hidden else "was full under many parallel writes"

@@ -3,12 +3,12 @@
 A layout is the order in which the data lies: the block size of the writes, sequential or random. A
 change of layout takes several fills to settle, so all points of one layout are measured together.
 
-A pass in order leaves no block of the old layout, and one fill at random then leaves the drive
+A sequential pass leaves no block of the old layout, and one random fill then leaves the drive
 steady. Of 48 rates on simulated models (PM9A3, P4500, X25-M, 660p; blocks of 8, 16 and 64 KiB;
-writes, mixes and reads; one short look each) the median distance from the rate after ten fills at
-random was 1.3 %, from 2.9 % below to 7.5 % above. After four fills at random and no pass it was
-1.2 %, from 5.2 % below to 6.2 % above. After half a fill the return to the warm-up's load was 5 %
-off on one drive.
+writes, mixes and reads; one short look each) the median distance from the rate after ten random
+fills was 1.3 %, from 2.9 % below to 7.5 % above. After four random fills and no pass it was 1.2 %,
+from 5.2 % below to 6.2 % above. After half a fill the return to the warm-up's load was 5 % off on
+one drive.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ FLAT_SHARE = 2 / 3  # of the time that proves a load: its end, which must be fla
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Hold a load that changes the layout of the drive; it counts for no point."""
+    """A load that changes the layout of the drive; it counts for no point."""
 
     point: Point
     is_pass: bool = False  # in order, before random writes
@@ -42,15 +42,15 @@ class Conversion:
 
     @property
     def proves(self) -> bool:
-        """Tell whether its rate proves that such writes last."""
+        """Tell whether a flat rate of this load proves that such writes keep their rate."""
         return self.point.workload.pattern is Pattern.RANDOM
 
     def from_s(self, usual: Measuring) -> float:
-        """Return when the time begins that must be flat for the load to be proven to last."""
+        """Return the second from which the load must be flat, to prove that its rate lasts."""
         return (1 - FLAT_SHARE) * usual.unbroken_s if self.proves else 0.0
 
     def how(self, usual: Measuring, target: TargetInfo) -> Measuring:
-        """Return how it settles: by bytes, for as long as it takes."""
+        """Return how the load settles: by bytes, without a limit of time."""
         how = replace(usual, unbroken_s=0.0, settle_s=None)
         if self.proves:
             flat_s = max(how.write_window_s, FLAT_SHARE * usual.unbroken_s)
@@ -74,8 +74,8 @@ def conversions(
 ) -> dict[int, tuple[Conversion, ...]]:
     """Return the conversions before each group whose layout is new, by the group's index.
 
-    `name`: of the stage. `again`: point id of the return to the warm-up's load. A conversion to the
-    warm-up's layout before the last group is that return.
+    `name`: the stage's. `again`: point id of the return to the warm-up's load. A conversion to the
+    warm-up's layout before the last group counts as this return.
     """
     found: dict[int, tuple[Conversion, ...]] = {}
     now = warm_up
@@ -106,11 +106,11 @@ def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
 
 
 def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[Point, ...], ...]:
-    """Return a group for each layout; that of the warm-up is first, with all read-only points.
+    """Return a group for each layout; the warm-up's layout comes first, with all read-only points.
 
-    Sequential writes come next, then random writes from the largest block to the smallest: what the
-    heaviest mix proves holds for lighter ones. One group without a warm-up, which has no layout to
-    compare with.
+    Sequential writes come next, then random writes from the largest block to the smallest, because
+    a proof for the heaviest mix also holds for lighter mixes. Without a warm-up, all points are one
+    group.
     """
     if warm_up is None:
         return (tuple(points),)
@@ -127,7 +127,7 @@ def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[
 
 
 def _in_order(workload: Workload) -> Workload:
-    """Return one pass over the same range in order, in large blocks."""
+    """Return one sequential pass over the same range, in large blocks."""
     block = max(PASS_BLOCK_BYTES, workload.block_bytes)
     place = workload.range
     whole = place.model_copy(update={"length_bytes": place.length_bytes // block * block})

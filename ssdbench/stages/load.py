@@ -64,7 +64,7 @@ SECONDS = 1_000_000  # trials of a binomial count that is nearly a Poisson count
 
 @dataclass(frozen=True)
 class Load(Rate):
-    """Offer one workload at one rate; `percentile` is the rarest one that has a limit."""
+    """Offer one workload at one rate; `percentile` is the rarest percentile that has a limit."""
 
     load_iops: float = 0.0
     asked_as: str = ""  # the words of the profile, such as "2 drive writes per day"
@@ -148,9 +148,10 @@ class Load(Rate):
         return _all_estimates(_by_direction(context, tried), tried)
 
     def _missed(self, tried: Sequence[RateStep]) -> str:
-        """Say why the drive did not keep up with the load; empty if it did.
+        """Return why the drive did not keep up with the load; empty if it did.
 
-        A growing backlog counts only in two trials or more: one in a hundred grows by chance.
+        A growing backlog counts only in two trials or more, because it grows by chance in one of a
+        hundred.
         """
         why = [said for step in tried if (said := undelivered(step, self.limit_ns))]
         behind = [said for said in why if said != GREW]
@@ -233,7 +234,7 @@ def _all_estimates(
 def _parts(
     context: Context, tried: Sequence[RateStep], direction: str
 ) -> Iterator[list[Histogram]]:
-    """Yield the histograms of each trial: of the latencies of each of its blocks of time."""
+    """Yield for each trial the latency histograms of its blocks of time."""
     for step in tried:
         with np.load(context.run_path / step.artifacts / HISTOGRAMS) as stored:
             parts = [Histogram(counts) for counts in stored.get(direction, ()) if counts.sum()]
@@ -244,7 +245,7 @@ def _parts(
 def _estimates(
     tried: Sequence[Sequence[Histogram]], direction: str, steps: Sequence[RateStep]
 ) -> Iterator[Estimate]:
-    """Return percentiles over all trials; the bound is at least that of the slowest trial."""
+    """Return percentiles over all trials; no bound is below the slowest trial's percentile."""
     if not tried:
         return
     each = [Histogram.merged(parts) for parts in tried]

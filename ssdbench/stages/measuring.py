@@ -1,8 +1,8 @@
 """Measure one repeat of one point: settle first, then count.
 
-Two windows of one section are never two repeats: they share the state of the drive. So each repeat
-is a start of the generator with other offsets, in random order (sweeps), and each proves again that
-the effect of the previous point is over. The settle phase is stored and not counted.
+Two windows of one start are never two repeats, because they share the state of the drive. So each
+repeat is a start of the generator with other offsets, in random order (sweeps), and each proves
+again that the effect of the previous point is over. The settle phase is stored and not counted.
 
 Overhead: one generator start per repeat.
 """
@@ -74,7 +74,7 @@ DISTURBED_SHARE = 0.01  # of our own I/Os; less is housekeeping such as a SMART 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Hold how every repeat of a stage is measured."""
+    """How every repeat of a stage is measured."""
 
     measure_s: float = 60.0
     write_window_s: float = 600.0  # a point that writes settles for at least this long
@@ -86,18 +86,18 @@ class Measuring:
     unbroken_s: float = 0.0  # of the first repeat of each point, before its window
 
     def longest_s(self) -> float:
-        """Return how long a window may become to exceed the drive's buffer."""
+        """Return the longest window, in seconds, that is used to exceed the drive's buffer."""
         return longest_window_s(self.measure_s)
 
     def read_budget_s(self) -> float:
-        """Return how long a read-only point may take to become flat."""
+        """Return the seconds after which a read-only point must be flat."""
         longest = READ_BUDGET * self.flat_s
         return longest if self.settle_s is None else min(longest, self.settle_s)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRepeat:
-    """Hold one planned repeat."""
+    """One planned repeat."""
 
     point: Point
     repeat: int  # from 1
@@ -112,14 +112,14 @@ class PlannedRepeat:
 
     @property
     def name(self) -> str:
-        """Return the name of the repeat: in the journal, and of its directory below the stage's."""
+        """Return the name of the repeat in the journal, which is also the name of its directory."""
         return f"{self.point.id}/repeat-{self.repeat:02d}"
 
 
 def measure(
     context: Context, unit: Unit[PlannedRepeat], how: Measuring, needed: Needed
 ) -> Repeat | None:
-    """Settle, then measure; None when the run must end, or the generator ended too early."""
+    """Settle, then measure; None if the run must end or the generator ended too early."""
     asked = unit.work
     workload = asked.point.workload
     job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
@@ -206,7 +206,7 @@ def measure(
 
 
 def spare_bytes(context: Context, how: Measuring) -> float:
-    """Return the drive's spare area: from the profile, known, or a pessimistic guess."""
+    """Return the drive's spare area in bytes: from the profile, known, or a pessimistic guess."""
     if how.spare_share is not None:
         return how.spare_share * context.target.size_bytes
     known = context.session.spare_bytes
@@ -232,7 +232,7 @@ def _flat(series: Recorder, verdict: SteadyVerdict) -> Series:
 
 
 def _needed_by(flat: Series, how: Measuring) -> Needed:
-    """Return how long windows must be by the load's own behaviour."""
+    """Return how long windows must be, from the rate of this load."""
     levels = levels_of([Stretch(Role.REPEAT, flat)]) is not None
     return needed_window(how.measure_s, flat, two_levels=levels, short=True)
 
@@ -240,7 +240,7 @@ def _needed_by(flat: Series, how: Measuring) -> Needed:
 def _settled_after_s(
     section: Section, series: Recorder, workload: Workload, how: Measuring
 ) -> float:
-    """Return how long other repeats of the point must settle, by this unbroken one; 0: as usual."""
+    """Return how long other repeats must settle, judged by this unbroken one; 0 means as usual."""
     if not section.rule.unbroken_s or section.settle is None or not section.settle.steady:
         return 0.0
     history = History.of(Series(series.t_s, series.iops, unit="1/s"))
@@ -271,7 +271,7 @@ def _follow(
     how: Measuring,
     size_bytes: int,
 ) -> None:
-    """Handle one second: still settling, measuring, or done."""
+    """Handle one second of a repeat, which settles, measures or is done."""
     if section.phase is Phase.MEASURE:
         section.foreign_ios += second.foreign_ios
     fills = run.bytes_written / workload.range.length_bytes
@@ -292,7 +292,7 @@ def _follow(
 
 
 def _state(run: FioRun, section: Section) -> str:
-    """Return the state for progress: settling or measuring, and for how long."""
+    """Return the progress as text: settling or measuring, and for how long."""
     t_s = run.length_s
     if section.window is None or section.from_s is None:
         return f"settling, {section.state()}"
@@ -343,14 +343,14 @@ def _measured(
 def latency_parts(
     outcome: Outcome, direction: str, *, from_s: float, to_s: float
 ) -> tuple[Histogram, ...]:
-    """Return latencies of the evidence, in equal parts of a horizon or little more."""
+    """Return latencies of the evidence, in equal parts of about one horizon."""
     parts = min(MOST_PARTS, max(1, int((to_s - from_s) / HORIZON_S)))
     edges = np.linspace(from_s, to_s, parts + 1).tolist()
     return tuple(outcome.latency(direction, from_s=a, to_s=b) for a, b in pairwise(edges))
 
 
 def _with_whole(seen: Sequence[StreamSeen], jobs: Sequence[JobOutcome]) -> tuple[StreamSeen, ...]:
-    """Add what fio has only for the whole start: flushes and bytes of each stream."""
+    """Add the figures that fio reports only for a whole start: flushes and bytes of each stream."""
     whole = _each(jobs, len(seen))
     return tuple(
         replace(one, flush=job.flushes.latency, moved_bytes_per_s=_moved_bytes_per_s(job))
@@ -364,12 +364,12 @@ def _moved_bytes_per_s(job: JobOutcome) -> float:
 
 
 def _each(jobs: Sequence[JobOutcome], streams: int) -> tuple[JobOutcome, ...]:
-    """Return what the only job did, by stream."""
+    """Return the outcome of each stream of the only job."""
     return jobs[0].streams if streams > 1 else tuple(jobs[:streams])
 
 
 def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured:
-    """Replace latencies by those from submission on, where Little's law shows a longer wait.
+    """Replace the latencies by fio's report if Little's law shows that requests waited longer.
 
     While the drive's queue is full, a request waits before the kernel takes it. The latencies in
     fio's log over time begin after this wait. Only the latencies in fio's report, which cover the
@@ -431,7 +431,7 @@ def write_measured(path: Path, measured: Measured) -> None:
 
 
 def read_measured(path: Path) -> Measured:
-    """Read a stored window. Raises UsageError when it is damaged or missing."""
+    """Read a stored window. Raises UsageError if it is damaged or missing."""
     try:
         with np.load(path) as stored:
             cpu = float(stored["cpu_percent"])
@@ -458,10 +458,7 @@ def read_measured(path: Path) -> Measured:
 
 
 def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
-    """Return the stored streams; older results have none, or less of each.
-
-    Rates are those of the windows.
-    """
+    """Return the stored streams with rates in the window; older results have fewer figures."""
     rates_of = stored.get("streams_iops", ())
     moved = stored.get("streams_bytes_per_s", np.zeros(len(rates_of)))
     histograms = from_arrays(stored, name)
@@ -477,9 +474,9 @@ def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
 
 
 def passed_by(written: int, told: int | None, *, directory: Path | None) -> list[Finding]:
-    """Note what fio and the drive's health log count of passthrough writes, and if they differ.
+    """Report passthrough writes by fio's count and the health log's, and whether they differ.
 
-    A log that does not move is ignored: some drives update it late.
+    A log that does not change is ignored, because some drives update it late.
     """
     if directory is None:
         return []

@@ -1,21 +1,20 @@
 """Measure points in several repeats each: sweeps, growing spans, several writers.
 
-Points lie in groups that are measured one after another. Within a group every point is measured in
-several shuffled passes (seed and order are stored), so that a drive that warms up, wears or
-recovers over the hours spreads that over all points instead of drawing a trend into one axis of the
-figure.
+Points form groups that are measured one after another. Within a group every point is measured in
+several shuffled passes (seed and order are stored). So a drive that warms up, wears or recovers
+over the hours affects all points alike, instead of drawing a trend along one axis of the figure.
 
-A sweep has a group for each layout: the order in which writes leave the data on the drive (their
-block size, sequential or random). Reads and mixes of one block leave the same one. The layout of
+A sweep has a group for each layout: the order in which writes leave the data on the drive (block
+size, sequential or random). Reads and mixes of one block size leave the same layout. The layout of
 the warm-up is first. Read-only points are measured among its writes, which move the data, because a
 read rate depends on where the data lies. Sequential writes come next, then random writes from the
 largest block to the smallest. Before the first repeat in another layout the drive is converted: one
-pass in order, then random writes until the rate is steady. A conversion counts for no point.
+sequential pass, then random writes until the rate is steady. A conversion counts for no point.
 
-A span sweep has a group for each span: they ascend and the whole drive comes last (Heger 2011),
-because a smaller span after a larger one would find the drive's spare area in the larger one's
-disorder. The rest of the drive stays full of static data, so a small span has no more spare area
-than a large one, except what its own overwrites set free.
+A span sweep has a group for each span. Spans ascend and the whole drive comes last (Heger 2011),
+because a smaller span after a larger one would find the drive's spare area in the disorder that the
+larger span left. The rest of the drive stays full of static data, so a small span has no more spare
+area than a large one, except the space that its own overwrites free.
 """
 
 import math
@@ -90,7 +89,7 @@ WHOLE_PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """Hold what the profile asks of a point before it may be called valid."""
+    """Requirements of the profile for a valid point."""
 
     rule: str = "pss"
     min_repeats: int = 10
@@ -101,7 +100,7 @@ class Judging:
 
 @dataclass(frozen=True, slots=True)
 class PlanEnd:
-    """Hold the assumptions of one end of a plan."""
+    """Assumptions for the earliest or the latest end of a plan."""
 
     fast: bool  # the fastest drive that is likely, or the slowest
     at_once: bool  # it settles as early as possible, or as late
@@ -109,7 +108,7 @@ class PlanEnd:
 
 @dataclass(frozen=True)
 class PointStage(PlainStage):
-    """Measure groups of points, in as many repeats as asked."""
+    """Measure groups of points, each in the requested number of repeats."""
 
     name: str
     groups: tuple[tuple[Point, ...], ...]
@@ -131,17 +130,17 @@ class PointStage(PlainStage):
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """Return all points, as they were asked for."""
+        """Return all points in the requested order."""
         return tuple(point for group in self.groups for point in group)
 
     @property
     def leaves_holes(self) -> bool:
-        """Tell whether the drive is not full afterwards, because some point trims."""
+        """Tell whether the drive is not full after the stage, because a point trims."""
         return any(point.workload.trims for point in self.points)
 
     @property
     def destructive(self) -> bool:
-        """Tell whether some point writes."""
+        """Tell whether a point writes."""
         return any(point.workload.writes for point in self.points)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
@@ -200,9 +199,9 @@ class PointStage(PlainStage):
         return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
 
     def _first(self, place: int, point: Point) -> bool:
-        """Tell whether it is the first of its group that writes in a new layout.
+        """Tell whether the point is the first of its group that writes in a new layout.
 
-        Only this one writes the spare area before it counts: later ones find their layout.
+        Only this point writes the spare area before it counts; later points find their layout.
         """
         writers = [one for one in self.groups[place] if one.workload.writes]
         return bool(writers) and point is writers[0] and place not in self.conversions
@@ -229,7 +228,7 @@ class PointStage(PlainStage):
         return next(group for group in self.groups if point in group)
 
     def _unbroken(self) -> list[str]:
-        """Note which repeats run without a break, to prove that a rate lasts."""
+        """Return notes on the repeats that run without a break, to prove that a rate lasts."""
         if not self.how.unbroken_s:
             return []
         return [
@@ -248,7 +247,7 @@ class PointStage(PlainStage):
         ]
 
     def _past_buffer(self, target: TargetInfo) -> list[str]:
-        """Return notes on how much a point must write to exceed a drive's buffer of known size."""
+        """Return notes on how much a point must write to exceed the drive's known buffer."""
         if not target.write_buffer_bytes or not self.destructive:
             return []
         size = target.write_buffer_bytes
@@ -261,7 +260,7 @@ class PointStage(PlainStage):
     def units(self, context: Context, done: Sequence[Repeat]) -> Iterator[Unit[PlannedRepeat]]:
         """Yield pass after pass of one group, then its extra repeats, then the next group.
 
-        Extra repeats of a span come before the next one: after it they would find another drive.
+        Extra repeats of a span come before the next span, because that changes the drive.
         """
         planned = self.repeats * len(self.points) + len(self._converting())
         number = 0
@@ -302,7 +301,7 @@ class PointStage(PlainStage):
 
     @property
     def conversions(self) -> dict[int, tuple[Conversion, ...]]:
-        """Return what is written before the first repeat of a group, by the group's index."""
+        """Return the conversions before the first repeat of a group, by the group's index."""
         if self.returns_to is None or self.kind not in (StageKind.SWEEP, StageKind.SPAN):
             return {}
         spans = self.kind is StageKind.SPAN
@@ -313,11 +312,11 @@ class PointStage(PlainStage):
 
     @property
     def _back(self) -> Workload | None:
-        """Return the warm-up's workload, or None if no repeat of it follows after all points."""
+        """Return the warm-up's workload, or None if it is not measured again after all points."""
         return None if self._again in self._converting() else self.returns_to
 
     def _lasting(self, context: Context, repeats: Mapping[str, Sequence[Repeat]]) -> list[Lasting]:
-        """Return the loads that were seen to last: of long repeats, the warm-up, conversions."""
+        """Return the loads that kept their rate: of long repeats, the warm-up and conversions."""
         usual_s = self.how.unbroken_s
         found = seen_to_last(self.points, repeats, usual_s)
         found += [
@@ -340,10 +339,10 @@ class PointStage(PlainStage):
 
     @property
     def _how_again(self) -> Measuring:
-        """Return how the repeat of the warm-up's workload after all points settles.
+        """Return how the return to the warm-up's workload after all points settles.
 
-        If a point leaves the data in another order than the warm-up did, the repeat settles for
-        longer, and the length is given in bytes instead of seconds.
+        If a point leaves the data in another order than the warm-up did, it settles for longer, by
+        bytes instead of seconds.
         """
         how = replace(self._how, unbroken_s=0.0)
         if not any(self._disorders(point) for point in self.points):
@@ -383,7 +382,7 @@ class PointStage(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[Repeat], ended: Ended[Repeat]
     ) -> Concluded[Points]:
-        """Return every point over all its repeats."""
+        """Return the results of every point from all its repeats."""
         repeats = by_point(done)
         lasting = self._lasting(context, repeats)
         ceilings = self._ceilings(context, repeats)
@@ -405,7 +404,7 @@ class PointStage(PlainStage):
         return Concluded(found, (*self.skipped, *more, *block_layer_costs(points, self.name)))
 
     def passes(self, group: Sequence[Point], seed: int) -> Iterator[list[PlannedRepeat]]:
-        """Return the planned repeats of a group, pass by pass, each shuffled."""
+        """Yield the planned repeats of a group, pass by pass, each pass shuffled."""
         for number in range(1, self.repeats + 1):
             order = list(group)
             Random(derived_seed(seed, self.name, "order", number)).shuffle(order)
@@ -424,7 +423,7 @@ class PointStage(PlainStage):
     def _ceilings(
         self, context: Context, repeats: Mapping[str, Sequence[Repeat]]
     ) -> dict[str, float]:
-        """Return what the host reaches without a drive, by point; read after the windows."""
+        """Return the rates of the host on a null target, by point, measured after the windows."""
         ceilings: dict[str, float] = {}
         for point in self.points:
             if context.interrupted() is not None:
@@ -436,7 +435,7 @@ class PointStage(PlainStage):
     def _together(
         self, context: Context, points: Sequence[PointResult], again: Repeat | None
     ) -> tuple[PointResult, ...]:
-        """Add what the points tell of each other, and of those that other stages measured."""
+        """Add the findings from comparing the points with each other and with other stages."""
         around = self._around(context, again)
         evidence = {
             p.point.id: evidence_of(p.point, p.repeats, _windows(context, p.repeats), around)
@@ -469,7 +468,7 @@ class PointStage(PlainStage):
         again: Repeat | None,
         lasting: Sequence[Lasting],
     ) -> Iterable[PointResult]:
-        """Return every point that has a repeat, over all of them."""
+        """Return the result of every point that has a repeat, from all its repeats."""
         around = self._around(context, again)
         _, needed = self._warmed(context)
         by_rule = Judged(
@@ -559,7 +558,7 @@ def _repeat_costs(
 
 
 def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) -> float:
-    """Return bytes that a workload writes per second; at most the sequential rate."""
+    """Return the bytes per second that a workload writes; at most the sequential rate."""
     share = workload.read_percent / 100
     if workload.streams and all(stream.offered_iops for stream in workload.streams):
         return max(1.0, sum(s.written_bytes_per_s for s in workload.streams))

@@ -6,11 +6,11 @@ the generator, with no idle second between them.
 
 The fill is proven by two independent counters: the kernel's, and the drive's "data units written"
 (NVM Express base specification, SMART log, bytes 48 to 63: thousands of 512 bytes, rounded up). The
-log covers the whole controller, so writes to other namespaces count in it, and some drives update
-it late; within `TELLS_FROM_UNITS` rounding hides a difference.
+log covers the whole controller, so it includes writes to other namespaces, and some drives update
+it late. A difference below `TELLS_FROM_UNITS` may be rounding.
 
 Overhead: one generator start. Limits: a fill cannot show that a drive did not compress or
-deduplicate; random data make both useless to it.
+deduplicate; random data make both useless to the drive.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,14 +58,14 @@ TELLS_FROM_UNITS = 2  # each of two readings is rounded up to a unit
 
 
 def log_written_between(before: int | None, after: int | None) -> int | None:
-    """Return what the health log counted between two readings; None if unknown."""
+    """Return the bytes that the health log counted between two readings; None if unknown."""
     return None if before is None or after is None else after - before
 
 
 def fill_proof(
     planned: int, seen: int, before: Counters, after: Counters, told: int | None = None
 ) -> Sequence[Finding]:
-    """Return what keeps a finished fill from being proven.
+    """Return the reasons why a finished fill is not proven.
 
     `planned`: bytes asked for; `seen`: in the samples; `told`: by the health log.
     """
@@ -78,12 +78,12 @@ def fill_proof(
 
 
 def log_tolerance_bytes(counted: int) -> float:
-    """Return how far the drive's health log may differ from the count and still agree."""
+    """Return by how many bytes the health log may differ from the count and still agree."""
     return max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES)
 
 
 def _second_witness(counted: int, told: int) -> Sequence[Finding]:
-    """Return a finding when the drive's own count differs from the kernel's."""
+    """Return a finding if the drive's own count differs from the kernel's."""
     apart = told - counted
     if abs(apart) <= log_tolerance_bytes(counted):
         return []
@@ -98,7 +98,7 @@ STEP_S = 60  # no judge looks at a fill, so a simulated drive may run a minute a
 
 
 class FillRecord(UnitRecord):
-    """Record all fills, and their counters."""
+    """Record of all fills, and their counters."""
 
     done: FillDone
 
@@ -122,7 +122,7 @@ class Precondition(PlainStage):
     units_are = "fills"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan exact bytes; the time depends on the drive."""
+        """Plan the exact bytes; the time depends on the drive."""
         jobs = self.jobs(target, seed=0)
         written = sum(job.total_bytes or 0 for job in jobs)
         slow_random, fast_random = hint.random_write_iops
@@ -146,7 +146,7 @@ class Precondition(PlainStage):
         )
 
     def jobs(self, target: TargetInfo, *, seed: int) -> list[Job]:
-        """Return one job per pass; a tail that is shorter than a block is filled as well."""
+        """Return one job per pass, and one for a rest that is shorter than a block."""
         length = self.level_bytes(target)
         return [
             self._job(
@@ -160,18 +160,18 @@ class Precondition(PlainStage):
         ]
 
     def level_bytes(self, target: TargetInfo) -> int:
-        """Return how much of the drive is filled, in whole logical blocks."""
+        """Return the bytes of the drive that are filled, in whole logical blocks."""
         block = target.logical_block_bytes
         return int(target.size_bytes * self.level_percent / 100) // block * block
 
     def units(self, context: Context, done: Sequence[FillRecord]) -> Iterator[Unit[list[Job]]]:
-        """Yield all fills as one unit: the drive must not rest between two of them."""
+        """Yield all fills as one unit, because the drive must not rest between two fills."""
         jobs = self.jobs(context.target, seed=context.seed)
         planned = sum(job.total_bytes or 0 for job in jobs)
         yield Unit("fills", jobs, self.title, of=1, noted={"planned_bytes": planned})
 
     def measure(self, context: Context, unit: Unit[list[Job]]) -> FillRecord:
-        """Fill; what was written until an early end counts, but proves nothing."""
+        """Fill the drive; after an early end the written bytes count, but prove nothing."""
         planned = sum(job.total_bytes or 0 for job in unit.work)
         session, target = context.session, context.target
         before, told_before = session.counters(), session.health_written_bytes()
@@ -212,7 +212,7 @@ class Precondition(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[FillRecord], ended: Ended[FillRecord]
     ) -> Concluded[FillDone]:
-        """Return the fills, with what keeps them from being a whole and proven fill."""
+        """Return the fills, and the reasons why they are not a whole and proven fill."""
         last = done[0] if done else ended.partial
         labels = self._labels(context.target)
         return Concluded(last.done if last else FillDone(), (*labels, *own_findings(done, ended)))
@@ -261,7 +261,7 @@ def _so_far(
     before: dict[Pattern, tuple[float, int]],
     all_jobs: Sequence[Job],
 ) -> FillDone | None:
-    """Return the rates while fills run; None until one of each order was seen."""
+    """Return the rates of running fills; None until a fill of each order was seen."""
     ends = before | _ends(run, jobs, least=SEEN)
     if any(job.workload.pattern not in ends for job in all_jobs):
         return None
@@ -276,9 +276,9 @@ def _so_far(
 def _ends(
     run: FioRun, jobs: Sequence[Job], *, least: float = 1.0
 ) -> dict[Pattern, tuple[float, int]]:
-    """Return bytes per second at the end of the last fill of each order, and its block size.
+    """Return the bytes per second at the end of the last fill of each order, and its block size.
 
-    For a running fill, once `least` of it is done, the newest rate counts.
+    If `least` of a running fill is done, its newest rate counts.
     """
     bytes_done = np.cumsum(run.series.column("write_bytes"))
     written = float(bytes_done[-1]) if len(bytes_done) else 0.0
@@ -303,10 +303,10 @@ def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
 
 
 def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
-    """Split jobs into starts of the generator: one, but on a file one per block size.
+    """Split jobs into starts of the generator: one start, but on a file one per block size.
 
-    On a file the kernel counts a process's bytes and not its I/Os, so seconds of two block sizes
-    could not be told apart.
+    On a file the kernel counts only the bytes of a process, so the I/Os of two block sizes in one
+    start could not be separated.
     """
     if target.kind is not TargetKind.FILE:
         return [list(jobs)]

@@ -1,7 +1,7 @@
 """Purge the drive at the start of a run.
 
-Overhead: the time of the drive's own command. Limits: a drive may ignore a discard. Nothing proves
-that a format, sanitize or erase did its work either; the report shows what the drive answered.
+Overhead: the time of the drive's own command. Limits: a drive may ignore a discard. There is no
+proof either that a format, sanitize or erase did its work; the report shows the drive's answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ SECONDS = (1.0, 7200.0)
 
 
 class PurgeRecord(UnitRecord):
-    """Record what the drive answered to its purge."""
+    """Record of a drive's answer to its purge."""
 
     done: PurgeDone
 
@@ -39,7 +39,7 @@ class Purge(PlainStage):
     units_are = "purges"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the time of the drive's command, which a simulated drive does at once."""
+        """Plan the time of the drive's command, which takes no time on a simulated drive."""
         return StagePlan.of(
             self,
             target,
@@ -65,7 +65,7 @@ class Purge(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[PurgeRecord], ended: Ended[PurgeRecord]
     ) -> Concluded[PurgeDone]:
-        """Return what the purge did; an empty result if it did not run."""
+        """Return the result of the purge; an empty result if it did not run."""
         return Concluded(done[0].done if done else PurgeDone(), own_findings(done, ended))
 
 

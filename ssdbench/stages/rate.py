@@ -1,10 +1,10 @@
 """Find the highest offered rate (open loop) at which a percentile of latency keeps its limit.
 
 Each rate is offered in one start of the generator: first it settles, then it counts. A search
-raises the rate by a factor until a rate fails, and bisects from there. A rate that stays undecided
-is offered once more for longer. After a first search that does not count, searches are repeated
-with other offsets and arrival times; the answer is the lowest result. The latency of a request is
-from when it was due, over all clients.
+raises the rate by a factor until a rate fails, and then bisects. A rate that stays undecided is
+offered once more for longer. The first search does not count. Later searches use other offsets and
+arrival times; the answer is the lowest result. The latency of a request counts from when it was
+due, over all clients.
 
 Overhead: one start of the generator per rate, about six rates per search. Limits: rates are tried
 in the order of the search, not at random. A drive recovers at a low rate, so set a longer `settle`
@@ -124,7 +124,7 @@ class Rate(RateGoal, PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[RateStep]) -> Iterator[Unit[OfferedRate]]:
-        """Yield one rate after another; each depends on whether the rates before kept the limit."""
+        """Yield one rate after another; the next depends on which rates kept the limit."""
         while (asked := self.upcoming(context, done)) is not None:
             counts = f"{self.each} {asked.search}"
             counts += f" of {self.repeats}" if asked.search <= self.repeats else ""

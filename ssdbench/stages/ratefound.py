@@ -125,9 +125,10 @@ def _step(step: RateStep) -> JudgedStep:
 
 
 def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
-    """Return the offered rates for `rate_at_slo`: a rate that did not hold counts as 0 achieved.
+    """Return the offered rates for `rate_at_slo`; a rate that failed has 0 achieved.
 
-    No rate above `most_iops` holds: the drive completes that many if requests always wait.
+    A rate above `most_iops` fails, because the drive completes no more with requests always
+    waiting.
     """
     return [
         JudgedStep(

@@ -160,7 +160,7 @@ def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> O
 
 
 def longest_s(sought: RateGoal) -> float:
-    """Return the longest time of all trials, if few requests are slower than the percentile."""
+    """Return the longest time of all trials, in seconds, if few requests are slow."""
     return MORE_TRIALS * sought.repeats * (LONGEST_WINDOW_S + sought.settle_s)
 
 
@@ -183,17 +183,17 @@ def rises(tried: Sequence[RateStep]) -> bool:
 
 
 def clients_for(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> int:
-    """Return the number of clients: as many as so far, each with a request per second or more."""
+    """Return the number of clients: at least the number so far, each with a request per second."""
     grown = max((step.clients for step in done), default=0) if sought.clients_grow else 0
     most = most_threads(rate_iops, sought.workload.read_percent)
     return min(max(sought.workload.numjobs, grown), most)
 
 
 def more_clients(sought: RateGoal, done: Sequence[RateStep]) -> int | None:
-    """Return the number of clients that offer the last rate again; None if more would not help.
+    """Return the number of clients to offer the last rate again; None if more would not help.
 
-    More clients do not help if few requests waited, if the percentile from when requests were sent
-    is above the limit already, or if more clients did not complete more of a backlog.
+    More clients do not help if few requests waited, if the percentile from the sending time is
+    above the limit already, or if more clients did not complete more of a backlog.
     """
     if not done or not sought.clients_grow:
         return None
@@ -236,7 +236,7 @@ def searched(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> l
 def _course(
     sought: RateGoal, start_iops: float, done: Sequence[RateStep]
 ) -> Iterator[tuple[Searched, float | None]]:
-    """Yield each search with the rate that the search needs next; None after its end."""
+    """Yield each search and the rate that it needs next; None after the end of the search."""
     held: float | None = None
     for number in range(sought.repeats + 1):
         steps = tuple(step for step in done if step.search == number)
@@ -264,10 +264,10 @@ def _course(
 
 
 def settled(steps: Sequence[RateStep]) -> list[RateStep]:
-    """Return the steps that decide a search, without those whose rate is offered once more.
+    """Return the steps that decide a search, without rates that are offered once more.
 
-    That happens if the percentile kept the limit, but its upper limit did not: the window had too
-    few requests, and the search would miss a good rate.
+    A rate is offered once more if the percentile kept the limit, but its upper limit did not: the
+    window had too few requests, and the search would miss a good rate.
     """
     decide = []
     steps = decided(steps)
@@ -283,7 +283,7 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 def _overload(steps: Sequence[RateStep]) -> float | None:
     """Return a rate at which a backlog should grow; None after enough such rates were tried.
 
-    It is above all rates so far, because a rate that was kept causes no backlog.
+    The rate is above all rates so far, because a rate that was kept causes no backlog.
     """
     failed = min((step.asked_iops for step in steps if not step.kept), default=math.inf)
     beyond = sum(step.asked_iops > GROWTH * failed * (1 - 1e-9) for step in steps)
@@ -293,7 +293,7 @@ def _overload(steps: Sequence[RateStep]) -> float | None:
 
 
 def _held(search: Search, steps: Sequence[RateStep]) -> float | None:
-    """Return the rate that a search found, as it was really offered (whole requests per second)."""
+    """Return the rate that a search found, in whole requests per second as offered."""
     kept = [s.offered_iops for s in steps if s.kept and s.asked_iops == search.held_iops]
     return max(kept, default=None)
 
@@ -324,7 +324,7 @@ def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:
 
 
 def overloaded(step: RateStep) -> bool:
-    """Tell whether the drive completed so little that a backlog grew during the whole step."""
+    """Tell whether the drive completed so few requests that a backlog grew for the whole step."""
     return step.achieved_iops < BACKLOG * step.offered_iops
 
 

@@ -1,22 +1,22 @@
 """Decide which repeats run for long without a break, and which points get extra repeats.
 
 A rate counts only if it lasts: the load must run for long without a break and stay flat. Writes run
-for half an hour, reads and mixes for two hours, because heat comes late. A load that moves fewer
-bytes is easier on the drive. So only the heaviest load of each kind (reads, mixes, writes of one
-layout) runs for long, in its first repeat, before all other points of its group. If the rate of
-this load lasts, so do the rates of all points of its kind that were measured to move fewer bytes.
-Warm-up and conversions are proof for writes. The heaviest load is guessed before the start: the
-largest block, then the most requests in flight. If a point turns out to move more bytes than the
-long one, or if the long one slowed down, the next repeat of this point is long, too.
+for half an hour, reads and mixes for two hours, because the effect of heat comes late. A load that
+moves fewer bytes is easier for the drive. So only the heaviest load of each kind (reads, mixes,
+writes of one layout) runs for long, in its first repeat, before all other points of its group. If
+the rate of this load lasts, so does the rate of each point of its kind that moved fewer bytes.
+Warm-up and conversions are a proof for writes. The heaviest load is guessed before the start: the
+largest block, then the most requests in flight. If another point moves more bytes, or if the long
+repeat slowed down, the next repeat of this point is long, too.
 
 A point without a long repeat measures in its first repeat until its mean is precise; its later
-windows are as long. A later repeat whose rate differs from the earlier ones first runs for half an
-hour.
+windows have the same length. A later repeat whose rate differs from the earlier ones first runs for
+half an hour.
 
 Extra repeats are for wide intervals, disturbed repeats, and repeats that had not settled. They are
 declared before the start. No repeat is replaced or dropped: extra repeats come after the planned
-ones, in shuffled passes, and all repeats count and are shown. Which points get one follows from the
-stored repeats alone, so that a resumed run decides the same.
+ones, in shuffled passes, and all repeats count and are shown. The decision uses only the stored
+repeats, so a resumed run decides the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ AS_HEAVY = 0.95  # of the bytes a second
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """Hold a load that ran for long without a break and stayed flat."""
+    """A load that ran for long without a break and stayed flat."""
 
     kind: object
     bytes_per_s: float
@@ -50,11 +50,11 @@ def with_unbroken(
     usual_s: float,
     lasting: Sequence[Lasting] = (),
 ) -> PlannedRepeat:
-    """Return the repeat with its unbroken length, or with the level that an earlier one showed.
+    """Return the repeat with its unbroken length, or with the level of an earlier long repeat.
 
     `group`: the points of its layout. `repeats`: the finished repeats of each point, by point id.
     `usual_s`: how long writes must run without a break; 0 switches this off. `lasting`: loads that
-    were seen to last.
+    kept their rate.
     """
     if not usual_s:
         return one
@@ -82,9 +82,9 @@ def unbroken_s_of(point: Point, usual_s: float) -> float:
 def lasts(point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence[Lasting]) -> bool:
     """Tell whether a load is known to keep its rate for long.
 
-    A long repeat of the load shows this. So does a load in `lasting` of the same kind that moves at
-    least 95 % as many bytes per second. `own`: the finished repeats of the load. Before the first
-    repeat, every load in `lasting` counts as the heavier load.
+    This is proven by a long repeat of the load, or by a load in `lasting` of the same kind that
+    moves at least 95 % of the bytes per second. `own`: the finished repeats of the load. Before the
+    first repeat, every load in `lasting` counts as the heavier load.
     """
     long_s = unbroken_s_of(point, usual_s)
     most = max((repeat.bw_bytes_per_s for repeat in own), default=0.0)
@@ -95,7 +95,7 @@ def lasts(point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence
 def seen_to_last(
     points: Sequence[Point], repeats: Mapping[str, Sequence[Repeat]], usual_s: float
 ) -> list[Lasting]:
-    """Return the loads of which a long repeat stayed flat from its start on."""
+    """Return the loads with a long repeat that stayed flat from its start on."""
     return [
         Lasting(kind(point), repeat.bw_bytes_per_s)
         for point in points
@@ -108,10 +108,7 @@ def seen_to_last(
 
 
 def _with_known_level(one: PlannedRepeat, own: Sequence[Repeat]) -> PlannedRepeat:
-    """Set how long it must settle and at which level, from the newest unbroken repeat.
-
-    An unbroken repeat that was not flat sets neither.
-    """
+    """Set settle time and level of a repeat from the newest unbroken repeat, if that was flat."""
     long = next((repeat for repeat in reversed(own) if repeat.unbroken_s), None)
     if long is None or long.settle is None or not long.settle.steady:
         return one
@@ -125,9 +122,9 @@ def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
 
 
 def kind(point: Point) -> object:
-    """Return which other loads it can be compared with: reads, mixes, or writes of its layout.
+    """Return a key that is equal for comparable loads: reads, mixes, or writes of one layout.
 
-    A load at a rate of its own is compared with no other.
+    A load with a fixed rate is not compared with other loads.
     """
     workload = point.workload
     if workload.paced:
@@ -144,7 +141,7 @@ def _weight(point: Point) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExtraRule:
-    """Hold the rules for extra repeats. `most`: repeats per point, planned ones included."""
+    """Rules for extra repeats. `most`: repeats per point, planned ones included."""
 
     most: int = 0
     width: float | None = None  # half the 95 % interval over the mean; wider ones get more
@@ -165,7 +162,7 @@ def interval_width(repeats: Sequence[Repeat]) -> float:
 
 
 def extra_reasons(extra: ExtraRule, repeats: Sequence[Repeat], planned: int) -> list[str]:
-    """Return why a point needs one more repeat; empty when it does not, or may have no more."""
+    """Return why a point needs one more repeat; empty if it needs none or may have no more."""
     found = []
     settled = sum(repeat.settled for repeat in repeats)
     lasts = all(repeat.settled for repeat in repeats if repeat.unbroken_s)
@@ -192,8 +189,8 @@ def next_extra_pass(
 ) -> list[PlannedRepeat]:
     """Return one more repeat of every point that needs one, shuffled.
 
-    `repeats` holds the repeats of each point by its id. If some points have one more than others,
-    an extra pass was interrupted: it is finished first.
+    `repeats` holds the repeats of each point by its id. If some points have one repeat more than
+    others, an extra pass was interrupted, so it is finished first.
     """
     wanting = [
         point for point in points if extra_reasons(extra, repeats.get(point.id, ()), planned)

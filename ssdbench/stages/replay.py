@@ -1,8 +1,9 @@
 """Send the requests of a trace at their own times to a filled, steady drive.
 
-The latency of a request is from when it was due. Each replay is one start of fio; the first ones
-do not count, so that the drive gets used to the trace. The input files for fio are made once
-(`ssdbench.generator.trace.clients`); they are as large as the trace and are removed at the end.
+The latency of a request counts from when it was due. Each replay is one start of fio. The first
+replays do not count, because the drive must first get used to the trace. The input files for fio
+are made once (`ssdbench.generator.trace.clients`); they are as large as the trace and are removed
+at the end.
 
 Limits: each client has one request in flight, requests are sent within 2 ms of their time (fio's
 clock), and trims are not sent. Not every client of a long trace is logged, because fio keeps its
@@ -315,13 +316,13 @@ class Replay(PlainStage):
         return Trace(path, wanted.form, wanted.columns, wanted.processes, wanted.files)
 
     def sending(self, traced_bytes: int) -> Sending:
-        """Return how a trace of a drive of `traced_bytes` is sent; 0: as far as it reaches."""
+        """Return how a trace of a drive of `traced_bytes` is sent; 0 uses the trace's last byte."""
         asked = self.wanted
         way = (asked.clients, asked.speed, asked.placing, traced_bytes)
         return Sending(*way, self.range_bytes, self.block_bytes)
 
     def _sent(self, made: TraceWork) -> str:
-        """Say what is sent, how fast, and to which range."""
+        """Return as text what is sent, how fast, and to which range."""
         here = format_capacity(self.range_bytes)
         where = {
             Placing.KEEP: f"at its own offsets, below {here}",

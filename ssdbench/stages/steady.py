@@ -1,17 +1,17 @@
 """Precondition with the test workload until it is steady (SNIA PTS: workload-dependent).
 
-One long job, so that no idle second lets the drive recover; the judge sees the target's own
+One long job keeps the drive busy, so that it cannot recover; the rule judges the target's own
 one-second samples. There is no time limit unless the profile sets one (a fill of a slow or large
 drive takes days), but a limit of drive fills: a drive that is not steady after that is published as
 "at most X, not steady". A drive that is filled in minutes still gets the time of two of the rule's
-windows: no rule can be satisfied before.
+windows, because no rule can be satisfied before.
 
 Small random writes make a drive slow, not hot. If other points move more bytes, the drive would
-heat up while they are measured, and throttling would come after the verdict. So it is heated first;
-not without a temperature sensor, because the end could not be seen.
+heat up while they are measured, and throttling would come after the verdict. So the drive is heated
+first, if it has a temperature sensor that shows the end of heating.
 
-Overhead: one generator start. Limits: a step that comes later than everything seen so far cannot be
-foreseen by any rule (docs/steady-state.md, "What they cannot see").
+Overhead: one generator start. Limits: no rule can foresee a step that comes later than the measured
+time (docs/steady-state.md, "What they cannot see").
 """
 
 import io
@@ -102,7 +102,7 @@ STEP_S = 60  # rules look once a minute
 
 
 class WarmUpRecord(UnitRecord):
-    """Record the warm-up with its verdict."""
+    """Record of the warm-up with its verdict."""
 
     done: WarmUp
 
@@ -127,7 +127,7 @@ class Steady(PlainStage):
     units_are = "warm-ups"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan from two fills (the rules ask for at least that) to the budget."""
+        """Plan from two fills, the least that rules need, to the budget."""
         span = self.workload.range.length_bytes
         block = self.workload.block_bytes
         slow, fast = (iops * block for iops in hint.random_write_iops)
@@ -147,7 +147,7 @@ class Steady(PlainStage):
         )
 
     def _ends(self) -> Iterator[str]:
-        """Say when it is given up, for the plan."""
+        """Return when the warm-up is given up, for the plan."""
         if self.chosen:
             yield f"the profile names no workload for it: this is {self.chosen}"
         if self.heats_with is not None:
@@ -222,7 +222,7 @@ class Steady(PlainStage):
         return upper_limit(watch.verdict(), run.series.bytes_per_s), spent
 
     def _other_rules(self, run: FioRun) -> tuple[SteadyVerdict, ...]:
-        """Return what the other rules say of the same seconds, with their evidence."""
+        """Return the verdicts of the other rules on the same seconds."""
         series = run.series
         if not len(series):
             return ()
@@ -232,7 +232,7 @@ class Steady(PlainStage):
         return other_opinions(whole, than=self.rule)
 
     def _state(self, run: FioRun, watch: Watch, least_s: float) -> str:
-        """Return the state for progress: time passed, its most, and what the judge says."""
+        """Return the progress as text: time passed, its limit, and the state of the rule."""
         t_s = float(run.series.t_s[-1]) if len(run.series) else 0.0
         fills = run.bytes_written / self.workload.range.length_bytes
         most_s = least_s - t_s
@@ -246,11 +246,11 @@ class Steady(PlainStage):
         )
 
     def least_s(self) -> float:
-        """Return how long the warm-up lasts at least before it is given up."""
+        """Return the seconds after which the warm-up may be given up."""
         return max(LEAST_S, 2 * rule(self.rule).min_window_s)
 
     def _spent(self, fills: float, t_s: float, least_s: float) -> Spent | None:
-        """Return which limit is reached, if any."""
+        """Return the limit that is reached, if any."""
         if fills >= self.max_fills and t_s >= least_s:
             return Spent(max_fills=self.max_fills)
         if self.max_time_s is not None and t_s >= self.max_time_s:
@@ -259,7 +259,7 @@ class Steady(PlainStage):
 
 
 def _keep(path: Path, outcome: Outcome, from_s: float, to_s: float) -> None:
-    """Store the latencies of the steady part: evidence of points of the same workload."""
+    """Store the latencies of the steady part, as evidence for points of the same workload."""
     parts = {
         side: latency_parts(outcome, side, from_s=from_s, to_s=to_s) for side in ("read", "write")
     }

@@ -43,7 +43,7 @@ class StrideWay(StrEnum):
 
     @property
     def judged(self) -> str:
-        """Name the quantity that is judged."""
+        """Return the name of the quantity that is judged."""
         return {
             StrideWay.READS_BETWEEN: "latency of reads after each write",
             StrideWay.SATURATED: "growth of latency from write to write",
@@ -177,7 +177,7 @@ class Trace:
         return float(np.median(np.concatenate(self.latencies))) if self.latencies else 0.0
 
     def save(self, path: Path, planned: Sequence[Pass]) -> None:
-        """Store the requests of all planned passes, of which some may have none."""
+        """Store the requests of all planned passes, which may include empty ones."""
         done = {id(one): n for n, one in enumerate(self.passes)}
         lengths = [len(self.offsets[done[id(p)]]) if id(p) in done else 0 for p in planned]
         save_arrays(path, {"lengths": np.array(lengths, np.int64), **self.arrays()})

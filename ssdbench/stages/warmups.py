@@ -1,4 +1,4 @@
-"""Read evidence from the warm-up before points, and from the return to its workload after."""
+"""Read the evidence from the warm-up before points and the return to its workload after."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -26,10 +26,10 @@ from ssdbench.stats.steady.window import Needed, needed_window
 def read_warm_up(
     results: Sequence[StageResult], run_path: Path, target: TargetInfo, asked_s: float
 ) -> tuple[WarmUpEvidence, Needed]:
-    """Return the steady part of the newest warm-up, and how long it asks every window to be.
+    """Return the steady part of the newest warm-up, and the window length that it requires.
 
-    Nothing is known without one, or if it was not steady. A warm-up before the last fill sizes no
-    window. Raises UsageError when its seconds are damaged.
+    The result is empty without a steady warm-up. A warm-up before the last fill sets no window
+    length. Raises UsageError if its seconds are damaged.
     """
     refilled = False
     for index in range(len(results) - 1, -1, -1):
@@ -84,7 +84,7 @@ def _steady_part(
 
 @lru_cache(maxsize=4)
 def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
-    """Return latencies of the steady part, by direction; older runs kept none."""
+    """Return latencies of the steady part, by direction; older runs did not store them."""
     if not path.is_file():
         return {}
     try:
@@ -95,7 +95,7 @@ def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
 
 
 def read_return(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
-    """Return the return as evidence. Raises UsageError when it is damaged or missing."""
+    """Return the return's stretch as evidence. Raises UsageError if damaged or missing."""
     measured = read_measured(run_path / again.artifacts / HISTOGRAMS)
     written = float(measured.write_bytes.sum()) / target.size_bytes
     return Stretch(

@@ -1,14 +1,14 @@
-"""Measure the cost of the block layer: compare points through it and past it, read block traces.
+"""Measure the cost of the block layer: compare points with and without it, and read block traces.
 
 A closed loop keeps a fixed number of requests in flight. By Little's law (1961) the time of a
 request is that number divided by the rate. The difference between the two points is the cost of the
-layer, including queueing if several requests are in flight. Repeats are compared like those of two
-drives.
+layer, including queueing if several requests are in flight. Repeats are compared in the same way as
+repeats of two drives.
 
 In a block trace a request is queued (Q), gets a request slot (G), is inserted into the scheduler
-(I), issued to the driver (D) and completed (C), in the letters of btt(1). If the driver or the
-interrupt leaves an event of its own, the time between D and C is divided further. The method is
-that of the report on wimpy processors (2010), section 4 "Driver Timing": medians over all requests.
+(I), issued to the driver (D) and completed (C), in the letters of btt(1). If the trace also has an
+event of the driver or the interrupt, the time between D and C is divided there. The method follows
+the report on wimpy processors (2010), section 4 "Driver Timing": medians over all requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ LEAST_REPEATS = 2
 
 
 def block_layer_costs(points: Sequence[PointResult], stage: str) -> Iterator[Finding]:
-    """Return a finding for each point that was measured through the block layer and past it."""
+    """Return a finding for each point that was measured with and without the block layer."""
     for past in points:
         if past.point.workload.engine is not IoEngine.IO_URING_CMD:
             continue
@@ -73,7 +73,7 @@ def _request_ns(point: PointResult) -> list[float]:
 
 
 class Step(StrEnum):
-    """What a trace event says about a request."""
+    """Kind of a trace event: the step that a request has reached."""
 
     QUEUED = "queued"  # Q
     PLACED = "placed"  # G: it got a request slot and a tag
@@ -91,7 +91,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One trace event. `sector` and `sectors` are 0 if the event has none."""
+    """One trace event. `sector` and `sectors` are 0 if the event names no sectors."""
 
     at_ns: int
     step: Step
@@ -102,7 +102,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Request:
-    """The time at which one request passed each layer; None where no event says it."""
+    """The time at which one request passed each layer; None if no event shows the time."""
 
     queued_ns: int | None
     placed_ns: int
@@ -224,7 +224,7 @@ def traced_requests(events: Iterable[Seen]) -> TracedRequests:
 
 
 def medians_ns(requests: Iterable[Request]) -> Mapping[str, float]:
-    """Return the median of each layer; these medians do not add up to that of the whole."""
+    """Return the median time of each layer. The medians do not add up to the total median."""
     found = [request.layers() for request in requests]
     values = {layer: [own[layer] for own in found if layer in own] for layer in LAYERS}
     return {layer: float(median(own)) for layer, own in values.items() if own}

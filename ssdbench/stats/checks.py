@@ -1,9 +1,10 @@
-"""Check that a number is about the drive: Little's law, limits of the host, buffers, other drives.
+"""Check that a number describes the drive, not the host, a buffer or other drives.
 
 `loss` judges whether drives that work at the same time disturb each other. Each round measures
-every drive alone and all together, in random order; a drive loses 1 − together / alone. Drives may
-be measured side by side only if the upper end of the interval (Student's t, mean of the logarithms)
-is below MOST_LOSS for every drive and workload (intersection-union test, Berger 1982).
+every drive alone and all drives together, in random order; the loss of a drive is 1 minus its rate
+together over its rate alone. Drives may be measured side by side only if the upper end of the
+interval (Student's t, mean of the logarithms) is below MOST_LOSS for every drive and workload
+(intersection-union test, Berger 1982).
 """
 
 import math
@@ -29,7 +30,7 @@ def in_flight(iops: float, lat_mean_ns: float) -> float:
 
 
 def little_error(iops: float, lat_mean_ns: float, queue_depth: int) -> float:
-    """Return by what share the number in flight by Little's law differs from the queue depth."""
+    """Return the relative error of the number in flight by Little's law."""
     return in_flight(iops, lat_mean_ns) / queue_depth - 1
 
 
@@ -49,9 +50,9 @@ def host_bound(
 
 
 def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) -> Histogram:
-    """Return the waits of requests that were due while the generator waited for a slow one.
+    """Return the waits of requests that became due while the generator waited for a slow request.
 
-    A generator that waits for a slow request does not send the requests that are due meanwhile.
+    A generator that waits for a slow request does not send the requests that become due meanwhile.
     HdrHistogram's correction adds them: for each latency l above the interval 1/rate, requests
     waited for l - 1/rate, l - 2/rate, … and then took `own_ns` themselves.
     """
@@ -71,7 +72,7 @@ def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) ->
 
 
 def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
-    """Return the slowest latencies of both histograms, as many as `histogram` has."""
+    """Return the `histogram.n` slowest latencies of both histograms together."""
     both = np.cumsum((histogram.counts + waited.counts)[::-1])[::-1]
     kept = np.minimum(both, histogram.n)
     longest_ns = Histogram.merged([histogram, waited]).longest_ns or math.inf
@@ -81,9 +82,9 @@ def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
 def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
     """Return how many times all windows of a point filled the write buffer; None if 20 or more.
 
-    Each window follows a settle phase that filled the buffer twice under the same load. So the
-    buffer's level when a window begins differs from its level at the end by one buffer at most,
-    which is a twentieth of 20 buffers.
+    Each window follows a settle phase that filled the buffer twice under the same load. So the fill
+    level of the buffer changes by at most one buffer during a window, which is a twentieth of 20
+    buffers.
     """
     if not buffer_bytes or not written_bytes:
         return None
@@ -102,7 +103,7 @@ PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The loss of a drive that works together with others under one workload, as a share."""
+    """The loss, as a share, of a drive that works at the same time as other drives."""
 
     drive: str
     workload: str
@@ -115,12 +116,12 @@ class Loss:
 
     @property
     def is_small(self) -> bool:
-        """Tell whether the loss is shown to be below MOST_LOSS."""
+        """Tell whether the loss is proven to be below MOST_LOSS."""
         return self.high is not None and self.high < MOST_LOSS
 
     @property
     def is_large(self) -> bool:
-        """Tell whether the loss is shown to be above MOST_LOSS."""
+        """Tell whether the loss is proven to be above MOST_LOSS."""
         return self.low is not None and self.low > MOST_LOSS
 
     def __str__(self) -> str:
@@ -152,7 +153,7 @@ def loss(
 
 
 def says(losses: Sequence[Loss]) -> tuple[bool, str]:
-    """Tell whether drives may be measured side by side, and why, with the largest loss."""
+    """Return whether drives may be measured side by side, and a sentence with the largest loss."""
     worst = max(losses, key=lambda one: math.inf if one.high is None else one.high, default=None)
     if worst is None:
         return False, "one after another: nothing was tried"

@@ -1,15 +1,15 @@
-"""Compare drives and stored runs: is one faster, by how much, and how sure is that?
+"""Compare drives and stored runs: which is faster, by how much, and how certain is it?
 
 Repeats are few and their distribution is not known, so tests use ranks: the exact Mann-Whitney
 test, and the Hodges-Lehmann shift with its interval. These assume independent repeats, but repeats
 resemble their neighbours: with an autocorrelation of 0.5 to 0.8, tests for independent values call
-38 to 79 % of equal drives different. So a difference counts only if a second test shows it as well
-(`serial_difference`). It estimates the autocorrelation without bias (Marriott and Pope 1954;
-Kendall 1954) and with a margin, and takes the variance of each mean as that of an AR(1) series
-(effective number of values, Bayley and Hammersley 1946).
+38 to 79 % of equal drives different. So a difference counts only if a second test confirms it
+(`serial_difference`). This test estimates the autocorrelation without bias (Marriott and Pope 1954;
+Kendall 1954) and with a margin, and uses the variance of the mean of an AR(1) series (effective
+number of values, Bayley and Hammersley 1946).
 
-Points of two runs are the same if their workloads are, with the share of the drive in place of the
-range in bytes. All p-values of one comparison are corrected together (Holm). Repeats of a run
+Points of two runs are the same if their workloads are the same; ranges in bytes are compared as
+shares of the drive. All p-values of one comparison are corrected together (Holm). Repeats of a run
 describe one drive in one state, not how drives of a model differ.
 """
 
@@ -74,7 +74,7 @@ def autocorrelation(values: Sequence[float] | Floats) -> float:
 
 
 def _autocorrelation(pair: tuple[Floats, Floats], total: int) -> float:
-    """Estimate one autocorrelation for both series, corrected for its bias and with a margin."""
+    """Estimate one autocorrelation for both series, with a correction for bias and a margin."""
     found = sum(len(values) * autocorrelation(values) for values in pair) / total
     n = total / 2
     if n <= 4:
@@ -95,7 +95,7 @@ def _of_mean(values: Floats, assumed: float) -> tuple[float, float]:
 
 
 def _visits(first: Floats, second: Floats) -> int:
-    """Return how many values of one series lie at the other's level; the larger count."""
+    """Count values of one series at the other's level; return the larger count."""
     low, high = (first, second) if first.mean() <= second.mean() else (second, first)
     up = int((low >= np.quantile(high, LEVEL)).sum())
     down = int((high <= np.quantile(low, 1 - LEVEL)).sum())
@@ -122,7 +122,7 @@ class Comparison:
 
     @property
     def p(self) -> float:
-        """Return the larger of both p-values; 1 if one sample visited the other's level."""
+        """Return the larger of both p-values; 1 if one sample has values at the other's level."""
         return 1.0 if self.entangled else max(self.p_mann_whitney, self.p_serial)
 
     @property
@@ -238,7 +238,7 @@ def _shift_interval(differences: Floats, n: int, m: int) -> tuple[float | None, 
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Correct p-values for multiple comparisons (Holm 1979), in the order given."""
+    """Correct p-values for multiple comparisons (Holm 1979); the order stays the same."""
     order = np.argsort(p_values)
     corrected = np.empty(len(p_values))
     highest = 0.0
@@ -271,13 +271,13 @@ class Pair:
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """Return the IOPS that one may plan on, of the first and of the second run."""
+        """Return the bounds of the first and of the second run in IOPS."""
         first, second = (None if p.unsteady else p.estimate("iops") for p in self.points)
         return first.bound if first else None, second.bound if second else None
 
     @property
     def bound_percent(self) -> float | None:
-        """Return by how many percent the bound of the second run differs from the first one's."""
+        """Return the difference of the second run's bound from the first run's, in percent."""
         first, second = self.bounds
         return 100 * (second / first - 1) if first and second is not None else None
 
@@ -313,7 +313,7 @@ def compared(results: Sequence[RunResult]) -> Compared:
 
 
 def points_of(result: RunResult) -> dict[Key, PointResult]:
-    """Return the first measurement of each point of a run, by a key that is equal on all drives."""
+    """Return the first measurement of each point of a run, by a key for comparisons."""
     points: dict[Key, PointResult] = {}
     for stage in result.stages:
         for point in stage.points:

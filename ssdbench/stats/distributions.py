@@ -22,7 +22,7 @@ _STIRLING_FROM = 15.0
 def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
     """Return the regularised incomplete beta function I_x(a, b).
 
-    The caller gives y = 1 - x as well, because either may be too small to compute from the other.
+    The caller also gives y = 1 - x, because either may be too small to compute from the other.
     """
     if x <= 0 or y <= 0:
         return 0.0 if x <= 0 else 1.0
@@ -53,7 +53,7 @@ def one_plus_lambert(share: float) -> float:
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a function is zero that changes its sign once between `low` and `high`."""
+    """Return the zero of a function that changes its sign once between `low` and `high`."""
     rising = function(low) < 0
     while low < (middle := (low + high) / 2) < high:
         if (function(middle) < 0) == rising:
@@ -64,7 +64,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """Return the smallest number above `low` for which `holds`, else `high`, by bisection."""
+    """Return the smallest integer above `low` for which `holds` is true, else `high`."""
     while high - low > 1:
         middle = (low + high) // 2
         if holds(middle):

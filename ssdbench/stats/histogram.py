@@ -89,7 +89,7 @@ class Histogram:
         return replace(self, longest_ns=longest_ns if known else None)
 
     def scaled(self, share: float) -> "Histogram":
-        """Return a share of the counts; what rounding leaves of one bin is counted in the next."""
+        """Return a share of the counts; a bin's rounding error goes to the next bin."""
         up_to = np.rint(np.cumsum(self.counts) * share).astype(np.int64)
         return replace(self, counts=np.diff(up_to, prepend=0))
 
@@ -129,7 +129,7 @@ class Histogram:
         return float(self.counts[first:].sum()) / self.n if self.n else 0.0
 
     def mean_ns(self) -> float:
-        """Return the mean from the middles of bins; too low if the last bin has no known end."""
+        """Return the mean of the bins' middles; too low if the end of the last bin is not known."""
         return float((self.counts * self.middles_ns()).sum() / max(self.n, 1))
 
     def min_ns(self) -> float:

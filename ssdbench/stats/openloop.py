@@ -1,9 +1,9 @@
-"""Judge offered rates and replays by latencies that count from when each request was due.
+"""Judge offered rates and replays by latencies that count from the time when a request was due.
 
 A request that was never sent has waited until the end of the window. In a replay a client sends a
-request when it is due and the answer to the one before has come: done = max(due, done before) +
-latency (Lindley 1952). fio logs whole milliseconds; a request that is more than `LATE_NS` later
-than this formula says was sent late, and its latency still counts from when it was due.
+request when it is due and the previous answer has come: done = max(due, done before) + latency
+(Lindley 1952). fio logs whole milliseconds. A request that is more than `LATE_NS` later than this
+formula says was sent late, and its latency still counts from the time when it was due.
 """
 
 import math
@@ -34,7 +34,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requests:
-    """All requests of one start, in the order in which they were due, on one clock."""
+    """All requests of one start, on one clock, in the order in which they were due."""
 
     due_ns: Whole
     sent_ns: Whole  # NEVER_NS for a request that was never sent
@@ -75,7 +75,7 @@ class Requests:
         )
 
     def waited_ns(self, end_ns: float) -> Whole:
-        """Return the times from due to done. Requests not done count as done at `end_ns`."""
+        """Return the times from due to done; to `end_ns` for requests that were not done."""
         ended = np.where(self.done_ns == NEVER_NS, round(end_ns), self.done_ns)
         return np.asarray(ended - self.due_ns, dtype=np.int64)
 
@@ -101,8 +101,8 @@ def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: floa
 def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
     """Count how often waits rose above the limit: a stall ends when the drive has caught up.
 
-    It has caught up when a request waited no longer than the median, and no wait above the limit
-    came for as long as the limit is.
+    The drive has caught up when a request waited no longer than the median, and no wait above the
+    limit occurred for a time as long as the limit.
     """
     above = np.flatnonzero(waited_ns > limit_ns)
     if not len(above):
@@ -167,7 +167,7 @@ SLACK_NS = 1_000_000_000  # requests done this long after the last was due were 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Client:
-    """The requests of one client and what its log says about them, both in the order of sending."""
+    """The requests of one client and their log entries, both in the order of sending."""
 
     due_ns: Whole
     writes: Flags
@@ -237,7 +237,7 @@ class Waits:
                                      minlength=len(self._off))  # fmt: skip
 
     def arrivals_off_ns(self) -> float:
-        """Return the 99th percentile of how far from its due time a free client sent a request."""
+        """Return the 99th percentile of the error in sending time, for free clients."""
         total = int(self._off.sum())
         if not total:
             return 0.0
@@ -343,13 +343,13 @@ def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
 
 
 def on_their_way_iops(offered_iops: float, limit_ns: float, seconds: float) -> float:
-    """Return by how much fewer IOPS may be done, because requests are in flight at the end."""
+    """Return the IOPS that may be missing because requests are in flight at the end."""
     within_s = limit_ns / NS_PER_S if math.isfinite(limit_ns) else 1.0
     return offered_iops * within_s / seconds
 
 
 def _together(blocks: Sequence[Sequence[Histogram]]) -> list[Histogram]:
-    """Return the waits of all directions in each part of a window."""
+    """Return the waits of all directions together, for each part of a window."""
     return [Histogram.merged(parts) for parts in zip(*blocks, strict=True)]
 
 

@@ -60,8 +60,8 @@ class Percentile:
 def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
     """Return variance over mean of the I/Os slower than `value_ns` per section, at least 1.
 
-    Sections of different length are scaled to the mean length. One section alone cannot show
-    clusters: the result is 1.
+    Sections of different length are scaled to the mean length. A single section cannot show
+    clusters, so its result is 1.
     """
     totals = np.array([section.n for section in sections], dtype=np.float64)
     if len(totals) < 2 or totals.min() == 0:
@@ -103,7 +103,7 @@ def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | N
 def _at_rank(
     merged: Histogram, quantile: float, effective: int, probability: float
 ) -> float | None:
-    """Return the order statistic that limits the percentile; None if it is beyond the data."""
+    """Return the order statistic that limits the percentile; None if it is outside the data."""
     rank = binomial_quantile(probability, effective, quantile)
     if probability > 0.5:
         rank += 1
@@ -127,11 +127,11 @@ def smallest_sample(quantile: float) -> int:
 
 
 def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | None:
-    """Return the percentile of a load that goes on for long, from sections of about ten minutes.
+    """Return the percentile of a load that continues for long, from sections of about ten minutes.
 
-    Waits can grow over hours, when a queue fills up or garbage collections fall into step, and
-    sections that look alike can all have missed it. So no limit is below the percentile of the
-    worst section that has ten I/Os beyond it.
+    Waits can grow over hours, when a queue fills up or the garbage collections of several dies
+    coincide, and a set of similar sections can have missed this. So no limit is below the
+    percentile of the worst section that has ten I/Os beyond it.
     """
     found = percentile(sections, quantile)
     if found is None or found.upper_ns is None or found.high_ns is None:
@@ -148,12 +148,13 @@ def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percen
 
 
 def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
-    """Return the upper limit that a target of `accept` is compared with; None if there is none.
+    """Return the upper limit that a target of `accept` is compared with, or None.
 
-    It exists for some percentiles that are not published, because a target only asks on which side
-    of its limit they are. But then few I/Os are independent, and the run may have seen one state of
-    a drive that has several. So the limit for writes is raised by the usual difference between
-    states, with 95 % confidence (uncertainty from earlier knowledge: GUM 2008, 4.3).
+    The limit exists for some percentiles that are not published, because a target only asks on
+    which side of its limit they are. But then few I/Os are independent, and the run may have seen
+    only one of several states of the drive. So the limit for writes is raised by the usual
+    difference between states, with 95 % confidence (uncertainty from earlier knowledge: GUM 2008,
+    4.3).
     """
     if found.upper_ns is None or direction == "read" or found.status == "published":
         return found.upper_ns

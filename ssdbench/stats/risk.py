@@ -58,5 +58,5 @@ RISKS = {
 
 
 def risk(evidence: str) -> str:
-    """Return one sentence about the bounds with this kind of evidence."""
+    """Return the risk of bounds with this kind of evidence, in one sentence."""
     return RISKS[evidence].sentence

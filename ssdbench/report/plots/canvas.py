@@ -260,7 +260,7 @@ def _box(axes: Axes, width: float, height: float) -> Box:
 
 
 def _placed(axes: Axes, box: Box) -> dict[str, Any]:
-    """Return the place of axes, their ends, and the form of their tick labels."""
+    """Return position, limits and tick label format of axes."""
     return {
         "box": [round(one, 2) for one in box],
         "x": _axis(axes.xaxis, axes.get_xlim(), axes.get_xscale()),

@@ -372,7 +372,7 @@ def _scales(axes: Axes, view: LinesFigure) -> None:
 def _apart(ticks: Sequence[tuple[float, float, str]], ends: Iterable[float]) -> dict[float, str]:
     """Return the label of each tick; a label without room becomes empty.
 
-    A tick has its place on the scale of the axis, its value and its label.
+    Each tick has its place on the axis, its value and its label.
     """
     low, high = ends
     kept: dict[float, str] = {}

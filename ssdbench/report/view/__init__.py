@@ -1,1 +1,1 @@
-"""RunResult to page: all arithmetic and all wording ends here, before any template is filled."""
+"""Turn a RunResult into a page: all arithmetic and all wording, before a template is filled."""

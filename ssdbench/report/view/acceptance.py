@@ -20,7 +20,7 @@ _NAMES = {
 
 
 def sections(result: RunResult) -> list[Section]:
-    """Return the section of targets; nothing if the profile has no targets."""
+    """Return the section of targets; empty if the profile has no targets."""
     rows = result.accepted
     if not rows:
         return []

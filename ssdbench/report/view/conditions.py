@@ -115,7 +115,8 @@ def _limited(budget: Budget) -> str:
 def _budget(budget: Budget) -> str:
     """Return sentences about the time that the user gave for the run.
 
-    The sentences also say what was left out to keep to that time, and what the run can still prove.
+    The sentences also name the parts that were left out to save time, and the questions that the
+    run can still answer.
     """
     cuts = "; ".join(budget.cuts) or "nothing was left out"
     return f"{budget.given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."

@@ -89,7 +89,7 @@ def _parts(run: StoredRun, stage: StageResult, from_s: float) -> Iterator[_Part]
 
 
 def _read(run: StoredRun, name: str) -> dict[str, Floats] | None:
-    """Read the columns of one file, with other I/O per second; None if it has no readings."""
+    """Read the columns of one file, with other I/O per second; None if no readings are stored."""
     if run.text(name, limit=1) is None:
         return None
     found = run.table(name, marked=("phase", "measure"))

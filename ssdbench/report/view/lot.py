@@ -170,13 +170,13 @@ def power(point: LotPoint) -> str:
 
 
 def away(rate: DriveRate) -> str:
-    """Format the difference of a drive from the median: `12 % below`."""
+    """Format the difference of a drive's rate from the median: `12 % below`."""
     deviation = rate.deviation or 0.0
     return f"{100 * abs(deviation):.3g} % {'below' if deviation < 0 else 'above'}"
 
 
 def conditions(effects: Sequence[Effect]) -> Iterator[str]:
-    """Yield the effects of conditions, and the conditions whose effect cannot be told."""
+    """Yield the effects of conditions, and the conditions whose effect cannot be separated."""
     yield from (effect(one) for one in effects if one.separated)
     for why in dict.fromkeys(one.why_not for one in effects if not one.separated):
         together = listed([one.condition for one in effects if one.why_not == why])

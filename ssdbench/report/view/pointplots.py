@@ -147,7 +147,7 @@ def _by_queue(
 def _tail(
     label: str, points: Sequence[PointResult], place: dict[tuple[int, int], float]
 ) -> Iterator[Line]:
-    """Yield a line through the published p99 of points; nothing if none is published."""
+    """Yield a line through the published p99 of points; nothing if no p99 is published."""
     found = [(p, percentiles_of(p.estimates).get(99.0)) for p in points]
     known = [(p, e.value) for p, e in found if e and e.status == "published" and e.value > 0]
     if known:

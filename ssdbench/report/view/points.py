@@ -38,7 +38,7 @@ def worst_first(points: Sequence[PointResult]) -> list[PointResult]:
 
 
 def overview(points: Sequence[PointResult]) -> list[page.Block]:
-    """Return a sentence on what was measured, and heat maps of the lower bounds."""
+    """Return a sentence on the measured workloads, and heat maps of the lower bounds."""
     if words.several_spans([p.point for p in points]):
         return [_introduction(points)]
     return [_introduction(points), *_by_block_and_mix(points), *_by_depth_and_jobs(points)]
@@ -345,7 +345,7 @@ PERCENTILES = (50.0, 99.0, 99.9)
 
 
 def first_table(result: RunResult) -> page.Table | None:
-    """Return a row for each point, those of the plan first; None without points."""
+    """Return a row for each point, the plan's points first; None without points."""
     points = _first_rows(result)
     if not points:
         return None

@@ -1,4 +1,4 @@
-"""Show purge and preconditioning: reports of the drive, and the rate over written bytes."""
+"""Show purge and preconditioning: the drive's answers, and the rate over written bytes."""
 
 from collections.abc import Iterator
 from itertools import takewhile
@@ -16,7 +16,7 @@ from ssdbench.units import format_figure, format_rate
 
 
 def purge_blocks(run: StoredRun, stage: StageResult, found: PurgeDone) -> Iterator[Block]:
-    """Yield how the drive was purged, and what it reported before and after."""
+    """Yield the method of the purge, and the drive's answers before and after."""
     items = [("done", found.done)] if found.done else []
     items += [(f"before: {name}", value) for name, value in found.before.items()]
     items += [(f"after: {name}", value) for name, value in found.after.items()]

@@ -125,7 +125,7 @@ def _numbers(values: Sequence[int]) -> str:
 
 
 def _operator(result: RunResult) -> str:
-    """Return the operator's name from the profile; empty if there is none."""
+    """Return the operator's name from the profile; empty if it is not given."""
     try:
         measures = load_profile(result.profile_text, "the stored profile").measure
     except ProfileError:

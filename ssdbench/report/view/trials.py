@@ -340,7 +340,7 @@ def file_system_figures(stage: StageResult, medians: Sequence[ThreadsMedian]) ->
 def _thread_plots(
     stage: StageResult, medians: Sequence[ThreadsMedian], what: str
 ) -> Iterator[Plot]:
-    """Yield figures with at most MAX_LINES lines each, as more could not be told apart."""
+    """Yield figures with at most MAX_LINES lines each, so that a reader can separate the lines."""
     threads = sorted({median.threads for median in medians})
     every = tuple(
         _line(system, [(float(m.threads), m.iops, m) for m in medians if m.file_system == system])

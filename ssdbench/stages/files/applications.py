@@ -107,7 +107,7 @@ class ApplicationTrial(FileTrial):
         return replace(whole, jobs=(self.place.planned, *jobs), seconds=(least, 6 * least))
 
     def cell(self, context: Context, turn: Turn) -> Cell | None:
-        """Run a program or its equivalent in an empty directory."""
+        """Run a program, or the fio job that is like it, in an empty directory."""
         work = where(context) / "work"
         if work.exists():
             rmtree(work)  # left by a start that was cut short

@@ -2,7 +2,8 @@
 
 Figures 13 and 14 of Seppanen et al. (2010). The whole drive is filled again before, because free
 space would make it faster. The partition is known only to the kernel; no partition table is
-written. If it is smaller than the drive, the rest was discarded and serves as spare area.
+written. If it is smaller than the drive, the rest of the drive was discarded and serves as spare
+area.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,8 @@
 """Make a file system on the drive, mount it for one stage, and write files on it.
 
-The claim of the drive is released meanwhile. The partition begins and ends on whole MiB and is
-known only to the kernel. `restore` removes partition and mount after a crash. A resumed run mounts
-the file system again, if nothing else wrote to the drive.
+During the stage the drive is not claimed. The partition begins and ends on whole MiB and is known
+only to the kernel. `restore` removes partition and mount after a crash. A resumed run mounts the
+file system again, if nothing else wrote to the drive.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
 """Compare variants on files of a new file system on the drive, instead of on the drive itself.
 
-The files are written once, by units before the measured ones, so that all cells find the same
-files. After a crash the file system is mounted again; if that fails it is made again, and all units
-are measured again. So were figures 6 to 13 of Dunn (2009) measured, also Iozone's surfaces, and
-the random workload in figure 3 of Yu et al. (2012).
+The files are written once, before all cells, so that all cells find the same files. After a crash
+the file system is mounted again; if that fails, it is made again and all units are measured again.
+Figures 6 to 13 of Dunn (2009) were measured like this, as were Iozone's surfaces and the random
+workload in figure 3 of Yu et al. (2012).
 """
 
 from abc import ABC, abstractmethod
@@ -48,7 +48,7 @@ class OnFiles(Experiment, ABC):
 
     @abstractmethod
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes that are written for the cells, but not by them."""
+        """Return the bytes that are written before the cells, to prepare them."""
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:

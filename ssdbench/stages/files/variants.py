@@ -108,5 +108,5 @@ def mix_workloads(
 
 
 def room_on(drive_bytes: int) -> int:
-    """Return the bytes for files, so that every kind of file system has room for its own data."""
+    """Return the bytes for files that leave room for the data of every kind of file system."""
     return max(0, int(drive_bytes * 0.6) - 16 * MIB) // (4 * KIB) * 4 * KIB

@@ -145,7 +145,7 @@ def _cents(value: float | None) -> float | None:
 
 
 def cells_csv(cells: Sequence[Cell]) -> str:
-    """Return CSV with one line for each cell."""
+    """Return the figures of all cells as CSV, one line for each cell."""
     text = io.StringIO()
     more = sorted({name for cell in cells for name in cell.more})
     columns = [name for name in Cell.model_fields if name != "more"]
@@ -393,7 +393,7 @@ def window(sections: Sequence[Options], options: Options, *, window_s: int, seed
 
 
 def lease(context: Context, stage: str) -> str:
-    """Return the name by which the settings journal knows the settings of a stage."""
+    """Return the name of a stage's settings in the settings journal."""
     return f"{context.run_path.resolve().name}-{stage}"
 
 

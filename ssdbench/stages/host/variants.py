@@ -85,14 +85,14 @@ def _queue(name: str, value: str, drive: str) -> Setting:
 
 
 def scheduler_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return one variant per scheduler: the wanted, or all. Raises HostLacks for an unknown one."""
+    """Return one variant per wanted or offered scheduler. Raises HostLacks for an unknown one."""
     for name in wanted:
         require_scheduler(name, offered)
     return [Variant(name, (_queue("scheduler", name, drive),)) for name in wanted or offered]
 
 
 def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
-    """Return the host as it is, and variants that each change one setting that the queue has."""
+    """Return the unchanged host, and one variant for each setting that the queue has."""
     tried = {
         "nomerges": ("0", "2"),
         "rq_affinity": ("0", "1", "2"),
@@ -115,9 +115,9 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
 
 
 def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
-    """Return the host as it is, with slower CPUs, and with and without disk entropy; and notes.
+    """Return the host unchanged, with slower CPUs, with and without disk entropy; and notes.
 
-    Slower CPUs show the same drive behind less computing power.
+    Slower CPUs show how the same drive does with less computing power.
     """
     variants, notes = [Variant("as it is")], []
     if host.policies and len(host.frequencies_khz) > 1:
@@ -139,7 +139,7 @@ def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[
 
 
 def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return one variant per wanted scheduler, or else the drive as it is. Raises HostLacks."""
+    """Return one variant per wanted scheduler, else the drive as it is. Raises HostLacks."""
     return scheduler_variants(wanted, offered, drive) if wanted else [Variant("as it is")]
 
 

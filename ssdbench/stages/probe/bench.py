@@ -42,7 +42,7 @@ class Answer:
 
 
 class Probe(Protocol):
-    """Define a probe, which answers one question about a drive."""
+    """Define a probe that answers one question about a drive."""
 
     @property
     def name(self) -> str: ...
@@ -134,7 +134,7 @@ class Bench:
     def flushes(
         self, block_bytes: int, span_bytes: int, writes: int, *, every: int
     ) -> tuple[Direction, Direction]:
-        """Send random writes one at a time, with a flush after each `every`; return both totals."""
+        """Send single random writes with a flush after each `every` writes; return both totals."""
         job = self._job(Pattern.RANDOM, block_bytes, 0, 1, span_bytes, writes * block_bytes)
         (done,) = self._start([replace(job, flush_every=every)]).outcome().jobs
         return done.write, done.flushes
@@ -216,7 +216,7 @@ class ProbeStage(PlainStage):
         return self.probe.title
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the most bytes that the probe may write, and a tenth of that as the least."""
+        """Plan the most bytes that the probe may write; the least is a tenth of them."""
         most = self.probe.writes(target.size_bytes)
         slow, fast = hint.sequential_bytes_per_s
         return StagePlan.of(

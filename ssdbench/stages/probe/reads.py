@@ -1,4 +1,4 @@
-"""Find parallelism, stripe and read chunk of a drive with reads; compare ordered data and not."""
+"""Find parallelism, stripe and read chunk of a drive with reads; compare data layouts."""
 
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern

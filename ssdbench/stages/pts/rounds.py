@@ -141,7 +141,7 @@ class Rounds(PtsStage):
             yield PtsPaused(paused).finding()
 
     def _over(self, rounds: Sequence[PtsRound]) -> bool:
-        """Tell whether all is steady, or the maximum of rounds that count is reached."""
+        """Tell whether all variables are steady, or the most rounds that count are done."""
         windows = self._windows(rounds)
         steady = bool(windows) and all(window.steady for window in windows)
         return steady or sum(one.counted for one in rounds) >= self.max_rounds

@@ -149,9 +149,9 @@ class PtsStage(PlainStage, ABC):
 
     @abstractmethod
     def where(self, found: Pts) -> str:
-        """Return words that say where the steady state was found: "in rounds 1 to 5".
+        """Return where the steady state was found, such as "in rounds 1 to 5".
 
-        Without a steady state, the words say how many rounds or samples were judged.
+        Without a steady state, it says how many rounds or samples were judged.
         """
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:

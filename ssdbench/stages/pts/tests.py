@@ -158,7 +158,7 @@ class Setting:
     ) -> Rounds:
         """Make a test of rounds, without the cells that this drive cannot do.
 
-        Raises UsageError if it cannot do a cell that the test tracks.
+        Raises UsageError if the drive cannot do a cell that the test tracks.
         """
         kept: list[Cell] = []
         skipped: list[Cell] = []

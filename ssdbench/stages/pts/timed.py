@@ -84,7 +84,7 @@ class Timed(PtsStage):
         return f"in {len(_of(judged, found.samples))} samples of {length}"
 
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Return findings on waits for the queue of the drive, and on pauses that were not idle."""
+        """Return findings on waits for the drive's queue, and on pauses that were not idle."""
         for one in found.waited:
             yield PtsQueueFull(one.phase, one.submit_percent).finding()
         for phase in self.phases:
@@ -104,7 +104,7 @@ def _of(phase: Phase, samples: Sequence[PtsSample]) -> list[PtsSample]:
 
 
 def _averaged(number: int, samples: Sequence[PtsSample], waited: Sequence[PtsWaited]) -> PtsPhase:
-    """Return the means of one phase, and after how many samples it kept the level of its end."""
+    """Return the means of one phase, and after how many samples it reached its final level."""
     latencies = [sample.latency for sample in samples if sample.latency is not None]
     mean_ns = _mean_ns(samples)
     if whole := next((one for one in waited if one.phase == samples[0].phase), None):

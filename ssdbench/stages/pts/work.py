@@ -158,7 +158,7 @@ def in_steady_state(
 def measured_phase(
     context: Context, phase: Phase, scale: float, *, part: str = "", from_start_s: float = 0.0
 ) -> PtsMeasured:
-    """Measure a phase in samples; one that is cut short has fewer samples."""
+    """Measure a phase in samples; a phase that is cut short has fewer samples."""
     seconds, sample_s = phase.seconds * scale, phase.sample_s * scale
     job = _job(context, phase, part, seconds, histogram_s=max(1, round(sample_s)))
     samples = _Samples(phase, sample_s, from_start_s, context.target.size_bytes)
@@ -244,7 +244,7 @@ class _Samples:
 
 
 def window_of(samples: Sequence[PtsRate]) -> RoundWindow | None:
-    """Judge the last five samples that are 30 min apart; None before there are five."""
+    """Judge the last five samples at intervals of 30 min; None if there are fewer than five."""
     rounds = [sample.iops for sample in samples[::SPACING]]
     return round_window(rounds) if len(rounds) >= ROUNDS else None
 

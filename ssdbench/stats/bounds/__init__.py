@@ -1,1 +1,1 @@
-"""Pessimistic bounds: from the seconds of repeats to the number to plan on, with its findings."""
+"""Compute pessimistic bounds and findings from the seconds that repeats measured."""

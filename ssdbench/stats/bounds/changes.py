@@ -1,10 +1,10 @@
-"""Finds whether a workload ran at another rate later in the run, from where, and at which.
+"""Find whether the rate of a workload changed during the run, where, and by how much.
 
-Two tests over the stretches of one workload in the order of time: do the warm-up, the repeats and
-the return differ, each with its own interval (Student's t, Bonferroni for the comparisons)? And
-does one place part the sequence into two levels more clearly than chance (largest t over all
-places, Bonferroni)? A change below 2 % is none. Inside a stretch the step is found to about a
-minute.
+Two tests look at the stretches of one workload in the order of time. The first compares the
+warm-up, the repeats and the return to the warm-up's workload by their intervals (Student's t,
+Bonferroni for the comparisons). The second searches the place that divides the sequence most
+clearly into two levels (largest t over all places, Bonferroni). A change below 2 % does not count.
+Inside a stretch the place of a step is found to about a minute.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ LEAST_STEPS = 6  # of a stretch, to find a place inside of it
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The same workload at two rates: before a place in the run, and after it."""
+    """A change of one workload's rate: the rates before and after a place in the run."""
 
     before_iops: float
     after_iops: float
@@ -47,7 +47,7 @@ class Change:
         return self.after_iops / self.before_iops - 1 if self.before_iops else 0.0
 
     def after(self, stretches: Sequence[Stretch]) -> list[Stretch]:
-        """Say what is known since then, of the stretches that it was found in."""
+        """Return the parts of the stretches that were measured after the change."""
         first = stretches[self.stretch]
         rest = first.part(self.from_s, first.seconds) if self.from_s else first
         return [rest, *stretches[self.stretch + 1 :]]
@@ -89,11 +89,11 @@ def _step(stretches: Sequence[Stretch], horizon_s: float) -> Change | None:
 
 
 def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
-    """Return its place to about a minute, and both rates without the piece that it lies in.
+    """Return the change with its place, to about a minute, and with more exact rates.
 
-    `last` is the stretch of the last piece before it. The place inside is the one that parts the
-    minutes around it best between the two rates; it must do so twice as well as any end of a
-    stretch, so that noise moves no step away from where one stretch ended.
+    `last` is the index of the stretch before the change. A place inside a stretch must fit the
+    minutes around it twice as well as the end of a stretch does, so that noise does not move the
+    place away from such an end.
     """
     inside: tuple[float, int, float] | None = None  # misfit, stretch, seconds before
     at_edge = np.inf
@@ -124,18 +124,18 @@ def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
 
 
 def _long(seconds: float) -> str:
-    """Round a length of time to what is known of the place."""
+    """Format a time in whole minutes, or in seconds if it is below a minute."""
     return f"{seconds / MINUTE_S:.0f} min" if seconds >= MINUTE_S else f"{seconds:.0f} s"
 
 
 def _steps(stretch: Stretch) -> Floats:
-    """Return means of about a minute, at least six of them."""
+    """Return the means of steps of about a minute, at least six steps."""
     count = max(LEAST_STEPS, round(stretch.seconds / MINUTE_S))
     return History.of(stretch.series).blocks(0.0, stretch.seconds, count)
 
 
 def _enough(parts: Sequence[object], horizon_s: float) -> bool:
-    """Return two pieces tell a level; so does one that is as long as the horizon."""
+    """Tell whether the pieces can show a level: at least two, or one as long as the horizon."""
     return len(parts) > 1 or getattr(parts[0], "seconds", 0.0) >= horizon_s - 1e-6
 
 

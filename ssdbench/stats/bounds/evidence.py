@@ -1,12 +1,12 @@
-"""Holds what is known of one workload's sustained rate: stretches of seconds, and pieces of them.
+"""Hold the evidence of one workload's sustained rate: stretches of seconds, divided into pieces.
 
 A stretch is one start of the generator without its transition: the steady part of the warm-up, a
-repeat from where the spare area was written once, the return to the warm-up's workload. Every
-second of it counts, not only the declared window.
+repeat after it has written the spare area once, or the return to the warm-up's workload. Every
+second of a stretch counts, not only the declared window.
 
-The bound is about means over a horizon: 10 minutes, or whole periods where the rate has a rhythm.
-A shorter slowdown is averaged by any user who looks at ten minutes, a longer one is a level. A
-stretch that is shorter than the horizon counts as one piece, which errs on the safe side.
+The bound is about means over a horizon: 10 minutes, or whole periods if the rate is periodic. A
+shorter slowdown disappears in a mean over ten minutes; a longer slowdown is a level. A stretch that
+is shorter than the horizon counts as one piece, which errs on the safe side.
 """
 
 import math
@@ -25,7 +25,7 @@ BLOCKS = 10  # of a stretch, for the interval of its mean
 
 
 class Role(StrEnum):
-    """Where the seconds come from."""
+    """Part of the run from which the seconds of a stretch come."""
 
     WARM_UP = "warm-up"
     REPEAT = "repeat"
@@ -34,7 +34,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
-    """Seconds of one workload without a break; `series` begins at 0 and is in IOPS."""
+    """Seconds of one workload without a break; times of `series` begin at 0, rates are IOPS."""
 
     role: Role
     series: Series
@@ -45,16 +45,16 @@ class Stretch:
 
     @property
     def seconds(self) -> float:
-        """Say how long it is."""
+        """Return the length in seconds."""
         return float(self.series.t_s[-1]) if len(self.series.t_s) else 0.0
 
     @property
     def mean(self) -> float:
-        """Return mean rate over all of it."""
+        """Return the mean rate of the stretch."""
         return History.of(self.series).mean(0.0, self.seconds)
 
     def part(self, from_s: float, to_s: float) -> "Stretch":
-        """Return the samples that end within (from_s, to_s], as a stretch of their own."""
+        """Return the samples that end within (from_s, to_s] as a new stretch."""
         inside = (self.series.t_s > from_s + 1e-9) & (self.series.t_s <= to_s + 1e-9)
         t_s, whole_s = self.series.t_s[inside] - from_s, max(self.seconds, 1e-9)
         wrote = self.to_fills - self.from_fills
@@ -67,7 +67,7 @@ class Stretch:
         )
 
     def name(self) -> str:
-        """Return its name for use in a sentence."""
+        """Return the name of the stretch for use in a sentence."""
         return {
             Role.WARM_UP: "the warm-up",
             Role.REPEAT: f"repeat {self.number}",
@@ -87,10 +87,11 @@ class Piece:
 
 
 def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[Piece]:
-    """Return all stretches cut into horizons, counted back from their ends.
+    """Cut all stretches into pieces of one horizon, counted back from their ends.
 
-    What is left at a start counts as a piece of its own from half a horizon on, or where it is
-    all that there is; shorter ends are in no piece (but in every minimum and in the mean).
+    The rest at the start of a stretch becomes a piece if it is at least half a horizon long, or if
+    the stretch has no other piece. A shorter rest is in no piece, but counts in the mean and the
+    minimum.
     """
     found: list[Piece] = []
     for index, stretch in enumerate(stretches):
@@ -108,14 +109,14 @@ def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[P
 
 
 def mean_of(stretches: Iterable[Stretch]) -> float:
-    """Return mean rate over all seconds; 0 without any."""
+    """Return the mean rate over all seconds; 0 if there are no seconds."""
     pairs = [(stretch.mean, stretch.seconds) for stretch in stretches]
     total = sum(seconds for _, seconds in pairs)
     return sum(mean * seconds for mean, seconds in pairs) / total if total else 0.0
 
 
 def slowest(series: Iterable[Series], length_s: float) -> float:
-    """Return the lowest mean over `length_s` anywhere, sliding by samples."""
+    """Return the lowest mean rate over any `length_s` seconds of the series."""
     return min((_slowest(one, length_s) for one in series), default=0.0)
 
 
@@ -132,11 +133,11 @@ def _slowest(series: Series, length_s: float) -> float:
 
 
 def lower_limit(means: Sequence[float] | Floats) -> float:
-    """Return what 95 % of such means exceed, with 95 % confidence; at most the lowest of them.
+    """Return the rate that 95 % of such means exceed, with 95 % confidence.
 
-    Normal tolerance bound of the logarithms (Owen 1968): it has no values below zero, and for
-    means that agree to a few percent it is the bound of the means themselves. Fewer than five
-    means know no spread; then the lowest is all that is known.
+    Normal tolerance bound of the logarithms (Owen 1968), never above the lowest mean and never
+    below zero. For means that agree to a few percent it equals the bound of the means themselves.
+    Fewer than five means cannot show their spread; then the result is the lowest mean.
     """
     data = np.asarray(means, dtype=np.float64)
     lowest = float(data.min()) if len(data) else 0.0
@@ -166,11 +167,11 @@ class MeanInterval:
 def interval_of(
     stretches: Sequence[Stretch], *, comparisons: int, block_s: float = MINUTE_S
 ) -> MeanInterval:
-    """Return mean over stretches with its interval, corrected for the number of comparisons.
+    """Return the mean over stretches with its interval, corrected for the number of comparisons.
 
-    Several stretches are independent samples; a single one is cut into up to ten blocks of at
-    least `block_s` (a period, where the rate has one), on which t has nearly its nominal
-    coverage although neighbours resemble each other (docs/numbers.md).
+    Several stretches are independent samples. A single stretch is cut into up to ten blocks of at
+    least `block_s` (a period, if the rate is periodic). On such blocks Student's t has nearly its
+    nominal coverage, although neighbouring blocks are correlated (docs/numbers.md).
     """
     mean = mean_of(stretches)
     if len(stretches) > 1:

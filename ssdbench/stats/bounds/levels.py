@@ -1,8 +1,8 @@
-"""Finds rates that move between two levels and keep coming back: bistable and periodic drives.
+"""Find rates that keep moving between two levels, as bistable and periodic drives do.
 
-Such a drive is steady, only not flat: garbage collection in waves, folding, a fan. It is believed
-when both levels were visited at least twice and neither moves over time; what it sustains is its
-lower level.
+Such a drive is steady although its rate is not flat: garbage collection in waves, folding, a fan.
+The two levels count if the drive visited both at least twice and neither level drifts. The
+sustained rate of the drive is then its lower level.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _ENTER = 0.35  # share of the gap at which a level counts as entered: noise must
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """Two levels of equal steps of time."""
+    """Two levels of a rate, found in steps of equal length."""
 
     lower: float
     upper: float
@@ -34,7 +34,7 @@ class Levels:
 
     @property
     def gap(self) -> float:
-        """Return distance of the levels as a share of the upper one."""
+        """Return the distance of the levels as a share of the upper level."""
         return 1 - self.lower / self.upper if self.upper else 0.0
 
 
@@ -60,20 +60,20 @@ def two_levels(steps: Floats) -> Levels | None:
 
 
 def _level(steps: Floats, inside: npt.NDArray[np.bool_]) -> float:
-    """Return the mean of the steps whose neighbours are on the same level."""
+    """Return the mean rate of a level, from the steps whose neighbours are on the same level."""
     whole = inside & undivided(inside)
     return float(steps[whole if whole.any() else inside].mean())
 
 
 def undivided(low: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return the steps whose neighbours are on the same level."""
+    """Mark the steps whose neighbours are on the same level."""
     same = low[1:] == low[:-1]
     before, after = np.concatenate([[True], same]), np.concatenate([same, [True]])
     return np.asarray(before & after, dtype=np.bool_)
 
 
 def _thresholds(steps: Floats) -> tuple[float, float]:
-    """Split the values as Otsu does, with a band between the two means."""
+    """Return two thresholds between the levels (Otsu's method), with a band between them."""
     data = np.sort(steps)
     count = np.arange(1, len(data))
     below = np.cumsum(data)[:-1]
@@ -84,7 +84,7 @@ def _thresholds(steps: Floats) -> tuple[float, float]:
 
 
 def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.NDArray[np.bool_]:
-    """Mark the steps from one below `enter_low` until one above `enter_high`."""
+    """Mark the low steps: from a step below `enter_low` until the next step above `enter_high`."""
     state = np.where(steps <= enter_low, 1, np.where(steps >= enter_high, 0, -1))
     known = np.where(state >= 0, np.arange(len(state)), 0)
     first = int(np.argmax(state >= 0))
@@ -93,10 +93,10 @@ def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.
 
 
 def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -> float:
-    """Return the larger of the drift over all steps and that over whole cycles.
+    """Return the drift over all steps or over whole cycles, whichever is larger.
 
-    A wave that is cut in mid-cycle tilts the first, and may hide a drift; a level that was left
-    for good tells nothing in the second.
+    A wave that is cut in mid-cycle falsifies the drift over all steps and may hide a drift. The
+    drift over whole cycles does not see a level that the drive has left for good.
     """
     over_all = common_drift(steps, low)
     whole = starts[1:] if starts[0] == 0 else starts
@@ -108,7 +108,7 @@ def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -
 
 
 def common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:
-    """Return change over the whole time after the levels are taken out: least squares per level."""
+    """Return the drift over the whole time, from one line per level with a common slope."""
     t = np.linspace(-0.5, 0.5, len(steps))
     inside_t, inside_y = t.copy(), steps / steps.mean()
     for group in (low, ~low):
@@ -128,7 +128,7 @@ def _regular(starts: list[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Two levels, and how clearly they are told apart."""
+    """Two levels of a set of values, and how clearly they are separated."""
 
     lower: float
     upper: float
@@ -142,11 +142,11 @@ MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a pl
 
 
 def two_modes(values: Sequence[float] | Floats, *, min_share: float = 0.1) -> Modes | None:
-    """Return the best split into two levels, or None when one level describes the values as well.
+    """Return the best split into two levels; None if one level describes the values equally well.
 
-    The split is Otsu's (1979): the one that leaves the least variance within the groups. It
-    must be clearer than what the same search finds in a single level. Each level must hold
-    `min_share` of the values and at least two of them.
+    The split is by Otsu (1979): it leaves the least variance within the groups. It must be clearer
+    than the best split of values that have a single level. Each level must hold `min_share` of the
+    values, and at least two values.
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     n = len(data)

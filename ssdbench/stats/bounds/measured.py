@@ -1,4 +1,4 @@
-"""Holds what one repeat measured, as arrays, and what its verdict depends on besides."""
+"""Hold the measurements of one repeat as arrays, and the other facts that its verdict needs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from ssdbench.stats.series import Floats, Series
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamSeen:
-    """What one stream of a workload did in a window, as the generator counted it."""
+    """Latencies and rates of one stream in a window, as the generator counted them."""
 
     read: Histogram
     write: Histogram
@@ -27,7 +27,7 @@ class StreamSeen:
 
     @classmethod
     def joined(cls, parts: "Sequence[StreamSeen]") -> "StreamSeen":
-        """Say what several threads did at the same time."""
+        """Return the sum of several threads that ran at the same time."""
         return cls(
             read=Histogram.merged(part.read for part in parts),
             write=Histogram.merged(part.write for part in parts),
@@ -40,7 +40,7 @@ class StreamSeen:
         )
 
     def ended(self, longest_ns: Callable[[str], float]) -> "StreamSeen":
-        """End the histogram of each direction at its longest latency."""
+        """Set the longest latency of each direction as the end of its histogram."""
         return replace(
             self,
             read=self.read.ended(longest_ns("read")),
@@ -49,18 +49,18 @@ class StreamSeen:
         )
 
     def histogram(self, direction: str) -> Histogram:
-        """Return latencies of "read", "write", "trim" or "flush"."""
+        """Return the latencies of "read", "write", "trim" or "flush"."""
         return {
             "read": self.read, "write": self.write, "trim": self.trim, "flush": self.flush,
         }[direction]  # fmt: skip
 
     def iops(self, direction: str) -> float:
-        """Return the rate of "read", "write" or "trim"."""
+        """Return the rate in IOPS of "read", "write" or "trim"."""
         return {"read": self.read_iops, "write": self.write_iops, "trim": self.trim_iops}[direction]
 
     @property
     def requests(self) -> int:
-        """Return all that were counted, trims too; flushes are none."""
+        """Return the number of reads, writes and trims; flushes do not count."""
         return self.read.n + self.write.n + self.trim.n
 
 
@@ -87,7 +87,7 @@ class Measured:
     streams_whole: tuple[StreamSeen, ...] = ()  # over all that is evidence
 
     def parts(self, direction: str) -> tuple[Histogram, ...]:
-        """Return latencies of "read" or "write" over all that is evidence."""
+        """Return the latencies of "read" or "write" over all evidence."""
         own = self.read_parts if direction == "read" else self.write_parts
         return own or (self.read if direction == "read" else self.write,)
 
@@ -99,7 +99,7 @@ class Measured:
 
     @property
     def evidence(self) -> Series:
-        """Return the window, and before it what settling gave without a break."""
+        """Return the rates in the window and in the settling seconds before it that count."""
         window = self.series
         if self.before is None or not len(self.before.t_s):
             return window
@@ -112,7 +112,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a verdict depends on besides the repeats themselves."""
+    """Facts that a verdict needs in addition to the repeats."""
 
     plannable: bool  # TargetKind.plannable
     rule: str = "pss"  # the steady-state rule of the run
@@ -132,7 +132,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class WindowRates:
-    """The rates of one measured window; a Repeat is built from them."""
+    """The rates of one measured window, for a `Repeat`."""
 
     iops: float
     bw_bytes_per_s: float
@@ -141,9 +141,10 @@ class WindowRates:
 
 
 def window_rates(measured: Measured) -> WindowRates:
-    """Return mean rates, the worst second and the worst minute (any 60 s, by seconds).
+    """Return the mean rates, the worst second and the worst minute (any 60 s) of a window.
 
-    A window shorter than a minute is its own worst minute. Raises ValueError for an empty one.
+    The worst minute of a window shorter than a minute is the window itself. Raises ValueError for
+    an empty window.
     """
     seconds_s = float(measured.duration_s.sum()) if len(measured.duration_s) else 0.0
     if seconds_s <= 0:

@@ -1,8 +1,8 @@
-"""Judge one point: from its repeats to estimates, findings and a verdict. Nothing is left out.
+"""Judge one point: turn its repeats into estimates, findings and a verdict. All repeats count.
 
-The value is the mean over repeats, and its interval reaches as far as the mean of all evidence
-lies away from it. The bound is what a planner uses: the lower limit of means over the horizon, from
-all that is known of the workload (`ssdbench.stats.bounds.sustained`).
+The value is the mean over repeats. Its interval includes the mean of all evidence. A planner uses
+the bound: the lower limit of means over the horizon, from all evidence of the workload
+(`ssdbench.stats.bounds.sustained`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ def judge_point(
     *,
     around: WarmUpEvidence | None = None,
 ) -> PointResult:
-    """Return estimates, findings and verdict of one point from all its repeats, none left out.
+    """Return estimates, findings and verdict of one point from all its repeats.
 
-    `measured[i]` belongs to `repeats[i]`; `around` is what the run knows of the drive besides.
-    Raises ValueError without a repeat, or when the two differ in length.
+    `measured[i]` belongs to `repeats[i]`; `around` is the evidence from the warm-up and the return
+    to its workload. Raises ValueError without a repeat, or if the two differ in length.
     """
     if not repeats or len(repeats) != len(measured):
         raise ValueError(f"{len(repeats)} repeats with {len(measured)} windows cannot be judged")
@@ -54,10 +54,10 @@ def judge_point(
 
 
 def without_bound(estimate: Estimate, why: str) -> Estimate:
-    """Return a rate without its bound; other estimates as they are.
+    """Remove the bound of a rate that cannot have one; return other estimates unchanged.
 
-    One that the job sets tells nothing about the highest that the drive can hold, and one that was
-    still moving nothing about what it will hold.
+    A rate that the job sets does not show the highest rate of the drive. A rate that was still
+    changing does not show the later rate.
     """
     if estimate.unit not in RATE_UNITS:
         return estimate
@@ -94,9 +94,9 @@ def point_estimates(
     known: Sustained,
     warmed: Mapping[str, Sequence[Histogram]],
 ) -> tuple[Estimate, ...]:
-    """Return all numbers of a point, rates first, then latencies of each direction that did I/O.
+    """Return all numbers of a point: rates first, then latencies of each direction that had I/O.
 
-    `warmed` has the latencies of the warm-up, where they are evidence of the point.
+    `warmed` has the latencies of the warm-up, if they are evidence of the point.
     """
     artifacts = tuple(repeat.artifacts for repeat in repeats)
     estimates = [*_rates(repeats, measured, known)]
@@ -135,13 +135,13 @@ def _rates(
 
 
 def reaching(estimate: Estimate, whole: float) -> Estimate:
-    """Return the mean with an interval that reaches to what all evidence says.
+    """Return the mean, with an interval that includes the mean of all evidence.
 
-    `whole`: the mean over all seconds that count, as a multiple of the mean over the windows. What
-    the load before left behind is in every window (settling lets 2 % of the rate pass), so repeats
-    agree on it and t does not see it; the unbroken repeat, the warm-up and the return do. A known
-    error that is not corrected is added to the interval on its own side (Phillips, Eberhardt and
-    Parry 1997, SUMU).
+    `whole` is the mean over all seconds that count, divided by the mean over the windows. The
+    previous load still affects every window a little (settling allows 2 % of the rate), so repeats
+    agree on this error and their t interval does not show it. The unbroken repeat, the warm-up and
+    the return to its workload do show it. A known error that is not corrected is added to the
+    interval on its own side (Phillips, Eberhardt and Parry 1997, SUMU).
     """
     if estimate.ci_low is None or estimate.ci_high is None:
         return estimate
@@ -156,7 +156,7 @@ def reaching(estimate: Estimate, whole: float) -> Estimate:
 
 
 def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
-    """Set the bound of the evidence, but never above the mean of the windows."""
+    """Set the bound from the evidence, but never above the mean of the windows."""
     what = "the lower level's stays" if known.levels else f"{known.pieces} means"
     return estimate.model_copy(
         update={
@@ -168,7 +168,7 @@ def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
 
 
 def _lower_level(known: Sustained) -> list[Estimate]:
-    """Say what the drive does on the lower of two levels, which is what the bound is about."""
+    """Estimate the rate on the lower of two levels, which the bound is about."""
     levels = known.levels
     if levels is None:
         return []

@@ -1,4 +1,4 @@
-"""Collects findings of a point: what keeps it from being planned on, or must be known."""
+"""Collect the findings of a point: reasons not to plan on it, and facts to know."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ DRIFT_CHANGE = 0.02  # second half of the windows against the first
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A point with all that its checks look at."""
+    """The data of a point that the checks of this module need."""
 
     point: Point
     repeats: Sequence[Repeat]
@@ -68,7 +68,7 @@ def all_findings(
     estimates: Sequence[Estimate],
     known: Sustained,
 ) -> tuple[Finding, ...]:
-    """Collect every finding of a point; those of the whole run come first."""
+    """Collect all findings of a point; findings of the whole run come first."""
     given = [f for f in context.findings if f.point in (None, point.id)]
     case = _Case(point, repeats, measured, context)
     own = chain.from_iterable(check(case) for check in _CHECKS)
@@ -98,7 +98,7 @@ def _from_repeats(case: _Case) -> Iterator[Finding]:
 
 
 def _unsettled(repeats: Sequence[Repeat]) -> Finding:
-    """Return one finding for all repeats that were counted too early; they mostly lack the same."""
+    """Return one finding for all repeats that had not settled."""
     first = repeats[0]
     return RepeatsNotSettled(
         repeats=tuple(repeat.repeat for repeat in repeats),
@@ -128,7 +128,7 @@ def _repeats(case: _Case) -> Iterator[Finding]:
 
 
 def _lasts(case: _Case) -> Iterator[Finding]:
-    """Tell whether one repeat ran long enough without a break, and was flat at its end."""
+    """Check that one repeat ran without a break for long, and was flat at its end."""
     if not case.context.unbroken_s:
         return
     long = [repeat for repeat in case.repeats if repeat.unbroken_s >= case.context.unbroken_s]
@@ -141,7 +141,7 @@ def _lasts(case: _Case) -> Iterator[Finding]:
 def _spread(
     repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context, known: Sustained
 ) -> Iterator[Finding]:
-    """Tell whether the repeats agree; on two levels, whether the stays on the lower one do."""
+    """Check that the repeats agree; with two levels, that the times on the lower level agree."""
     if levels := known.levels:
         yield PointOnTwoLevels(
             levels.lower_iops, levels.upper_iops, levels.lower_share, levels.visits
@@ -228,7 +228,7 @@ def _host(case: _Case) -> Iterator[Finding]:
 
 
 def _omission(case: _Case) -> Iterator[Finding]:
-    """Say what waited before it was sent, where an offered rate was not kept for a while."""
+    """Report requests that waited before they were sent, because the offered rate was not kept."""
     for number, stream in enumerate(case.point.workload.streams):
         seen = [m.streams[number] for m in case.measured]
         sent, due = (
@@ -279,12 +279,12 @@ def _remap_unit(case: _Case) -> Iterator[Finding]:
 
 
 def below_remap_unit(workload: Workload, unit_bytes: int) -> bool:
-    """Tell whether its writes leave part of a remap unit as it was."""
+    """Tell whether writes of this workload may cover only a part of a remap unit."""
     return workload.writes and any(size % max(unit_bytes, 1) for size in workload.block_sizes)
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:
-    """Return one note for all percentiles that too few I/Os lie beyond."""
+    """Return one note for all percentiles that have too few I/Os beyond them."""
     few = FewSamples(
         read_indicative=_percentiles(estimates, "read", "indicative"),
         read_left_out=_percentiles(estimates, "read", "suppressed"),

@@ -1,10 +1,11 @@
-"""Compares the points of one stage: they were measured in the same hours.
+"""Compare the points of one stage, which were measured in the same hours.
 
-Three questions need more than one point. Did the drive change under another point? Then this point
-may have been lucky, and it is not valid either, unless the other point varies by chance alone, or
-was slow both before and after a repeat of this point that was not slow, at least twice. Does the
-rate rise and fall over hours? All points see the same wave, each around its own mean. And how slow
-a wave could this run have seen?
+Three questions need more than one point. First: did the drive change while another point was
+measured? Then this point may have been lucky, so it is not valid either. It stays valid if the
+other point varies by chance only, or if at least twice the other point was slow just before and
+just after a repeat of this point that was not slow. Second: does the rate rise and fall over hours?
+All points show the same wave, each around its own mean. Third: how slow a wave could this run have
+seen?
 """
 
 import math
@@ -43,10 +44,10 @@ def compared_points(
     stretches: Mapping[str, Sequence[Stretch]],
     others: Sequence[Sequence[Stretch]],
 ) -> tuple[PointResult, ...]:
-    """Return the points with the findings from comparing them, and the longest wave in the basis.
+    """Add the findings from comparing the points, and the longest detectable wave, to the points.
 
-    `stretches`: the evidence of each point, by point id. `others`: the evidence of each further
-    workload, such as the warm-up's where no point has it, and points of earlier stages.
+    `stretches` has the evidence of each point by point id. `others` has the evidence of other
+    workloads: of the warm-up, if no point has its workload, and of points of earlier stages.
     """
     groups = [own for own in (*stretches.values(), *others) if own]
     longest_s = longest_wave_s(groups)
@@ -76,7 +77,7 @@ def _shared(
     points: Sequence[PointResult],
     stretches: Mapping[str, Sequence[Stretch]],
 ) -> Iterator[Finding]:
-    """Find the first change under another point that may concern this point, too."""
+    """Return the first change under another point that may also affect this point."""
     if _changed(point) is not None:
         return  # it says so itself
     for other in points:
@@ -99,7 +100,7 @@ def _changed(point: PointResult) -> Code | None:
 
 
 def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, of: int) -> bool:
-    """Tell whether chance explains what was seen at one of so many points (Bonferroni)."""
+    """Tell whether chance explains the finding at one of `of` points (Bonferroni)."""
     if code is Code.CV_TOO_HIGH:
         return by_chance(stretches)
     if code is Code.TREND:
@@ -111,9 +112,9 @@ def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, 
 
 
 def by_chance(stretches: Sequence[Stretch]) -> bool:
-    """Check whether the repeats differ no more than the blocks within them do.
+    """Tell whether the repeats differ no more than blocks within one repeat do.
 
-    One-way analysis of variance: the means of the repeats against ten blocks of each.
+    One-way analysis of variance: the means of the repeats against ten blocks of each repeat.
     """
     cut = [
         History.of(s.series).blocks(0.0, s.seconds, BLOCKS)
@@ -130,9 +131,9 @@ def by_chance(stretches: Sequence[Stretch]) -> bool:
 
 
 def alternations(changed: Sequence[Repeat], steady: Sequence[Repeat]) -> int:
-    """Count how often `changed` was slow both before and after a repeat of `steady` that was not.
+    """Count how often `changed` was slow both before and after a normal repeat of `steady`.
 
-    Returns 0 if any repeat of `steady` was slow, too.
+    Returns 0 if any repeat of `steady` was slow.
     """
     slow_steady = _slow(steady)
     if any(slow_steady):
@@ -158,10 +159,10 @@ def longest_wave_s(groups: Sequence[Sequence[Stretch]]) -> float:
 
 
 def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
-    """Look for one wave in the rates of all groups, each around its own mean; None without one.
+    """Search for one wave in the rates of all groups, each around its own mean, or None.
 
     Least squares of a sine of each period on the logarithms of the pieces (Lomb 1976, Scargle
-    1982), with a level for each group; F-test, corrected for the periods that were tried.
+    1982), with a level for each group; F-test, corrected for the number of tested periods.
     """
     cut = [pieces(own) for own in groups]
     parts = [(number, piece) for number, own in enumerate(cut) for piece in own if piece.mean > 0]
@@ -184,7 +185,7 @@ def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
 
 
 def _periods(span_s: float) -> range:
-    """List n for the periods 4 × span / n, from the whole span down to the shortest."""
+    """Return the numbers n of the tested periods 4 × span / n."""
     return range(OVERSAMPLED, max(OVERSAMPLED + 1, int(OVERSAMPLED * span_s / SHORTEST_WAVE_S)) + 1)
 
 
@@ -194,7 +195,7 @@ def _levels(numbers: Sequence[int]) -> Floats:
 
 
 def _fit(t_s: Floats, logs: Floats, levels: Floats, period_s: float) -> tuple[float, float, float]:
-    """Fit a sine of that period: its p, the period, and the swing over the times seen."""
+    """Fit a sine of this period; return its p-value, the period and the swing."""
     angle = 2 * math.pi * t_s / period_s
     design = np.column_stack([levels, np.cos(angle), np.sin(angle)])
     without = logs - levels @ np.linalg.lstsq(levels, logs, rcond=None)[0]

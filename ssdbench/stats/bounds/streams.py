@@ -1,6 +1,6 @@
-"""Tells what each stream of a point did: rates and latencies by stream and by group of streams.
+"""Estimate rates and latencies of each stream of a point, and of groups of streams.
 
-The drive's counters do not tell streams apart, so the generator's histograms count the requests.
+The drive's counters do not separate streams, so the generator's histograms count the requests.
 """
 
 import math
@@ -24,7 +24,7 @@ SIGMAS = 4
 
 
 def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[StreamResult, ...]:
-    """Give results of each stream, then of each group of several streams."""
+    """Return the results of each stream, then of each group of several streams."""
     streams = workload.streams
     if not streams or any(len(m.streams) != len(streams) for m in measured):
         return ()
@@ -65,7 +65,7 @@ def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[St
 
 
 def with_held_back(workload: Workload, measured: Measured) -> Measured:
-    """Add waits for streams with a rate to the point's latencies."""
+    """Add the waits before requests were sent to the point's latencies, for streams with a rate."""
     if not any(stream.offered_iops for stream in workload.streams):
         return measured
     streams = list(map(with_waits, workload.streams, measured.streams))
@@ -80,11 +80,11 @@ def with_held_back(workload: Workload, measured: Measured) -> Measured:
 
 
 def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
-    """Return a stream with a rate, with what waited before it was sent.
+    """Add to a stream with a rate the time that requests waited before they were sent.
 
-    Whatever its depth, a thread of fio that is on time waits for all of its requests in flight
-    before it waits for when the next is due (`rate_ddir` in its io_u.c): a slow request or flush
-    holds back all that come due meanwhile.
+    A thread of fio that is on time waits for all requests in flight before it waits until the next
+    request is due, at any queue depth (`rate_ddir` in its io_u.c). So a slow request or flush
+    delays all requests that become due meanwhile.
     """
     if not stream.offered_iops or not seen.requests:
         return seen
@@ -100,7 +100,7 @@ def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
 
 
 def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
-    """Return its flushes, as many of those of the whole start as its writes of the window had."""
+    """Return the flushes of the window, estimated from its number of writes."""
     every = sum(int(value) for name, value in stream.options if name in ("fsync", "fdatasync"))
     if not every or not seen.flush.n:
         return Histogram.empty()
@@ -108,10 +108,10 @@ def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
 
 
 def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list[float]:
-    """Return the share of its offered rate that a stream got in each repeat; empty without a rate.
+    """Return the share of the offered rate that a stream got in each repeat, if it has a rate.
 
-    fio keeps a rate in bytes: of several sizes chance may draw more or fewer requests. Those that
-    come at random it keeps in requests.
+    fio keeps a rate in bytes, so with several block sizes chance may draw more or fewer requests.
+    With Poisson arrivals fio keeps a rate in requests.
     """
     if not stream.offered_iops:
         return []
@@ -127,11 +127,11 @@ def _by_bytes(stream: Stream, seen: Sequence[StreamSeen]) -> bool:
 
 
 def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
-    """Tell whether some repeat got less of the rate than chance can explain.
+    """Tell whether a repeat reached less of the offered rate than chance can explain.
 
-    A count is off by the last one or two; of arrivals at random by the root of their number; and
-    of several sizes by those that chance drew: their variance is at most
-    (most - mean)(mean - least), by Bhatia and Davis (2000).
+    A count may be wrong by the last one or two requests; for Poisson arrivals, by the root of their
+    number; for several sizes, by the sizes that chance drew: their variance is at most (most -
+    mean)(mean - least), by Bhatia and Davis (2000).
     """
     least, mean, most = min(stream.block_sizes), stream.mean_bytes, max(stream.block_sizes)
     drawn = math.sqrt(max(0.0, (most - mean) * (mean - least))) / mean
@@ -157,10 +157,10 @@ def latencies(
     *,
     writes: bool = False,
 ) -> list[Estimate]:
-    """Return mean of one direction over the windows of all repeats; none where it did no I/O.
+    """Estimate the mean and percentiles of the latencies of one direction; empty if it had no I/O.
 
-    Its percentiles are over `parts`, which hold all that is evidence, where they are told; of a
-    load that `writes` the rarest are left out.
+    The mean is over the windows of all repeats. Percentiles are over `parts`, all evidence, if
+    given. With `writes`, the rarest percentiles are left out.
     """
     histograms = [histogram for histogram in histograms if histogram.n]
     if not histograms:
@@ -180,9 +180,9 @@ def latencies(
 
 
 def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
-    """Estimate flush latencies: a commit takes its write's time and its flush's.
+    """Estimate flush latencies and commit latencies; a commit is one write and its flush.
 
-    fio logs no flush with its time, so they are those of whole starts.
+    fio logs no time for a flush, so the latencies include the settle phase.
     """
     return [
         estimate.model_copy(update={"method": f"{estimate.method}; settling included"})
@@ -191,7 +191,7 @@ def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
 
 
 def _flushes(stream: Stream, number: int, measured: Sequence[Measured]) -> list[Estimate]:
-    """Return the flushes of a stream; in older results those of all streams together."""
+    """Return the flushes of a stream; in older results, of all streams together."""
     if not stream.flushes:
         return []
     own = [m.streams[number].flush for m in measured]
@@ -205,7 +205,7 @@ def _delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> Ite
 
 
 def _estimates(numbers: Sequence[int], measured: Sequence[Measured]) -> Iterator[Estimate]:
-    """Return rates of each direction that had requests, then its latencies."""
+    """Estimate the rate of each direction that had requests, then its latencies."""
     for direction in DIRECTIONS:
         merged = [
             Histogram.merged([m.streams[n].histogram(direction) for n in numbers]) for m in measured

@@ -1,8 +1,8 @@
-"""Makes the bound of a point, the number to plan on, from all evidence; no other module does.
+"""Compute the bound of a point, the number to plan on, from all evidence. Only this module does so.
 
-The bound is the lower 95/95 limit of means over the horizon (`evidence`): of the lower level where
-the rate moves between two, of what is known after a change where the drive changed. The worst
-minute and the worst second leave out nothing that was measured.
+The bound is the lower 95/95 limit of means over the horizon (`evidence`). If the rate moves between
+two levels, it is the limit of the lower level. If the drive changed, it is from the evidence after
+the change. The worst minute and the worst second are the worst of everything that was measured.
 """
 
 import math
@@ -47,7 +47,7 @@ A_LEVEL_S = HORIZON_S / 4  # a slowdown that lasts this long on average is a lev
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that is known of one point, in the order of time."""
+    """All evidence of one point, in the order of time."""
 
     stretches: tuple[Stretch, ...]  # of the point's own workload
     reference: tuple[Stretch, ...] = ()  # of the warm-up's workload, where that is another one
@@ -70,7 +70,7 @@ class TwoRates:
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """What a point sustains, as far as the evidence goes."""
+    """The sustained rate of a point and its bound, from the evidence."""
 
     bound_iops: float
     mean_iops: float  # of all that counts
@@ -88,7 +88,7 @@ class Sustained:
 
 
 def sustained(evidence: Evidence) -> Sustained:
-    """Return the number to plan on, and what it stands on. Raises ValueError without any second."""
+    """Return the sustained rate and its bound. Raises ValueError if there are no seconds."""
     own = [stretch for stretch in evidence.stretches if stretch.seconds > 0]
     if not own:
         raise ValueError("no second of the point was measured")
@@ -118,7 +118,7 @@ def sustained(evidence: Evidence) -> Sustained:
 
 
 def horizon(rhythm_s: float | None) -> float:
-    """Return ten minutes, or the next whole number of periods."""
+    """Return the horizon: ten minutes, or the next larger whole number of periods."""
     return HORIZON_S if not rhythm_s else math.ceil(HORIZON_S / rhythm_s) * rhythm_s
 
 
@@ -129,7 +129,7 @@ def _of_drive(evidence: Evidence, horizon_s: float) -> Change | None:
 
 
 def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float) -> float:
-    """Bound all pieces, or only the lower ones where they plainly fall into two levels."""
+    """Return the bound of all pieces; if they clearly form two levels, of the lower pieces only."""
     means = [piece.mean for piece in parts]
     modes = two_modes(means)
     if modes is not None:
@@ -139,9 +139,9 @@ def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float
 
 
 def levels_of(stretches: Sequence[Stretch], *, expected: bool = False) -> TwoRates | None:
-    """Return two levels, each visited at least twice, that stay where they are; else None.
+    """Return two levels if the drive visits each at least twice and neither drifts; else None.
 
-    `expected`: the warm-up moved between two levels, so short stretches may fall on either.
+    `expected`: the warm-up moved between two levels, so each short stretch may be on either level.
     """
     cut = [_minutes(stretch) for stretch in stretches]
     steps = np.concatenate([*cut, np.zeros(0)])
@@ -187,10 +187,10 @@ def _minutes(stretch: Stretch) -> Floats:
 
 
 def _visits(cut: Sequence[Floats], low: np.typing.NDArray[np.bool_]) -> list[tuple[float, int]]:
-    """Return mean and minutes of each stay on the lower level, in pieces of at most a horizon.
+    """Return the mean rate and the minutes of each stay on the lower level, cut at the horizon.
 
-    A minute that an edge crosses belongs to no level; single minutes count only where there are
-    no longer stays.
+    A minute in which the level changes counts for neither level. Stays of a single minute count
+    only if there are too few longer stays.
     """
     stays: list[tuple[float, int]] = []
     place = 0
@@ -217,10 +217,10 @@ def _days(piece: Piece) -> float:
 
 
 def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fills) -> float | None:
-    """Return the largest change that fits the pieces (95 %), per drive fill or per day.
+    """Return the largest drift that the pieces cannot exclude (95 %), per drive fill or per day.
 
-    Least squares of the logarithms over the fills that the run had written, or over its time. None
-    where none can be told.
+    Least squares of the logarithms over the written fills, or over the time of the run. None if
+    there are too few pieces, or if a piece has no rate.
     """
     x = np.array([along(piece) for piece in parts])
     y = np.array([piece.mean for piece in parts])
@@ -237,10 +237,10 @@ def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fill
 
 @dataclass(frozen=True, slots=True)
 class WarmUpEvidence:
-    """The warm-up before the points and the return to its workload after them.
+    """Evidence from the warm-up before the points and the return to its workload after them.
 
-    Where the drive was filled in order between the two, they still tell whether it changed, but
-    the warm-up is no evidence of any point any more.
+    If the drive was filled sequentially in between, the two still show whether the drive changed,
+    but the warm-up is no longer evidence of a point.
     """
 
     workload: Workload | None = None  # of the warm-up
@@ -253,19 +253,19 @@ class WarmUpEvidence:
     latencies: Mapping[str, Sequence[Histogram]] = field(default_factory=dict)
 
     def latencies_of(self, workload: Workload) -> Mapping[str, Sequence[Histogram]]:
-        """Return those that are evidence of a workload: of the same, with no fill in between."""
+        """Return the warm-up's latencies if they are evidence of this workload."""
         return {} if workload != self.workload or self.refilled else self.latencies
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """Return both, in the order of time, where they are known."""
+        """Return the stretches of the warm-up and of the return, as far as they were measured."""
         return tuple(stretch for stretch in (self.warm_up, self.again) if stretch is not None)
 
 
 def evidence_of(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], around: WarmUpEvidence
 ) -> Evidence:
-    """Collect all seconds of the point's workload, and apart those of another warm-up."""
+    """Collect all seconds of the point's workload, and those of another warm-up separately."""
     own = [_stretch(repeat, m, around) for repeat, m in zip(repeats, measured, strict=True)]
     if point.workload != around.workload or around.refilled:
         return Evidence(tuple(own), around.stretches, around.rhythm_s)
@@ -289,6 +289,6 @@ def _stretch(repeat: Repeat, measured: Measured, around: WarmUpEvidence) -> Stre
 
 
 def began_s(repeat: Repeat, measured: Measured) -> float:
-    """Say when the evidence of a repeat began, on the run's clock; 0 if unknown."""
+    """Return when the evidence of a repeat began, on the run's clock; 0 if unknown."""
     before_s = measured.evidence.t_s[-1] if len(measured.evidence.t_s) else 0.0
     return (repeat.at_s or 0.0) + repeat.measure_to_s - float(before_s)

@@ -47,7 +47,7 @@ LEAST_UNITS = 3  # nearly every write enters a smaller block, so such blocks sho
 
 
 class Kin(Enum):
-    """How slow writes are behind the places between the boundaries."""
+    """How slow writes are behind the places that divide a period or multiply it."""
 
     SLOW = "as slow as behind the boundaries"
     USUAL = "as fast as any write"
@@ -73,7 +73,7 @@ def size(series: Sequence[Series], found: Evidence) -> Size:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entered:
-    """A series of writes, a score for how slow each write is, and the place of the boundary."""
+    """Writes, a score for how slow each write is, and the place of the block boundary."""
 
     series: Series
     slow: Floats
@@ -87,7 +87,7 @@ class _Entered:
         return cls(one, slow, found.late_writes, place)
 
     def seen(self, period_bytes: int) -> bool:
-        """Tell whether the slow writes after one boundary end before the next."""
+        """Tell whether the slow writes after one boundary end before the next boundary."""
         return self.late * self.series.stride_bytes < period_bytes
 
     def behind(self, period_bytes: int, place_bytes: int) -> Ints:
@@ -97,8 +97,8 @@ class _Entered:
 def _slow(latency: Floats, behind: npt.NDArray[np.bool_], late: int) -> Floats:
     """Score writes from 0 (usual) to 1 (as slow as a write behind a boundary).
 
-    How slow the slowest boundaries are depends on where in its block a write falls, which repeats
-    with blocks and strides. Whether a write is slow at all does not depend on it.
+    The slowest boundaries depend on the place of a write in its block, which repeats with blocks
+    and strides. Whether a write is slow or not does not depend on this place.
     """
     ahead = np.concatenate([latency, np.full(late, -np.inf)])
     worst = np.max([ahead[n : n + len(latency)] for n in range(late)], axis=0)
@@ -147,7 +147,7 @@ def _between(entered: Sequence[_Entered], period: int, k: int) -> Kin:
 
 
 def _multiple(entered: Sequence[_Entered], found: Evidence) -> int | None:
-    """Return the smallest multiple whose boundaries alone are slow; None if that is not clear."""
+    """Return the smallest multiple whose boundaries explain all slow writes, or None."""
     period = found.period_bytes
     together = found.form is Form.ALIGNED
     grown = True
@@ -170,7 +170,7 @@ def _one_of(
 ) -> tuple[Kin, Sequence[_Entered]]:
     """Compare the slowest of every `k` boundaries with the other boundaries.
 
-    If the others are not slow, the returned series have the place of the slow boundaries.
+    If the other boundaries are not slow, the returned series have the place of the slow boundaries.
     """
     at: list[Floats] = []
     other: list[Floats] = []
@@ -208,7 +208,7 @@ def _slowest(residue: Ints, values: Floats, k: int) -> int:
 
 
 def _kin(at: Sequence[Floats], other: Sequence[Floats], usual: Sequence[Floats]) -> Kin:
-    """Tell whether the other writes are nearer to those at boundaries or to the usual ones."""
+    """Compare the other writes with writes at boundaries and with usual writes."""
     three = [np.concatenate([np.zeros(0), *values]) for values in (at, other, usual)]
     if min(len(values) for values in three) < LEAST_ENTRIES:
         return Kin.UNKNOWN
@@ -262,7 +262,7 @@ def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> Block
 
 
 def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
-    """Judge the latencies as they were measured."""
+    """Search for a block in the latencies as they were measured."""
     verdict = detect(series, seed=seed)
     quiet = list(series)
     for _ in range(ROUNDS):
@@ -280,7 +280,7 @@ def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
 
 
 def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> BlockVerdict:
-    """Return the block that explains the period: the period itself, a part or a multiple."""
+    """Return the verdict with the true block: the period, a part or a multiple."""
     if verdict.block_bytes is None or verdict.best is None:
         return verdict
     found, best = size(series, verdict.best), verdict.best
@@ -325,16 +325,16 @@ def cost_ns(series: Sequence[Series], best: Evidence) -> float:
 
 
 def frequency(score: float) -> float:
-    """Return how often answers with such a score were right, by the hidden drives of `FREQUENCIES`.
+    """Return how often answers with such a score were right on the hidden drives of `FREQUENCIES`.
 
-    By Laplace's rule of succession, which never gives 100 %.
+    Uses Laplace's rule of succession, which never gives 100 %.
     """
     _, answered, right = max(row for row in FREQUENCIES if row[0] <= max(score, FREQUENCIES[0][0]))
     return (right + 1) / (answered + 2)
 
 
 def _without(series: Sequence[Series], writes: int) -> list[Series]:
-    """Give peaks that come after every `writes` writes the usual latency."""
+    """Replace the peaks after every `writes` writes by the usual latency."""
     folded = np.zeros(writes)
     for one in series:
         folded += np.bincount(

@@ -83,7 +83,7 @@ class Evidence:
 
     @property
     def agreeing(self) -> int:
-        """Return how many strides show the period by themselves."""
+        """Return the number of strides that show the period by themselves."""
         return sum(score >= LEAST_STRIDE_SCORE for _, score in self.stride_scores)
 
     @property
@@ -123,7 +123,7 @@ def periods(largest_bytes: int) -> tuple[int, ...]:
 
 
 def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
-    """Return the best of all periods when all strides are folded together."""
+    """Return the periods that score best when all strides are folded together."""
     units = (data.offset // UNIT_BYTES).astype(np.int32)  # divided three times as fast as 64 bits
     most = min(largest_bytes, LARGEST_BLOCK_BYTES) // UNIT_BYTES
     found = []
@@ -203,7 +203,7 @@ def _shows(series: Sequence[Series], period: int, place: int, factor: float) -> 
 
 
 def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray[np.bool_]:
-    """Return which writes are the first behind a boundary; never the first write of a pass."""
+    """Mark the writes that are the first behind a boundary; never the first write of a pass."""
     block = (series.offset_bytes - place_bytes) // period_bytes
     entered = np.concatenate([[False], np.diff(block) != 0])
     crosses: npt.NDArray[np.bool_] = entered & ~series.first
@@ -213,7 +213,7 @@ def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray
 def behind(
     series: Series, period_bytes: int, place_bytes: int, writes: int
 ) -> npt.NDArray[np.bool_]:
-    """Return which writes are among the first `writes` behind a boundary."""
+    """Mark the writes that are among the first `writes` behind a boundary."""
     mark = crossing(series, period_bytes, place_bytes)
     follows = mark.copy()
     for late in range(1, writes):
@@ -237,7 +237,7 @@ def _judge(data: Scored, period: int) -> Evidence | None:
 
 
 def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
-    """Return the row numbers of both regions, in pairs with the same stride.
+    """Return the rows of both regions in pairs with the same stride.
 
     Strides that cross the period too rarely (LEAST_CROSSINGS) are left out.
     """
@@ -253,7 +253,7 @@ def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
 def _forms(
     data: Scored, rows: tuple[Ints, Ints], value: Floats, period: int, late: int
 ) -> list[Evidence]:
-    """Return the evidence for both forms; each region is judged at the place the other chose."""
+    """Return the evidence for both forms; each region is judged at the other region's place."""
     first, second = value[rows[0]], value[rows[1]]
     share = share_of(data, period, late)[rows[0]]
     power = data.count[rows[0]] * data.stride[rows[0]] * (1 - share) * (share <= MOST_SHARE)
@@ -297,7 +297,7 @@ def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
     """Return the larger p-value of both regions by a permutation test.
 
     Scores are shifted at random against the offsets. Each stretch of writes is shifted separately,
-    so bursts stay bursts and no shift can move all peaks back to the boundaries.
+    so bursts stay together and no shift can move all peaks back to the boundaries.
     """
     rng = np.random.default_rng(seed)
     strides = {stride for stride, _ in best.stride_scores}

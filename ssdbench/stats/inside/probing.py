@@ -1,12 +1,12 @@
-"""Judge what plain measurements show about the inside of a drive. None means "cannot tell".
+"""Judge the inside of a drive from plain measurements. None means "cannot tell".
 
-`spare` estimates the spare area as a range that holds for every way to collect garbage, from two
-methods that must not contradict each other. Room: a drive that was trimmed and filled in order
-takes random writes at full speed until its free blocks are used up. Gain: in steady state a random
-write takes the time a + b A, where A is the write amplification; with three amounts of free room, A
-follows from the room alone, for FIFO collection of a span f beside trimmed room p as exp(-(1 - p)(1
-+ s) / f) = p with A = 1 / (1 - p) (Xiang and Kurkoski 2012; Desnoyers 2014 for greedy collection).
-The ranges were widened until they held on 900 hidden drives. docs/methods-blocksize.md explains the
+`spare` estimates the spare area as a range that is true for every method of garbage collection,
+from two methods that must not contradict each other. Room: a drive that was trimmed and filled
+sequentially takes random writes at full speed until its free blocks are used up. Gain: in steady
+state a random write takes the time a + b A, where A is the write amplification. Three amounts of
+free room give A: for FIFO collection of a span f beside trimmed room p, exp(-(1 - p)(1 + s) / f) =
+p with A = 1 / (1 - p) (Xiang and Kurkoski 2012; Desnoyers 2014 for greedy collection). The ranges
+were widened until they were true for 900 hidden drives. docs/methods-blocksize.md explains the
 method.
 """
 
@@ -42,11 +42,11 @@ STEADY = 0.1  # of the rate: largest difference of two stretches before the TRIM
 
 
 def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
-    """Return the smallest block for which twice the block does not give nearly twice the bytes.
+    """Return the block size from which doubling no longer nearly doubles the bytes per second.
 
     Each random write below the remap unit costs a whole unit, so bytes per second grow with the
-    block. None if they grow up to the largest block: then something else is the limit, such as
-    commands.
+    block size. Returns None if they grow up to the largest block: then something else is the limit,
+    such as commands.
     """
     for small, large in pairwise(sorted(bytes_per_s)):
         if bytes_per_s[large] <= UNIT_GAIN * bytes_per_s[small]:
@@ -67,7 +67,7 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
 
 
 def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
-    """Return how much faster parallel requests are, and the depth for 90 %; None if not known."""
+    """Return the speedup by parallel requests, and the depth for 90 % of it; None if unknown."""
     depths = sorted(iops)
     most = max(iops.values(), default=0.0)
     if len(depths) < 2 or iops[depths[0]] <= 0 or iops[depths[-1]] > 1.1 * iops[depths[-2]]:
@@ -77,10 +77,10 @@ def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
 
 
 def stripe(iops: Mapping[int, float]) -> int | None:
-    """Return the smallest stride at which all parallel reads go to one die; None if none does.
+    """Return the smallest stride at which all parallel reads go to one die; None if no stride does.
 
-    At a part of the stripe reads go to a few dies, which is faster; at a multiple, to one die as
-    well.
+    At a part of the stripe, reads go to a few dies and are faster. At a multiple, they go to one
+    die.
     """
     least, most = min(iops.values(), default=0.0), max(iops.values(), default=0.0)
     if least >= DIP * most:
@@ -117,18 +117,19 @@ def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
 
 
 def falls_at_once(per_second: Sequence[float]) -> bool:
-    """Tell whether the rate falls for good within two seconds, too early to know it before."""
+    """Tell whether the rate falls for good within two seconds, too early to measure it before."""
     rate = np.asarray(per_second, dtype=np.float64)
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
 
 
 def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) -> int | None:
-    """Return how much a buffer took before writes had to wait, minus what left it meanwhile.
+    """Return how many bytes a buffer took before writes waited, without those that left.
 
     With a fixed number in flight the rate is the inverse of the latency. So the time of the fast
-    writes and the rate of the slow ones tell how much was programmed meanwhile. Data leave in
-    steps, as dies finish, and the first write that waits does so for the next step: on average half
-    a step less has left than at an even rate. None if latency never rises, or rises too early.
+    writes and the rate of the slow writes show how much was programmed meanwhile. Data leave in
+    steps, when dies finish, and the first waiting write waits for the next step. So half a step
+    less has left, on average, than at an even rate. Returns None if latency never rises, or rises
+    too early.
     """
     values = np.asarray(latency_ns, dtype=np.float64)
     if len(values) < LEAST_BURST:
@@ -145,18 +146,18 @@ def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) ->
 
 
 class Flush(StrEnum):
-    """What a flush waits for."""
+    """Kinds of work that a flush waits for."""
 
     BUFFER = "buffer"
     NOTHING = "nothing"
 
 
 def flush_waits(write_ns: float, flush_ns: Mapping[int, float]) -> Flush | None:
-    """Return what flushes wait for, by their usual latency after one and after many writes.
+    """Return whether flushes wait, from their usual latency after one and after many writes.
 
     If a flush takes longer after more writes, it waits for the buffer. If it ends faster than flash
-    can be programmed, it waits for nothing. None for slow flushes of equal length, and for fast
-    flushes after writes that are slow themselves, because nothing was left to flush.
+    can be programmed, it does not wait. Returns None for slow flushes of equal length, and for fast
+    flushes after slow writes, because the buffer was already empty.
     """
     if len(flush_ns) < 2:
         return None
@@ -167,7 +168,7 @@ def flush_waits(write_ns: float, flush_ns: Mapping[int, float]) -> Flush | None:
 
 
 class Trimmed(StrEnum):
-    """What a TRIM does to later writes."""
+    """Effects of a TRIM on later writes."""
 
     FASTER = "faster"
     SAME = "same"
@@ -176,11 +177,11 @@ class Trimmed(StrEnum):
 def trim_effect(
     fresh: float, before: tuple[float, float], after: float
 ) -> tuple[Trimmed | None, float]:
-    """Return what a TRIM of a part did to random writes elsewhere, and the gain of their rate.
+    """Return the effect of a TRIM on random writes elsewhere on the drive, and the gain in rate.
 
-    `fresh` is the rate before garbage collection begins, `before` has the rates of the last two
-    stretches before the TRIM. None if the rate was still changing, if collection did not slow the
-    writes (so that more room cannot help), or if the gain is neither clear nor negligible.
+    `fresh` is the rate before garbage collection begins; `before` has the rates of the last two
+    stretches before the TRIM. The effect is None if the rate was still changing, if collection did
+    not slow the writes (so more room cannot help), or if the gain is neither clear nor negligible.
     """
     gain = after / max(before[1], 1e-9)
     moving = abs(before[0] - before[1]) > STEADY * before[1]
@@ -222,7 +223,7 @@ SOONEST = 0.17  # least share of the estimate that is written before the drive i
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The times of random writes to a drive with more and more free room."""
+    """The times of random writes to a drive, with several amounts of free room."""
 
     seconds_per_byte: tuple[tuple[float, ...], ...]  # per span, in parts
     first_s_per_byte: tuple[float, ...]  # of the first writes, one value per part of the drive
@@ -233,7 +234,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Ranges from the least to the most."""
+    """Spare area and write amplification, each as a range from the least to the most."""
 
     over_provisioning: tuple[float, float]
     amplification: tuple[float, float]
@@ -241,13 +242,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Why nothing can be said."""
+    """The reason why the spare area cannot be estimated."""
 
     why: str
 
 
 def spare(said: Measured) -> Found | Unknown:
-    """Return the spare area and the write amplification, or why they are not known."""
+    """Return the spare area and the write amplification, or the reason why they are not known."""
     cliff = _cliff(said)
     by_gain = _by_gain(said, few=cliff is None)
     if cliff is None or said.buffer is None:
@@ -315,7 +316,7 @@ def _by_gain(said: Measured, *, few: bool) -> Found | Unknown:
 
 
 def _slow_after(said: Measured, steady: float) -> float:
-    """Return the share of the drive that was written until the rate was nearly steady."""
+    """Return the share of the drive that was written before the rate became nearly steady."""
     usual = 1 / said.ordered_bytes_per_s
     mean = np.convolve(said.first_s_per_byte, np.ones(AFTER) / AFTER, "valid")
     slow = np.flatnonzero(mean >= usual + AT_ONCE * (steady - usual))
@@ -323,7 +324,7 @@ def _slow_after(said: Measured, steady: float) -> float:
 
 
 def _cliff(said: Measured) -> int | None:
-    """Return where random writes become slow at once; None if they do so gradually."""
+    """Return where random writes suddenly become slow; None if they slow down gradually."""
     taken, steady = np.asarray(said.first_s_per_byte), float(np.mean(said.seconds_per_byte[0]))
     for part in range(2, len(taken) - AFTER):
         # The first parts may be fast because a buffer takes them.

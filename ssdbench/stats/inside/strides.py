@@ -69,7 +69,7 @@ def gathered(
 
 
 def scores(latency_ns: Floats) -> Floats:
-    """Score how far each latency stands out, by its rank among all.
+    """Score how far each latency stands out, by its rank.
 
     The score is max(-ln((M - rank + 1/2) / M) - 2, 0), which is exponentially distributed above 0.
     Ranks make it independent of units and outliers.
@@ -165,9 +165,9 @@ def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
 def excess(data: Scored, folded: Floats, period_bytes: int, writes: int) -> Floats:
     """Return the standardised score of the first `writes` writes after each place in the period.
 
-    It is about normal with a standard deviation of 1 if there is no boundary. The deviation is that
-    of as many consecutive writes anywhere, so bursts of slow writes do not count as boundaries. It
-    is 0 where the writes cover too much of the period to tell anything.
+    Without a boundary it is about normal with a standard deviation of 1. The deviation is taken
+    from groups of the same number of consecutive writes, so bursts of slow writes do not count as
+    boundaries. The score is 0 if the writes cover too much of the period to show anything.
     """
     rows, count = folded.shape
     share = share_of(data, period_bytes, writes)
@@ -256,12 +256,12 @@ class StridePlan:
 
     @property
     def conditioning_bytes(self) -> int:
-        """Return the bytes of the fill before the passes: every region once from end to end."""
+        """Return the bytes of the fill before the passes, which writes every region once."""
         return sum(region.length_bytes for region in self.regions)
 
 
 def regions(size_bytes: int, length_bytes: int, *, align_bytes: int = MIB) -> tuple[Region, ...]:
-    """Return two regions of at most this length, in the middle of each half of the drive."""
+    """Return two regions of at most this length, one in the middle of each half of the drive."""
     half = size_bytes // 2 // align_bytes * align_bytes
     length = min(length_bytes, half)
     start = (half - length) // 2 // align_bytes * align_bytes
@@ -289,7 +289,7 @@ def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> Strid
 
 
 def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scale:
-    """Use strides that the user chose. Raises UsageError for strides that can show nothing."""
+    """Build a scale from the user's strides. Raises UsageError if they cannot show a block."""
     region = size_bytes // 2
     for stride in strides:
         if stride <= block_bytes or stride % block_bytes:

@@ -1,10 +1,10 @@
-"""Tell how many writes a write buffer holds, and by how many writes it delays peaks of latency.
+"""Estimate how many writes a write buffer holds, and by how many writes it delays latency peaks.
 
-A full buffer accepts a write when an earlier one leaves it, so each peak comes late by as many
-writes as the buffer holds (the lag). The places of peaks at several strides fit only this lag, or
-lags larger by whole blocks; where the first peak of a pass is (a change point, Hinkley 1970) tells
-which. `likeliest_lag` needs no peaks: it fits one level per stride to the log latencies. Limits:
-the buffer holds at most a third of the writes, and strides differ in cost.
+A full buffer accepts a write when an earlier write leaves it, so each peak comes late by the number
+of writes in the buffer (the lag). The places of peaks at several strides fit only this lag, or lags
+larger by whole blocks. The place of the first peak of a pass (a change point, Hinkley 1970) selects
+one of them. `likeliest_lag` needs no peaks: it fits one level per stride to the log latencies.
+Limits: the buffer holds at most a third of the writes, and strides differ in cost.
 docs/methods-blocksize.md explains the method.
 """
 
@@ -26,7 +26,7 @@ AS_LIKELY = 50.0  # below the best log likelihood; large because neighbours are 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The likeliest lag, and the range of lags that explain the latencies nearly as well."""
+    """The likeliest lag, and the range of lags that explain the latencies nearly equally well."""
 
     writes: int = 0
     least_writes: int = 0
@@ -34,7 +34,7 @@ class Lag:
     in_reach: bool = True  # `most_writes` is below the largest lag that was tried
 
     def near(self, writes: int) -> bool:
-        """Tell whether this lag explains the latencies nearly as well as the likeliest one."""
+        """Tell whether this lag explains the latencies nearly as well as the likeliest lag does."""
         return self.least_writes <= writes <= self.most_writes
 
 
@@ -42,10 +42,10 @@ NO_LAG = Lag()
 
 
 def likeliest_lag(series: Sequence[Series]) -> Lag:
-    """Find the lag that explains the latencies best; 0 if none is better than no lag.
+    """Return the lag that explains the latencies best; 0 if no lag is better than 0.
 
-    Latencies of neighbours are correlated, so the likelihood is steeper than the evidence: of 32
-    hidden drives with a buffer, the true lag was at most 37 below the best in log likelihood.
+    Latencies of neighbours are correlated, so the likelihood is steeper than the evidence: for 32
+    hidden drives with a buffer, the log likelihood of the true lag was at most 37 below the best.
     """
     count = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     most = count // MOST_SHARE
@@ -123,14 +123,14 @@ class Held:
 
     @property
     def exact(self) -> bool:
-        """Tell whether both are the same number."""
+        """Tell whether the least and the largest number are equal."""
         return self.least_writes == self.most_writes
 
 
 def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
     """Return how many writes the buffer in front of a block holds; None if no peak is late.
 
-    The latencies must be those of single writes, as they were measured.
+    The latencies must be measured for single writes.
     """
     best = verdict.best
     if verdict.block_bytes is None or best is None:
@@ -149,7 +149,7 @@ def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
 
 
 def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
-    """Return the only number of writes in this range that the places fit, else the range."""
+    """Return the number of writes in this range that fits the places, else the range."""
     again = best.period_bytes // UNIT_BYTES
     fitting = {
         n
@@ -164,7 +164,7 @@ def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
 
 
 def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
-    """Return what the buffer holds by where the peaks of each pass begin."""
+    """Return how many writes the buffer holds, from where the peaks of a pass begin."""
     passes = list(_passes(series, best))
     begin = _begin(passes)
     if begin is None or begin.most_writes < LEAST_WRITES:
@@ -184,9 +184,9 @@ def lag(best: Evidence) -> int:
 def lags(best: Evidence) -> list[int]:
     """Return all numbers of writes, below one period, by which peaks may come late at every stride.
 
-    Strides and blocks are multiples of 4 KiB, so the places alone cannot tell the lag from one that
+    Strides and blocks are multiples of 4 KiB, so the places cannot separate the lag from a lag that
     is larger by whole periods. If the strides have a divisor in common with the period, parts of
-    the period fit as well.
+    the period are also possible.
     """
     if best.form is Form.ALIGNED:
         return [0]
@@ -255,7 +255,7 @@ def _begin(passes: Sequence[_Pass]) -> Held | None:
 
 
 def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
-    """Return where a stride has its boundaries, and how likely each of them shows a peak."""
+    """Return the boundaries of a stride, and the probability that each shows a peak."""
     position = np.concatenate([one.position for one in passes])
     score = np.concatenate([one.score[one.position] for one in passes])
     late = np.concatenate([one.score[one.position[len(one.position) * 3 // 4 :]] for one in passes])
@@ -267,7 +267,7 @@ def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
 
 
 def _drained(passes: Sequence[_Pass], writes: int) -> int:
-    """Return how many writes may leave the buffer until the first new write has to wait."""
+    """Return how many writes can leave the buffer before the first new write has to wait."""
     found: dict[int, list[float]] = {}
     for one in passes:
         half = len(one.score) // 2

@@ -1,10 +1,10 @@
-"""Tell protected from volatile write caches, by what a drive reports and what flushes cost.
+"""Decide whether a write cache is protected or volatile, from the drive's report and flush times.
 
 A drive reports the volatile write cache of NVM Express (2.0, Identify Controller VWC and feature
 06h), words 82 and 85 of ATA's IDENTIFY DEVICE, or WCE of SCSI's caching page (SBC-3). If a flush
-takes longer the more was written before it, it empties a volatile memory. If it ends faster than
-flash can be programmed, it has nothing to wait for, or the drive ignores it; no test from outside
-can tell which. If the kernel takes a cache for write-through, it sends no flushes at all
+takes longer after more writes, it empties a volatile memory. If it ends faster than flash can be
+programmed, it has nothing to wait for, or the drive ignores it; no test from outside can separate
+these two. If the kernel takes a cache for write-through, it sends no flushes
 (Documentation/block/writeback_cache_control.rst), so their time means nothing.
 """
 
@@ -26,7 +26,7 @@ CONTRADICTION = "the drive reports no active volatile cache, but flushes wait fo
 
 
 def buffer_bytes(target: TargetInfo, stages: Iterable[StageResult]) -> int:
-    """Return the largest known write buffer: that of a simulated drive, or one that was found."""
+    """Return the largest known write buffer in bytes, from the model or from a probe."""
     return max(target.write_buffer_bytes, *(_buffer_found(stage.found) for stage in stages), 0)
 
 
@@ -67,8 +67,8 @@ def write_cache(
 ) -> WriteCache:
     """Return the write cache of a run's target.
 
-    `settings` are the settings that the run changed. `host` has the facts of the host, one of which
-    is how the kernel treats the cache.
+    `settings` are the settings that the run changed. `host` has the facts of the host, such as the
+    kernel's view of the cache.
     """
     present, enabled = cache_enabled(target, settings)
     kernel = (host or {}).get(KERNEL_FACT, "")
@@ -116,7 +116,7 @@ def _waits(measured: ProbeNumbers) -> Flush | None:
 
 
 def _flushes(stages: Sequence[StageResult]) -> ProbeNumbers:
-    """Return the last complete result of the flush probe; without any, an empty one."""
+    """Return the last complete result of the flush probe, or an empty result."""
     for stage in reversed(stages):
         said = stage.found.numbers if isinstance(stage.found, ProbeFound) else ProbeNumbers()
         if None not in (said.write_us, said.flush_us_after_1, said.flush_us_after_64):
@@ -175,7 +175,7 @@ def _meaning(measured: ProbeNumbers) -> str:
 def cache_findings(
     cache: WriteCache, *, simulated: bool = False, some_flushed: bool = False
 ) -> tuple[Finding, ...]:
-    """Return findings for a planner about the cache, as rates were measured without flushes."""
+    """Return findings about the cache for a planner; rates were measured without flushes."""
     kinds: list[FindingKind] = []
     if cache.kind is CacheKind.VOLATILE:
         kinds.append(

@@ -1,7 +1,7 @@
-"""Find peaks of latency after a fixed amount of writes: an emptied buffer, or an open superblock.
+"""Find latency peaks after a fixed number of writes: an emptied buffer, or an open superblock.
 
-What a block boundary explains is removed first; then the series of all writes is folded with every
-period. The phase is chosen by every second stride and judged by the others, so that block
+Peaks at block boundaries are removed first. Then the series of all writes is folded with every
+period. The phase is chosen by every second stride and judged by the other strides, so block
 boundaries, which are periodic at each single stride, do not count. Limits: periods from 16 to 6143
 writes (24 MiB of 4 KiB writes). docs/methods-blocksize.md explains the method.
 """
@@ -37,7 +37,7 @@ _Floats32 = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class CountPeriod:
-    """Peaks after every `writes` writes."""
+    """Latency peaks after every `writes` writes."""
 
     writes: int
     bytes: int
@@ -48,11 +48,11 @@ class CountPeriod:
 def count_period(
     series: Sequence[Series], verdict: BlockVerdict, *, block_bytes: int
 ) -> CountPeriod | None:
-    """Return the period of peaks in the number of writes, or None. Block boundaries do not count.
+    """Return the period of peaks in number of writes, or None. Block boundaries do not count.
 
-    Clear peaks are judged with one half of the strides against the other, whatever the verdict on
-    blocks is. Weak peaks, of few cycles, are judged at the phase that fits all strides best, if the
-    verdict has explained the boundaries.
+    Clear peaks are judged with one half of the strides against the other half, whatever the block
+    verdict is. Weak peaks, of few cycles, are judged at the phase that fits all strides best, if
+    the verdict has explained the boundaries.
     """
     train = _in_order(series, verdict)
     crossed, joint = _candidates(train)
@@ -80,7 +80,7 @@ def count_period(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Train:
-    """How slow each write is against similar writes, in order, weighted by its information."""
+    """How slow each write is compared with similar writes, in order, with its weight."""
 
     value: _Floats32  # of mean 0; the variance is the weight
     row: Ints  # of the stride, per write
@@ -89,7 +89,7 @@ class _Train:
 
 
 def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
-    """Compare every write with those of the same stride that are as far behind a boundary."""
+    """Compare every write with writes of the same stride at the same distance behind a boundary."""
     strides = sorted({one.stride_bytes for one in series})
     length = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     value = np.zeros(length, dtype=np.float32)
@@ -118,7 +118,7 @@ def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
 
 
 def _around(value: _Floats32) -> _Floats32:
-    """Return the mean of the writes around each write: a burst of slow writes is no peak."""
+    """Return the mean of the writes around each write: a burst of slow writes is not a peak."""
     if len(value) < AROUND:
         return np.zeros_like(value)
     mean: _Floats32 = np.convolve(
@@ -128,7 +128,7 @@ def _around(value: _Floats32) -> _Floats32:
 
 
 def _likes(one: Series, verdict: BlockVerdict) -> Ints:
-    """Return how many writes behind a boundary each write is: 0 to BEHIND - 1, else BEHIND."""
+    """Return each write's distance behind a boundary in writes, limited to BEHIND."""
     best = verdict.best
     likes = np.full(len(one), BEHIND, dtype=np.int64)
     if verdict.block_bytes is None or best is None:

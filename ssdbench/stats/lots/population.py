@@ -1,4 +1,4 @@
-"""Say what several drives of one model, measured in the same way, show about their lot and model.
+"""Judge what several drives of one model, measured alike, show about their lot and model.
 
 Each drive counts once, with the lower end of the 95 % interval of its mean; a drive that is not
 VALIDATED counts as lower than any rate. Outliers are found by median and MAD (median absolute
@@ -46,7 +46,7 @@ class Effect:
 
     @property
     def separated(self) -> bool:
-        """Tell whether the effect can be separated from those of the other conditions."""
+        """Tell whether the effect can be separated from the effects of the other conditions."""
         return not self.why_not
 
 
@@ -62,7 +62,7 @@ def effects(rates: Sequence[float], conditions: Mapping[str, Condition]) -> tupl
 
 
 def _unusable(condition: list[str | float | None]) -> str:
-    """Say why a condition cannot be used, whatever the others are; empty if it can."""
+    """Return why a condition can never be used; empty if it can."""
     known = [value for value in condition if value is not None]
     different = len(set(known))
     if not known:
@@ -79,7 +79,8 @@ def _unusable(condition: list[str | float | None]) -> str:
 def _columns(condition: Condition) -> Floats:
     """Return the design columns of a condition.
 
-    A number is centred and divided by its range. Text has a column for each level but the first.
+    A number is centred and divided by its range. A text has a column for each level except the
+    first.
     """
     if all(isinstance(value, int | float) for value in condition):
         numbers = np.array([float(value or 0) for value in condition])
@@ -152,14 +153,14 @@ class Outliers:
 
     @property
     def odd(self) -> npt.NDArray[np.bool_]:
-        """Return which drives are outliers, slow or fast."""
+        """Mark the drives that are outliers, slow or fast."""
         return np.asarray(np.abs(self.deviation) > self.limit[..., None])
 
 
 def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | None:
-    """Find outliers among sibling drives; None with too few drives or without a rate.
+    """Find outliers among sibling drives; None with too few drives, or if a drive has no rate.
 
-    `tests` is how many such tests the same drives get, such as one per point.
+    `tests` is the number of such tests on the same drives, such as one per point.
     """
     values = np.asarray(rates, dtype=np.float64)
     drives = values.shape[-1]
@@ -180,7 +181,7 @@ def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | N
 
 @cache
 def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float:
-    """Return the chance to find one drive of a fleet that is slower by a share, by simulation."""
+    """Return the chance to find one slower drive in a set of `drives`, by simulation."""
     fleets = 1 + spread * np.random.default_rng(1).standard_normal((_POWER_FLEETS, drives))
     fleets[:, 0] -= slower
     judged = outliers(fleets, tests=tests)
@@ -201,7 +202,7 @@ def _reach(drives: int, tests: int) -> float:
 
 @cache
 def _of_healthy(drives: int, tests: int) -> tuple[float, float]:
-    """Simulate healthy fleets; return the largest MAD of them, and the factor of the MAD."""
+    """Simulate healthy fleets; return their largest MAD, and the factor of the MAD."""
     normal = np.random.default_rng(20_261_122).standard_normal((_FLEETS, drives))
     away = np.abs(normal - np.median(normal, axis=1, keepdims=True))
     mad = MAD_TO_SD * np.median(away, axis=1)
@@ -236,13 +237,13 @@ class DriveRate:
 
     @property
     def counts(self) -> float:
-        """Return the rate that counts for the drive: 0 if it failed."""
+        """Return the rate that counts for the drive: 0 if the drive failed."""
         return 0.0 if self.failing or self.low is None else self.low
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A rate that a share of the drives reaches; the lowest measured one if drives are too few."""
+    """A rate that a share of the drives reaches; with too few drives, the lowest measured rate."""
 
     rate_iops: float | None  # None if a failed drive has this rank
     share: float
@@ -400,7 +401,8 @@ def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
 def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
     """Return the rate that may be promised for the lot, or for the model.
 
-    With too few drives for the usual confidence it is their lowest rate, with its own confidence.
+    With too few drives for the usual confidence, it is the lowest rate, with the confidence of
+    that.
     """
     drawn, failing = len(counts), sum(rate <= 0 for rate in counts)
     place = max(1, tolerance.rank(drawn, lot=lot))

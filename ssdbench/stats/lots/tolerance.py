@@ -40,9 +40,10 @@ def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
 
 
 def rank(drawn: int, *, lot: int | None = None) -> int:
-    """Return the highest r for which the r-th lowest drawn rate may be promised; 0 if none may.
+    """Return the highest r for which the r-th lowest drawn rate may be promised; 0 if no r may.
 
-    It does not depend on measured rates, so a drive without a rate can take one of the r places.
+    The result does not depend on measured rates, so a drive without a rate can be one of the r
+    drives.
     """
     found = 0
     while found < drawn and confidence(drawn, found, lot=lot) >= CONFIDENCE:
@@ -63,8 +64,8 @@ def needed(below: int = 0, *, lot: int | None = None) -> int:
 def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
     """Return the upper confidence limit of the share (0 to 1) of drives that are below a rate.
 
-    Of the `drawn` measured drives, `below` were below that rate. `lot`: the number of all drives;
-    None if there is no limit to it.
+    Of the `drawn` measured drives, `below` were below that rate. `lot` is the number of all drives,
+    or None if unlimited.
     """
     if lot is None:
         return binomial_upper_limit(below, drawn, confidence=CONFIDENCE)

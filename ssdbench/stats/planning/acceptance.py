@@ -1,9 +1,8 @@
-"""Judge the targets of a profile's `accept:` by what a run measured.
+"""Judge the targets of a profile's `accept:` by the measurements of a run.
 
 The judgement is pessimistic: a rate counts with its bound, a percentile with its upper 95 % limit,
-a worst second with the worst of all. A number that is not VALIDATED never passes; it fails only if
-even the highest rate it stands for is too low. If nothing was measured, or too little, the answer
-is "cannot tell".
+a worst second with the lowest of all. A number that is not VALIDATED never passes; it fails only if
+even its highest possible rate is too low. If too little was measured, the answer is "cannot tell".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -114,7 +113,7 @@ def loaded(result: RunResult, which: Which, at: OfferedLoad) -> Iterator[tuple[L
 
 
 def _has(which: Which, shares: Iterable[int]) -> bool:
-    """Tell whether a workload with these shares of reads has I/Os of the direction in `which`."""
+    """Tell whether a workload with these read shares has I/Os of the direction in `which`."""
     if which.direction == "read":
         return any(share > 0 for share in shares)
     return which.direction != "write" or any(share < WHOLE_PERCENT for share in shares)
@@ -180,10 +179,10 @@ def _against(verdict: str, findings: Iterable[Finding]) -> str:
 def _numbers(
     estimates: Sequence[Estimate], which: Which, *, moving: bool
 ) -> Iterator[tuple[str, Number]]:
-    """Return the rates as they are, and the percentiles of the direction that the target names.
+    """Return the rates, and the percentiles of the direction that the target names.
 
-    If it names none, percentiles are those of the slowest of reads, writes and flushes, if all are
-    known.
+    If the target names no direction, percentiles are taken from the slowest of reads, writes and
+    flushes, if all are known.
     """
     by_metric: dict[str, list[Estimate]] = {}
     for estimate in estimates:
@@ -216,7 +215,7 @@ def _slower(both: Sequence[Estimate]) -> Number:
 
 
 def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
-    """Return the conditions of the run that a datasheet may not share."""
+    """Return the conditions of the run that may differ from the datasheet's."""
     written = min((repeat.at_fills for repeat in point.repeats), default=0.0)
     if written:
         steady = result.steady is not None and result.steady.steady
@@ -239,7 +238,7 @@ def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
 
 
 def _of_test(stage: StageResult, which: Which) -> Iterator[Subject]:
-    """Judge a standard test by its lowest round, because its own rule validates nothing."""
+    """Return a standard test with its lowest round, because its own rule validates nothing."""
     found = stage.found
     if not isinstance(found, Pts) or found.test is not which.test:
         return
@@ -302,7 +301,7 @@ CLOSE = 1e-9  # relative difference that is rounding, not a miss
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """One limit of a target. `own` tells limits of the profile from those of the datasheet."""
+    """One limit of a target. `own` is true for limits of the profile, false for the datasheet's."""
 
     metric: str
     wanted: float
@@ -311,7 +310,7 @@ class _Limit:
 
     @property
     def lowest(self) -> bool:
-        """Tell whether the limit is a lower one, as for rates."""
+        """Tell whether the limit is a lower limit, as for rates."""
         return not (self.metric.startswith("lat_") or self.metric == "write_amplification")
 
     @property
@@ -444,7 +443,7 @@ def _middle(limit: _Limit) -> str:
 
 
 def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str, ...]:
-    """Return the conditions of the run, and the value without pessimism, for the datasheet."""
+    """Return the conditions of the run, and the mean instead of the bound, for the datasheet."""
     if number is None or limit.metric.startswith("worst_"):
         return subject.facts
     if limit.lowest:
@@ -456,7 +455,7 @@ def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str,
 
 
 def _of_load(result: RunResult, target: Target, limit: _Limit, at: OfferedLoad) -> Accepted:
-    """Judge a limit of latency at an offered load by what was measured at that load."""
+    """Judge a limit of latency at an offered load by the measurements at that load."""
     rows = [
         _judged(target.name or target.of.label(), one, limit).model_copy(
             update={"load": _load(at, found.asked_iops)}
@@ -509,7 +508,7 @@ def _row(named: str, limit: _Limit, outcome: Outcome, why: str) -> Accepted:
 
 
 def _beside_datasheet(row: Accepted, sheet: Datasheet | None) -> Accepted:
-    """Add the figure of the datasheet, and why ours is worse if it is."""
+    """Add the datasheet's figure, and the reasons if our figure is worse."""
     stated = None if sheet is None else _stated(sheet, row.metric)
     if sheet is None or stated is None:
         return row.model_copy(update={"worse_because": ()})

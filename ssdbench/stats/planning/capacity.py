@@ -69,7 +69,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """What the demand writes and what the rating allows; writes are spread over all drives."""
+    """The bytes that the demand writes and the rating allows; writes are spread over all drives."""
 
     bytes_per_day: float  # of the whole set, with growth
     drives_for_rate: int  # without regard to wear; includes the reserve
@@ -84,7 +84,7 @@ class Wear:
 
     @property
     def hopeless(self) -> bool:
-        """Tell whether no number of drives keeps the rating."""
+        """Tell whether the rating is exceeded with any number of drives."""
         return self.rated and self.drives_for_wear is None
 
     @property
@@ -106,7 +106,7 @@ class Wear:
 
 
 def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) -> Plan:
-    """Plan drives that carry the load even with the reserve gone, and that last.
+    """Plan drives that carry the load with the reserve gone, and that last for their warranty.
 
     N = ceil(D p (1 + g) / (X U)) + f. N is raised until N - f drives carry load and rebuild below
     85 % of their bounds and hold the data, and until each drive, with its share of the writes,
@@ -185,10 +185,10 @@ def _ceiling(number: float) -> int:
 
 
 def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
-    """Compare the writes with the rating.
+    """Return the writes of the demand and the writes that the rating allows, or None if unknown.
 
-    A drive may write the smaller of two amounts a day: the one that lasts for the warranty at this
-    workload's write amplification, and the rated drive writes.
+    The allowed writes per day are the smaller of two amounts: the writes that last for the warranty
+    at this workload's write amplification, and the rated drive writes.
     """
     if not demand.write_bytes_per_day:
         return None
@@ -217,7 +217,7 @@ def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
 
 
 def _scale(worn: Endurance) -> float:
-    """Return how many bytes of this workload wear the drive like one byte of the rated one."""
+    """Return how many bytes of this workload wear the drive like one byte as rated."""
     if worn.waf_rating and worn.waf_workload:
         return worn.waf_rating / worn.waf_workload
     return 1.0
@@ -235,9 +235,9 @@ class RateStep:
 
 
 def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | None:
-    """Return the largest offered rate that kept the limit of latency; None if there is none.
+    """Return the largest offered rate that kept the limit of latency; None if no rate did.
 
-    Of several sweeps the lowest result counts. Steps above one that failed do not count.
+    Of several sweeps the lowest result counts. Steps above a failed step do not count.
     """
     best: list[float] = []
     for sweep in sweeps:

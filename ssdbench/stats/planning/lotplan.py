@@ -44,7 +44,7 @@ class LotAnswer:
 
 
 def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Spread) -> LotAnswer:
-    """Plan drives for a demand from all measured drives; one without a valid plan counts as 0.
+    """Plan drives for a demand from all measured drives; a drive without a valid plan counts as 0.
 
     The plan uses the point of the weakest drive whose rate is known. Raises ValueError if the plan
     names no demand.
@@ -107,7 +107,7 @@ class _Asked:
         return min(self.rates) if slowest is None else float(slowest)
 
     def plan(self, of: Callable[[float], Plan]) -> Plan | None:
-        """Return the plan whose number of drives fits the rate that it used; None if there is none.
+        """Return the plan whose number of drives fits the rate that it used; None if no plan fits.
 
         If a larger set would need fewer drives than it has, the plan of the smaller set is
         returned.

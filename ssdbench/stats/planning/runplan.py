@@ -1,10 +1,10 @@
-"""Makes a capacity plan of a finished run: which bound, whether it may be planned on, what follows.
+"""Make a capacity plan of a finished run: which bound, whether it may be planned on, and the plan.
 
-The kind of point is the one that the demand names, or the worst measured one. The depth of that
+The kind of point is the kind that the demand names, or the worst measured kind. The depth of that
 point is the largest measured queue depth that is not above the demand's outstanding requests. If
 the demand gives a limit of p99 instead, the depth is the largest that keeps this limit. If the
-demand gives neither, the lowest bound of all depths counts. A rate sweep to the same limit of
-latency may have found a lower rate that kept the limit; then the plan uses that rate.
+demand gives neither, the lowest bound of all depths counts. If a rate sweep to the same limit of
+latency found a lower rate that kept the limit, the plan uses that rate.
 """
 
 import math
@@ -25,7 +25,7 @@ from ssdbench.units import counted, format_ns, format_size
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Something that the plan cannot say because nobody told what it depends on."""
+    """An answer that the plan cannot give because the user did not give an input."""
 
     what: str
     without: str  # what is missing from the plan for it
@@ -35,7 +35,7 @@ class Unknown:
 def unknown(
     wanted: CapacityPlan, *, writes: bool, waf: float | None, reads: float | None
 ) -> tuple[Unknown, ...]:
-    """List every input that is absent; `waf` and `reads` are what the run tells."""
+    """List every missing input; `waf` and `reads` are the values that the run measured."""
     unlimited = not wanted.limits_s
     absent = [wanted.outstanding is None and unlimited, unlimited]
     return (
@@ -91,7 +91,7 @@ _UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """What the same demand would need at one measured queue depth."""
+    """The drives that the same demand would need at one measured queue depth."""
 
     outstanding: int  # requests per drive: iodepth x numjobs
     workload: str  # for people
@@ -104,7 +104,7 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class CapacityAnswer:
-    """A plan with everything that it stands on; `plan` is None when there is nothing to plan on."""
+    """A plan and its reasons; `plan` is None if the run has nothing to plan on."""
 
     wanted: CapacityPlan
     simulated: bool
@@ -126,17 +126,17 @@ class CapacityAnswer:
 
     @property
     def complete(self) -> bool:
-        """Tell whether nothing is missing that such a plan needs."""
+        """Tell whether the plan has all inputs that it needs."""
         return self.plan is not None and not self.incomplete
 
     @property
     def validated(self) -> bool:
-        """Tell whether everything below the plan holds, and nothing is missing."""
+        """Tell whether all inputs are present and all measurements below the plan are validated."""
         return self.complete and not self.reasons
 
 
 def named(wanted: CapacityPlan) -> bool:
-    """Tell whether a profile names a plan at all."""
+    """Tell whether a profile has a plan."""
     asked = (wanted.demand_iops, wanted.block_bytes, wanted.read_percent, wanted.outstanding)
     return any(value is not None for value in asked)
 
@@ -144,8 +144,8 @@ def named(wanted: CapacityPlan) -> bool:
 def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResult]:
     """Return the points of a plan: random, over the whole drive, of the named kind.
 
-    Where it names no share of reads, the smallest that was measured; no block, the nearest to
-    4 KiB; no outstanding requests, all depths, else the deepest queue that they fill.
+    Without a read share, the smallest measured share counts; without a block size, the size closest
+    to 4 KiB. Without outstanding requests all depths count, else the deepest queue that they fill.
     """
     points_used = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
     # The last span of a span stage is the whole drive too; it counts where no sweep measured that.
@@ -164,7 +164,7 @@ def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResul
 
 
 def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
-    """Return the points of a run that a plan stands on and that have a bound."""
+    """Return the points of a run that a plan may use and that have a bound."""
     points = [point for stage in result.stages for point in stage.points]
     return used([point for point in points if _has_bound(point)], wanted)
 
@@ -260,7 +260,7 @@ def outstanding_of(point: PointResult) -> int:
 def _depths(
     result: RunResult, wanted: CapacityPlan, chosen: PointResult, worn: Endurance
 ) -> Iterator[Depth]:
-    """Say what the demand needs at each depth of the kind that the plan stands on."""
+    """Yield the drives that the demand needs at each depth of the plan's kind of point."""
     workload = chosen.point.workload
     kind = {"block_bytes": workload.block_bytes, "read_percent": workload.read_percent}
     points = candidates(result, wanted.model_copy(update={**kind, "outstanding": None}))
@@ -281,7 +281,7 @@ def _depths(
 
 
 def _read_bound(result: RunResult, point: PointResult) -> float | None:
-    """Return the lowest bound of reads, of the plan's block size and outstanding."""
+    """Return the lowest bound of reads with the plan's block size and outstanding requests."""
     block = point.point.workload.block_bytes
     kind = CapacityPlan.model_validate({"read": WHOLE_PERCENT, "block": block})
     same = [p for p in candidates(result, kind) if outstanding_of(p) == outstanding_of(point)]
@@ -289,7 +289,7 @@ def _read_bound(result: RunResult, point: PointResult) -> float | None:
 
 
 def _p99_upper_ns(point: PointResult) -> float | None:
-    """Return the highest upper limit of p99 over reads and writes; None where one is not known."""
+    """Return the highest upper limit of p99 over reads and writes; None if a limit is not known."""
     found = [e for e in point.estimates if e.metric == "lat_p99_ns"]
     uppers = [None if e.status == "suppressed" else e.bound for e in found]
     known = [upper for upper in uppers if upper is not None]
@@ -317,7 +317,7 @@ def limits_s(wanted: CapacityPlan, point: PointResult) -> dict[str, float]:
 
 
 def _missing(result: RunResult, wanted: CapacityPlan) -> str:
-    """Say why a run has nothing to plan on, and what it has instead."""
+    """Return why a run has nothing to plan on, and the kinds of point that it has."""
     shallow = candidates(result, wanted.model_copy(update={"outstanding": None}))
     if shallow:
         depths = ", ".join(f"{depth:,}" for depth in sorted(set(map(outstanding_of, shallow))))
@@ -332,7 +332,7 @@ def _missing(result: RunResult, wanted: CapacityPlan) -> str:
 
 
 def _kinds(result: RunResult) -> list[str]:
-    """List block sizes and read shares that a plan could stand on."""
+    """List the block sizes and read shares that a plan could use."""
     points = [point for stage in result.stages for point in stage.points]
     workloads = [p.point.workload for p in points if _whole_drive(p) and _has_bound(p)]
     kinds = sorted({(w.block_bytes, w.read_percent) for w in workloads if not w.streams})
@@ -466,7 +466,7 @@ def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
 
 
 def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> Endurance:
-    """Say what is rated of a drive and known of its wear."""
+    """Return the rated endurance of a drive and its known wear."""
     rated = wanted.endurance_tb
     return Endurance(
         rated_bytes=None if rated is None else rated * 1e12,
@@ -478,7 +478,7 @@ def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> 
 
 
 def _amplification(result: RunResult, wanted: CapacityPlan) -> tuple[float | None, str]:
-    """Write amplification as given, or from what a real drive's own logs say of its life."""
+    """Return the write amplification and its source: given, or from a drive's lifetime logs."""
     if wanted.waf is not None:
         return wanted.waf, "as given"
     if result.target.simulated:

@@ -51,7 +51,7 @@ def window_criteria(blocks: Floats, *, halves: float = MAX_HALVES) -> tuple[Crit
 
 
 def newest_minute(history: History, from_s: float, at_s: float) -> Criterion:
-    """Return how far the newest minute is below the slowest other one: a step may begin there."""
+    """Return how far the newest minute is below the slowest other minute."""
     minutes = history.steps(from_s, at_s, STEP_S)
     below = 1 - float(minutes[-1]) / (float(minutes[:-1].min()) or np.inf)
     return Criterion("newest_minute", max(0.0, below), MAX_NEWEST)
@@ -67,7 +67,7 @@ def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats
 
 @dataclass(frozen=True, slots=True)
 class Pss:
-    """Judge the last half of the run after a minimum of drive fills; reads need no fills."""
+    """Judge the newest half of the run, after a least number of drive fills (none for reads)."""
 
     name: str
     validates: bool

@@ -1,11 +1,11 @@
-"""Define the steady-state rules of others, list all rules, and judge a series by a rule.
+"""Define steady-state rules from other publications, list all rules, and judge a series by a rule.
 
-The rules of others are for comparison; none of them validates a result. They follow their
-publications to the letter, even where these accept a drive too early: the SNIA rule takes the first
-five minutes that look alike, Seppanen's 20 s + 20 s was meant for full and worn drives, and Heger's
-limit is for repeats and is applied to minutes here. fio's rules are those of its steadystate.c: a
-window of one-second samples, tested every second. The slope limit of fio is in percent of the mean
-*per sample*, so over the window the rate may drift by the limit times the window's length.
+Other publications' rules are for comparison; none validates a result. They are implemented to the
+letter, even if this accepts a drive too early: the SNIA rule takes the first five minutes that look
+alike, Seppanen's 20 s + 20 s was meant for full and worn drives, and Heger's limit is for repeats
+and is applied to minutes here. fio's rules follow its steadystate.c: a window of one-second
+samples, tested every second. The slope limit of fio is in percent of the mean *per sample*, so over
+the window the rate may drift by the limit times the window's length.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
-"""Decide when the effects of the point before are over, and a repeat's measurement may begin.
+"""Decide when the effects of the previous point are over and a repeat's measurement may begin.
 
-A drive in steady state is put under another workload: what the last one left (free blocks, full
-buffers, a different mix of victims) lasts until about its spare area was written once more. So
-settling ends by bytes and by time that are known beforehand, and goes on only while the rate
-plainly rises or falls (Kendall 1975, on ten blocks of the newest half). It never waits for a quiet
-stretch: a drive that stalls now and then would be measured between its stalls.
+When a steady drive gets another workload, effects of the previous workload (free blocks, full
+buffers, a different mix of victims) last until about its spare area was written once more. So
+settling ends after a number of bytes and a time that are fixed in advance, and continues only while
+the rate clearly rises or falls (Kendall 1975, on ten blocks of the newest half). It never waits for
+a quiet stretch: then a drive that stalls now and then would be measured between its stalls.
 
 Once per point the phase is long: the load runs for 30 minutes or more without a break, until the
 last two thirds of that time are flat. Some drives slow down only after minutes of one load (heat,
@@ -34,9 +34,9 @@ FLAT_SHARE = 2 / 3  # of that time, at its end, which must be flat
 class Settle:
     """Wait for `window_s` and for `spare_fills` of writes, then until the newest half is flat.
 
-    `unbroken_s`: wait at least that long, until the newest two thirds have no trend and no step.
-    `level_iops`: the rate that an unbroken repeat kept; at any other rate this repeat must be
-    unbroken, too. `from_s`: ignore everything before; the load was seen to need that long.
+    `unbroken_s`: wait at least this long, until the newest two thirds have no trend and no step.
+    `level_iops`: the rate of the unbroken repeat; at a different rate this repeat must be unbroken,
+    too. `from_s`: ignore everything before, because the load needed this long before.
     """
 
     spare_fills: float = 0.0  # spare area / active range; 0 for read points
@@ -55,7 +55,7 @@ class Settle:
         return self.window_s
 
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the newest half of the phase, or the newest two thirds of an unbroken one."""
+        """Judge the newest half of the phase, or the newest two thirds of an unbroken phase."""
         if history.writes and (fills := history.fills_at(at_s)) < self.spare_fills:
             return Look(
                 early=f"{fills:.3f} of {self.spare_fills:.3f} fills (the spare area) written"
@@ -89,7 +89,7 @@ class Settle:
 
 
 def _moves(blocks: Floats) -> float:
-    """Return the change along a plain rise or fall; 0 without one."""
+    """Return the change along a clear rise or fall; 0 if there is none such."""
     found = trend(blocks)
     return abs(found.change) if found.p <= MOVES_P else 0.0
 
@@ -116,7 +116,7 @@ def _step(history: History, from_s: float, to_s: float) -> Step | None:
 
 
 def _carried(history: History, from_s: float, to_s: float, level: float) -> float:
-    """Find a step to the known level: the seconds before it still show the previous load."""
+    """Return when the rate steps to the known level; before, the previous load still shows."""
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
     if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:

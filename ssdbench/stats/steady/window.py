@@ -55,7 +55,7 @@ class Needed:
     too_long_s: float | None = None  # a period that is too long to lengthen windows for
 
     def over(self, other: "Needed") -> "Needed":
-        """Combine two requirements: return the longer, in whole periods of this one."""
+        """Return the longer of two requirements, in whole periods of this one."""
         if self.length_s >= other.length_s:
             return self
         if not self.rhythm_s:
@@ -113,7 +113,7 @@ def _unsure(means: float) -> float:
 
 
 def rhythm(rate: Floats) -> float | None:
-    """Find the period of a rate that was sampled once a second; None if it has none.
+    """Find the period of a rate that was sampled once a second; None if the rate has no period.
 
     The period, in seconds, is the first clear peak of the autocorrelation. It is searched up to a
     third of the series, so that the series holds at least three periods.
@@ -186,10 +186,10 @@ class Section:
     def push(
         self, t_s: float, rate: float, *, fills: float | None, written: float, spent: bool = False
     ) -> Phase:
-        """Add one second and return the phase of the next one.
+        """Add one second and return the phase of the next second.
 
-        `written` is the number of bytes since the start. `spent` ends settling: it has no time
-        left.
+        `written` is the number of bytes since the start. `spent` ends settling, because its time is
+        used up.
         """
         if self.phase is Phase.SETTLE:
             self._settling(t_s, rate, fills, written, spent=spent)
