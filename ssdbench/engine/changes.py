@@ -200,7 +200,7 @@ def compared_facts(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def facts_at_start(facts: Mapping[str, str]) -> dict[str, str]:
-    """Select the facts that a run stores at its start: those compared later, and PCIe errors."""
+    """Select the facts that a run stores at its start, for later comparison, and PCIe errors."""
     counters = {name: facts[_DRIVE + name] for name in _COUNTERS if _DRIVE + name in facts}
     return compared_facts(facts) | {_DRIVE + name: said for name, said in counters.items()}
 

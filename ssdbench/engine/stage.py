@@ -368,7 +368,7 @@ class Concluded(Generic[R]):
 
 
 class Stage(Protocol[W, U, R]):
-    """Define one step of a run: it lists its units, measures one unit, and concludes from all.
+    """Define one step of a run: list its units, measure one unit, and conclude from all units.
 
     The loop over the units is in `ssdbench.engine.units`: order, resume, limits, signals, progress,
     time and bytes.
@@ -401,7 +401,7 @@ class Stage(Protocol[W, U, R]):
 
     @property
     def units_last(self) -> Lasting:
-        """Say what stays valid of finished units after a crash before the stage has ended."""
+        """Return which results of finished units stay valid after a crash."""
         ...
 
     @property

@@ -8,8 +8,8 @@ A running workload is an iterator of one-second samples that the judge may stop:
                 running.stop()
     outcome = running.outcome()
 
-On a real drive the samples come from the kernel's counters while one long job runs; on a simulated
-one from the drive's own clock, which advances only as far as the iterator is consumed.
+On a real drive the samples come from the kernel's counters while one long job runs. On a simulated
+drive they come from the drive's own clock, which advances only when the next sample is requested.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,10 +26,10 @@ from ssdbench.stats.openloop import Requests
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Hold one workload and its length; jobs in a list run one after another in one start.
+    """One workload and its length; jobs in a list run one after another in one start.
 
-    A job ends after `total_bytes` (a fill: every block of the range once per pass) or `runtime_s`;
-    with neither it runs until it is stopped.
+    A job ends after `total_bytes` (a fill: every block of the range once per pass) or `runtime_s`.
+    Without either it runs until it is stopped.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """Hold what the drive did in one second of its clock; `duration_s` is 1 except after delays."""
+    """The work of the drive in one second of its clock; `duration_s` is 1 except after delays."""
 
     t_s: float  # end of the second, since the first job started
     duration_s: float
@@ -103,7 +103,7 @@ class LoggedIo:
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """Hold what one job did."""
+    """The results of one job."""
 
     name: str
     read: Direction
@@ -128,7 +128,7 @@ class JobOutcome:
 
 
 def submit_share(jobs: Sequence[JobOutcome]) -> float:
-    """Return the share of the jobs' latency that passed before the kernel took the requests."""
+    """Return the share of the jobs' latency before the kernel took the requests."""
     sides = [side for job in jobs for side in (job.read, job.write)]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
     return sum(side.ios * side.submit_mean_ns for side in sides) / taken_ns if taken_ns else 0.0
@@ -194,7 +194,7 @@ class Running(Protocol):
     def __iter__(self) -> Iterator[Second]: ...
 
     def stop(self) -> None:
-        """Ask the jobs to end now; the I/O that the jobs did so far counts."""
+        """Ask the jobs to end now; their finished I/O counts."""
         ...
 
     def outcome(self) -> Outcome:
@@ -215,5 +215,5 @@ class Generator(Protocol):
         ...
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        """Start jobs, one after another, and keep everything that is run below `artifacts`."""
+        """Start jobs, one after another; store all inputs and outputs below `artifacts`."""
         ...

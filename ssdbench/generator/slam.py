@@ -50,7 +50,7 @@ def require_loaded() -> None:
 
 
 def objections(job: Job) -> list[str]:
-    """List everything about a job that the module cannot do."""
+    """List everything about a job that the module does not support."""
     workload = job.workload
     found = {
         "a strided pattern": workload.pattern is Pattern.STRIDED,
@@ -143,7 +143,7 @@ class Slam:
 
 
 def _part(workload: Workload, index: int) -> tuple[int, int]:
-    """Return offset and length of one instance: random ones share the range, others divide it."""
+    """Return offset and length of one instance: random jobs share the range, others divide it."""
     block, start = workload.block_bytes, workload.range.offset_bytes
     blocks = workload.range.length_bytes // block
     if workload.pattern is Pattern.RANDOM or workload.numjobs == 1:
@@ -224,7 +224,7 @@ class SlamRunning:
         return self._iterator
 
     def stop(self) -> None:
-        """Send no more requests; what was done so far counts."""
+        """Send no more requests; the finished requests count."""
         self._stopped = True
         for instance in self._instances:
             instance.stop()

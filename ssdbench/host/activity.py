@@ -1,4 +1,4 @@
-"""Count what the host does besides this run, cheaply enough to read around every repeat."""
+"""Count the other work of the host, cheaply enough to read before and after every repeat."""
 
 import os
 import re
@@ -16,7 +16,7 @@ TICKS_PER_S = 100  # USER_HZ, which Linux reports as 100 on every architecture
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Hold counters since boot and states of one moment; None where a host has no such value."""
+    """Counters since boot, and present states; None if the host does not report a value."""
 
     at_s: float  # monotonic
     cpus: int
@@ -79,7 +79,7 @@ KERNEL_THREADS = 2  # the parent of all kernel threads, which also work for our 
 def others(processes: Iterable[ProcessTime], own: int) -> dict[str, float]:
     """Return CPU seconds by program name, without `own`, its descendants and kernel threads.
 
-    The time of ended children counts with their parents, so that the sum never falls.
+    The time of ended children counts for their parents, so the sum never falls.
     """
     known = {process.pid: process for process in processes}
     found: dict[str, float] = {}
@@ -129,7 +129,7 @@ def _hottest(sysfs: Sysfs) -> float | None:
 
 
 def _energy(sysfs: Sysfs) -> float | None:
-    """Return the joules of all CPU packages from their meters (RAPL), which wrap around.
+    """Return the joules that all CPU packages used, from meters (RAPL) that wrap around.
 
     Documentation/power/powercap/powercap.rst; only root can read them since Linux 5.10.
     """

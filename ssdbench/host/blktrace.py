@@ -59,7 +59,7 @@ def means_ns(said: str) -> dict[str, float]:
 
 
 class BlkTrace:
-    """Trace a device's node from the making of this object to `means`."""
+    """Trace a device's node from the creation of this object until `means` is called."""
 
     def __init__(self, node: str) -> None:
         self._place = Path(tempfile.mkdtemp(prefix="ssdbench-blktrace-"))

@@ -127,7 +127,7 @@ def size_of(descriptor: int) -> int:
 
 
 def still(node: Path, descriptor: int, *, size_bytes: int) -> None:
-    """Raise DeviceLost unless a node leads to the claimed device and its size is unchanged."""
+    """Raise DeviceLost unless the node is still the claimed device, with the same size."""
     try:
         there, held = node.stat(), os.fstat(descriptor)
         size = size_of(descriptor)
@@ -231,7 +231,7 @@ class Zone:
 
 
 def report_zones(node: Path) -> list[Zone]:
-    """Return all zones of a device. Raises OSError when it has none, DeviceLost or HostLacks."""
+    """Return all zones of a device. Raises OSError if it is not zoned, DeviceLost or HostLacks."""
     zones: list[Zone] = []
     with opened(node) as descriptor:
         while some := _reported(descriptor, zones[-1] if zones else None):

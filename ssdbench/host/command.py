@@ -1,7 +1,7 @@
-"""Start programs; nothing else in ssdbench does.
+"""Start programs; no other module of ssdbench does.
 
-Every program runs in a session of its own, so that one signal reaches all its processes, with
-English messages (LC_ALL=C) for our parsers, and without a terminal.
+Every program runs in its own session, so that one signal reaches all its processes. It has English
+messages (LC_ALL=C) for our parsers, and no terminal.
 """
 
 import logging
@@ -181,7 +181,7 @@ def _handed(descriptor: int, rest: memoryview) -> memoryview:
 
 @contextmanager
 def ending_together(over: Event, at_work: Collection[str]) -> Iterator[None]:
-    """When a block is interrupted, end the threads `at_work` and the programs they wait for.
+    """End the threads `at_work` and the programs that they wait for, if a block is interrupted.
 
     `over` tells the threads to begin nothing new; each removes its name from `at_work` when it
     ends.

@@ -89,7 +89,7 @@ class DiskCounters:
         self._seen = [DiskStat(0, 0, 0, 0, 0)] * len(files)
 
     def read(self) -> DiskStat:
-        """Return the sums now; what a path did before it disappeared stays included.
+        """Return the present sums, including the counts of paths that have disappeared.
 
         Raises OSError when the disk is gone, ValueError for a damaged file.
         """

@@ -1,7 +1,8 @@
 """Run a PostgreSQL server for as long as a measurement needs it.
 
-It runs as an unprivileged user, which it requires, listens only on a socket in its own directory,
-and dies with us. The caller chooses where its data lie; that user must be able to get there.
+The server runs as an unprivileged user, as it requires, listens only on a socket in its own
+directory, and ends with our process. The caller chooses the directory of its data, which that user
+must be able to reach.
 """
 
 import os
@@ -45,10 +46,10 @@ def serving(
 ) -> Iterator[None]:
     """Serve a new, empty database cluster below `work` until the end of the block.
 
-    Its socket is made in `sockets`, which must be short: a socket's path has at most 107 bytes. The
-    write-ahead log is limited to a quarter of `data_bytes`; other settings are PostgreSQL's
-    defaults. Raises HostLacks when it is not installed, CommandFailed with its last words when it
-    does not start or stop.
+    Its socket is made in `sockets`, whose path must be short, because a socket's path has at most
+    107 bytes. The write-ahead log is limited to a quarter of `data_bytes`; other settings are
+    PostgreSQL's defaults. Raises HostLacks when it is not installed, CommandFailed with the
+    server's last messages when it does not start or stop.
     """
     place = programs()
     if place is None:

@@ -1,7 +1,7 @@
 """List what the kernel serves to other hosts: NVMe and SCSI targets, USB gadgets.
 
-For this the kernel itself opens a device or file, often without a claim, and keeps it open even
-when its node is gone.
+To serve a device or file the kernel opens it, often without a claim, and keeps it open even after
+its node is deleted.
 """
 
 import re
@@ -31,7 +31,7 @@ class Export:
 
     @property
     def stale(self) -> str:
-        """Return the reason when the served path is gone, and it may have been this target."""
+        """Return the reason when the served path is gone, because it may have been this target."""
         return (
             f"{self.said}; this path is gone, so it may be the same drive under an old name "
             f"(`{self.end}` removes a stale export)"

@@ -1,11 +1,12 @@
 """Decide whether two block devices share a byte, by the ranges that they map on devices below.
 
-Device mapper, md, loop devices, partitions and bcache are followed down to drives and files. An
-unknown range counts as the whole device below. Users of a thin pool, a snapshot or a cache share
-all of it, as its space is allocated on demand. So devices that are found separate really are.
+Device mapper, md, loop devices, partitions and bcache are followed down to drives and files. If a
+range is not known, the whole device below counts. Users of a thin pool, a snapshot or a cache share
+all of it, because its space is allocated on demand. So two devices that are reported as separate
+share no byte.
 
 Device mapper tables come from the kernel (<linux/dm-ioctl.h>), without `dmsetup` and names in /dev.
-Their format is that of drivers/md (STATUSTYPE_TABLE in `dm-linear.c` and so on).
+Their format is the one of drivers/md (STATUSTYPE_TABLE in `dm-linear.c` and so on).
 """
 
 import fcntl
@@ -137,7 +138,7 @@ def _pair(at: int) -> Callable[[int, Sequence[str]], _Found]:
 
 
 def _nothing(length: int, words: Sequence[str]) -> _Found:
-    """Yield nothing: `zero` has no device, and `error` sends nothing to the device it may name."""
+    """Yield no ranges: `zero` has no device, and `error` sends nothing to the device below."""
     return iter(())
 
 
@@ -189,7 +190,7 @@ EVERYTHING = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Hold where the bytes of a device are stored; `private` when no two share a byte below."""
+    """The places where the bytes of a device are stored; `private` if no byte below is shared."""
 
     segments: tuple[Segment, ...] = ()
     private: bool = True
@@ -207,7 +208,7 @@ class Mapping:
 
 
 class Extents:
-    """Hold the mappings of a host, each as it was when first read.
+    """The mappings of all devices of a host, each as it was when first read.
 
     `twins` returns the other paths to the same drive. Raises OSError when the kernel does not
     answer.
@@ -233,7 +234,7 @@ class Extents:
         return False
 
     def reach(self, name: str) -> Reach:
-        """Return all devices that a device is made of, itself included, and the ranges used."""
+        """Return all devices below a device, including itself, with the ranges used."""
         if name not in self._reaches:
             found: Reach = {}
             self._follow(name, frozenset(), [(0, EVERYTHING)], found)
@@ -241,7 +242,7 @@ class Extents:
         return self._reaches[name]
 
     def mapping(self, name: str) -> Mapping:
-        """Return where a device lies."""
+        """Return the places where the bytes of a device are stored."""
         if name not in self._mappings:
             self._mappings[name] = self._mapped(name)
         return self._mappings[name]

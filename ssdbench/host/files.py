@@ -263,7 +263,7 @@ class Appender:
 
 
 def unwritable(path: Path, error: OSError) -> HostLacks:
-    """Return the error for a file that could not be written, with what to do about it."""
+    """Return the error for a file that could not be written, with a way out."""
     why, hint = error.strerror, WAYS_OUT.get(error.errno or 0, _ELSEWHERE)
     missing = [place for place in path.absolute().parents if not place.is_dir()]
     if error.errno == errno.ENOENT and missing:

@@ -4,7 +4,7 @@ By default `mkfs` discards the whole device, which would undo the fill before a 
 file systems discard again when mounted.
 
 A file in an overlay has one inode number in the overlay and another in its layer, so users of the
-other path must be looked for in the layers. The mount options name the layers
+other path must be searched in the layers. The mount options name the layers
 (Documentation/filesystems/overlayfs.rst). Layers that we cannot reach, such as the layers of our
 own container, and FUSE file systems that show other files are ignored.
 """
@@ -58,7 +58,7 @@ class FileSystem:
             return
 
     def lacking(self, sysfs: Sysfs) -> str:
-        """Return a sentence that says why this host cannot use it; empty when it can."""
+        """Return why this host cannot use the file system; empty if it can."""
         if not _in_kernel(self.name, sysfs):
             return f"this kernel has no {self.name}"
         if command.which(self.program) is None:
@@ -89,9 +89,9 @@ FILE_SYSTEMS: Mapping[str, FileSystem] = {
 
 
 def _in_kernel(name: str, sysfs: Sysfs) -> bool:
-    """Return whether it is built in, loaded, or a module that mounting loads (`fs-NAME`).
+    """Return whether the file system is built in, loaded, or a module that mounting loads.
 
-    On a generic kernel ext2 and ext3 are aliases of the module ext4.
+    Mounting loads `fs-NAME`. On a generic kernel ext2 and ext3 are aliases of the module ext4.
     """
     if re.search(rf"^\s+{name}$", sysfs.find("/proc/filesystems") or "", re.M):
         return True

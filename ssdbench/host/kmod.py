@@ -123,12 +123,12 @@ def build(
 ) -> Built:
     """Copy the sources and build every module that can be built.
 
-    Without `block_source` (the kernel's own block/ directory) the schedulers are left out, as they
-    need its private headers. `root` is a directory whose compiler and libraries are used; it holds
-    `headers` and, at their own paths, also `places`. This needs root's rights. `release` names the
-    package to suggest when headers are missing, `options` go to make. Raises HostLacks with the
-    compiler's first complaint when no module can be built; the last build is replaced only by a new
-    one.
+    Without `block_source` (the kernel's own block/ directory) the schedulers are left out, because
+    they need its private headers. `root` is a directory whose compiler and libraries are used; it
+    holds `headers` and, at their own paths, also `places`. Using `root` needs root's rights.
+    `release` names the package to suggest when headers are missing, `options` go to make. Raises
+    HostLacks with the compiler's first complaint when no module can be built; only a successful
+    build replaces the last one.
     """
     _check_sources(headers, block_source, release)
     with ExitStack() as stack:
@@ -226,7 +226,7 @@ def _make(
 
 
 def _headers_hint(release: str) -> str:
-    """Return how to get the headers; name a package only where it offers this kernel's."""
+    """Return how to get the headers; names a package only if it has this kernel's headers."""
     for package, tool, options in (
         (f"linux-headers-{release}", "apt-get install", ("apt-cache", "show")),
         (f"kernel-devel-{release}", "dnf install", ("dnf", "-q", "list", "--available")),
@@ -382,7 +382,7 @@ def note(name: str, built: Path) -> str:
 
 
 def with_needs(names: Collection[str]) -> list[str]:
-    """Return the modules in an order in which each comes after our modules that it needs."""
+    """Return the modules in an order in which each module follows the modules that it needs."""
     return list(dict.fromkeys(n for name in names for n in (*NEEDS_OF_OURS.get(name, ()), name)))
 
 

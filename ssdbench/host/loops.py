@@ -31,7 +31,7 @@ class Backing:
 
     @property
     def thing(self) -> Thing:
-        """Return the file or device as a whole: a device by its number, whatever its node."""
+        """Return the backing file or device: a device by its number, whatever its node."""
         return self.device or self.inode
 
 
@@ -67,8 +67,8 @@ def _behind(name: str, sysfs: Sysfs) -> Backing | None:
 def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
     """Return the kernel names of all loop devices over a device or file. Raises OSError.
 
-    Only root may ask loop devices; for other users `path` is compared with the path of the backing
-    file.
+    Only root may query loop devices; for other users `path` is compared with the path of the
+    backing file.
     """
     attached, unasked = sysfs.once("loops", lambda: _attached(sysfs))
     leading = (name for name, file in unasked.items() if path and _leads_to(path, file))
@@ -76,7 +76,7 @@ def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
 
 
 def _attached(sysfs: Sysfs) -> tuple[dict[Thing, list[str]], dict[str, str]]:
-    """Return all loop devices by the file or device below; apart, those that only root may ask."""
+    """Return all loop devices by backing file or device, and those that only root may query."""
     attached: dict[Thing, list[str]] = {}
     unasked: dict[str, str] = {}
     for name in sysfs.listed("/sys/block"):

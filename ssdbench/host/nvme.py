@@ -162,7 +162,7 @@ def opened(node: Path) -> Iterator[Nvme]:
 
 
 def generic_node(kernel_name: str, sysfs: Sysfs | None = None) -> Path | None:
-    """Return a namespace's generic node (/dev/ng0n1 of nvme0n1), None if there is none."""
+    """Return a namespace's generic node (/dev/ng0n1 of nvme0n1); None if it has no such node."""
     sysfs = sysfs or Sysfs()
     if not re.fullmatch(r"nvme\d+n\d+", kernel_name):
         return None

@@ -83,8 +83,8 @@ def memory_policy(policy: str) -> Iterator[None]:
 def policy_of(process: str = "self", *, root: Path = Path("/")) -> str:
     """Return the policy of a process, or of a thread named `PID/task/TID`; empty if not shown.
 
-    The first mapping is of the program's file, without a policy of its own: there the kernel shows
-    the policy of the task.
+    The first mapping belongs to the program's file and has no policy of its own, so the kernel
+    shows the policy of the task there.
     """
     try:
         with (root / "proc" / process / "numa_maps").open() as maps:

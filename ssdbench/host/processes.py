@@ -1,8 +1,8 @@
 """Identify processes by id and start time, because an id alone is reused.
 
-Also for our own process: blocks that signals must not interrupt, a memory limit, and the leader.
-When several drives are measured at once, one process leads: it holds the host's lock for its
-children and names itself in their environment. Only its own children believe that name.
+This module also has blocks that signals must not interrupt, a memory limit, and the leader. When
+several drives are measured at once, one process leads: it holds the host's lock for its children
+and names itself in their environment. Only its own children accept that name.
 """
 
 import os
@@ -62,7 +62,7 @@ class ProcessId:
 
 
 def _file(descriptor: Path) -> tuple[int, int] | None:
-    """Return the file that a descriptor leads to; None when the descriptor has been closed."""
+    """Return the file that a descriptor leads to; None if the descriptor is closed."""
     try:
         found = descriptor.stat()
     except OSError:

@@ -139,7 +139,7 @@ class OneLookProcfs(Procfs):
 
     @cached_property
     def _used(self) -> dict[Key, dict[int, Opener]]:
-        """Return who has which file open or mapped, for every file of every process."""
+        """Return the processes that have each file open or mapped, for every process."""
         used: dict[Key, dict[int, Opener]] = {}
         for process in self._proc.iterdir():
             if not process.name.isdigit() or int(process.name) == os.getpid():
@@ -153,7 +153,7 @@ class OneLookProcfs(Procfs):
 
 
 def _key(status: os.stat_result) -> Key:
-    """Return what identifies an open file: the number of a device, the inode of a file."""
+    """Return the key of an open file: the number of a device, the inode of a regular file."""
     kind = stat.S_IFMT(status.st_mode)
     if kind in (stat.S_IFBLK, stat.S_IFCHR):
         return kind, status.st_rdev

@@ -4,8 +4,8 @@ During a run the mark names the run. At its end the mark stores inode, size, tim
 hash of samples. So a file that was copied over, formatted, mounted or replaced since then does not
 count as ours.
 
-Logs that a run keeps are also compressed here: fio's histogram logs are mostly zeros and shrink to
-a fiftieth.
+Log files of runs are also compressed here: fio's histogram logs are mostly zeros and shrink to a
+fiftieth.
 """
 
 import ctypes
@@ -52,16 +52,16 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def held(descriptor: int) -> Path:
-    """Return a path to an open file, wherever the path that it was opened by leads now."""
+    """Return a path to the open file itself, even if its old path now leads to another file."""
     return Path(f"/proc/self/fd/{descriptor}")
 
 
 def born_ns(path: Path, inode: int) -> int | None:
     """Return when the file at `path` with that inode was created, in ns since 1970, or None.
 
-    A file system reuses inode numbers, so the time of birth tells two files apart. None when
-    another file is there, or when the file system does not keep the time. Uses statx(2), which
-    needs no right to open the file; Python has no call for it before 3.15.
+    A file system reuses inode numbers, so the time of birth identifies a file. None when another
+    file is there, or when the file system does not keep the time. Uses statx(2), which needs no
+    right to open the file; Python has no call for it before 3.15.
     """
     answer = ctypes.create_string_buffer(_STATX_BYTES)
     ask = ctypes.CDLL(None).statx  # glibc 2.28
@@ -118,7 +118,7 @@ def direct_io_works(path: Path) -> bool:
 
 
 def in_memory(path: Path) -> bool:
-    """Return whether a file lies in memory; some kernels offer direct I/O there as well."""
+    """Return whether a file lies in memory, where some kernels also offer direct I/O."""
     device = major_minor(path.stat().st_dev)
     mounts = [mount for mount in Procfs().mounts() if mount.major_minor == device]
     return any(mount.file_system in MEMORY_FILE_SYSTEMS for mount in mounts)
@@ -178,8 +178,8 @@ EDGE_BYTES = 1 << 20  # hashed at both ends, where partition tables and superblo
 def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
     """Mark a file, before the run writes to it, as in use by the run. Raises HostLacks.
 
-    `ours`: its present content is ours; the mark keeps its hash, as a run killed before it wrote
-    changes nothing.
+    `ours`: its present content is ours. The mark then keeps the hash of the content, because a run
+    that is killed before its first write has changed nothing.
     """
     status = os.fstat(descriptor)
     mark: dict[str, object] = {"run": run, "inode": status.st_ino, "size": status.st_size}
@@ -189,7 +189,7 @@ def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
 
 
 def mark_given_back(descriptor: int, path: Path) -> None:
-    """Mark what a file holds now as ours. Raises HostLacks."""
+    """Mark the present content of a file as ours. Raises HostLacks."""
     try:
         os.fsync(descriptor)
         content = _content(descriptor)
@@ -201,7 +201,8 @@ def mark_given_back(descriptor: int, path: Path) -> None:
 def mark_objection(descriptor: int, path: Path, run: str) -> str | None:
     """Return why the content of a marked file may not be ours; empty when it is ours.
 
-    None for a file without a mark. What `run` itself left there is its own. Raises OSError.
+    None for a file without a mark. Content that `run` itself left there counts as ours. Raises
+    OSError.
     """
     text = _read(descriptor, path)
     if text is None:

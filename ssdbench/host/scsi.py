@@ -1,8 +1,8 @@
 """Send SCSI commands, and ATA commands inside them, through SG_IO: bytes in, bytes out.
 
 `ssdbench.target` decodes the pages. ATA security (ACS-4, 4.18 and 7.37 to 7.42) is here too. Its
-password is always the same and not a secret: an erase needs one, and whoever finds a drive that a
-crash left locked must be able to unlock it.
+password is always the same and not secret: an erase needs a password, and a user whose drive was
+left locked by a crash must be able to unlock it.
 """
 
 import ctypes

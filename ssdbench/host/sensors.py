@@ -1,7 +1,7 @@
 """Read the drive's temperature, and recognize readings that mean "unknown".
 
 Reading costs time. For NVMe the kernel reads the SMART log at most once a second (nvme_hwmon_read
-in drivers/nvme/host/hwmon.c). drivetemp sends a command that waits for all I/O before it
+in drivers/nvme/host/hwmon.c). drivetemp sends a command that waits for all earlier I/O
 (drivers/hwmon/drivetemp.c), so it is read only outside of measurements.
 
 Drives, bridges and the kernel mark "unknown" in many ways: 0 K (-273.15 °C), a byte of FFh, all

@@ -27,7 +27,7 @@ class Sysfs:
         return self.root / attribute.lstrip("/")
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
-        """Return the answer of `ask`; `OneLook` asks each question only once."""
+        """Return the answer of `ask`; the subclass `OneLook` asks each question only once."""
         return ask()
 
     def read(self, attribute: str) -> str:
@@ -57,11 +57,9 @@ class Sysfs:
     def known(self, attribute: str) -> str | None:
         """Return the value, or None only when the attribute does not exist.
 
-        Raises OSError otherwise.
-
-        Safety checks use this, as they must fail when they cannot read. Reading an attribute that
-        is being removed fails with ENODEV (fs/kernfs/file.c of Linux), so it is read up to three
-        times.
+        Raises OSError otherwise. Safety checks use this method, because they must fail when they
+        cannot read. Reading an attribute that is being removed fails with ENODEV (fs/kernfs/file.c
+        of Linux), so it is read up to three times.
         """
         for again in (True, True, False):
             try:
@@ -163,7 +161,7 @@ def node_of(kernel: str) -> str:
 
 
 def chosen(value: str) -> str:
-    """Return the value in force in a list such as `mq-deadline [none]`, else the value itself."""
+    """Return the selected value in a list such as `mq-deadline [none]`, else the value itself."""
     marked = re.search(r"\[([^]]*)\]", value)
     return marked.group(1) if marked else value.strip()
 

@@ -1,9 +1,9 @@
-"""Record kernel tracepoints in an instance of our own, beside any other tracer.
+"""Record kernel tracepoints in an instance of our own, without changing other tracers.
 
-tracefs works on a locked-down kernel, which refuses debugfs and so blktrace. The trace buffer is
-read raw, as its text rounds to microseconds, the time of a whole layer. Format:
-include/linux/ring_buffer.h; a page begins with time and length, an entry has 5 bits of type or
-length and 27 bits of time since the last entry.
+tracefs works on a locked-down kernel, which refuses debugfs and therefore blktrace. The trace
+buffer is read in binary form, because its text rounds to microseconds, which is as long as one
+layer takes. Format: include/linux/ring_buffer.h; a page begins with time and length, an entry has 5
+bits of type or length and 27 bits of time since the last entry.
 """
 
 import os
@@ -27,7 +27,7 @@ _CODES = {(1, 0): "B", (1, 1): "b", (2, 0): "H", (2, 1): "h", (4, 0): "I", (4, 1
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Hold where the numbers of one kind of event are."""
+    """Offsets of the fields in one kind of event."""
 
     name: str
     id: int
@@ -111,7 +111,7 @@ def mounted(sysfs: Sysfs) -> bool:
 
 
 def in_use(kernel_name: str, sysfs: Sysfs) -> str:
-    """Return who traces already, which would slow our requests; empty for nobody."""
+    """Return who traces already, which would slow our requests; empty if no program does."""
     tracer = chosen(sysfs.find(f"{ROOT}/current_tracer") or "nop")
     if tracer != "nop":
         return f"the tracer {tracer} is running"

@@ -34,7 +34,7 @@ SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
 
 class BlockUsage:
-    """Find the present use of a whole device and of everything that has the same bytes.
+    """A use of a whole device, found for the device and everything that has the same bytes.
 
     `kernel_name` is its name below /sys/block, such as `nvme0n1`. `twins` returns the other paths
     to the same drive, whose users count too. The stack of devices is read once, so make a new
@@ -105,7 +105,7 @@ class BlockUsage:
         return any(m.mount_point in SYSTEM_PATHS for m in self._of(self._procfs.mounts()))
 
     def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
-        """Return the mounts on the device; btrfs and overlay have device numbers of their own."""
+        """Return the mounts on the device; btrfs and overlay have their own device numbers."""
         numbers = self._numbers
         ours = Wanted(devices=self._devices, inodes=self._below[1])
         file_systems = {
@@ -197,7 +197,7 @@ class BlockUsage:
         return frozenset(inode for inode in found if inode)
 
     def read_only(self) -> list[str]:
-        """Return which of the device, its partitions and lower devices refuse writes."""
+        """Return the names of the device, its partitions and lower devices that refuse writes."""
         names = (self._name, *self._own_parts, *self.lower())
         return sorted(
             n for n in names if self._sysfs.read(f"/sys/class/block/{n}/ro").strip() != "0"
@@ -231,9 +231,9 @@ class BlockUsage:
         return (status.st_dev, status.st_ino) in self._below[1]
 
     def lower(self) -> list[str]:
-        """Return the kernel names of all devices that the device is made of, down to the drives.
+        """Return the kernel names of all devices below the device, down to the drives.
 
-        Other volumes on the same drive use these too. For a partition this is the whole disk.
+        Other volumes on the same drive use these too. For a partition the whole disk is among them.
         """
         return sorted(self._below[0] - {self._name, *self._twins})
 
@@ -260,7 +260,7 @@ class BlockUsage:
         return devices, frozenset(files)
 
     def _behind(self) -> list[str]:
-        """Return the block devices below a loop device; the kernel does not claim them for it."""
+        """Return the block devices below a loop device; the kernel does not claim them."""
         devices: list[str] = []
         name = self._name
         while (backing := behind(name, sysfs=self._sysfs)) and backing.device:
@@ -363,9 +363,9 @@ def signatures(node: Path) -> list[str]:
 
 
 def signatures_of(nodes: Sequence[Path]) -> dict[Path, list[str] | OSError | SsdbenchError]:
-    """Return the same for many devices, with one wipefs for each `TOGETHER` of them.
+    """Return the signatures of many devices, with one wipefs for each group of `TOGETHER`.
 
-    When wipefs fails, the group is halved until the failing device stands alone with its error.
+    When wipefs fails, the group is halved until only the failing device is left, with its error.
     """
     found: dict[Path, list[str] | OSError | SsdbenchError] = {}
     waiting = [list(nodes[at : at + TOGETHER]) for at in range(0, len(nodes), TOGETHER)]
@@ -390,7 +390,7 @@ def signatures_of(nodes: Sequence[Path]) -> dict[Path, list[str] | OSError | Ssd
 
 
 def _wipefs(nodes: Sequence[Path]) -> dict[str, list[str]]:
-    """Return what wipefs finds, by the last part of each node's name."""
+    """Return the signatures that wipefs finds, by the last part of each node's name."""
     argv = ["wipefs", "--no-act", "--json", *(str(node) for node in nodes)]
     text = command.run(argv, timeout_s=60).stdout
     found: dict[str, set[str]] = {node.name: set() for node in nodes}

@@ -1,6 +1,6 @@
-"""Remove from a drive's pages what identifies one unit of its model (pure).
+"""Remove from a drive's pages the bytes that identify one unit of its model (pure).
 
-Only listed bytes stay. Vendors' own areas become zeros, because nobody knows what is in them.
+Only listed bytes stay. Vendor-specific areas become zeros, because their content is not known.
 """
 
 from collections.abc import Callable

@@ -40,7 +40,7 @@ class Identify:
 
 
 def words(page: bytes) -> list[int]:
-    """Return the 256 words of a page; missing ones are 0."""
+    """Return the 256 words of a page; missing words are 0."""
     padded = page.ljust(512, b"\0")
     return [int.from_bytes(padded[at : at + 2], "little") for at in range(0, 512, 2)]
 
@@ -82,7 +82,7 @@ def identify(page: bytes) -> Identify:
 
 
 def whole(page: bytes) -> bool:
-    """Return whether the checksum of IDENTIFY is right; a page without one (word 255) passes."""
+    """Return whether the checksum of IDENTIFY is right, or the page has no checksum (word 255)."""
     return len(page) == 512 and (page[510] != 0xA5 or sum(page) % 256 == 0)
 
 

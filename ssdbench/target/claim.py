@@ -1,4 +1,4 @@
-"""Hold a target for a whole run, so that nobody else can take it and it cannot change."""
+"""Hold a target for a whole run, so that no other program can take or change it."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -19,9 +19,9 @@ class Claim:
     """Hold a target exclusively from `with` to its end.
 
     Entering checks the target again after claiming it, because it may have changed since the first
-    look. Generators inherit `fd`, so the target stays busy until the last one has ended. A block
-    device is also locked against udev, which would probe it whenever fio closes it. A simulated
-    drive has no descriptor; its state file has a lock of its own.
+    look. Generators inherit `fd`, so the target stays busy until the last generator has ended. A
+    block device is also locked against udev, which would probe it whenever fio closes it. A
+    simulated drive has no descriptor; its state file is locked instead.
 
     A step that cannot work on a claimed device (mkfs, mount, a module) runs inside `released`,
     which gives the claim up only for that step.
@@ -90,11 +90,13 @@ class Claim:
         The guard is asked before the claim is given up and after it is taken again. udev's lock is
         kept throughout (https://systemd.io/BLOCK_DEVICE_LOCKING), so a program inside must not wait
         for it. `note` stores a sentence durably; it is called before and after the release.
-        `leaves_signatures`: from now on signatures on the target are ours. Whatever the step mounts
-        or builds must be gone at its end. A file keeps its lock, and a simulated drive has none.
+        `leaves_signatures`: from now on signatures on the target are ours. Everything that the step
+        mounts or builds must be gone at its end. The lock of a file is kept; a simulated drive is
+        not locked.
 
-        Raises TargetRefused or DeviceLost: before the step when somebody else uses the target, and
-        after it when the target was taken or replaced. An error of the step itself is raised first.
+        Raises TargetRefused or DeviceLost: before the step when another program uses the target,
+        and after it when the target was taken or replaced. An error of the step itself is raised
+        first.
         """
         if self.fd is None or self._info.kind is TargetKind.FILE:
             yield

@@ -35,7 +35,7 @@ class Wear:
 
     @property
     def known_tb(self) -> float | None:
-        """Return the endurance that was given, else that of the drive's own counters."""
+        """Return the endurance that was given, else the one from the drive's own counters."""
         return self.endurance_tb or self.reported_tb
 
     @property
@@ -62,7 +62,7 @@ class Wear:
 
     @property
     def written(self) -> str:
-        """Say how much the run would write, with its share of a known endurance."""
+        """Return how much the run would write, with its share of a known endurance."""
         most = f"up to {self._shared(self.most_bytes)}"
         if self.likely_bytes is None or self.likely_bytes[1] >= self.most_bytes:
             return f"it would write {most}"
@@ -110,7 +110,8 @@ WITHOUT_UUID = (
 def needed(info: TargetInfo) -> bool:
     """Return whether a target may be written only with consent.
 
-    A simulated drive is ours, and the guard refuses a file with any content of the user's.
+    A simulated drive belongs to ssdbench, and the guard refuses a file that has any of the user's
+    content.
     """
     return info.kind not in (TargetKind.SIMULATED, TargetKind.FILE) and not implied(info)
 
@@ -133,8 +134,8 @@ def objections(
 ) -> list[Objection]:
     """Return why the given consent does not name exactly this target; empty when it does.
 
-    Identities are compared whole: half a serial number names another drive. `others` are the nodes
-    of this host's other drives, by identity.
+    Identities are compared as a whole, because half a serial number could name another drive.
+    `others` are the nodes of this host's other drives, by identity.
     """
     given = consent.identity
     own, nameless = info.consent_id, f" ({NAMELESS})" if info.content else ""
@@ -173,8 +174,8 @@ def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Obje
 def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
     """Return every objection before a target's first write, overridden or not.
 
-    What `run` left in a file is no objection when that run goes on. Data is sampled only where
-    nothing else protects the drive: not beside a signature, and not on a drive in use.
+    Content that `run` left in a file is no objection when that run continues. Data is sampled only
+    where nothing else protects the drive: not beside a signature, and not on a drive in use.
     """
     found = guard.standing(info, Consent(run=run))
     asked_for = needed(info) and all(o.option not in ((), OVERWRITE) for o in found)

@@ -1,8 +1,9 @@
 """Sample a target's data before the first write and when a run is resumed.
 
-A payload with its header on another drive, a file system without its partition table, and plain
-records have no signature. So places all over the drive are read before its first write. ssdbench
-recognizes its own data by the samples that it recorded at the end of its last use, or during a run.
+Some data have no signature: a payload whose header is on another drive, a file system without its
+partition table, plain records. So places all over the drive are read before its first write.
+ssdbench recognizes its own data by the samples that it recorded at the end of its last use, or
+during a run.
 """
 
 import random
@@ -54,7 +55,7 @@ _FIRST_PARTITIONS = (0, 63 * 512, MIB)  # before 2009 they began at sector 63
 
 
 class Remembered(Model):
-    """Store what was on a target when ssdbench last used it; schema version 1.
+    """Samples of a target's data at ssdbench's last use of it; schema version 1.
 
     Records of older versions have fewer places and name no run.
     """
@@ -74,7 +75,7 @@ class Remembered(Model):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Hold what a target held at one moment."""
+    """Samples of a target's data at one moment."""
 
     found: Mapping[int, bytes | None]  # by byte address; None where it could not be read
     signatures: tuple[str, ...] = ()
@@ -111,7 +112,7 @@ def places(info: TargetInfo) -> list[int]:
 
 
 def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
-    """Read what a target holds now, at its places and those in `also`.
+    """Read the present data of a target, at its places and at the places in `also`.
 
     Raises OSError, HostLacks.
     """
@@ -120,7 +121,7 @@ def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
 
 
 def objections(info: TargetInfo, *, directory: Path | None = None) -> list[Objection]:
-    """Return the objection that no signature and no earlier run explains a drive's data."""
+    """Return an objection if no signature and no earlier run explains a drive's data."""
     known = recalled(info, directory=directory)
     try:
         seen = Look(
@@ -164,11 +165,11 @@ def digest(info: TargetInfo) -> str:
 def came_since(
     left: Remembered, seen: Look, *, written_by_us: Callable[[bytes], bool], ours: bool = False
 ) -> list[Objection]:
-    """Return what is on a target now that the recorded run did not leave there.
+    """Return objections to data that the recorded run did not leave on the target.
 
-    If that run ended, every place must be unchanged. If it was killed, it wrote on: a changed place
-    must be blank or look like our own writes. `ours`: the run may have left file systems, whose
-    blocks have no mark of ours.
+    If that run ended, every place must be unchanged. If it was killed, it wrote after the record: a
+    changed place must be blank or look like our own writes. `ours`: the run may have left file
+    systems, whose blocks have no mark of ours.
     """
     now = seen.digests
     other = [place for place, digest in left.digests.items() if now.get(place) != digest]
@@ -196,7 +197,7 @@ def came_since(
 
 
 def remember(info: TargetInfo, *, run: str = "", directory: Path | None = None) -> None:
-    """Record what is on a target at the end of its use; without it, the next run asks again."""
+    """Record the data of a target at the end of its use; without it, the next run asks again."""
     path = _path(info, directory)
     with suppress(OSError, SsdbenchError):
         path.unlink(missing_ok=True)
@@ -217,7 +218,7 @@ def recalled(info: TargetInfo, *, directory: Path | None = None) -> Remembered |
 
 
 class Watch:
-    """Watch what a target holds, from the look before consent to the end of the run.
+    """Compare the data of a target from the look before consent to the end of the run.
 
     Before the first write everything is read once more. Then the record says that the run is at
     work, so that after a kill the target can be compared.
@@ -260,7 +261,7 @@ class Watch:
         self._note(now, began)
 
     def renew(self, info: TargetInfo, *, at_once: bool = False) -> None:
-        """Record what the target holds now, if that is due, while the run goes on."""
+        """Record the present data of the target during the run, if that is due."""
         if self._seen is not None or (self._clock() < self._next_s and not at_once):
             return
         self._info = info

@@ -1,8 +1,8 @@
-"""Decide whether a disk is one physical drive, from what it shows (pure).
+"""Decide whether a disk is one physical drive, from its answers and its place (pure).
 
 A name proves nothing, because controllers and clouds may give a volume any name. A disk counts as
 one drive only when it answers as only a drive does. A disk without any sign of a volume is still
-not proven.
+not proven to be a drive.
 """
 
 import re
@@ -76,7 +76,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Hold what proves one drive, which proof is missing, and which signs of a volume there are."""
+    """The proofs that a disk is one drive, the missing proofs, and the signs of a volume."""
 
     shown: tuple[str, ...] = ()
     missing: tuple[str, ...] = ("it was not asked",)
@@ -86,7 +86,7 @@ class Evidence:
 def evidence(
     place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes], unread: str = ""
 ) -> Evidence:
-    """Return what a disk shows; `found` are its pages, `unread` says why it has none.
+    """Return the evidence of a disk; `found` has its pages, `unread` says why they are missing.
 
     An NVMe drive must have a physical PCI function, the number of a company, and a health log with
     a temperature and a count of power cycles. An ATA drive must answer IDENTIFY DEVICE by
@@ -113,7 +113,7 @@ def models(found: Mapping[str, bytes]) -> list[str]:
 def _of_protocol(
     place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes]
 ) -> tuple[list[str], list[str]]:
-    """Return the proofs and the missing proofs, by the protocol that a disk answers in."""
+    """Return the proofs and the missing proofs, by the protocol of the disk's answers."""
     for prefix in ("", BRIDGED):
         if page := found.get(f"{prefix}{ata.IDENTIFY}"):
             return _sides(
@@ -247,7 +247,7 @@ def _volume_by_pages(
 
 
 def _answers_as_no_drive(found: Mapping[str, bytes]) -> bool:
-    """Return whether an answering SCSI disk shows nothing that drives show, as volumes do."""
+    """Return whether a SCSI disk answers but shows no property of a drive, as volumes do."""
     if scsi.INQUIRY not in found or any(ata.IDENTIFY in n or nvme.CONTROLLER in n for n in found):
         return False
     identity = found.get(scsi.DEVICE_ID, b"")
@@ -313,7 +313,7 @@ def name_of_a_volume(attributes: Mapping[str, str], models: Sequence[str] = ()) 
 
 
 def told(attributes: Mapping[str, str], seen: Evidence, models: Sequence[str]) -> dict[str, str]:
-    """Return, as facts for the report, what shows that a disk is one drive or a volume."""
+    """Return, as facts for the report, the signs that a disk is one drive or a volume."""
     name = name_of_a_volume(attributes, models)
     signs = [*seen.volume, *([f"only volumes have such a name ({name})"] if name else [])]
     said = {SHOWN: seen.shown, LACKS: seen.missing, VOLUME: signs}
@@ -321,7 +321,7 @@ def told(attributes: Mapping[str, str], seen: Evidence, models: Sequence[str]) -
 
 
 def unplannable(info: TargetInfo) -> str:
-    """Return why a planner cannot use a device's numbers, and the way out, or an empty text."""
+    """Return why a planner cannot use a device's numbers, with a way out; empty if usable."""
     if info.kind is TargetKind.UNPROVEN and info.facts.get("pages", "").startswith(NOT_READ):
         return f"the pages that show one drive were {info.facts['pages']}"
     if info.kind is TargetKind.UNPROVEN:

@@ -24,10 +24,10 @@ FREE_SHARE = 0.10  # of the file system, which must stay free
 def objections(
     info: TargetInfo, *, root: Path = Path("/"), held: int | None = None, run: str = ""
 ) -> list[Objection]:
-    """Return why a file must not be overwritten; empty means that it may.
+    """Return why a file must not be overwritten; empty if it may be.
 
     `held` is the descriptor of our claim: then that file is checked, wherever its path leads now.
-    `run` may go on with what it left in the file.
+    Content that `run` left in the file is allowed.
     """
     path = Path(info.node)
     try:
@@ -53,7 +53,7 @@ def prepare(info: TargetInfo, descriptor: int, run: str) -> None:
 
 
 def give_back(info: TargetInfo, descriptor: int) -> None:
-    """Mark what a claimed file holds now as ours. Raises HostLacks."""
+    """Mark the present content of a claimed file as ours. Raises HostLacks."""
     regular.mark_given_back(descriptor, Path(info.node))
 
 

@@ -1,4 +1,4 @@
-"""List every reason why a target must not be overwritten; an unanswered question is one."""
+"""List every reason why a target must not be overwritten; an unanswered question is a reason."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -88,7 +88,7 @@ class LiveHost(usage.BlockUsage):
         self._pages: Sequence[pages.Pages] | None = None
 
     def claimed(self) -> bool:
-        """Return whether somebody else claimed the device, its other path or a lower device."""
+        """Return whether another program claimed the device, its other path or a lower device."""
         others = (Path(node_of(name)) for name in self.same_bytes())
         return any(usage.claimed(node) for node in [*([] if self._ours else [self._node]), *others])
 
@@ -155,7 +155,7 @@ def _locks(found: pages.Pages) -> Iterator[str]:
 
 
 def objections(info: TargetInfo, host: HostView) -> list[Objection]:
-    """Return why a block device must not be overwritten; empty means that it may.
+    """Return why a block device must not be overwritten; empty if it may be.
 
     A question that the host cannot answer is an objection too.
     """
@@ -185,9 +185,9 @@ def standing(
     held: int | None = None,
     root: Path = Path("/"),
 ) -> list[Objection]:
-    """Return every reason against overwriting a target now that the consent does not override.
+    """Return the present reasons against overwriting a target that the consent does not override.
 
-    `held` is the descriptor of our own claim; then only others count.
+    `held` is the descriptor of our own claim; then only other users count.
     """
     match info.kind:
         case TargetKind.SIMULATED:

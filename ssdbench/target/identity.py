@@ -44,7 +44,7 @@ def of_a_company(name: str) -> bool:
 
 
 def identity(names: Names, here: Mapping[str, Names]) -> str:
-    """Return what consent is given for: the drive's own name if it has one, else place and size.
+    """Return the identity for the consent: the drive's own name if it has one, else place and size.
 
     World-wide names come first, then the serial number. A name that another drive may have is never
     used. `here` are the names of every whole disk of the host, this one included, by kernel name.
@@ -62,7 +62,7 @@ def not_used(names: Names, here: Mapping[str, Names]) -> dict[str, str]:
 
 
 def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
-    """Return why a name could be another drive's; empty when nothing shows that.
+    """Return why a name could belong to another drive; empty when nothing shows that.
 
     Namespaces of a controller share its serial number, USB bridges copy it, and some series of
     drives have one world-wide name.

@@ -29,10 +29,10 @@ ROOT = Sysfs()
 
 
 def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
-    """Return what `name` is: /dev/…, a regular file, or sim:MODEL.
+    """Return the target that `name` means: /dev/…, a regular file, or sim:MODEL.
 
-    Raises UsageError for what cannot be a target, TargetRefused for a partition or a controller,
-    HostLacks without permission to look.
+    Raises UsageError for a name that cannot be a target, TargetRefused for a partition or a
+    controller, HostLacks without permission to look.
     """
     if name.startswith(simspec.PREFIX):
         return _simulated(name)
@@ -65,8 +65,8 @@ def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
 def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     """Return the kernel name of the block device with that identity, wherever it is now.
 
-    An identity with a path (TargetInfo.here) means that path while others exist. None when it is
-    not here, and when two devices have the identity: then neither is touched.
+    An identity with a path (TargetInfo.here) means that path while other paths exist. None if no
+    device or more than one device has the identity: then no device is touched.
     """
     named = [(kernel, id_) for id_, kernel in _identities(sysfs)]
     kernels = [kernel for kernel, id_ in named if id_ == drive]
@@ -254,7 +254,7 @@ _PART = ("offset", "sizelimit")
 def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:
     """Return the UUID of a mapping, else a hash of its table, because its number may change.
 
-    Two mappings with one table over the same drives have the same bytes.
+    Two mappings with the same table over the same drives have the same bytes.
     """
     if names.mapped and not filler(f"mapped.{names.mapped}"):
         return names.mapped
@@ -272,9 +272,9 @@ def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) 
 
 
 def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
-    """Return the number of the file or device behind a loop device, and a file's birth.
+    """Return the identity of a loop device's backing file or device, with a file's birth time.
 
-    Only root may ask the loop device; for other users the path of its file is used.
+    Only root may query the loop device; for other users the path of its file is used.
     """
     try:
         if (backing := behind(kernel, sysfs=sysfs)) is None:
@@ -300,7 +300,7 @@ def page_facts(found: pages.Pages) -> dict[str, str]:
 
 
 def _asked(kernel: str, node: Path, sysfs: Sysfs) -> tuple[pages.Pages, dict[str, str]]:
-    """Return a drive's pages, or the fact why the pages cannot be read."""
+    """Return a drive's pages, or the fact that says why they cannot be read."""
     try:
         return pages.read(kernel, node, sysfs=sysfs), {}
     except SsdbenchError as error:

@@ -185,7 +185,7 @@ def sanitize_state(page: bytes) -> tuple[str, float]:
 
 
 def reserved_by(page: bytes) -> str:
-    """Return what an extended reservation report shows; empty without a reservation."""
+    """Return the contents of an extended reservation report; empty without a reservation."""
     kind = page[4] if len(page) > 4 else 0
     holders = number(page, 5, 2)
     return f"a reservation of type {kind} ({holders} hosts registered)" if kind else ""

@@ -35,7 +35,7 @@ def options_of(found: Sequence[Objection]) -> tuple[str, ...]:
 
 
 def way_out(found: Sequence[Objection]) -> str:
-    """Return what to do: the options if they are enough, else the first steps."""
+    """Return the way out: the options if they are enough, else the first steps."""
     options = options_of(found)
     if options:
         return f"if you do not need its data any more, add {shlex.join(options)}"

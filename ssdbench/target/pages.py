@@ -60,7 +60,7 @@ def read(kernel: str, node: Path, *, sysfs: Sysfs) -> Pages:
 
 
 def bridge(kernel: str, sysfs: Sysfs) -> str:
-    """Return the bridge before a disk: `152d:0583` for USB, `firewire`; empty without one."""
+    """Return the bridge before a disk: `152d:0583` for USB, `firewire`; empty without a bridge."""
     directory = sysfs.path(f"/sys/block/{kernel}").resolve()
     for parent in directory.parents:
         if re.fullmatch(r"[0-9]+-[0-9]+(\.[0-9]+)*", parent.name):
@@ -84,7 +84,7 @@ def of_bridged(kernel: str, sysfs: Sysfs) -> Pages:
 def askable(kernel: str, sysfs: Sysfs) -> bool:
     """Return whether a drive may be behind a bridge that passes commands on.
 
-    Like udev's rules, which ask every USB disk except removable media
+    The rule is the same as in udev's rules, which ask every USB disk except removable media
     (60-persistent-storage.rules).
     """
     base = f"/sys/block/{kernel}"
@@ -93,10 +93,9 @@ def askable(kernel: str, sysfs: Sysfs) -> bool:
 
 
 def _bridged(disk: scsi_bus.Scsi, ids: str) -> Pages:
-    """Return the pages of the drive behind a USB bridge, under names of their own.
+    """Return the pages of the drive behind a USB bridge, under separate names.
 
-    They identify the drive. It is still purged and set with the commands that the bridge
-    understands.
+    The pages identify the drive. Purge and settings still use commands that the bridge understands.
     """
     if not ids or ids == "firewire":
         return {}

@@ -34,7 +34,7 @@ IMMEDIATE = 1 << 7
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """Hold what was done, with evidence from before and after."""
+    """The result of a purge, with evidence from before and after."""
 
     method: str
     said: str
@@ -120,11 +120,10 @@ def purge(
     *,
     lba_format: LbaFormat | None = None,
 ) -> Purged:
-    """Purge a claimed drive and return what was done.
+    """Purge a claimed drive and return the result.
 
     `lba_format` is the new format for an NVMe format; without it the drive keeps its own. Raises
-    TargetRefused with every obstacle before anything is done, DeviceError when the drive does not
-    do it.
+    TargetRefused with every obstacle before anything is done, DeviceError if the purge fails.
     """
     sysfs = Sysfs()
     kernel, node = kernel_name(info, sysfs=sysfs), Path(info.node)
@@ -230,10 +229,10 @@ def _taken(kernel: str, descriptor: int, before: pages.Pages, sysfs: Sysfs) -> N
 
 
 def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) -> str:
-    """Sanitize, or wait for a sanitize that already runs, as after a reboot.
+    """Sanitize, or wait for a sanitize that already runs, for example after a reboot.
 
-    Unrestricted exit lets a drive leave a failed sanitize without another one (AUSE, NVM Express
-    2.0, 5.24).
+    Unrestricted exit lets a drive leave a failed sanitize without another sanitize (AUSE, NVM
+    Express 2.0, 5.24).
     """
     can = nvme.controller(found[nvme.CONTROLLER]).sanitizes
     name, action = next((n, a) for n, a in SANITIZE_ACTIONS if n in can)
@@ -381,7 +380,7 @@ def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: 
 
 
 def _evidence(found: pages.Pages, info: TargetInfo, descriptor: int) -> dict[str, str]:
-    """Return what shows whether a drive was purged: its counters, and samples of its data."""
+    """Return evidence that a drive was purged: its counters, and samples of its data."""
     size_bytes = blockdev.size_of(descriptor) if nvme.NAMESPACE in found else info.size_bytes
     zeros, read = blockdev.zero_samples(descriptor, size_bytes, SAMPLES)
     facts = {"samples that read as zeros": f"{zeros} of {read}"}

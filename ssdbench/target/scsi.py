@@ -111,7 +111,7 @@ def at_work(sense: bytes) -> bool:
 
 
 def unsupported(sense: bytes) -> bool:
-    """Return whether the unit says that it has no such command (ILLEGAL REQUEST)."""
+    """Return whether the unit reports that it has no such command (ILLEGAL REQUEST)."""
     return _said(sense)[0] == 5
 
 

@@ -41,7 +41,7 @@ def names_of(kernel: str, sysfs: Sysfs) -> Names:
     """Return every name of a whole disk that the kernel knows.
 
     Names from a USB bridge are not used, because all bridges of a series may have one serial
-    number: the drive behind it is asked, which needs permission to open it.
+    number. The drive behind the bridge is asked instead, which needs permission to open it.
     """
     return sysfs.once(("names", kernel), lambda: _names_of(kernel, sysfs))
 
@@ -78,7 +78,7 @@ def _names_of(kernel: str, sysfs: Sysfs) -> Names:
 
 
 def _behind_bridge(kernel: str, sysfs: Sysfs, bridge: str, serial: str, wwid: str) -> Names:
-    """Return the names that the drive behind a bridge reports, and apart the bridge's own."""
+    """Return the names from the drive behind a bridge, and separately the names of the bridge."""
     found = pages.of_bridged(kernel, sysfs)
     names = Names(
         model=(sysfs.find(f"/sys/block/{kernel}/device/model") or "").strip(),
@@ -155,8 +155,9 @@ def names_here(sysfs: Sysfs) -> dict[str, Names]:
 def place(kernel: str, sysfs: Sysfs) -> str:
     """Return where a disk is plugged in, in a form that does not depend on the order of discovery.
 
-    For a namespace this is its own number, not the one in its kernel name: since Linux 6.12
-    namespaces are scanned in parallel (nvme_scan_ns_async) and named as they are found.
+    For a namespace the form has its own number, not the number in its kernel name: since Linux 6.12
+    namespaces are scanned in parallel (nvme_scan_ns_async) and named in the order in which they are
+    found.
     """
     link = sysfs.path(f"/sys/block/{kernel}")
     parts = link.resolve().parts
@@ -176,7 +177,7 @@ def place(kernel: str, sysfs: Sysfs) -> str:
 
 
 def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
-    """Return what a mapping is made of, as lasting text: its table, or its members in order.
+    """Return the parts of a mapping as lasting text: its table, or its members in order.
 
     `called` gives each lower device a lasting name. Empty for any other device and for an
     unreadable table.

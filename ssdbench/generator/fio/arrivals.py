@@ -1,15 +1,15 @@
 """Compute the rate that fio really offers, and when each request is due; pure.
 
-fio takes whole numbers per thread and direction, so threads differ by one where a rate is not a
-multiple of their number. Poisson gaps are whole microseconds, drawn around a whole number of them
-(`backend.c`: usec_for_io), so a thread is faster than the rate it was given: by 0.3 % at 5,000 a
-second, by 8 % at 60,000.
+fio takes whole numbers per thread and direction, so threads differ by one if a rate is not a
+multiple of their number. Poisson gaps are whole microseconds, drawn around a whole number of
+microseconds (`backend.c`: usec_for_io), so a thread is faster than its set rate: by 0.3 % at 5,000
+requests a second, by 8 % at 60,000.
 
-fio decides in advance when each request of a thread is due, and sends it then or, if it still waits
-for an answer, right after that. The logs of fio do not have the times when requests were due. But
-fio draws these times from a random number generator (`lib/rand.c`: L'Ecuyer's taus88; `init.c`: the
-seeds), which is the same from fio 3.33 to 3.41. So this module draws the same numbers and computes
-the times again.
+fio decides in advance when each request of a thread is due, and sends the request then or, if the
+thread still waits for an answer, right after the answer. The logs of fio do not have the times when
+requests were due. But fio draws these times from a random number generator (`lib/rand.c`:
+L'Ecuyer's taus88; `init.c`: the seeds), which is the same from fio 3.33 to 3.41. So this module
+draws the same numbers and computes the times again.
 """
 
 import math
@@ -45,7 +45,7 @@ class Pace:
 
 
 def most_threads(rate_iops: float, read_percent: int) -> int:
-    """Return how many threads can share a rate: each sends one request a second or more."""
+    """Return how many threads can share a rate, with at least one request per second each."""
     return max(1, min(n for n in _totals(rate_iops, read_percent) if n))
 
 

@@ -35,7 +35,7 @@ class Access(Protocol):
         ...
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Return descriptors that fio inherits, so that a claim lasts while it writes."""
+        """Return descriptors that fio inherits, so that a claim lasts while fio writes."""
         ...
 
     def check(self) -> None:
@@ -103,12 +103,10 @@ class DeviceAttachment(_Held):
         self._zoned = blockdev.zones_of(claim_fd) > 0
 
     def options(self) -> Options:
-        """Return options.
+        """Return options for direct I/O, and for zones if the device has them.
 
-        In zones, fio writes at the write pointer and resets a zone before rewriting.
-
-        All jobs get the range of all zones, because fio looks for zone ends beyond a job's own
-        range.
+        In zones, fio writes at the write pointer and resets a zone before rewriting. All jobs get
+        the range of all zones, because fio looks for zone ends beyond a job's own range.
         """
         zones: Options = {"zonemode": "zbd", "size": self._size_bytes} if self._zoned else {}
         return {**super().options(), "filename": str(regular.held(self._claim)), **zones}
@@ -180,8 +178,8 @@ class FileAttachment(_Held):
 class DirectoryAttachment(_Held):
     """Reach a directory of a file system on the drive, in which fio makes its files.
 
-    The claim on the drive is released meanwhile. Inside `with` the directory is held open, and fio
-    reaches it by that descriptor.
+    During this time the claim on the drive is released. Inside `with` the directory is held open,
+    and fio reaches it by that descriptor.
     """
 
     def __init__(self, directory: Path) -> None:

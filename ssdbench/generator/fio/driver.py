@@ -1,7 +1,7 @@
-"""Run fio, one process per start, and believe it only if nothing contradicts its report.
+"""Run fio, one process per start, and accept its report only if nothing contradicts it.
 
-Everything of a start is kept below `artifacts`: job.fio, command, stdout, stderr, status, versions,
-the report (fio.json) and the logs.
+All files of a start are below `artifacts`: job.fio, command, stdout, stderr, status, versions, the
+report (fio.json) and the logs.
 """
 
 import math
@@ -68,7 +68,7 @@ def installed() -> tuple[tuple[int, int], frozenset[str]]:
 
 @cache
 def _asked(path: str, changed_ns: int) -> tuple[str, str]:
-    """Ask this fio for its version and engines; cached, as a start takes seconds in a guest."""
+    """Return version and engines of this fio; cached, because a start takes seconds in a guest."""
     said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=ANSWERS_S).stdout
     return said, command.run(["fio", "--enghelp"], timeout_s=ANSWERS_S).stdout
 
@@ -81,7 +81,7 @@ def complaint(text: str) -> str:
 
 @cache
 def _complaint(text: str, path: str, changed_ns: int) -> str:
-    """Ask this fio; cached, because a plan asks several times for each job."""
+    """Return this fio's complaint; cached, because a plan asks several times for each job."""
     done = command.run(
         ["fio", "--parse-only", "-"], input=text.encode(), ok=range(256), timeout_s=ANSWERS_S
     )
@@ -264,7 +264,7 @@ class FioRunning:
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
-        """Return what a job logged, however it ended. Raises ValueError without a log."""
+        """Return the logged I/Os of a job, also after an error. Raises ValueError without a log."""
         return _logged(self._artifacts, self._jobs, job, self._feed.origin_s)
 
     def _kept_seconds(self) -> Iterator[Second]:
@@ -277,7 +277,7 @@ class FioRunning:
             pass
 
     def _closed(self, outcomes: Sequence[JobOutcome]) -> tuple[Second, ...]:
-        """Return the seconds; the last one without what fio wrote to its own logs at the end."""
+        """Return the seconds; the last one without fio's writes to its own logs at the end."""
         if self._attachment.exact or not self._seconds:
             return tuple(self._seconds)
         *others, last = self._seconds
@@ -312,8 +312,8 @@ class FioOutcome:
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Return completion latencies of "read" or "write" between two times of `seconds`.
 
-        A row of fio's log belongs to the window that holds its middle. The longest latency is of
-        the whole start. Raises ValueError when no job kept a histogram log.
+        A row of fio's log belongs to the window that holds its middle. The longest latency is the
+        longest of the whole start. Raises ValueError when no job kept a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this start kept a histogram log")
@@ -334,10 +334,10 @@ class FioOutcome:
                     yield index, shift_s, logs.histogram_rows(lines, direction, **window)
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
-        """Return what each stream of the only job did, on the clock of `seconds`.
+        """Return the results of each stream of the only job, on the clock of `seconds`.
 
-        Rates are over the time that the rows of fio's log cover: a row of a slow stream is longer
-        than a second.
+        Rates are over the time that the rows of fio's log cover, because a row of a slow stream is
+        longer than a second.
         """
         if len(self.planned) != 1:
             raise ValueError("a start of several jobs has no streams of its own")
@@ -451,10 +451,10 @@ def _text(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """Hold sections that start at the same time and are reported as one.
+    """Sections that start at the same time and are reported as one job.
 
-    They end after `runtime_s`, or when each has done its part; `total_bytes` is the sum of the
-    parts, where known.
+    They end after `runtime_s`, or when each section has finished its work; `total_bytes` is the sum
+    over the sections, if known.
     """
 
     sections: Sequence[Options]

@@ -1,8 +1,8 @@
-"""Run fio without the drive: read where it runs, and measure how fast this host can be.
+"""Run fio without the drive: read its CPUs and memory policy, and measure this host's limit.
 
-fio's null engine completes each request at once. What remains is fio's own work per request, random
-content and bookkeeping included, but not the kernel's. So the ceiling is an upper limit; a drive
-that comes near it is measured by a host that is too slow.
+fio's null engine completes each request at once. So only fio's own work per request is measured,
+random content and bookkeeping included, but not the kernel's work. The measured ceiling is an upper
+limit: if a drive comes near it, the host is too slow to measure the drive.
 """
 
 import time
@@ -37,7 +37,7 @@ def placed(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
 
 
 def require_numa(options: Mapping[str, str]) -> None:
-    """Raise HostLacks when NUMA options are wanted of a fio that was built without NUMA."""
+    """Raise HostLacks if NUMA options are wanted but fio was built without NUMA."""
     for option in options:
         try:
             said = command.run(["fio", f"--cmdhelp={option}"], timeout_s=_STARTS_S).stdout
@@ -84,7 +84,7 @@ def read_back(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, st
 
 
 def _awaited(process: command.Process, policy: str) -> dict[str, str] | None:
-    """Wait until the job's thread has what was set, or will not change any more."""
+    """Wait until the job's thread has the wanted settings, or will not change any more."""
     deadline = time.monotonic() + _STARTS_S
     seen = None
     while time.monotonic() < deadline and process.poll() is None:

@@ -152,9 +152,10 @@ def _streams(index: int, job: Job) -> Iterator[str]:
 
 
 def _parts(job: Job) -> Iterator[int | None]:
-    """Return the bytes that each thread of a stream may move at most; None if it does not write.
+    """Return the most bytes that each thread of a stream may move; None if it does not write.
 
-    Split by the rates of the streams if all that write have one; else threads count alike.
+    The bytes are split by the rates of the streams if all writing streams have one; else equally
+    over threads.
     """
     streams = job.workload.streams
     rated = all(stream.moved_bytes_per_s for stream in streams if stream.writes)

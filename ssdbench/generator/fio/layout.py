@@ -86,9 +86,9 @@ def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
 
 
 def _faster(workload: Workload) -> float:
-    """Return the factor that makes rate_iops true for several block sizes.
+    """Return the factor that makes rate_iops exact for several block sizes.
 
-    fio paces bytes at its smallest block, except where requests come at random.
+    fio paces bytes by the smallest block size, except with Poisson arrivals.
     """
     split = workload.block_split
     if not split or workload.arrivals is Arrivals.POISSON:

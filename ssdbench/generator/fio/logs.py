@@ -1,9 +1,9 @@
 """Read fio's logs after a run: histograms, single I/Os, and how long each request waited.
 
-A thread with one request in flight sends each when it is due, or when the answer before it came:
-so done = max(due, done before) + latency (Lindley 1952), with fio's latencies, which are in
-nanoseconds. The log's times are whole milliseconds; they place the thread on the clock of the run,
-and a request that completed later than this says was sent late: that wait counts too.
+A thread with one request in flight sends each request when it is due, or when the previous answer
+came: so done = max(due, done before) + latency (Lindley 1952), with fio's latencies, which are in
+nanoseconds. The log's times are whole milliseconds; they place the thread on the clock of the run.
+A request that completed later than this formula says was sent late, and that wait counts too.
 """
 
 import re
@@ -30,7 +30,7 @@ _DIRECTIONS = {"0": "read", "1": "write", "2": "trim"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadLog:
-    """Hold what one thread (from 1) did, in its order."""
+    """The log entries of one thread (numbered from 1), in order."""
 
     thread: int
     t_ms: Whole  # of completion
@@ -97,7 +97,7 @@ def _counts(text: str) -> Counts:
 def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: float) -> StreamSeen:
     """Sum the rows of a thread's histogram log with a time in (from_ms, to_ms].
 
-    A row holds what was finished since the row before it, or since `origin_ms`.
+    A row holds the I/Os that finished since the previous row, or since `origin_ms`.
     """
     counts = {side: np.zeros(BINS, dtype=np.int64) for side in _DIRECTIONS.values()}
     before_ms, last_ms = origin_ms, 0.0
@@ -226,7 +226,7 @@ def _together(
 def _thread(
     log: ThreadLog, due: dict[int, Whole], origin_ms: float, end_s: float
 ) -> tuple[Requests, Whole]:
-    """Return the requests of one thread, and by how much each was sent late without a reason."""
+    """Return the requests of one thread, and how late each was sent without a reason."""
     was_due = np.zeros(len(log.t_ms), dtype=np.int64)
     rest = []
     for way, at in due.items():

@@ -1,7 +1,7 @@
 """Read fio's report (`json+`) and decide whether the run of fio may be believed; pure.
 
 fio ends with status 0 although a device vanished, reads 0 bytes without an error, and reports error
-0 beside a status of 1. So every sign is checked, and no single one is trusted.
+0 beside a status of 1. So every sign is checked, and no single sign is trusted.
 """
 
 import errno
@@ -37,7 +37,7 @@ class CutShort(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hold one of our jobs with all its threads: a reporting group, or one per stream."""
+    """One of our jobs with all its threads: a reporting group, or one group per stream."""
 
     outcome: JobOutcome
     error: int  # errno of the first thread that failed, 0 if none
@@ -121,7 +121,7 @@ def _groups(jobs: Sequence[Json]) -> list[list[Json]]:
 
 
 def _job(name: str, groups: Sequence[Sequence[Json]]) -> Group:
-    """Make a job from its groups, and each of its streams where it has several."""
+    """Make a job from its groups, with a result for each stream if it has several."""
     whole = _group(name, list(chain.from_iterable(groups)))
     if len(groups) < 2:
         return whole
@@ -219,7 +219,7 @@ _MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
 
 
 class Expected(Protocol):
-    """Hold what one job was to do: its name, its reporting groups, and when it ends by itself."""
+    """The expected properties of a job: its name, its reporting groups, and when it ends."""
 
     @property
     def name(self) -> str: ...

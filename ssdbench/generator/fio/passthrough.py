@@ -144,7 +144,7 @@ class PassthroughMeter:
 
 
 def _directions(jobs: Sequence[Job]) -> set[bool]:
-    """Tell whether the jobs read; both for jobs that do both."""
+    """Return whether the jobs read; both values if some read and some write."""
     shares = {job.workload.read_percent for job in jobs}
     return {share > 0 for share in shares} | {share == 100 for share in shares}
 

@@ -31,7 +31,7 @@ KILL_GRACE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Hold the I/O counters up to now; I/Os of other programs are counted apart."""
+    """The I/O counters up to now; I/Os of other programs are counted separately."""
 
     read_ios: int = 0
     write_ios: int = 0
@@ -41,11 +41,11 @@ class Reading:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Return what changes as long as I/O finishes."""
+        """Return counts that change as long as I/O finishes."""
         return self.read_bytes, self.write_bytes
 
     def since(self, before: "Reading", *, t_s: float, duration_s: float) -> Second:
-        """Return what was done between two readings."""
+        """Return the I/O between two readings."""
         return Second(
             t_s=t_s,
             duration_s=duration_s,
@@ -80,7 +80,7 @@ class Meter(Protocol):
     """Read the counters of a start of fio."""
 
     def read(self) -> Reading:
-        """Return the sums now; after the end of fio the last that could be read."""
+        """Return the present sums; after the end of fio, the last readable sums."""
         ...
 
     def close(self) -> None:
@@ -95,14 +95,14 @@ def one_block(jobs: Sequence[Job]) -> int | None:
 
 
 class DeviceMeter:
-    """Read the counters of a block device, and fio's own to tell our I/O from others'.
+    """Read the counters of a block device, and fio's own counters to separate I/O of others.
 
     fio's counters move when an I/O is submitted and the device's when it is done, so bytes of the
-    device beyond fio's are somebody else's. With one block size the I/Os are computed from bytes,
-    because the kernel merges and splits requests.
+    device beyond fio's count belong to other programs. With one block size the I/Os are computed
+    from bytes, because the kernel merges and splits requests.
 
-    fio's counters include its libraries and logs on the system's disk. So jobs that only write
-    (`reads` False) or only read own nothing of the other direction.
+    fio's counters include its libraries and logs on the system's disk. So if all jobs only write
+    (`reads` False) or only read, I/O in the other direction belongs to other programs.
     """
 
     def __init__(
@@ -172,10 +172,10 @@ class DeviceMeter:
 
 
 class FileMeter:
-    """Count fio's own I/O, for a file whose file system others share.
+    """Count fio's own I/O, for a file whose file system other programs share.
 
-    fio's I/O before it starts its jobs is left out. That moment shows in the signal handler for a
-    stop, which fio sets then (`set_sig_handlers` in its backend.c).
+    fio's I/O before it starts its jobs is left out. fio starts them when it sets the signal handler
+    for a stop (`set_sig_handlers` in its backend.c).
     """
 
     def __init__(self, pid: int, *, block_bytes: int, root: Path) -> None:
@@ -245,7 +245,7 @@ class KernelFeed:
             self._process.send(STOP_SIGNAL)
 
     def seconds(self) -> Iterator[Second]:
-        """Yield one Second after another; the last is what fio did since, and shorter."""
+        """Yield one Second after another; the last one is shorter."""
         with ExitStack() as stack:
             stack.callback(self._meter.close)
             start, before = self._first_io()

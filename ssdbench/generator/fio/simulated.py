@@ -1,4 +1,4 @@
-"""Run an unmodified fio on the simulated drive, whose clock advances as far as the judge looks."""
+"""Run an unmodified fio on the simulated drive, whose clock advances only on request."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ PAGE = "clock"
 
 
 class SimFeed:
-    """Yield seconds of virtual time; the drive waits while no next second is requested."""
+    """Yield seconds of virtual time; the drive waits until the next second is requested."""
 
     def __init__(self, process: Process, clock: VirtualClock, *, step_s: int) -> None:
         self._process = process

@@ -276,7 +276,7 @@ def for_simulated_drive(
 
 
 class _Rewriting:
-    """Rewrite sections in order, because a global option holds for the sections after it."""
+    """Rewrite sections in order, because a global option is valid for the sections after it."""
 
     def __init__(self, engine_options: Callable[[str], frozenset[str]]) -> None:
         self._engine_options = engine_options
@@ -286,7 +286,7 @@ class _Rewriting:
         self.verifies = False
 
     def lines(self, section: Section) -> Iterator[str]:
-        """Return the lines of a section; a global one is kept for later sections."""
+        """Return the lines of a section; a global section is kept for later sections."""
         engine, depth = self._engine_and_depth(section)
         own = self._engine_options(engine)
         for option in section.options:

@@ -150,7 +150,7 @@ BUFFERS = frozenset(["zero_buffers", "refill_buffers", "buffer_compress_percenta
 
 
 def known(option: Option) -> tuple[Option, str]:
-    """Return an option by its first name, and why it is left out, if it is. Raises UsageError."""
+    """Return an option by its first name, and why it is left out, if so. Raises UsageError."""
     name = _ALIASES.get(option.name, option.name)
     named = plain(option.name, MOST_NAME)
     if not option.value.isprintable() or set("$`") & set(option.value):
@@ -176,7 +176,7 @@ def known(option: Option) -> tuple[Option, str]:
 
 
 def wrong(option: Option, why: str, *, hint: str = "") -> UsageError:
-    """Return the error for an option: its place, the option and what is wrong with it."""
+    """Return the error for an option: its place, the option and the fault."""
     return UsageError(f"{option.place}: {shown(option)} {why}", hint=hint)
 
 
@@ -241,9 +241,9 @@ def size_in_bytes(text: str, option: Option) -> int:
 
 
 def by_direction(option: Option) -> tuple[str, str, str]:
-    """Split an option into values for reads, writes and trims; empty where it has none.
+    """Split an option into values for reads, writes and trims; empty if a direction has no value.
 
-    fio's rule (handle_option of its parse.c): the last value also holds for later directions,
+    fio's rule (handle_option of its parse.c): the last value is also used for later directions,
     unless a comma follows it.
     """
     parts = [part.strip() for part in option.value.split(",")]
@@ -310,20 +310,20 @@ def whole_number(
 
 
 def is_nonzero(options: Mapping[str, Option], name: str) -> int:
-    """Return 0 where the option is missing or off; else another number."""
+    """Return 0 if the option is missing or off; else another number."""
     option = options.get(name)
     return 0 if option is None or re.fullmatch(r"0*[a-z]*", option.value) else 1
 
 
 def flushes(options: Mapping[str, Option]) -> bool:
-    """Tell whether the job asks for its writes to be safe."""
+    """Tell whether the job asks for flushes after its writes."""
     return any(is_nonzero(options, key) for key in ("fsync", "fdatasync")) or is_set(
         options.get("sync")
     )
 
 
 def is_on(option: Option | None) -> bool:
-    """Tell whether a flag of fio is on; one without a value is."""
+    """Tell whether a flag of fio is on; a flag without a value is on."""
     return option is not None and option.value not in ("0", "false")
 
 

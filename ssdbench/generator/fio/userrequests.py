@@ -1,13 +1,13 @@
-"""Read the sizes of a user's requests and how often they come, as fio does; pure.
+"""Read the sizes and rates of a user's requests as fio does; pure.
 
-`bs`, `bsrange` and `bssplit` may all be there, also for single directions. fio draws from a split
+`bs`, `bsrange` and `bssplit` may all be present, also for single directions. fio draws from a split
 if there is one, else from the range, else it takes the one size (get_next_buflen of its io_u.c),
-and paces a rate in requests by the smallest (setup_rate of its init.c).
+and paces a rate in requests by the smallest size (setup_rate of its init.c).
 
-fio applies a rate to each direction of each thread. Evenly it paces bytes, and a rate in requests
-is one of its smallest blocks (`usec_for_io` and `setup_rate` of its backend.c and init.c). With
-`rate_process=poisson` it paces as many requests as smallest blocks fit into the rate, whatever
-their sizes are.
+fio applies a rate to each direction of each thread. Without Poisson arrivals it paces bytes, and a
+rate in requests means requests of the smallest block size (`usec_for_io` and `setup_rate` of its
+backend.c and init.c). With `rate_process=poisson` the number of requests is the rate in bytes over
+the smallest block size, whatever their sizes are.
 """
 
 import re
@@ -129,7 +129,7 @@ def _written(
 
 
 def _joined(texts: list[str]) -> str:
-    """Join values of reads, writes and trims; the last ones only where they differ."""
+    """Join values of reads, writes and trims; leave out last values that are equal."""
     while len(texts) > 1 and texts[-1] == texts[-2]:
         texts = texts[:-1]
     return ",".join(texts)

@@ -56,7 +56,7 @@ _ONE_OF_BOTH = {"rwmixread": "rwmixwrite", "rwmixwrite": "rwmixread"}
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Hold the part of the drive that the run fills, from its start, where jobs may work."""
+    """The part of the drive, from its start, that the run fills and where jobs may work."""
 
     length_bytes: int
     block_bytes: int  # the target's logical block
@@ -137,7 +137,7 @@ def _untrimmed(option: tuple[str, str]) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Reading:
-    """Read sections in order, as a global option holds for those after it."""
+    """Read sections in order, because a global option is valid for the sections after it."""
 
     room: Room
     phases: list[tuple[list[Stream], list[Option]]] = field(default_factory=list)

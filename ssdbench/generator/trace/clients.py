@@ -1,10 +1,10 @@
 """Turn a trace into work for fio: each of many clients gets its own iolog.
 
-fio can send a log with times (version 3), but waits for each gap from the request before it, so a
+fio can send a log with times (version 3), but waits for each gap from the previous request, so a
 late request makes all later ones late; and before 3.36 it looks for answers only when it sends
 (iolog.c: iolog_delay). The waits of version 2 count from the start of fio, in milliseconds, on
-every fio from 3.33 on. So requests are dealt to clients in turn, each with one request in flight,
-which waits until its request is due, or until the answer before it came.
+every fio from 3.33 on. So requests are given to clients in turn. Each client has one request in
+flight and waits until its next request is due, or until the previous answer came.
 """
 
 from collections import Counter
@@ -108,7 +108,7 @@ def write_work(trace: Trace, how: Sending, directory: Path) -> TraceWork:
 
 
 def summarized_work(trace: Trace, how: Sending) -> tuple[TraceSummary, TraceWork]:
-    """Summarize a trace and what would be sent, without writing it. Raises TraceError."""
+    """Summarize a trace and the requests to send, without writing files. Raises TraceError."""
     if how.placing is Placing.SCALE and not how.traced_bytes:
         how = replace(how, traced_bytes=summarised(trace).ends_at_bytes)
     summing = Summing()

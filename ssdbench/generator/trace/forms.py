@@ -1,6 +1,7 @@
 """Read the formats of traces: fio's iologs, blktrace's records, blkparse's text, and CSV.
 
-Each reader yields chunks and counts what it leaves out. Times are nanoseconds, offsets bytes.
+Each reader yields chunks and counts the lines that it leaves out. Times are nanoseconds, offsets
+bytes.
 """
 
 import csv
@@ -192,7 +193,7 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
 
 
 def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) -> int | None:
-    """Return where a file begins on the drive; None for one that is not listed."""
+    """Return where a file begins on the drive; None for a file that is not listed."""
     if trace.files:
         return starts.get(name)
     if starts and name not in starts:
@@ -205,7 +206,7 @@ def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) 
 
 
 def _starts(trace: Trace) -> dict[bytes, int]:
-    """Return where each listed file begins: behind the one before it, in whole extents.
+    """Return where each listed file begins: behind the previous file, in whole extents.
 
     Reads the iolog once more; wrong lines are reported when its requests are read.
     """

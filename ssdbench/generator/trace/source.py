@@ -39,7 +39,7 @@ _PACKED = {
 
 
 class TraceError(UsageError):
-    """Report what is wrong in a trace, and in which line."""
+    """Report a fault in a trace, with its line."""
 
     def __init__(self, path: Path, line: int, why: str, *, hint: str = "") -> None:
         where = f"{plain(str(path), 200)}:{line}" if line else plain(str(path), 200)

@@ -301,7 +301,7 @@ _RATES: list[page.ColumnOf[PointResult]] = [
 
 
 def latencies(points: Sequence[PointResult]) -> page.Table | None:
-    """Return a table of latency percentiles by point and direction; None if none are stored."""
+    """Return a table of latency percentiles by point and direction; None without latencies."""
     shares = sorted({share for p in points for share in percentiles_of(p.estimates)}, reverse=True)
     if not shares:
         return None
