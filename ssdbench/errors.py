@@ -23,7 +23,7 @@ from ssdbench.foreign import plain
 
 
 class SsdbenchError(Exception):
-    """An error with a sentence that says what is wrong and where, and a hint that says what to do.
+    """An error: a sentence that says what is wrong and where, and a hint that says what to do.
 
     Several sentences are given as a sequence and printed on separate lines. Line breaks inside a
     sentence are escaped, so that text from a file or drive cannot look like a message.
@@ -111,7 +111,7 @@ _ADVICE = re.compile(r"^\s*(?:hint|try|usage|see|note|for more)\b", re.IGNORECAS
 
 
 def telling(said: str) -> str:
-    """Return the line of a program's messages that says what went wrong, else the last line.
+    """Return the line of a program's messages that explains the failure, else the last line.
 
     The line is often followed by a hint or a usage line, so the last line is not good enough.
     """

@@ -96,7 +96,7 @@ def turn(directory: Path) -> Iterator[None]:
 
 
 class Lost(SsdbenchError):
-    """Another process does the run."""
+    """Another process already does the run."""
 
     exit_code = EXIT_LOST
 

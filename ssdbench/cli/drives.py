@@ -75,7 +75,7 @@ def _with_progress(kernels: Sequence[str]) -> Iterator[str]:
 
 
 def _device(name: str, look: "OneLook") -> "Device | None":
-    """Return what is known of a block device; None if its size is 0, as for an unused loop."""
+    """Return the known facts of a block device; None if its size is 0, as for an unused loop."""
     from ssdbench.cli.documents.machine import Device
     from ssdbench.errors import SsdbenchError
     from ssdbench.host.sysfs import node_of

@@ -66,7 +66,7 @@ class Percent(FloatParameter):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Percent of what was typed."""
+        """Return the typed value in percent."""
         if isinstance(value, float):
             return value
         try:
@@ -176,7 +176,7 @@ def _rated(ctx: click.Context, param: click.Parameter, value: str | None) -> "Ra
 
 
 def planning_options(function: F) -> F:
-    """--rated and --max-wear."""
+    """Add --rated and --max-wear."""
     for option in (
         click.option(
             "--max-wear",

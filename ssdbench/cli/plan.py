@@ -1,4 +1,4 @@
-"""`ssdbench plan`."""
+"""Show what `run` would do (`ssdbench plan`)."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -244,14 +244,14 @@ def _fills(fills: tuple[float, float]) -> str:
 
 
 def _objections(wishes: "RunRequest", plan: "RunPlan") -> "list[Objection]":
-    """Why `run` would refuse the target now with what is agreed to on this command line."""
+    """Return why `run` would refuse the target now, with the consent on this command line."""
     from ssdbench.target.consent import lacking
 
     return lacking(plan.target, wishes.consent, wear=plan.wear, destroys=plan.destroys)
 
 
 def _command(found: "Sequence[Objection]", arguments: Sequence[str]) -> list[str]:
-    """The command that would run what is planned; empty when nothing would let it pass."""
+    """Return the command that runs the plan; empty if no command would be accepted."""
     from ssdbench.cli.main import as_run
     from ssdbench.target.objection import options_of
 

@@ -30,7 +30,7 @@ _WORDS = {
 
 
 class EventDisplay(Protocol):
-    """Something that shows the events of a run until its `with` block ends."""
+    """Define a display of the events of a run, until its `with` block ends."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...

@@ -195,7 +195,7 @@ def _one_of(one: "RunRequest", directory: Path, said: Path, status: int) -> OneO
 
 
 def _order(one: "RunRequest") -> dict[str, object]:
-    """Return the parts of a request that a process gets in a file, not as options."""
+    """Return the parts of a request that a process gets in a file instead of options."""
     return {
         "consent": one.consent.model_dump(),
         "limits": asdict(one.limits),

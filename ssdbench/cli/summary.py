@@ -98,7 +98,7 @@ def compared_rows(result: RunResult) -> list[tuple[str, ...]]:
 
 
 def inside_rows(result: RunResult) -> list[tuple[str, str]]:
-    """Return a row per question about the inside of the drive, with its answer."""
+    """Return a row for each question about the inside of the drive, with its answer."""
     return [
         (found.probe if isinstance(found, ProbeFound) else "block size", found.answer)
         for found in (stage.found for stage in result.stages)

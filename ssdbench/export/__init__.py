@@ -28,7 +28,7 @@ class Export:
         return made
 
     def write(self, run: "StoredRun", path: Path) -> None:
-        """Write a run to a file, completely or not at all. Raises UsageError, HostLacks."""
+        """Write a run to a file; after an error there is no file. Raises UsageError, HostLacks."""
         write_atomic(path, self.content(run))
 
 

@@ -1,4 +1,4 @@
-"""Query a store in SQL, with access to its tables only, and check a store for damage."""
+"""Query a store in SQL, with access only to its tables, and check a store for damage."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ TOO_LARGE = "Ask for less: fewer columns, LIMIT, or an aggregate such as count(*
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rows of a query, with the method they are from, and notes."""
+    """The rows of a query, the method that made them, and notes."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -74,7 +74,7 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
 
 
 def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str]:
-    """Return a sentence for each problem of a store; empty if there is none.
+    """Return a sentence for each problem of a store; empty if the store has no problem.
 
     `signer` returns who signed a file, or raises UsageError.
     """

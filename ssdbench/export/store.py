@@ -8,8 +8,8 @@
 
 `store add` writes the files of a part into a directory whose name begins with a dot, and renames
 the directory at the end. So each directory under its final name is complete. A complete part is
-never changed. `compact` replaces several parts by one new part, which lists the old parts until the
-old parts are removed.
+never changed. `compact` replaces several parts by one new part, which lists the old parts until
+they are removed.
 """
 
 import json
@@ -363,7 +363,7 @@ class Added:
 
     @property
     def origin(self) -> Origin:
-        """Return what the part says about this run."""
+        """Return the run's entry in its part."""
         result = self.run.result
         hashes = self.result_sha256, self.manifest_sha256
         return Origin(result.run_id, *hashes, result.method, self.signed_by)

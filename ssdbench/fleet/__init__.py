@@ -1,1 +1,1 @@
-"""Measures many drives on many hosts: which drives, how many at once, their status."""
+"""Measure many drives on many hosts: which drives, how many at once, their status."""

@@ -63,7 +63,7 @@ def _require_name(name: str) -> None:
 
 
 class Wanted(Model):
-    """Drives that match all given patterns; patterns are those of a shell (*, ?, [a-z])."""
+    """Drives that match all given patterns, written like file names in a shell (*, ?, [a-z])."""
 
     host: str = "*"
     model: str = "*"

@@ -152,7 +152,7 @@ class Outcome(Protocol):
         ...
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
-        """Return what each stream of the only job did; empty for a workload without streams."""
+        """Return the results of each stream of the only job; empty without streams."""
         ...
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:

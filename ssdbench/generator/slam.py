@@ -82,7 +82,7 @@ class Slam:
         self._geometry = blockdev.geometry_of(claim_fd)
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        """Start jobs, one after another. Raises UsageError for what the module cannot do."""
+        """Start jobs, one after another. Raises UsageError for unsupported jobs."""
         if any(job.cover for job in jobs):
             return self._fills.start(jobs, artifacts=artifacts)
         require_loaded()

@@ -407,7 +407,7 @@ def users(sysfs: Sysfs, name: str) -> list[str]:
 
 
 def require_unused(states: Sequence[ModuleState], sysfs: Sysfs) -> None:
-    """Raise HostLacks, before any module is unloaded, when something else uses one of them."""
+    """Raise HostLacks, before any module is unloaded, if one of the modules is in use."""
     for state in states:
         others = sum(state.name in NEEDS_OF_OURS.get(other.name, ()) for other in states)
         if (state.users or 0) > others:

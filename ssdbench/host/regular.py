@@ -272,7 +272,7 @@ def _read(descriptor: int, path: Path) -> str | None:
 
 
 def _record(path: Path) -> Path:
-    """Return the file beside `path` that holds the mark where extended attributes do not exist."""
+    """Return the file beside `path` that holds the mark without extended attributes."""
     return path.with_name(f".{path.name}.ssdbench")
 
 

@@ -239,7 +239,7 @@ class BlockUsage:
 
     @cached_property
     def _below(self) -> tuple[set[str], frozenset[tuple[int, int]]]:
-        """Return the device with all devices below it, and the backing files at the end."""
+        """Return the device, all devices below it, and the backing files at the lowest level."""
         devices: set[str] = set()
         files: set[tuple[int, int]] = set()
         waiting = [self._name, *self._twins]
@@ -282,7 +282,7 @@ class BlockUsage:
 
     @cached_property
     def _built_on(self) -> set[str]:
-        """Return what is built on the device through any number of layers, except partitions."""
+        """Return all devices built on the device through any layers, except partitions."""
         whole = {self._name, *self._twins}
         return self._upwards(whole) - whole - self._own_parts
 

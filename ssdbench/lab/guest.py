@@ -316,7 +316,7 @@ class Guest:
         return console.stat().st_size if console.exists() else 0
 
     def _console(self, shown: int) -> str:
-        """Return the console output after the `shown` bytes of earlier commands."""
+        """Return the console output after the first `shown` bytes, from earlier commands."""
         try:
             with self._machine.console.open("rb") as file:
                 file.seek(max(shown, self._console_bytes() - MOST_TEXT_BYTES))

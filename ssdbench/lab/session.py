@@ -56,7 +56,7 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
 
 
 def load_script(modules: Sequence[Path]) -> str:
-    """Return shell text that loads modules in the guest, and exits with status 4 if one fails."""
+    """Return shell text that loads modules in the guest; it exits with status 4 on failure."""
     lines = [f"modprobe {name} || exit 4" for name in NEEDS]
     lines += [
         f"[ -d /sys/module/{path.stem} ] || insmod {shlex.quote(str(path))} || exit 4"
@@ -249,7 +249,7 @@ class KeptRun:
 
 
 def _remove_old(runs: Path) -> None:
-    """Remove old directories, but not those of runs in progress, which hold a lock."""
+    """Remove old directories, except of runs in progress, which hold a lock."""
     for path in sorted(runs.iterdir())[:-KEPT_RUNS]:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -104,7 +104,7 @@ class FindingKind(ABC):
 
     @abstractmethod
     def message(self) -> str:
-        """Say in one sentence what was seen, with numbers, without capital letter and full stop."""
+        """Return one sentence with numbers, without capital letter and full stop."""
 
     def advice(self) -> str:
         """Return what to do: the remedy of the kind, unless the case needs other advice."""

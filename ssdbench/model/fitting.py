@@ -1,15 +1,15 @@
-"""List what a profile asks for that its target cannot do, and `accept` targets without a stage.
+"""List requests of a profile that its target cannot fulfil, and `accept` targets without a stage.
 
 A profile is read before its target is known. So these mistakes are found later, but are still
-reported at their place in the profile. Standard tests choose their own blocks: what a drive cannot
-do is "not applicable" there, as in a sweep with `where_possible`.
+reported at their place in the profile. Standard tests choose their own blocks: blocks that a drive
+does not support are "not applicable" there, as in a sweep with `where_possible`.
 
 A target of `accept:` that no stage measures is reported as a mistake before the run. Otherwise the
 run would take hours, and its verdict on that target would be "cannot tell". Targets about job
 files, mixes and several writers are accepted if they may be measured.
 
-A zoned drive accepts writes in order only. fio follows its zones (zonemode=zbd) and resets each
-zone before it writes the zone again, so writes in order and reads in any order can be measured.
+A zoned drive accepts sequential writes only. fio follows its zones (zonemode=zbd) and resets each
+zone before it writes the zone again, so sequential writes and all reads can be measured.
 """
 
 import re
@@ -31,7 +31,7 @@ _IN_ORDER = f"{_ZONED}, so it takes writes in order only"
 
 
 def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
-    """List what a zoned drive cannot do, with the path in the profile."""
+    """List requests that a zoned drive cannot fulfil, with the path in the profile."""
     if not target.zone_bytes:
         return
     yield from _settings(profile)
@@ -145,8 +145,8 @@ def _about_a_workload(target: Target) -> bool:
 def loads(profile: Profile) -> list[spec.Load]:
     """Return the loads that targets name and no `load` of the profile measures, each once.
 
-    Arrivals, clients and times are those of a `rate` stage with the same workload, if there is one.
-    If one load has several limits, the rarest percentile decides the length of the windows.
+    If a `rate` stage has the same workload, its arrivals, clients and times are used. If one load
+    has several limits, the rarest percentile decides the length of the windows.
     """
     stages = [measure.stage for measure in profile.measure]
     found: dict[str, spec.Load] = {}
@@ -303,7 +303,7 @@ def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
 
 
 def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
-    """List what this target cannot do, with the path in the profile."""
+    """List requests that this target cannot fulfil, with the path in the profile."""
     wanted = profile.lba_format
     why = "" if wanted is None else unoffered(wanted, target)
     there = target if why else target.formatted(wanted)
@@ -317,7 +317,7 @@ def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
 
 
 def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
-    """Return why a drive cannot be given this LBA format, or an empty text."""
+    """Return why a drive cannot get this LBA format, or an empty text."""
     if not target.lba_formats:
         return f"{target.name} offers no choice of LBA formats: only NVMe drives do"
     if wanted.sizes not in target.lba_formats:

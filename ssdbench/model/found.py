@@ -1,4 +1,4 @@
-"""Define what each kind of stage finds: one model per kind, which its field `kind` identifies.
+"""Define the results of each kind of stage: one model per kind, which its field `kind` identifies.
 
 They are stored in a StageResult, to which the engine adds times, bytes and findings.
 """
@@ -32,7 +32,7 @@ ComparedKind = Literal[
 
 
 class Median(Model):
-    """The median of one workload under one variant. None is a value the host does not report."""
+    """The median of one workload under one variant. None: the host has no such value."""
 
     workload: str
     variant: str
@@ -88,7 +88,7 @@ class FileSystemComparison(Model):
 
 
 class PurgeDone(Model):
-    """How the drive was purged, and what it reported before and after."""
+    """The method of a purge, and the drive's answers before and after."""
 
     kind: Literal[StageKind.PURGE] = StageKind.PURGE
     done: str = ""
@@ -97,7 +97,7 @@ class PurgeDone(Model):
 
 
 class FillDone(Model):
-    """What the fills wrote, by our own count and by two other counters."""
+    """The bytes that the fills wrote, by our own count and by two other counters."""
 
     kind: Literal[StageKind.PRECONDITION] = StageKind.PRECONDITION
     planned_bytes: int = 0
@@ -124,7 +124,7 @@ class Heated(Model):
 
 
 class WarmUp(Model):
-    """Whether the drive became steady under one workload, by one rule, and what other rules say."""
+    """The verdict on steady state under one workload by one rule, and by other rules."""
 
     kind: Literal[StageKind.STEADY] = StageKind.STEADY
     workload: Workload | None = None

@@ -79,7 +79,7 @@ class BlockSizeFound(Model):
 
 
 class ProbeNumbers(Model):
-    """The numbers that probes find. Each probe sets its own; the others stay None."""
+    """The numbers that probes find. Each probe sets its own numbers; the others stay None."""
 
     cache_bytes: int | None = None
     mb_per_s_within: float | None = None

@@ -1,7 +1,7 @@
-"""Define the kinds of stage and what each kind needs. Only this module tells kinds apart by name.
+"""Define the kinds of stage and their requirements. Only this module compares kinds by name.
 
 A new kind is a member here with its row in `KINDS`, a result in `ssdbench.model.found`, a stage,
-and a page in `ssdbench.report.view`. The type checker reports what is missing.
+and a page in `ssdbench.report.view`. The type checker reports missing parts.
 """
 
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ class About(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KindFacts:
-    """Facts about a kind of stage, and what it needs before it."""
+    """Facts about a kind of stage, and the preparation that it needs."""
 
     title: str  # for reports; a stage may have a more exact one
     about: About = About.SETTINGS
@@ -70,7 +70,7 @@ class KindFacts:
 
     @property
     def prepares(self) -> bool:
-        """Tell whether findings of this stage also hold for what is measured after it."""
+        """Tell whether findings of this stage also apply to measurements after it."""
         return self.about is About.PREPARATION
 
 

@@ -231,7 +231,7 @@ _APART = {"title", "target", "seed", "plan", "rated", "accept"}
 
 
 def profile_hash(result: RunResult) -> str:
-    """Hash what the profile asks of the drive. Numbers of runs with equal hashes may be combined.
+    """Hash the requests of a profile to the drive. Runs with equal hashes may be combined.
 
     Comments, formatting, title, target, seed, plan, rated and `accept` do not count. Defaults and a
     budget of time or wear do. A profile that this version cannot read is hashed as text.

@@ -88,9 +88,7 @@ Verdict = Literal["VALIDATED", "NOT VALIDATED", "MEASURED, NOT PLANNABLE"]
 
 
 class HostDuring(Model):
-    """The host during the measured window of a repeat.
-
-    None is a value that the host does not report.
+    """The host during the measured window of a repeat; a value of None was not reported.
 
     "Most" and "least" are the extremes of the readings, or of the 10 s between two readings.
     """
@@ -106,7 +104,7 @@ class HostDuring(Model):
 
 
 class Repeat(UnitRecord):
-    """One start of one point, and what it measured."""
+    """The measurements of one start of one point."""
 
     point: str = ""  # Point.id
     repeat: int
@@ -182,7 +180,7 @@ class PointResult(Model):
 
     @property
     def unsteady(self) -> bool:
-        """Tell whether a finding says that the rate still changed: its numbers are upper limits."""
+        """Tell whether the rate still changed, so that its numbers are upper limits."""
         return any(
             f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT)
             and f.severity is Severity.INVALIDATES

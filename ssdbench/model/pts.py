@@ -1,7 +1,7 @@
-"""Define what a PTS-style test measured, part by part, and the result of the whole test.
+"""Define the measurements of a PTS-style test, part by part, and the result of the whole test.
 
-Rates of phases with planned pauses are those of the bursts. A latency is None if no request ended;
-it is not 0.
+Rates of phases with planned pauses are the rates of the bursts. A latency is None if no request
+ended; it is not 0.
 """
 
 from collections.abc import Iterable

@@ -64,7 +64,7 @@ def read(data: bytes) -> Held:
 def is_torn(tail: bytes) -> bool:
     """Tell whether a last line without a newline was cut off by a crash.
 
-    A whole record with one more byte was not cut off: its newline is damaged.
+    A complete record with one more byte was not cut off; its newline is damaged.
     """
     return _fields(tail[:-1]) is None
 

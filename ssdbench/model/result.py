@@ -41,7 +41,7 @@ class Budget(Model):
 
     @property
     def limits(self) -> list[str]:
-        """Return what was given, for comparison with other runs."""
+        """Return the given limits, for comparison with other runs."""
         return [
             *([] if self.seconds is None else [f"{self.seconds:g}"]),
             *([] if self.most_bytes is None else [f"{self.most_bytes} B"]),

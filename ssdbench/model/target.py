@@ -1,4 +1,4 @@
-"""Define the device under test, its format, and what the user agreed to."""
+"""Define the device under test, its format, and the consent of the user."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -161,7 +161,7 @@ class TargetInfo(Model):
 
 
 class Consent(Model):
-    """What the command line agreed to: by default nothing. It is never part of a profile."""
+    """The consent on the command line; by default none is given. It is never part of a profile."""
 
     identity: str | None = None  # --destroy: the data of this drive may be destroyed
     overwrite: bool = False  # --overwrite-signatures: partition tables, file systems not in use

@@ -1,4 +1,4 @@
-"""Define what is done to a drive: patterns, active ranges, workloads and points."""
+"""Define workloads: patterns, active ranges, streams and points."""
 
 from enum import StrEnum
 from typing import Literal
@@ -125,8 +125,9 @@ LEAST_MAP_UNIT_BYTES = 4096  # smallest mapping unit of drives
 class Workload(Model):
     """One steady stream of requests, as SNIA PTS and fio both describe it.
 
-    With `streams` it is several streams at once. The other fields then summarise them: the smallest
-    block, the share of reads, all requests in flight, the range of all.
+    With `streams` it is several streams at once. The other fields then summarise the streams: the
+    smallest block, the share of reads, all requests in flight, and the range that covers all
+    streams.
     """
 
     pattern: Pattern
@@ -168,11 +169,11 @@ class Workload(Model):
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """Return a key for how the writes arrange data: in which order and block size, and where.
+        """Return a key for the arrangement of data that the writes leave: order, block size, place.
 
-        It is equal for workloads that differ only in reads, depth and, for random writes, jobs.
-        Blocks below 4 KiB, the least that drives map, count as 4 KiB. A workload with streams,
-        zones or pauses has its own layout.
+        The key is equal for workloads that differ only in reads, depth and, for random writes,
+        jobs. Blocks below 4 KiB, the smallest unit that drives map, count as 4 KiB. A workload with
+        streams, zones or pauses has its own layout.
         """
         if self.streams or self.zones or self.block_split or self.thinktime_us:
             return (self,)

@@ -39,7 +39,7 @@ MAX_REQUEST_BYTES = 64 * MIB  # as ssdb_max_request_bytes(); this module does no
 
 
 class Rest(StrEnum):
-    """The state of the drive outside the span; the names are those of a profile's span sweep."""
+    """State of the drive outside the span, by the names of a profile's span sweep."""
 
     STATIC = "static"  # written at random
     ORDERED = "ordered"  # written in order
@@ -261,7 +261,7 @@ def boundary_bytes(p: Mapping[str, int]) -> int | None:
 
 
 def closed_form(target: str, p: Mapping[str, int], load: Load) -> Truth | None:
-    """Compute the true values by formulas; None if none is known for this drive and load."""
+    """Compute the true values by formulas; None if no formula is known for this drive and load."""
     check(p, load)
     if not _has_closed_form(p, load):
         return None

@@ -1,4 +1,4 @@
-"""Control the clock of a fio on a simulated drive, and read what the drive did each second.
+"""Control the clock of a fio on a simulated drive, and read the drive's I/O of each second.
 
 A library that is preloaded into an unmodified fio shares a memory page with this process
 (`native/vt_page.h`). In virtual time, fio stops at the end of each allowed second, so that the

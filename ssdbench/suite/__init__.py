@@ -1,5 +1,5 @@
-"""Makes a run of a profile and a target.
+"""Make a run from a profile and a target.
 
-`request` is what the user wants, `assemble` makes the stages of it, `plan` says what they would
-take and touches nothing, `run` claims the target and measures.
+`request` holds the user's request, `assemble` makes the stages, `plan` estimates their time and
+bytes and touches nothing, `run` claims the target and measures.
 """

@@ -66,7 +66,7 @@ def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
 
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
-    """Return all stages of a run, in order. Raises UsageError if the target cannot have one."""
+    """Return all stages of a run, in order. Raises UsageError if the target does not fit one."""
     planning = Planning.of(profile, target)
     _require_supported(profile)
     if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
@@ -189,8 +189,8 @@ def _name(found: list[AnyStage], kind: str) -> str:
 def _put_in_order(name: str, profile: Profile) -> Precondition:
     """Return the sequential fill that comes before the stage of growing spans.
 
-    Random writes scatter garbage over all blocks. If later writes go to one span only, a greedy
-    collection never frees the garbage in other blocks, so the drive has less spare area.
+    Random writes scatter garbage over all blocks. If later writes go to one span only, greedy
+    garbage collection never frees the garbage in other blocks, so the drive has less spare area.
     """
     return Precondition(
         name,

@@ -1,8 +1,8 @@
-"""Cut a profile to a time, or to a share of the rated endurance, and say what it can still prove.
+"""Cut a profile to a time, or to a share of the rated endurance, and say what it still proves.
 
-Cuts are made in a fixed order, those that take least from the number to plan on first, until the
-plan fits. Then needless cuts are undone, the latest first. The time of a plan is the geometric mean
-of the shortest and the longest that is likely; what it writes is the most that is likely. Both are
+Cuts are made in a fixed order until the plan fits; cuts that hardly affect the number to plan on
+come first. Then needless cuts are undone, the latest first. The time of a plan is the geometric
+mean of its shortest and longest likely time; its bytes are the most that is likely. Both are
 estimates, so the run also ends when the time or the bytes are used up.
 """
 
@@ -46,7 +46,7 @@ _NEEDED = Judged(plannable=True).min_repeats
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One way to make a profile shorter; a later one of the same kind replaces the earlier."""
+    """One way to shorten a profile; a later cut of the same kind replaces the earlier cut."""
 
     kind: str
     value: int | str = 0
@@ -54,7 +54,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Hold how much of its rated endurance a drive may lose."""
+    """The share of its rated endurance that a drive may lose."""
 
     percent: float
     endurance_tb: float
@@ -102,19 +102,19 @@ def within(
 
 
 def _least(given: N | None, kept: N | None) -> N | None:
-    """Return the smaller of two limits; None where neither is set."""
+    """Return the smaller of two limits; None if neither is set."""
     return min((limit for limit in (given, kept) if limit is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """Hold what a profile takes and writes."""
+    """The time and the bytes of a profile."""
 
     likely_s: float
     likely_bytes: tuple[int, int]
 
     def share_of(self, endurance_tb: float) -> str:
-        """Say the bytes and their share: `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`."""
+        """Format the bytes and their share: `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`."""
         least, most = (format_capacity(size) for size in self.likely_bytes)
         share = format_figure(100 * self.likely_bytes[1] / TB / endurance_tb, 2)
         sizes = most if least == most else f"{least} to {most}"
@@ -131,11 +131,11 @@ class _Fit:
 
     @property
     def most_bytes(self) -> int | None:
-        """Return the bytes that the run may write; None without such a limit."""
+        """Return the most bytes that the run may write; None without a limit."""
         return self.allowed.most_bytes if self.allowed else None
 
     def cuts(self) -> list[Cut]:
-        """Return those that are made, in their order."""
+        """Return the cuts that are made, in order."""
         made: list[Cut] = []
         for cut in self._ladder():
             if self._fits(made):
@@ -151,12 +151,12 @@ class _Fit:
         return made
 
     def able(self) -> _Cost | None:
-        """Return the least cost with which a number can likely be VALIDATED; None without one."""
+        """Return the least cost that likely gives a VALIDATED number; None if no cost does."""
         profile = self.cut([cut for cut in self._ladder() if cut.kind not in ("repeats", "rule")])
         return None if list(never_validated(profile)) else self.cost(profile)
 
     def _ladder(self) -> Iterator[Cut]:
-        """Return all cuts, in the order in which they are made."""
+        """Yield all cuts, in the order in which they are made."""
         kept = self._kept()
         for index in reversed(range(len(self.wishes.profile.measure))):
             if index != kept:
@@ -170,7 +170,7 @@ class _Fit:
         yield Cut("rule")
 
     def _kept(self) -> int:
-        """Return the stage that stays: the first sweep with the points that a plan stands on."""
+        """Return the index of the stage that stays: the first sweep with points of the plan."""
         wanted = self.wishes.profile.plan
         items = [measure.stage for measure in self.wishes.profile.measure]
         sweeps = [(i, item) for i, item in enumerate(items) if isinstance(item, spec.Sweep)]
@@ -188,7 +188,7 @@ class _Fit:
         return in_time and (most_bytes is None or cost.likely_bytes[1] <= most_bytes)
 
     def cost(self, profile: Profile) -> _Cost:
-        """Return what a profile likely takes and writes."""
+        """Return the likely time and bytes of a profile."""
         plans = self._plans(profile)
         least, most = (sum(plan.bytes_written[end] for plan in plans) for end in (0, 1))
         seconds = sum(math.sqrt(plan.seconds[0] * plan.seconds[1]) for plan in plans)
@@ -200,7 +200,7 @@ class _Fit:
         return [likely(stage, self.info, self.hint) for stage in chosen]
 
     def _require_fills(self, cuts: Sequence[Cut]) -> None:
-        """Raise UsageError where the fills that are left exceed the time or the wear, at best."""
+        """Raise UsageError if the remaining fills alone exceed the time or the wear."""
         fills = [p for p in self._plans(self.cut(cuts)) if KINDS[p.kind].is_fill]
         least_s = sum(plan.seconds[0] for plan in fills)
         least_bytes = sum(plan.bytes_written[0] for plan in fills)
@@ -221,7 +221,7 @@ class _Fit:
             )
 
     def cut(self, cuts: Sequence[Cut]) -> Profile:
-        """Return the profile without what is cut."""
+        """Return the profile after these cuts."""
         profile = self.wishes.profile
         kept, dropped = self._kept(), {cut.value for cut in cuts if cut.kind == "stage"}
         made = {cut.kind: cut.value for cut in cuts}
@@ -241,7 +241,7 @@ class _Fit:
         return profile.model_copy(update=changes) if changes else profile
 
     def _worst(self, sweep: spec.Sweep, axis: str) -> object:
-        """Return the value that a plan stands on, else the one that is likely the slowest."""
+        """Return the value of an axis that a plan uses, else the one that is likely slowest."""
         wanted, values = self.wishes.profile.plan, getattr(sweep, axis)
         asked_for = getattr(wanted, axis, None)
         if asked_for in values:
@@ -255,7 +255,7 @@ class _Fit:
         return spec.AccessOrder.RANDOM if spec.AccessOrder.RANDOM in values else min(values)
 
     def said(self, cut: Cut) -> str:
-        """Return a cut, for people."""
+        """Return a cut in words."""
         profile = self.wishes.profile
         if cut.kind == "stage":
             number = int(cut.value)
@@ -278,7 +278,7 @@ class _Fit:
 
 
 def _shorter(stage: spec.MeasuredStage, made: dict[str, int | str]) -> dict[str, object]:
-    """Say what changes in a stage of points."""
+    """Return the changed keys of a stage of points."""
     if not isinstance(stage, spec.Repeated):
         return {}
     changes: dict[str, object] = {}
@@ -292,7 +292,7 @@ def _shorter(stage: spec.MeasuredStage, made: dict[str, int | str]) -> dict[str,
 
 
 def _settled_shorter(settle: spec.Settle, made: dict[str, int | str]) -> spec.Settle:
-    """Settle for at most two minutes; with fewer repeats nothing is VALIDATED, or must last."""
+    """Shorten settling to at most two minutes; few repeats do not validate, or need not last."""
     shorter = {"window_s": "settle", "unbroken_s": "repeats"}
     update = {
         name: SHORT_SETTLE_S
@@ -303,7 +303,7 @@ def _settled_shorter(settle: spec.Settle, made: dict[str, int | str]) -> spec.Se
 
 
 def _prepared_shorter(profile: Profile, made: dict[str, int | str]) -> dict[str, object]:
-    """Say what changes in the head of a profile."""
+    """Return the changed keys of a profile outside `measure`."""
     changes: dict[str, object] = {}
     if (settle := _settled_shorter(profile.settle, made)) != profile.settle:
         changes["settle"] = settle
@@ -354,7 +354,7 @@ def never_validated(profile: Profile) -> Iterator[str]:
 
 
 def _evidence(profile: Profile, cuts: Sequence[Cut]) -> str:
-    """Say which table of risks the plan belongs to."""
+    """Return the name of the table of risks that applies to the plan."""
     if list(never_validated(profile)):
         return HASTY
     shorter = {"settle", "fill", "random-fill", "warm-up"}
@@ -362,7 +362,7 @@ def _evidence(profile: Profile, cuts: Sequence[Cut]) -> str:
 
 
 def said_rates(hint: RateHint) -> str:
-    """Say on which rates an estimate counts, and where they come from."""
+    """Return a sentence about the rates of an estimate and their source."""
     middle = [
         math.sqrt(low * high)
         for low, high in (

@@ -1,7 +1,7 @@
-"""Make job files for plain fio from a profile, with a README that says what is lost.
+"""Make job files for plain fio from a profile, with a README that names the losses.
 
-A run decides while it measures how long each point settles and lasts. In the job files both have
-the shortest time of the profile, and fio's ramp time replaces settling.
+During a run, ssdbench decides how long each point settles and is measured. In the job files both
+have the shortest time of the profile, and fio's ramp time replaces settling.
 """
 
 from collections.abc import Iterator, Mapping

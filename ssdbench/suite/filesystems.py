@@ -32,8 +32,8 @@ from ssdbench.units import KIB, MIB, format_capacity, format_size
 def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning) -> list[AnyStage]:
     """Make a fill and a trial for each file system and each size of its partition.
 
-    Raises UsageError for a target that is not a block device, HostLacks with all reasons for a
-    named file system that this host or drive cannot have.
+    Raises UsageError for a target that is not a block device, HostLacks with all reasons if a named
+    file system does not work on this host or drive.
     """
     kernel = required_device(planning.target)
     planned: list[AnyStage] = []
@@ -61,7 +61,7 @@ def required_device(target: TargetInfo) -> str:
 def chosen(
     wanted: spec.FileSystems, target: TargetInfo
 ) -> tuple[tuple[FileSystem, ...], tuple[str, ...]]:
-    """Return the named file systems, or all that work here with a note on each other one.
+    """Return the named file systems, or all that work here, and a note on each other one.
 
     Raises HostLacks if a named file system does not work here.
     """
@@ -263,7 +263,7 @@ def application_trials(
 
 
 def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
-    """Return the named programs, or all that are installed with a note on each other one.
+    """Return the named programs, or all installed programs, with notes on missing programs.
 
     Raises HostLacks with a sentence about each named program that is missing.
     """
@@ -280,7 +280,7 @@ def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tup
 
 
 def _program_lacking(program: Program) -> str:
-    """Say in a sentence what a program needs and this host lacks; empty if nothing."""
+    """Return a sentence about what a program needs and this host lacks; empty if it can run."""
     if command.which(program.program) is None:
         return f"{program.program} is not installed (package {program.package})"
     if program.is_served and database.programs() is None:

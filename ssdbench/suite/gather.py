@@ -60,7 +60,7 @@ def gathered(places: Sequence[Path]) -> Gathered:
 
 
 def require_comparable(first: Gathered, second: Gathered) -> None:
-    """Raise UsageError unless two lots have different drives and were measured by one method."""
+    """Raise UsageError unless two lots have different drives and the same method."""
     _require_drives([*first.runs, *second.runs])
     _require_one_method([first.runs[0], second.runs[0]])
 
@@ -168,7 +168,7 @@ def _damaged(path: Path, why: str) -> UsageError:
 def _require_clock(
     directory: Path, result: RunResult, records: Sequence[Record], now: datetime
 ) -> None:
-    """Raise UsageError for impossible times: the host's clock was wrong, or was set meanwhile."""
+    """Raise UsageError for impossible times: the host's clock was wrong, or was changed."""
     times = [_moment(record.at) for record in records]
     began = _moment(result.started_at)
     known = [time for time in times if time is not None]

@@ -1,6 +1,6 @@
 """List the programs that each command needs, and the command that installs missing ones.
 
-Package names are those of Debian and Ubuntu.
+Package names are the names in Debian and Ubuntu.
 """
 
 import os
@@ -24,7 +24,7 @@ QEMU = "a QEMU that starts"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Say which programs one command needs and which are missing."""
+    """The programs that one command needs, and the missing ones."""
 
     command: str  # with the key of the profile, if only a profile with it needs the programs
     packages: Mapping[str, str]  # package of each program

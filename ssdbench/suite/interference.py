@@ -1,8 +1,8 @@
-"""Measure whether the drives of a host are slower while the other drives also work.
+"""Measure whether the drives of a host are slower while other drives also work.
 
-The trial only reads, so it causes no wear and needs no fill: small random reads load the CPUs
-most, large sequential reads the buses. An empty drive answers faster than in the run, so the trial
-loads the host more than the run does.
+The trial only reads, so it causes no wear and needs no fill: small random reads load the CPUs most,
+large sequential reads the buses. An empty drive answers faster than in the run, so the trial loads
+the host more than the run does.
 """
 
 import json
@@ -48,7 +48,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Hold the answer of a trial, and all rates from which it follows."""
+    """The answer of a trial, and all rates behind it."""
 
     side_by_side: bool
     says: str
@@ -57,7 +57,7 @@ class Tried:
 
 
 def objection(planned: Sequence[RunPlan]) -> str:
-    """Say why these runs cannot run side by side; empty if they may."""
+    """Return why these runs cannot run side by side; empty if they can."""
     infos = [one.target for one in planned]
     if any(info.zone_bytes for info in infos):
         return "a zoned drive can be read only where it was written, and a trial does not write"

@@ -33,7 +33,7 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Hold the reads and writes of a stream, or its trims: fio needs a separate job for trims."""
+    """The reads and writes of a stream, or its trims, for which fio needs a separate job."""
 
     stream: spec.MixStream
     trims: bool
@@ -46,7 +46,7 @@ class _Part:
 
 
 def sections(wanted: spec.Mix, planning: Planning) -> Iterator[Section]:
-    """Yield one fio section for each stream, and another one for its trims.
+    """Yield one fio section for each stream, and a second section if it also trims.
 
     Raises UsageError for a stream that does not fit into the filled part of the drive.
     """
@@ -217,7 +217,7 @@ def _require_known_to_fio(phase: Phase, name: str, *, simulated: bool) -> None:
 
 
 def _blamed(phase: Phase, error: str, said: Callable[[Workload], str]) -> str:
-    """Return the place of the option that fio's error names, or without which fio has no error."""
+    """Return the place of the option that fio's error names, or that causes the error."""
     if named := [option.place for option in phase.options if f"{option.name}=" in error]:
         return named[-1]
     for option in reversed(phase.options):

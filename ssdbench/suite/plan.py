@@ -44,7 +44,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Describe what `run` would do; pairs are the least and the most that is likely."""
+    """The plan of `run`; pairs are the least and the most that is likely."""
 
     target: TargetInfo
     stages: tuple[StagePlan, ...]
@@ -62,12 +62,12 @@ class RunPlan:
 
     @property
     def destroys(self) -> bool:
-        """Tell whether any stage writes."""
+        """Tell whether a stage writes to the target."""
         return destroys(self.stages)
 
 
 def plan(asked_for: RunRequest) -> RunPlan:
-    """Inspect the target and plan what `run` would do on it.
+    """Inspect the target and plan the stages of `run` on it.
 
     Raises UsageError, TargetRefused, and HostLacks if this host lacks something that is needed.
     """
@@ -120,7 +120,7 @@ def question(asked_for: RunRequest) -> Question | None:
 
 
 def fitted(asked_for: RunRequest, there: TargetInfo) -> tuple[RunRequest, Budget | None]:
-    """Shorten a request to its time and wear, if it has one of them. Raises UsageError."""
+    """Shorten a request to its given time or wear, if any. Raises UsageError."""
     share = asked_for.max_wear_percent or asked_for.profile.plan.max_wear_percent
     if asked_for.budget_s is None and share is None:
         return asked_for, None
@@ -130,7 +130,7 @@ def fitted(asked_for: RunRequest, there: TargetInfo) -> tuple[RunRequest, Budget
 
 
 def _known_endurance_tb(asked_for: RunRequest, there: TargetInfo) -> float:
-    """Return the endurance that was given, or that of the drive's counters. Raises UsageError."""
+    """Return the endurance as given, else from the drive's counters. Raises UsageError."""
     endurance_tb = asked_for.rated_endurance_tb or reported_endurance_tb(there.facts)
     if endurance_tb is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Makes the stages that measure points: sweeps, spans, rates, writers, and the user's fio jobs."""
+"""Make the stages that measure points: sweeps, spans, rates, writers, and the user's fio jobs."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ US_PER_S = 1_000_000
 
 
 def sweep(name: str, wanted: spec.Sweep, planning: Planning) -> PointStage:
-    """Plan every combination of a sweep's lists; a finding for each that the target cannot do."""
+    """Plan every combination of a sweep's lists; a finding for each impossible combination."""
     points, skipped = [], []
     length = planning.length_of(wanted.span)
     # What is measured on a part of the drive is no rate of the whole, which a plan stands on.
@@ -98,7 +98,7 @@ def span(name: str, wanted: spec.SpanSweep, planning: Planning) -> PointStage:
 
 
 def processes(name: str, wanted: spec.Processes, planning: Planning) -> PointStage:
-    """Plan every number of writers without pauses, and some of them with every kind of pause."""
+    """Plan every number of writers without pauses, and several of them with each kind of pause."""
     points: list[Point] = []
     skipped: list[Finding] = []
     block = wanted.block_bytes
@@ -137,9 +137,9 @@ def processes(name: str, wanted: spec.Processes, planning: Planning) -> PointSta
 
 
 def phase_groups(found: MeasuredJobs) -> tuple[tuple[int, ...], ...]:
-    """Group the numbers of the phases that one stage may measure in passes, in mixed order.
+    """Group the numbers of the phases that one stage may measure in shuffled passes.
 
-    A phase that trims leaves a drive with holes: it comes after the others, and alone.
+    A phase that trims leaves a drive with holes, so it comes last, in a group by itself.
     """
     numbered = list(enumerate((phase.workload for phase in found.phases), 1))
     full = tuple(number for number, workload in numbered if not workload.trims)
@@ -154,7 +154,7 @@ def fio_jobs(
     numbers: Sequence[int],
     planning: Planning,
 ) -> PointStage:
-    """Plan some phases of a job file, or a mix, each as a point."""
+    """Plan phases of a job file, or a mix, each as a point."""
     points = [
         Point(
             id=f"{name}-phase-{number}",
@@ -212,7 +212,7 @@ def _extra(wanted: spec.ExtraRepeats | None) -> ExtraRule:
 
 
 def _measuring(profile: Profile, wanted: spec.Repeated) -> Measuring:
-    """Say how a repeat settles and how long it is measured."""
+    """Return how a repeat settles and how long it is measured."""
     settle = wanted.settle or profile.settle
     spare = settle.spare_percent
     return Measuring(
@@ -239,8 +239,9 @@ def _short(size_bytes: int) -> str:
 
 
 def _used_percent(workload: Workload, planning: Planning) -> float | None:
-    """Return the percent of the drive that jobs use; None for all that is filled, or all but a
-    last block.
+    """Return the percent of the drive that jobs use; None for the whole filled part.
+
+    A last incomplete block does not count.
     """
     unused = planning.level_bytes - workload.range.length_bytes
     if unused < max(workload.block_sizes):
@@ -249,7 +250,7 @@ def _used_percent(workload: Workload, planning: Planning) -> float | None:
 
 
 def _described(points: list[Point]) -> Iterator[str]:
-    """Tell what each stream of each point does, in fio's words."""
+    """Yield the work of each stream of each point, in fio's words."""
     for point in points:
         for stream in point.workload.streams:
             options = " ".join(f"{name}={value}" for name, value in stream.options)
@@ -269,7 +270,7 @@ def _described(points: list[Point]) -> Iterator[str]:
 def rate(name: str, wanted: spec.RateSweep, planning: Planning) -> Rate:
     """Plan the search for the highest rate within a limit of latency.
 
-    Raises UsageError without a limit, or for what cannot be measured.
+    Raises UsageError without a limit, or for a workload that cannot be measured.
     """
     limit_s, direction = wanted.limit_s, wanted.direction
     if limit_s is None and wanted.percentile == "p99":
@@ -304,7 +305,7 @@ def rate(name: str, wanted: spec.RateSweep, planning: Planning) -> Rate:
 
 
 def load(name: str, wanted: spec.Load, planning: Planning) -> Load:
-    """Plan the latencies at one load. Raises UsageError for what cannot be measured."""
+    """Plan the latencies at one load. Raises UsageError if it cannot be measured."""
     size, plan = planning.target.size_bytes, planning.profile.plan
     if wanted.planned and plan.demand_iops is None:
         raise UsageError(
@@ -343,16 +344,16 @@ def _offered(name: str, wanted: spec.Offered, planning: Planning) -> Workload:
 
 
 def _returns_to(planning: Planning, points: Sequence[Point]) -> Workload | None:
-    """Return the warm-up's workload, where there is one and some point may change the drive."""
+    """Return the warm-up's workload if it is measured again after the points; else None."""
     if not planning.profile.needs_warm_up or not any(point.workload.writes for point in points):
         return None
     return steady_workload(planning)
 
 
 def steady_workload(planning: Planning) -> Workload:
-    """Choose what is written until the drive is steady, where the profile does not name it.
+    """Return the workload of the warm-up, if the profile does not name it.
 
-    A plan whose only writers are the user's jobs is warmed up under the first of those.
+    If only the user's jobs write, it is the first of these jobs.
     """
     if not names_warm_up(planning.profile) and _heaviest(planning) is None:
         job = jobfiles.warm_up(planning)
@@ -362,11 +363,12 @@ def steady_workload(planning: Planning) -> Workload:
 
 
 def _plain_warm_up(planning: Planning) -> Workload:
-    """Choose without the user's jobs: as the profile says, or the heaviest writer of the plan.
+    """Return the warm-up workload without regard to the user's jobs.
 
-    That is random writes without reads, of the block of the writing points that is nearest to
-    4 KiB, at their deepest queue, but at least at the default depth: nothing ages a drive faster,
-    and no warm-up takes longer for being shallow.
+    It is the profile's workload, or the heaviest writer of the plan: random writes without reads,
+    with the block of the writing points that is closest to 4 KiB, at their deepest queue, but at
+    least at the default depth. These writes age a drive fastest, and a smaller depth would not
+    shorten the warm-up.
     """
     wanted = planning.profile.steady.workload
     if not names_warm_up(planning.profile):
@@ -383,12 +385,12 @@ def _plain_warm_up(planning: Planning) -> Workload:
 
 
 def names_warm_up(profile: Profile) -> bool:
-    """Tell whether the profile says what the warm-up writes."""
+    """Tell whether the profile defines the writes of the warm-up."""
     return "workload" in profile.steady.model_fields_set
 
 
 def _heaviest(planning: Planning) -> SteadyWorkload | None:
-    """Return the heaviest random writer of the plan; None without one."""
+    """Return the heaviest random writer of the plan; None if no point writes at random."""
     writers = [
         (block, stage)
         for stage in (measure.stage for measure in planning.profile.measure)
@@ -423,7 +425,7 @@ def _each(value: T | tuple[T, ...]) -> tuple[T, ...]:
 def hottest(planning: Planning) -> Workload | None:
     """Return the writing point of the sweeps that moves most bytes; None if that is the warm-up.
 
-    The largest block; of equal ones, the largest share of reads beside its writes.
+    It has the largest block and, of equal blocks, the largest share of reads beside its writes.
     """
     warm = _plain_warm_up(planning)
     writers = [

@@ -106,7 +106,7 @@ class RunRequest:
 
     @property
     def all_limits(self) -> Limits:
-        """Return the limits of the command line; limits not set there are of the profile."""
+        """Return the limits of the command line, completed by limits of the profile."""
         kept = self.profile.limits
         return self.limits.over(Limits(kept.max_time_s, kept.max_writes_bytes))
 

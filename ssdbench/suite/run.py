@@ -51,8 +51,8 @@ from ssdbench.tuning.plan import HostPlan
 def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     """Run a profile into a new run directory, and return the stored result.
 
-    Creates and changes nothing if the target is refused. Raises SsdbenchError, after storing what
-    was measured until then.
+    Creates and changes nothing if the target is refused. Raises SsdbenchError, after storing all
+    measurements made before the error.
     """
     info = target_of(asked_for)
     require_fit(asked_for, info)
@@ -114,7 +114,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
 def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
     """Tell whether a request is for the target with this name and identity.
 
-    Compares the identity in the consent, or else of the target, or the name if it is absent.
+    Compares the identity in the consent, else of the target; without an identity, the name.
     """
     if asked_for.consent.identity is not None:
         return asked_for.consent.identity.partition(CONTENT)[0] == identity
@@ -127,7 +127,7 @@ def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
 def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Manifest:
     """Give the drive the LBA format of the profile, before the stages are made.
 
-    Returns the manifest with the drive as it is after that, as its size and identity may change.
+    Returns the manifest with the changed drive, because its size and identity may change.
     """
     was = kept.target.lba_format
     if profile.lba_format in (None, was) or was is None or not isinstance(session, ClaimedSession):
@@ -251,7 +251,7 @@ def _claimed(
 
 
 def _key(kept: Manifest) -> str:
-    """Return the name by which records about the content of a target know a run."""
+    """Return the name of a run in records about the content of a target."""
     return f"{kept.run_id} {kept.created_at}"
 
 

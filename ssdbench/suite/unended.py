@@ -1,7 +1,7 @@
 """Make a result from the directory of a run that was killed, crashed, or is still running.
 
 Nothing is measured, and the target is not needed: finished stages have a stored result, and an
-unfinished stage concludes from its finished units. Nobody can plan on such a result.
+unfinished stage concludes from its finished units. Such a result gives no number to plan on.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ KILLED = "it ended in mid-run without a message: a kill, a crash or a power cut"
 
 
 def unended(directory: Path, *, why: str = KILLED) -> RunResult:
-    """Return the result of an unfinished run, as far as its directory has it.
+    """Return the result of an unfinished run, from the files in its directory.
 
     `why`: a clause on why the run ended. Raises UsageError if manifest, profile or journal cannot
     be read.

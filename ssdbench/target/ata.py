@@ -163,7 +163,7 @@ def _text(word: list[int], start: int, end: int) -> str:
 
 
 def sanitizing(sense: bytes) -> bool:
-    """Return whether SANITIZE STATUS EXT shows one in progress: bit 14 of the count (ACS-4)."""
+    """Return whether SANITIZE STATUS EXT shows a sanitize in progress (ACS-4: bit 14)."""
     if len(sense) < 22 or sense[0] & 0x7F != 0x72 or sense[8] != 0x09:
         return False
     return bool(sense[8:][4] & 0x40)

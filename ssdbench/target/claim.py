@@ -56,9 +56,9 @@ class Claim:
             self._release()
 
     def check(self) -> None:
-        """Require, before each destructive step, the same target without new objections.
+        """Check, before each destructive step, that the target is the same and not in use.
 
-        Raises DeviceLost when the target was replaced or is gone, TargetRefused when it is in use.
+        Raises DeviceLost when the target was replaced or is gone, TargetRefused for new objections.
         """
         if self._info.kind is TargetKind.SIMULATED:
             return

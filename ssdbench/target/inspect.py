@@ -55,7 +55,7 @@ def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
 
 
 def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
-    """Return the target's name below /sys/block; empty for no whole block device, or when gone."""
+    """Return the target's name below /sys/block; empty if gone or not a whole block device."""
     if not info.major_minor:
         return ""
     name = sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
@@ -336,7 +336,7 @@ def _regular_file(name: str, path: Path, status: os.stat_result) -> TargetInfo:
 
 
 def _no_line(name: str) -> UsageError:
-    """Return the error for a name that fits into no line of fio's job file or that misleads."""
+    """Return the error for a name that does not fit into a line of fio's job file."""
     return UsageError(
         f"the name '{foreign.plain(name)}' holds a new line or an unprintable character",
         hint="rename it, and the directories that it is in",

@@ -46,7 +46,7 @@ class Purged:
 
 
 def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str]:
-    """Return why this method cannot or must not be used on this drive (pure); empty if it may."""
+    """Return why this method cannot or must not be used on this drive; empty if it may (pure)."""
     match wanted:
         case Purge.NONE | Purge.DISCARD:
             return []
@@ -303,7 +303,7 @@ def _ata_sanitize(node: Path, found: pages.Pages) -> str:
 
 
 def _await_ata(disk: scsi_bus.Scsi) -> bool:
-    """Wait until SANITIZE STATUS EXT shows none in progress; return whether there was one."""
+    """Wait for the end of a sanitize by SANITIZE STATUS EXT; return whether one was running."""
     status = scsi_bus.AtaCommand(0xB4, feature=0, extended=True, registers=True)
     at_work = False
     while ata.sanitizing(disk.ata(status).sense):

@@ -1,1 +1,1 @@
-"""Change host settings: values with a reason, recorded before they change."""
+"""Change host settings, each with a reason, and record the old value before the change."""

@@ -84,9 +84,9 @@ _log = logging.getLogger(__name__)
 class SettingBackend(Protocol):
     """Read and write the settings of one kind (see `Backend`).
 
-    `drive` is the identity of the drive that a setting belongs to, empty for the host. Both raise
-    HostLacks when there is no such setting, `write` also when the value is refused or does not read
-    back.
+    `drive` is the identity of the drive that a setting belongs to, empty for the host. Both methods
+    raise HostLacks when there is no such setting; `write` also raises it when the value is refused
+    or does not read back.
     """
 
     def read(self, attribute: str, drive: str) -> str: ...
@@ -218,7 +218,7 @@ class NvmeFeatureBackend(_Located):
 class WriteCacheBackend(BlockBackend):
     """Read and set the write cache of a SCSI or ATA disk, as the kernel's `cache_type`.
 
-    The kernel sends it as a mode page and asks the drive to save it (drivers/scsi/sd.c,
+    The kernel sends the value as a mode page and asks the drive to save it (drivers/scsi/sd.c,
     cache_type_store).
     """
 
@@ -234,10 +234,10 @@ class WriteCacheBackend(BlockBackend):
 
 
 class AtaPasswordBackend(_Located):
-    """Read and remove the password that a purge sets for an ATA erase; "" while none is set."""
+    """Read and remove the password that a purge sets for an ATA erase; "" if no password is set."""
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return our password when the drive says that one is set, else ""."""
+        """Return our password when the drive says that a password is set, else ""."""
         try:
             with scsi.opened(self._node(drive)) as disk:
                 word = scsi.ata_security_word(disk)

@@ -1,7 +1,7 @@
 """List which settings ssdbench may make, as patterns of names and values.
 
-A settings journal is a file, and a forged one must not make `restore` set anything that no run
-sets.
+A settings journal is a file that another user may forge. With these patterns, `restore` sets
+nothing from a forged journal that no run sets.
 """
 
 import re

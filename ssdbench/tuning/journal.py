@@ -1,8 +1,8 @@
 """Change settings so that they can be restored, even after a kill or a power cut.
 
 Each change is on disk, with the old value, before it is made. Leaving the journal restores in
-reverse order; `tuning.restore` does so for dead processes. Numbers order the changes, as the wall
-clock may step.
+reverse order; `tuning.restore` does so for dead processes. Changes are ordered by number, because
+the wall clock may jump.
 """
 
 import shlex
@@ -53,7 +53,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Hold why a setting, or all that a journal names, was not restored."""
+    """The reason why a setting, or a whole journal, was not restored."""
 
     said: str
     absent: str = ""  # the identity of a drive that is not on this host
@@ -76,7 +76,7 @@ class NotRestored(HostLacks):
 
     @property
     def of_absent_drives(self) -> bool:
-        """Return whether every failure is about a drive that is not on this host."""
+        """Return whether every failure concerns a drive that is not on this host."""
         return all(failure.absent for failure in self.failures)
 
 
@@ -128,11 +128,11 @@ class SettingsJournal:
         return tuple(self._changes)
 
     def apply(self, settings: Sequence[Setting]) -> list[Change]:
-        """Change settings in order, except those that already have the wanted value.
+        """Change settings in order, except settings that already have the wanted value.
 
-        A setting that a later one reset is made again. Raises HostLacks for a setting that this
-        host or drive does not have or keeps otherwise; leaving the journal restores what was
-        changed before the error.
+        A setting that a later setting resets is made again. Raises HostLacks if this host or drive
+        does not have a setting or keeps another value; leaving the journal then restores all
+        changes made before the error.
         """
         made = [change for setting in settings if (change := self._make(setting))]
         for setting in settings:
@@ -149,7 +149,7 @@ class SettingsJournal:
         return made
 
     def _make(self, setting: Setting) -> Change | None:
-        """Record and make one change; return None when the value is already the wanted one."""
+        """Record and make one change; return None if the setting already has the wanted value."""
         was = self._backends[setting.backend].read(setting.attribute, setting.drive)
         if setting.holds(was):
             return None
@@ -196,7 +196,7 @@ def lock(path: Path) -> Lock:
 
 
 def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> Iterator[Setting]:
-    """Yield the settings that the kernel resets when this one is changed, with their values now."""
+    """Yield the settings that the kernel resets with this setting, with their values now."""
     if setting.backend is not Backend.BLOCK:
         return
     for attribute in RESETS.get(setting.attribute, ()):
@@ -213,10 +213,10 @@ def put_back(
 ) -> tuple[list[Change], list[Failure]]:
     """Restore the first value of each setting; return the restored changes and the failures.
 
-    The latest change comes first, but a setting that resets others comes before those. All are read
-    again until each has its old value. Only then are they recorded in their journals, the one with
-    the first value last, and without settings that a failed one would reset. So after a kill
-    `restore` finds the first values.
+    The latest change comes first, but a setting that resets others comes before them. All settings
+    are read again until each has its old value. Only then are they recorded in their journals,
+    except settings that a failed setting would reset. The journal with the first value is last, so
+    `restore` still finds the first values after a kill.
     """
     first: dict[Key, Change] = {}
     for change, _ in sorted(left, key=lambda one: one[0].n):
@@ -287,14 +287,14 @@ def _place(change: Change) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Hold what is left to do in a journal."""
+    """The changes of a journal that are not yet restored."""
 
     changes: tuple[Change, ...] = ()  # neither restored nor forgotten
     damaged: tuple[int, ...] = ()  # numbers of the lines that cannot be read
 
 
 def read(path: Path) -> Pending:
-    """Read a journal; a missing file holds nothing, as its run has ended. Raises HostLacks."""
+    """Read a journal; a missing file has no changes, as its run has ended. Raises HostLacks."""
     try:
         return parse(read_regular(path))
     except FileNotFoundError:
@@ -341,7 +341,7 @@ def damage(path: Path) -> list[Failure]:
 
 
 def _record_of(fields: Mapping[str, object]) -> Change | int:
-    """Return a change, or the number of a settled one. Raises ValueError for any other record."""
+    """Return a change, or the number of a restored change. Raises ValueError for other records."""
     n = fields.get("n")
     if not isinstance(n, int) or fields.get("kind") not in (CHANGING, RESTORED, FORGOTTEN):
         raise ValueError(fields)

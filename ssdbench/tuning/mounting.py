@@ -1,8 +1,8 @@
-"""Mount file systems, tell the kernel of partitions, and make directories for a run.
+"""Mount file systems, add partitions in the kernel, and make directories for a run.
 
-A mount's value is `TYPE SOURCE [OPTIONS]`, a partition's `FIRST-SECTOR SECTORS`; both are empty
-when there is none. No partition table is written, so removing a partition never touches the drive's
-data.
+A mount's value is `TYPE SOURCE [OPTIONS]`, a partition's `FIRST-SECTOR SECTORS`; both are empty if
+nothing is mounted or added. No partition table is written, so removing a partition never touches
+the drive's data.
 """
 
 import time
@@ -27,12 +27,12 @@ class MountBackend:
         self._sysfs = sysfs
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return `TYPE SOURCE` of what is mounted there, empty for nothing."""
+        """Return `TYPE SOURCE` of the file system mounted there; empty if nothing is mounted."""
         mounts = [m for m in Procfs(self._sysfs.root).mounts() if m.mount_point == attribute]
         return f"{mounts[-1].file_system} {mounts[-1].source}" if mounts else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Mount the file system, or unmount what is there. Raises HostLacks."""
+        """Mount the file system, or unmount the present one. Raises HostLacks."""
         if not value:
             while self.read(attribute, drive):
                 if refused := _patiently(["umount", attribute]):

@@ -1,4 +1,4 @@
-"""Plan all settings of a run from the profile's wishes and what this host offers (pure).
+"""Plan all settings of a run from the profile's wishes and this host's features (pure).
 
 In a NUMA wish, `drive` is the node that the drive is attached to, so that one profile fits several
 hosts.
@@ -25,9 +25,9 @@ def cpus_of(name: str, wish: str, host: Topology) -> tuple[int, ...]:
 
 
 def nodes_holding(wish: str, cpus: Collection[int], host: Topology) -> str:
-    """Return the NUMA nodes for fio where `cpus` are all of their CPUs, else nothing.
+    """Return the NUMA nodes for fio if `cpus` are all CPUs of these nodes, else nothing.
 
-    fio's `numa_cpu_nodes` allows every CPU of a node, whatever fio was pinned to (measured: fio
+    fio's `numa_cpu_nodes` allows every CPU of a node, whatever CPU fio was pinned to (measured: fio
     3.33 under `taskset -c 1` runs on CPUs 0 and 1 with it).
     """
     if wish == KEEP:
@@ -121,7 +121,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class IrqPlan:
-    """Hold interrupt settings, and the CPUs for fio where the interrupts cannot be moved."""
+    """Interrupt settings, and the CPUs for fio if the interrupts cannot be moved."""
 
     settings: tuple[Setting, ...] = ()
     submitters: tuple[int, ...] = ()  # empty: as they were
@@ -182,7 +182,7 @@ def _moved(
 def _pinned(
     wish: IrqAffinity, submitters: Sequence[int], managed: Sequence[Interrupt], host: Topology
 ) -> IrqPlan:
-    """Leave managed interrupts where they are, and pin the submitters where the wish comes true."""
+    """Leave managed interrupts unchanged, and pin the submitters to CPUs that fulfil the wish."""
     names = ", ".join(irq.name for irq in managed)
     note = MANAGED.format(names=names)
     if host.hardware_queues >= len(host.cpus):
@@ -208,7 +208,7 @@ _BALANCE_REASON = "irqbalance would move interrupts during the run"
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """Hold what a run changes on its host, with reasons, and the wishes that it cannot fulfil."""
+    """The changes of a run on its host, with reasons, and the wishes that cannot be fulfilled."""
 
     settings: tuple[Setting, ...] = ()  # through the settings journal, in this order
     fio_cpus: tuple[int, ...] = ()  # empty: all
@@ -238,7 +238,7 @@ class HostPlan:
         ]
 
     def held(self) -> tuple[dict[str, str], ...]:
-        """Return what ends with our process and so is not journalled, for the report."""
+        """Return changes that end with our process and are not journalled, for the report."""
         rows = (
             ("/dev/cpu_dma_latency", "0" if self.hold_idle else "", _HOLD_REASON),
             ("CPUs of fio", cpu_text(self.fio_cpus), "submitters stay where they are"),
@@ -256,8 +256,8 @@ class HostPlan:
 def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
     """Plan the settings for one drive, named by its identity.
 
-    Raises HostLacks, with what is possible, for a wish that cannot be fulfilled; if only the preset
-    has the wish, a note says so instead.
+    Raises HostLacks, with the possible values, for a wish that cannot be fulfilled; if only the
+    preset has the wish, a note says so instead.
     """
     notes: list[str] = []
     asked = _with_preset(wishes, host, notes)
@@ -302,7 +302,7 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
 
 
 def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
-    """Return the settings of the drive's queue. Raises HostLacks for what it does not offer."""
+    """Return the settings of the drive's queue. Raises HostLacks for settings that it lacks."""
     asked = queue_settings(wishes.queue(), drive)
     settings = []
     offered = {name: attribute for name, (attribute, _) in QUEUE_SETTINGS.items()}
@@ -324,9 +324,10 @@ def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
 
 
 def _require_polling(wanted: bool, host: Topology) -> None:
-    """Raise HostLacks unless the drive polls as wished: since Linux 5.16 nothing switches it.
+    """Raise HostLacks unless the drive polls as wished, because it cannot be changed.
 
-    The kernel ignores or refuses a write to `io_poll` (block/blk-sysfs.c, queue_poll_store).
+    Since Linux 5.16 the kernel ignores or refuses a write to `io_poll` (block/blk-sysfs.c,
+    queue_poll_store).
     """
     if wanted != host.polls:
         state = "has polled queues" if host.polls else "has no polled queues"
@@ -338,14 +339,14 @@ def _require_polling(wanted: bool, host: Topology) -> None:
 
 
 def require_scheduler(name: str, offered: Sequence[str]) -> None:
-    """Raise HostLacks, with the schedulers that exist, for one that is not offered."""
+    """Raise HostLacks, with the existing schedulers, for a scheduler that is not offered."""
     if name not in offered:
         choices = ", ".join(offered) or "no scheduler"
         raise HostLacks(f"this drive has no scheduler {name}", hint=f"It offers {choices}.")
 
 
 def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
-    """Add the wishes of `isolate` where the profile says nothing and this host can do it."""
+    """Add the wishes of `isolate` that the profile leaves open and this host can fulfil."""
     if wishes.preset is Preset.KEEP:
         return wishes
     preset: dict[str, object] = {}
@@ -361,7 +362,7 @@ def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
 
 
 def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
-    """Yield what `isolate` asks for: setting, value, whether it is possible, and why not."""
+    """Yield the settings of `isolate`: name, value, whether it is possible, and why not."""
     fixed = "performance" in host.governors
     yield "governor", "performance", fixed, "this host does not offer the governor performance"
     yield "turbo", Switch.OFF, bool(host.turbo), "turbo cannot be switched here"

@@ -1,4 +1,4 @@
-"""Restore what dead runs left changed, or give it up for a drive that is gone for good."""
+"""Restore settings that dead runs left changed, or give up those of a drive that is gone."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -21,11 +21,11 @@ FORGOTTEN_LOG = "forgotten.log"
 def restore_all(
     directory: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
 ) -> list[Change]:
-    """Restore what dead runs left changed, to the values before the first of them.
+    """Restore settings that dead runs left changed, to the values before the first change.
 
-    After a reboot only settings that survive one are restored. Journals of living runs are left
-    alone, those of another host refused. Returns the restored changes. Raises NotRestored after
-    restoring all that it can.
+    After a reboot only settings that survive a reboot are restored. Journals of living runs are not
+    touched; journals of another host are refused. Returns the restored changes. Raises NotRestored
+    after restoring as much as possible.
     """
     require_private(directory)
     with shielded():
@@ -81,7 +81,7 @@ def _of_another_host(path: Path, host_id: str) -> Failure:
 
 
 def forget(directory: Path, drive: str, *, host_id: str) -> list[Change]:
-    """Give up what dead runs changed on a drive that will never come back.
+    """Give up the settings that dead runs changed on a drive that will never come back.
 
     `forgotten.log` keeps each change with its old value. Raises UsageError when no dead run changed
     a setting of this drive.

@@ -8,7 +8,7 @@ from ssdbench.errors import HostLacks
 
 
 class Backend(StrEnum):
-    """Name what reads and writes a setting; it decides how long a change lasts."""
+    """The kind of a setting: it selects the code that reads and writes the setting."""
 
     SYSFS = "sysfs"  # a kernel attribute: lasts until reboot
     BLOCK = "block"  # an attribute below the drive's /sys/block directory: found by identity
@@ -44,7 +44,7 @@ class Setting:
     drive: str = ""
 
     def holds(self, now: str) -> bool:
-        """Return whether the value read is the wanted one, apart from a mount's options."""
+        """Return whether the value is the wanted one, without regard to a mount's options."""
         if self.backend is Backend.MOUNT:
             return now.split(" ")[:2] == self.value.split(" ")[:2]
         return now == self.value
@@ -65,7 +65,7 @@ RESETS: Mapping[str, tuple[str, ...]] = {
 
 
 def restore_order(attribute: str) -> int:
-    """Return a rank: settings that reset others are restored before those."""
+    """Return a rank, so that settings that reset others are restored before them."""
     order = [name for name in RESETS if attribute.endswith(name)]
     return list(RESETS).index(order[0]) if order else len(RESETS)
 
@@ -86,7 +86,7 @@ KEEP = "keep"
 
 
 def queue_settings(wishes: Mapping[str, str | int], drive: str) -> list[Setting]:
-    """Return the settings of one drive's queue that are wished for, except `keep`."""
+    """Return the wished settings of one drive's queue, except `keep`."""
     return [
         Setting(Backend.BLOCK, attribute, str(wishes[name]), reason, drive)
         for name, (attribute, reason) in QUEUE_SETTINGS.items()

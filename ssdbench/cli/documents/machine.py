@@ -85,7 +85,7 @@ class Restored(Document):
 
 
 class Retired(Document):
-    """A purged drive, what it reported before and after the purge, and its health."""
+    """A purged drive, its answers before and after the purge, and its health."""
 
     document: Literal["retire"] = "retire"
     target: TargetInfo
@@ -207,7 +207,7 @@ class Diagnostic(Part):
 
 
 class Failure(Part):
-    """An error: its message and what to do; fields that only some errors have are null."""
+    """An error, with its message and a way out; fields that only some errors have are null."""
 
     kind: str  # UsageError, ProfileError, TargetRefused …
     message: str

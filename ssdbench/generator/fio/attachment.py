@@ -134,7 +134,7 @@ class DeviceAttachment(_Held):
 
 
 class FileAttachment(_Held):
-    """Reach a preallocated file; fio's own I/O is counted, as others share the file system."""
+    """Reach a preallocated file; only fio's own I/O is counted, as others share the disk."""
 
     exact = False
 

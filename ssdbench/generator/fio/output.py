@@ -80,7 +80,7 @@ def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> 
 
 
 def version_of(text: str) -> tuple[int, int]:
-    """Return (3, 33) of what `fio --version` prints. Raises ValueError for anything else."""
+    """Return the version from `fio --version`, as (3, 33). Raises ValueError for other text."""
     match = re.search(r"fio-([0-9]+)\.([0-9]+)", text)
     if not match:
         raise ValueError(f"not a version of fio: {text.strip()!r}")

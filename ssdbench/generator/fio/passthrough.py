@@ -113,7 +113,7 @@ class PassthroughAttachment(DeviceAttachment):
 
 
 class PassthroughMeter:
-    """Count what completed in fio's rings, of one size and direction; at the end fio's report."""
+    """Count the completed requests in fio's rings; at the end, in fio's report."""
 
     def __init__(
         self,

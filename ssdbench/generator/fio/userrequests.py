@@ -239,7 +239,7 @@ def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Dir
 
 
 def _mixed(rates: Sequence[float], does: Directions) -> tuple[Directions, list[str]]:
-    """Set the share of reads that rates produce: each direction is sent when it is due."""
+    """Return the share of reads that rates produce; each direction is sent when due."""
     reads, writes, _ = rates
     if not (reads and writes):
         return does, []

@@ -1,4 +1,4 @@
-"""Define findings about the course of a run: it was cut short, resumed, or asked for too much."""
+"""Define findings about the course of a run, such as a run that was cut short or resumed."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, listed
@@ -42,8 +42,8 @@ class RunCutShort(FindingKind):
 class Resumed(FindingKind):
     """The run was interrupted and continued later. The finding is made before anything is repeated.
 
-    `reason` says whether the drive still holds what was written. `repeated` are the titles of
-    stages whose stored results no longer count.
+    `reason` says whether the drive still holds the data that the run wrote. `repeated` are the
+    titles of stages whose stored results no longer count.
     """
 
     code = Code.RESUMED

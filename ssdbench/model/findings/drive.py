@@ -119,7 +119,7 @@ class VolatileCache(FindingKind):
 
 
 class CacheContradiction(FindingKind):
-    """The drive reports one thing about its cache, and its flushes show another."""
+    """The drive's report about its cache contradicts the time of its flushes."""
 
     code = Code.VOLATILE_CACHE
     severities = (Severity.WARNS,)
@@ -190,7 +190,7 @@ class NotPlannable(FindingKind):
 
 
 class Simulated(FindingKind):
-    """The numbers are those of a simulated drive."""
+    """The numbers come from a simulated drive."""
 
     code = Code.SIMULATED
     severities = (Severity.NOTES,)
@@ -223,7 +223,7 @@ class BoundaryHiddenByBuffer(FindingKind):
 
 
 class NoBoundary(FindingKind):
-    """No period was found in the latencies; the finding says what would have been found."""
+    """No period was found in the latencies; the finding says which ones would be found."""
 
     code = Code.NO_BOUNDARY
     severities = (Severity.NOTES,)

@@ -5,7 +5,7 @@ from ssdbench.units import counted, format_count, format_ns, format_size
 
 
 class HostDisturbed(FindingKind):
-    """Other work disturbed the host during a measurement. None is a value that is not known."""
+    """Other work disturbed the host during a measurement. A value of None is not known."""
 
     code = Code.DISTURBED
     severities = (Severity.INVALIDATES, Severity.WARNS)
@@ -163,7 +163,7 @@ class SettingsLeft(FindingKind):
 
 
 class BlockLayerCost(FindingKind):
-    """A point was measured through the block layer and past it, which shows the layer's cost."""
+    """A point was measured through the block layer and without it, which shows the layer's cost."""
 
     code = Code.BLOCK_LAYER
     severities = (Severity.NOTES,)

@@ -17,7 +17,7 @@ class PtsScaled(FindingKind):
 
 
 class PtsAverages(FindingKind):
-    """The result is averages without a bound, by a rule that is optimistic or by no rule."""
+    """The result has averages without a bound, by an optimistic rule or without a rule."""
 
     code = Code.QUICK_RULE
     remedy = (

@@ -1,4 +1,4 @@
-"""Define what a user asks for: the schema of `profiles/*.yaml`.
+"""Define the schema of `profiles/*.yaml`: the requests of a user.
 
 Every setting has a default, and every default is pessimistic: a full drive, incompressible data,
 small random writes, no TRIM, and an unchanged host. Consent to destroy data is never part of a

@@ -1,4 +1,4 @@
-"""Define what a drive must reach to be accepted (`accept:`), and the outcome for a run."""
+"""Define the limits that a drive must keep to be accepted (`accept:`), and their outcome."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self

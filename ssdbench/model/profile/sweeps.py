@@ -1,4 +1,4 @@
-"""Define `sweep`, `span` and `processes`, and what all stages with repeats share.
+"""Define `sweep`, `span` and `processes`, and the settings that all stages with repeats share.
 
 Writers that pause follow Dunn 2009, figures 11 to 13.
 """
