@@ -144,7 +144,7 @@ MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a pl
 def two_modes(values: Sequence[float] | Floats, *, min_share: float = 0.1) -> Modes | None:
     """Return the best split into two levels; None if one level describes the values equally well.
 
-    The split is the one of Otsu: it leaves the least variance within the groups. It must be clearer
+    The split is Otsu's (1979): it leaves the least variance within the groups. It must be clearer
     than the best split of values that have a single level. Each level must hold `min_share` of the
     values, and at least two values.
     """
