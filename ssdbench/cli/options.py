@@ -192,7 +192,7 @@ def planning_options(function: F) -> F:
             metavar="NAME=FIGURE,…",
             help="Figures of the data sheet, for the plan and never for a result: "
             "random_write_iops=200k, random_read_iops=1M, sequential_write=3.5GB/s, tbw=7008TB. "
-            "They override those of the profile.",
+            "They override the figures of the profile.",
         ),
     ):
         function = option(function)

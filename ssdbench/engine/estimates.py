@@ -13,7 +13,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.modelfile import embedded_models, load_embedded
 
-# Of most SSDs. Random writes are those of a drive of 1 TB. A larger drive writes faster, because it
+# Of most SSDs. Random writes are for a drive of 1 TB. A larger drive writes faster, because it
 # has more dies, but not in proportion: of 4 TB, P4500 62,000 and PM9A3 200,000 writes per second;
 # of 15 TB and QLC, BM1743 11,000 (the shipped models; their sources are data sheets).
 Range = tuple[float, float]

@@ -41,7 +41,7 @@ class Progress:
     stage: str
     fraction: float | None  # 0 to 1; None while unknown
     left_s: float | None  # seconds of wall time left in this stage, None while unknown
-    text: str  # what it does, such as "4 KiB random write, QD 32 x 4, repeat 2 of 10"
+    text: str  # its work, such as "4 KiB random write, QD 32 x 4, repeat 2 of 10"
     rate_bytes_per_s: float = 0.0
     rate_iops: float = 0.0
     written_fills: float | None = None  # bytes that the run wrote, divided by the drive's size

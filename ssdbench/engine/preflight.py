@@ -43,7 +43,7 @@ class Requirement:
 
     name: str
     grade: Grade
-    said: str  # what was found
+    said: str  # the result of the check
     hint: str = ""
 
     @classmethod

@@ -41,7 +41,7 @@ class Geometry:
 
 
 def claim(node: Path) -> int:
-    """Open a block device exclusively, so that nobody else can claim or mount it.
+    """Open a block device exclusively, so that no other program can claim or mount it.
 
     Returns a descriptor for reading and writing that the caller closes. Raises BlockingIOError when
     it is already claimed, DeviceLost when it is not a block device, HostLacks without permission.

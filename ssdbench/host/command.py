@@ -31,7 +31,7 @@ from ssdbench.units import format_size
 # other order it would miss our death between the two steps.
 _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 
-MOST_ANSWER_BYTES = 256 << 20  # what a program may print: the largest is an unpacked kernel
+MOST_ANSWER_BYTES = 256 << 20  # limit for a program's output: the largest is an unpacked kernel
 _PIECE_BYTES = 1 << 16
 TIDYING_S = 2.0  # that programs have to end before they are killed
 UNKILLABLE_S = 10.0

@@ -24,7 +24,7 @@ class Reader(StrEnum):
     VIRTIOFSD = "virtiofsd"  # the value of an option behind -o
     FIO = "fio"  # a value in a job file
     FIO_FILE = "fio's list of files"  # filename and read_iolog
-    MOUNT = "mount"  # what is mounted, and where
+    MOUNT = "mount"  # source and place of a mount
     SSH = "ssh"  # the host to reach
     DASK = "dask"  # the address of a scheduler
     SYSTEMD = "systemd-run"  # a word of the command of a unit

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ssdbench.errors import HostLacks
 
-NOTHING = "(null)"  # what the kernel prints for a missing string
+NOTHING = "(null)"  # the kernel's text for a missing string
 R = TypeVar("R")
 
 

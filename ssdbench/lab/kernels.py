@@ -43,7 +43,7 @@ OFFERS = {  # by the value of `--kernel`
     "7.x": Offer(r"7\.[0-9]+", release="trixie"),
     "7.x-rt": Offer(r"7\.[0-9]+", "rt", "trixie"),
 }
-# The modules were compiled for these kernels (see kmod/README.md), but Debian has no image of them.
+# The modules were compiled for these kernels (see kmod/README.md), but Debian has no image.
 ONLY_COMPILED = ("6.5", "6.6", "6.8", "6.14", "6.17", "6.18", "6.19")
 # Packages that a build needs beside the kernel headers and their dependencies.
 BUILD_WITH = (

@@ -19,7 +19,7 @@ class ProfileModel(Model):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and what is wrong there
+Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and the fault
 
 
 def refuse(mistakes: Sequence[Mistake]) -> None:

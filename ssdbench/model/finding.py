@@ -56,7 +56,7 @@ class Code(StrEnum):
     BELOW_REMAP_UNIT = "below-remap-unit"
     BISTABLE = "bistable"
     CHANGED = "changed"  # the same workload ran at another rate later in the run
-    PLAN = "plan"  # which points the plan uses, and what it cannot answer
+    PLAN = "plan"  # the points that the plan uses, and questions without an answer
     EXTRA_REPEATS = "extra-repeats"  # more than planned, as declared before the start
     WIDE_INTERVAL = "wide-interval"  # wider than declared after all extra repeats
     VOLATILE_CACHE = "volatile-cache"  # acknowledged writes may be lost with the power
@@ -78,7 +78,7 @@ class Finding(Model):
     code: Code
     severity: Severity
     message: str  # one sentence with the numbers in it
-    advice: str = ""  # what the user can do
+    advice: str = ""  # actions for the user
     point: str | None = None  # Point.id
     repeat: int | None = None
     stage: str | None = None
@@ -96,7 +96,7 @@ class FindingKind(ABC):
 
     code: ClassVar[Code]
     severities: ClassVar[tuple[Severity, ...]] = (Severity.INVALIDATES,)  # the usual one first
-    remedy: ClassVar[str] = ""  # what the user can do, in full sentences
+    remedy: ClassVar[str] = ""  # actions for the user, in full sentences
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -71,7 +71,7 @@ class Comparison(Model):
     repeats: int = 0  # planned passes
     file_system: str = ""  # of the files; empty for the bare drive
     programs: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what could not be measured
+    notes: tuple[str, ...] = ()  # things that could not be measured
     cells_csv: str = ""
 
 

@@ -54,7 +54,7 @@ class SmallestEffect(Model):
 
 
 class BlockSizeFound(Model):
-    """The block size and the write buffer, or that there is no sign of them."""
+    """The block size and the write buffer, or that there is no sign of either."""
 
     kind: Literal[StageKind.BLOCKSIZE] = StageKind.BLOCKSIZE
     answer: str = ""
@@ -126,7 +126,7 @@ class CacheKind(StrEnum):
     VOLATILE = "volatile"  # no: it waits in memory until a flush
     PROTECTED = "protected"  # yes: capacitors save the memory, or flushes do nothing
     NONE = "none"  # yes: it is on the medium
-    NOT_VOLATILE = "not volatile"  # yes, as the drive reports; protected or none is not known
+    NOT_VOLATILE = "not volatile"  # a cache, which is not volatile by the drive's report
     UNKNOWN = "unknown"
 
 
@@ -134,11 +134,11 @@ class WriteCache(Model):
     """The kind of write cache, with the evidence for it."""
 
     kind: CacheKind
-    evidence: tuple[str, ...] = ()  # sentences: what the drive says, what flushes cost
-    contradiction: str = ""  # between what the drive reports and what its flushes show
+    evidence: tuple[str, ...] = ()  # sentences on the drive's report and the cost of flushes
+    contradiction: str = ""  # of the drive's report and the cost of its flushes
     present: bool | None = None  # as the drive reports; None if it does not report it
     enabled: bool | None = None  # as the drive reports, or as the run set it
     write_us: float | None = None  # time of a 32 KiB write
     flush_us_after_1: float | None = None  # time of a flush after one write
     flush_us_after_many: float | None = None  # time of a flush after 64 writes
-    buffer_bytes: int = 0  # the largest known buffer; 0 if none is known
+    buffer_bytes: int = 0  # the largest known buffer; 0 if unknown

@@ -49,7 +49,7 @@ PointsKind = Literal[
 class About(StrEnum):
     """The subject of a kind of stage. It decides what a report says about the run as a whole."""
 
-    PREPARATION = "preparation"  # findings also hold for what is measured afterwards
+    PREPARATION = "preparation"  # its findings also apply to later measurements
     RATES = "rates"  # numbers that a user may plan on
     INSIDE = "inside"  # the inner structure of the drive
     SETTINGS = "settings"  # a comparison of settings

@@ -70,7 +70,7 @@ class Estimate(Model):
     metric: str  # iops, bw_bytes_per_s, lat_mean_ns, lat_p99_ns, …
     unit: str  # 1/s, B/s, ns, …
     value: float
-    ci_low: float | None = None  # two-sided 95 % interval; None if there is none
+    ci_low: float | None = None  # two-sided 95 % interval; None if unknown
     ci_high: float | None = None
     bound: float | None = None  # the pessimistic bound for plans
     n: int = 0  # number of independent samples (repeats, batches or I/Os)

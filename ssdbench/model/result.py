@@ -29,7 +29,7 @@ class Budget(Model):
     seconds: float | None = None  # as given
     max_wear_percent: float | None = None  # of the rated endurance, as given
     most_bytes: int | None = None  # that this share allows to write
-    wear: str = ""  # what the shortened run likely writes, and its share of the rated endurance
+    wear: str = ""  # likely bytes of the shortened run, and their share of the rated endurance
     likely_s: float  # likely length of the shortened run, on the target's clock
     counted_on: str  # the rates that this estimate uses
     cuts: tuple[str, ...] = ()  # in the order in which they were made

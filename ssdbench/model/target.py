@@ -100,7 +100,7 @@ class TargetInfo(Model):
 
     kind: TargetKind
     name: str  # as the user named it: /dev/nvme0n1, sim:x25m-g2-160, a path
-    node: str  # what is opened: device node, file, or state file of a simulated drive
+    node: str  # the opened path: device node, file, or state file of a simulated drive
     id: str  # identity for consent, such as eui.0025385b91b0a4d2
     via: str = ""  # place of the chosen path, if several paths lead to the drive
     content: str = ""  # digest of samples, if only place and size identify the drive
@@ -161,7 +161,7 @@ class TargetInfo(Model):
 
 
 class Consent(Model):
-    """The consent on the command line; by default none is given. It is never part of a profile."""
+    """The consent on the command line; empty by default. It is never part of a profile."""
 
     identity: str | None = None  # --destroy: the data of this drive may be destroyed
     overwrite: bool = False  # --overwrite-signatures: partition tables, file systems not in use

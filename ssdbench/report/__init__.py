@@ -12,10 +12,10 @@ def render(
     """Write report.html and the tables (docs/tables.md) into a run directory.
 
     The report is made from result.json and the other files of the run. An interrupted run, or a run
-    without some files, gets a report of what exists. Give `result` if the run has no result.json
-    yet. Points named in `points` get figures in any case. Returns the paths, report.html first.
-    Raises UsageError if result.json cannot be read or a point does not exist, and OSError if a file
-    cannot be written.
+    without some files, gets a report of the existing files. Give `result` if the run has no
+    result.json yet. Points named in `points` get figures in any case. Returns the paths,
+    report.html first. Raises UsageError if result.json cannot be read or a point does not exist,
+    and OSError if a file cannot be written.
     """
     from ssdbench.report.write import write_report  # matplotlib costs half a second
 

@@ -24,7 +24,7 @@ LONGEST_LINE = 4096
 LONGEST_SHOWN = 60
 
 # fio's columns: time in ms, latency in ns, direction, block; newer versions append more columns.
-# The bins are those of stats.histogram: exact below 128 ns, then 64 for each factor of two. The
+# The bins are as in stats.histogram: exact below 128 ns, then 64 for each factor of two. The
 # formula for 64 to 127 ns also fits all lower latencies. `key` has direction and bin in one small
 # number, which is fast to group by. A negative latency gets the key below its direction's bins.
 _QUERY = """

@@ -136,7 +136,7 @@ def render_lot(
         sections=[
             page.Section(
                 "answer",
-                "What can be expected of the lot and the model",
+                "The expected rates of the lot and the model",
                 _answer(results, points, asked, notes),
             ),
             page.Section("drives", "The drives", [_drives(results, points)]),

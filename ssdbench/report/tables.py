@@ -474,7 +474,7 @@ def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> R
     row = _of_run(result) | {"stage": stage.name, "stage_kind": str(stage.kind)}
     row |= _workload_columns(point) | point_numbers(point)
     for name in ("worst_minute_iops", "worst_second_iops"):
-        # A result of an older version has no estimate of it.
+        # Results of older versions have no such estimate.
         known = [value for r in point.repeats if (value := getattr(r, name)) is not None]
         row[name] = value_of(point, name) if point.estimate(name) else min(known, default=None)
     return row | {

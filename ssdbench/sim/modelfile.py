@@ -25,7 +25,7 @@ class ModelFile(Model):
     figures: Mapping[str, float] = {}  # published figures of the real drive
     simulated: Mapping[str, float] = {}  # the same figures of the model, measured with the core
     differences: tuple[str, ...] = ()
-    simulate_bytes: int | None = None  # default capacity; None means that of the real drive
+    simulate_bytes: int | None = None  # default capacity; None: the real drive's
     params: Mapping[str, int | str]
 
 

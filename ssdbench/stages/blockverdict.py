@@ -162,13 +162,13 @@ def _sentence(verdict: BlockVerdict, target: TargetInfo, *, hidden: bool) -> str
 def _behind(target: TargetInfo) -> str:
     """Name the layers between generator and drive that may cause the peaks."""
     if target.kind is TargetKind.FILE:
-        return f"the file system that {target.name} lies on, or from what is behind it"
+        return f"the file system that {target.name} lies on, or from a layer below it"
     if target.kind is not TargetKind.LOOP:
-        return "the device mapper or array, or from what is behind it"
+        return "the device mapper or array, or from a layer below it"
     file = target.facts.get("sysfs loop/backing_file", "a file")
     if target.facts.get("sysfs loop/dio") == "1":
-        return f"what is behind the loop device: {file} and its file system"
-    return f"what is behind the loop device: {file}, its file system and the host's page cache"
+        return f"the file below the loop device: {file} and its file system"
+    return f"the file below the loop device: {file}, its file system and the host's page cache"
 
 
 def _phase(verdict: BlockVerdict) -> int | None:

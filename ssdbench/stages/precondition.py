@@ -52,7 +52,7 @@ from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
 from ssdbench.units import format_capacity, format_size
 
 PROOF_TOLERANCE = 1e-3  # of the planned bytes: the very last samples may be missing
-AGREES_WITHIN = 0.01  # of what the kernel counted
+AGREES_WITHIN = 0.01  # of the kernel's count
 UNIT_BYTES = 512_000
 TELLS_FROM_UNITS = 2  # each of two readings is rounded up to a unit
 

@@ -274,7 +274,7 @@ class Replay(PlainStage):
             client = _client(path, made)
             if not client.sound:
                 raise HostLacks(
-                    "fio sent other requests than those of the trace",
+                    "fio's requests differ from the trace",
                     hint="use fio 3.33 to 3.41; its log does not fit the iolog",
                 )
             waits.add(client)

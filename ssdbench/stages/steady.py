@@ -96,7 +96,7 @@ def is_flat(readings: Sequence[float]) -> bool:
 
 
 UNIT = "warm-up"
-MAX_FILLS = 6.0  # what the rules were tried with (docs/steady-state.md)
+MAX_FILLS = 6.0  # the rules were tested with this limit (docs/steady-state.md)
 LEAST_S = 600.0  # the least for every rule, however short its window
 STEP_S = 60  # rules look once a minute
 

@@ -72,7 +72,7 @@ def run_directories(places: Sequence[Path]) -> Iterator[Path]:
         found = [place] if _is_run(place) else list(_below(place, MOST_DEPTH))
         if not found:
             raise UsageError(
-                f"{place} has no run", hint="Name run directories, or a directory of them."
+                f"{place} has no run", hint="Name run directories, or a directory above them."
             )
         for directory in found:
             if (known := real(directory)) in seen:
@@ -184,7 +184,7 @@ def _require_clock(
     if (ahead := max([began, *known]) - now) > CLOCK_OFF:
         raise UsageError(
             f"{directory} says that it was measured {counted(ahead.days, 'day')} from now",
-            hint="Set the clock that is wrong; if it is that of the other host, measure again.",
+            hint="Set the clock that is wrong; if the other host's is wrong, measure again.",
         )
 
 

@@ -41,7 +41,7 @@ def sweep(name: str, wanted: spec.Sweep, planning: Planning) -> PointStage:
     """Plan every combination of a sweep's lists; a finding for each impossible combination."""
     points, skipped = [], []
     length = planning.length_of(wanted.span)
-    # What is measured on a part of the drive is no rate of the whole, which a plan stands on.
+    # A rate on a part of the drive is not a rate of the whole drive, which a plan needs.
     share = None if wanted.span == WHOLE else _percent(length, planning)
     for pattern, block, read, iodepth, numjobs, engine in product(
         wanted.pattern,

@@ -31,7 +31,7 @@ class Wear:
     most_bytes: int  # if each repeat settles as late as it may
     endurance_tb: float | None = None
     likely_bytes: tuple[int, int] | None = None  # the least and the most that is likely
-    reported_tb: float | None = None  # what the drive's own counters say of its endurance
+    reported_tb: float | None = None  # endurance by the drive's own counters
 
     @property
     def known_tb(self) -> float | None:

@@ -38,7 +38,7 @@ _VIRTUAL_COMPANIES = {
 }  # fmt: skip
 # Channels on which a driver has its volumes, as its source has them (drivers/scsi of Linux 6.12):
 # MEGASAS_MAX_PD_CHANNELS, CONTAINER_CHANNEL, RAID_CHANNEL of mpt3sas, PQI_RAID_VOLUME_BUS, and
-# HPSA_RAID_VOLUME_BUS with those of external arrays behind it.
+# HPSA_RAID_VOLUME_BUS, with volumes of external arrays behind it.
 _VOLUME_CHANNELS = {
     "megaraid_sas": (2, 3), "aacraid": (0,), "mpt2sas": (1,), "mpt3sas": (1,),
     "smartpqi": (1, 2), "hpsa": (1, 2),
@@ -263,7 +263,7 @@ VOLUME, SHOWN = "sign of a volume", "proof of one drive"  # names of facts
 
 _MAPPED = re.compile(r"(dm-|md|bcache|drbd|zd|rbd|dasd)[0-9_a-z]")
 # Paravirtual disks, network disks, disks in memory, and volumes whose drivers give them special
-# names: none is a drive that a planner could buy.
+# names: a planner cannot buy such a drive.
 _VIRTUAL = re.compile(
     r"(vd|xvd|nbd|ram|zram|pmem|nullb|ublkb|ubd)[0-9a-z]|(etherd|cciss|ida|rd|i2o)[!/]"
 )

@@ -100,7 +100,7 @@ def _users(path: Path, place: Path, status: os.stat_result, root: Path) -> Itera
         if source is not None and this.inode == (source.st_dev, source.st_ino):
             yield Objection(f"it is mounted on {mount.mount_point}", remedy="unmount it")
     for export in exported(Sysfs(root)):
-        remedy = f"release it from what uses it (`{export.end}`)"
+        remedy = f"end its use (`{export.end}`)"
         if _same(export.path, place):
             yield Objection(export.said, remedy=remedy)
         elif not (

@@ -353,7 +353,7 @@ def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
     for name, value, able, lacking in _isolating(host):
         placed = getattr(wishes, name.replace("cpus", "nodes")) != KEEP
         if getattr(wishes, name) not in (KEEP, ()) or placed:
-            continue  # what the profile sets itself overrides it
+            continue  # the profile's own setting overrides it
         if able:
             preset[name] = value
         else:

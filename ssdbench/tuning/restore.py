@@ -1,4 +1,4 @@
-"""Restore settings that dead runs left changed, or give up those of a drive that is gone."""
+"""Restore settings that dead runs left changed, or give them up for a drive that is gone."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack

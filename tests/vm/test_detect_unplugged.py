@@ -79,6 +79,6 @@ def test_a_drive_that_is_pulled_out_half_way_is_lost_and_the_search_says_so(lab:
     said = json.loads(answer.stdout)
     assert said["status"] == 5, said
     assert "error: /dev/nvme0n1 is gone" in said["err"]
-    assert "what was measured is kept" in said["err"]
+    assert "all measurements are kept" in said["err"]
     assert "Traceback" not in said["err"]
     assert said["result"] and not said["node"]

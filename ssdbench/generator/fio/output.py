@@ -258,12 +258,12 @@ def checked_report(ending: Ending, jobs: Sequence[Expected]) -> Report:
     if ending.hung_s is not None:
         raise DeviceError(
             f"{ending.target}: no I/O finished for {ending.hung_s:.0f} s, so fio was killed",
-            hint="look at the kernel's log (`dmesg`) for what the drive did",
+            hint="look at the kernel's log (`dmesg`) for errors of the drive",
         )
     if ending.late_s is not None:
         raise DeviceError(
             f"{ending.target}: fio had not ended after {ending.late_s:.0f} s and was killed",
-            hint="look at the kernel's log (`dmesg`) for what the drive did",
+            hint="look at the kernel's log (`dmesg`) for errors of the drive",
         )
     if (refusal := _REFUSAL.search(ending.stderr)) and ending.status in _LIBRARY:
         raise _LIBRARY[ending.status](

@@ -4,7 +4,7 @@ from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import counted, listed
 
 GO_ON = (
-    "Continue with `ssdbench resume`; what was measured is kept. If a limit ended the run, raise "
+    "Continue with `ssdbench resume`; all measurements are kept. If a limit ended the run, raise "
     "that limit."
 )
 

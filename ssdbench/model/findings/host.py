@@ -126,7 +126,7 @@ class HostBoundByCeiling(FindingKind):
         share = 100 * self.iops / self.ceiling_iops
         return (
             f"the host, not the drive, seems to be the limit: {self.iops:.0f} IOPS is "
-            f"{share:.0f} % of what this host reaches without a drive"
+            f"{share:.0f} % of the rate of this host without a drive"
         )
 
 
@@ -168,7 +168,7 @@ class BlockLayerCost(FindingKind):
     code = Code.BLOCK_LAYER
     severities = (Severity.NOTES,)
     remedy = (
-        "Plan on the points whose requests reach the drive as those of your application do: "
+        "Plan on the points whose requests reach the drive in the same way as your application's: "
         "through the block layer, for most applications."
     )
 

@@ -42,7 +42,7 @@ class PtsNotSteady(FindingKind):
     code = Code.NOT_STEADY
     remedy = "See the convergence plots; the standard lets you go on or stop."
 
-    where: str  # "in 25 rounds; what is shown are the last five"
+    where: str  # "in 25 rounds; the last five are shown"
 
     def message(self) -> str:
         return f"steady state not reached {self.where}"

@@ -70,8 +70,8 @@ class SharedChange(FindingKind):
 
     code = Code.SHARED_CHANGE
     remedy = (
-        "What slows one load down for a while may slow all of them. Find what the drive or the "
-        "host does at such times, or measure for longer, so that each load runs at such a time."
+        "A cause that slows one load down for a while may slow all loads. Find out what the "
+        "drive or the host does at such times, or measure for longer, so that each load runs at such a time."
     )
 
     other: str  # label of the other point

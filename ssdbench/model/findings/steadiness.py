@@ -58,7 +58,7 @@ class NotJudged(FindingKind):
     remedy = "Allow more time (raise the limits of `steady`, or --max-time)."
 
     rule: str
-    reason: str  # what the rule was still waiting for
+    reason: str  # the missing condition of the rule
     mean_bytes_per_s: float  # of the newer half; 0 without any rate
     max_fills: float | None = None  # the limit at which the warm-up was given up, if any
     max_time_s: float | None = None  # the same as a time

@@ -198,7 +198,7 @@ class Host(ProfileModel):
     """Value of NVMe feature 08h: an interrupt waits for (value & 255) + 1 completions or for
     (value >> 8) x 100 us. 0: no waiting; or keep."""
     kernel_modules: tuple[ModuleName, ...] = Field(default=(), examples=[["ssdb_bpref"]])
-    """Kernel modules to load for the run: those of ssdbench or of the kernel."""
+    """Kernel modules to load for the run, from ssdbench or from the kernel."""
 
     def changes(self) -> dict[str, str]:
         """Return the settings that the run changes, by name."""
@@ -250,8 +250,8 @@ class Steady(ProfileModel):
     rule: RuleName = RuleName.PSS
     """Steady-state rule. Only pss and pss-paranoid can validate a result."""
     workload: SteadyWorkload = SteadyWorkload()
-    """What is written until the rule holds. Without it, the heaviest writes of the profile: random
-    writes with the block size nearest to 4 KiB, at the deepest queue, at least 32."""
+    """The writes until the rule is satisfied. By default, the heaviest writes of the profile:
+    random writes with the block size nearest to 4 KiB, at the deepest queue, at least 32."""
     max_fills: Positive = 6.0
     """Give up after this many drive fills, and report it."""
     max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")

@@ -207,7 +207,7 @@ class Accepted(Model):
     load: str = ""  # the offered load: "2 drive writes per day, 1,234 IOPS"
     stage: str = ""
     workload: str = ""  # the workload with the worst result
-    seen: float | None = None  # the pessimistic measured value; None if there is none
+    seen: float | None = None  # the pessimistic measured value; None if unknown
     middle: float | None = None  # the value without pessimism: a mean, a percentile
     outcome: Outcome
     why: str  # one sentence

@@ -74,7 +74,7 @@ class Offered(Requests):
     """Threads that send requests, each with one in flight. Without it 16, or more, up to 1,024, if
     requests wait for a free thread."""
     window_s: Seconds | None = Field(default=None, alias="window")
-    """Time measured per rate; without it, that of the profile."""
+    """Time measured per rate; the default is the profile's `window`."""
     settle_s: Seconds = Field(default=30.0, alias="settle")
     """Time at each rate before the window; it does not count."""
     direction: Direction | None = None

@@ -68,9 +68,9 @@ class Repeated(ProfileModel):
     """Points in repeats. Each repeat settles first; then its window is measured."""
 
     repeats: Repeats | None = Field(default=None, examples=[10])
-    """Repeats per point; without it, those of the profile."""
+    """Repeats per point; the default is the profile's `repeats`."""
     window_s: Seconds | None = Field(default=None, examples=["5m"], alias="window")
-    """Time measured per repeat; without it, that of the profile."""
+    """Time measured per repeat; the default is the profile's `window`."""
     settle: Settle | None = None
     """How repeats of this stage settle; without it, as the profile says. Workloads with a rate or
     pauses settle for a time, not for an amount of bytes."""
@@ -99,7 +99,7 @@ class AccessOrder(StrEnum):
 
 
 class Rest(StrEnum):
-    """What is on the drive outside a span while the span is measured."""
+    """Data on the drive outside a span while the span is measured."""
 
     STATIC = "static"  # data of earlier stages
     ORDERED = "ordered"  # the same data, written again in order before the spans
@@ -192,7 +192,7 @@ class SpanSweep(Requests, Extendable):
     )
     """Parts of the drive, as shares or sizes, from its start."""
     rest: Rest = Rest.STATIC
-    """What is on the drive outside the span. static: data of earlier stages, which after random
+    """The data outside the span. static: data of earlier stages, which after random
     writes occupy much of the spare area. ordered: the same data, written again in order before the
     spans. empty: nothing, which gives too good a number."""
     extra: ExtraRepeats | None = None

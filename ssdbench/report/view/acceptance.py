@@ -26,7 +26,7 @@ def sections(result: RunResult) -> list[Section]:
         return []
     blocks: list[Block] = [
         Prose(_lead(rows), tone=_tone(rows)),
-        table_of("What the profile requires of the drive", rows, _REQUIRED),
+        table_of("The requirements of the profile", rows, _REQUIRED),
     ]
     if stated := [row for row in rows if row.datasheet is not None]:
         blocks.append(table_of("Measured values and the datasheet", stated, _STATED))

@@ -168,7 +168,7 @@ class Variant:
     name: str
     settings: tuple[Setting, ...] = ()
     options: Options = field(default_factory=dict)  # of fio; they override the workload's
-    cpus: tuple[int, ...] = ()  # on which fio runs; empty: those of the run
+    cpus: tuple[int, ...] = ()  # CPUs of fio; empty: the run's CPUs
 
 
 @dataclass(frozen=True, slots=True)

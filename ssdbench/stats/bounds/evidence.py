@@ -83,7 +83,7 @@ class Piece:
     seconds: float
     stretch: int  # which one
     at_fills: float  # its middle
-    at_s: float = 0.0  # likewise, of the run
+    at_s: float = 0.0  # its middle, on the run's clock
 
 
 def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[Piece]:

@@ -77,11 +77,11 @@ class Measured:
     write: Histogram = field(default_factory=Histogram.empty)
     flush: Histogram = field(default_factory=Histogram.empty)  # of all streams, settling included
     submit_percent: float = 0.0  # of the latency: until the kernel had taken a request
-    start_in_flight: float = 0.0  # where latencies are those of a whole start: its rate times them
+    start_in_flight: float = 0.0  # rate times latency of a whole start, if its latencies are used
     cpu_percent: float | None = None  # of the busiest generator thread
     before: Series | None = None  # seconds just before the window that are evidence, in IOPS
     streams: tuple[StreamSeen, ...] = ()  # where the workload has streams
-    # Latencies of all that is evidence, in parts of about a horizon; none: the window's alone.
+    # Latencies of all evidence, in parts of about a horizon; empty: only the window's.
     read_parts: tuple[Histogram, ...] = ()
     write_parts: tuple[Histogram, ...] = ()
     streams_whole: tuple[StreamSeen, ...] = ()  # over all that is evidence

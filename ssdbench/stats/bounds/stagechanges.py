@@ -28,7 +28,7 @@ OF_THE_DRIVE = (
     Code.NOT_SUSTAINED,
 )  # may be seen under any load
 SLOW = 0.95  # of a point's usual rate: a repeat below it was slow
-CHANCE_P = 0.01  # that repeats differ by chance alone; below it the drive changed
+CHANCE_P = 0.01  # p-value of chance; below it the drive changed
 USUAL = 0.75  # quantile of the repeats that is the usual rate
 
 SHORTEST_WAVE_S = 2 * HORIZON_S  # shorter ones are in each mean over a horizon

@@ -265,7 +265,7 @@ class WarmUpEvidence:
 def evidence_of(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], around: WarmUpEvidence
 ) -> Evidence:
-    """Collect all seconds of the point's workload, and those of another warm-up separately."""
+    """Collect the seconds of the point's workload, and separately of another warm-up."""
     own = [_stretch(repeat, m, around) for repeat, m in zip(repeats, measured, strict=True)]
     if point.workload != around.workload or around.refilled:
         return Evidence(tuple(own), around.stretches, around.rhythm_s)

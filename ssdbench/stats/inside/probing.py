@@ -193,7 +193,7 @@ def trim_effect(
 
 
 SPANS = (1.0, 0.85, 0.7)  # shares of the drive that are written to; the rest is trimmed
-LEAST, MOST = 0.005, 1.0  # range of spare areas that can be told apart
+LEAST, MOST = 0.005, 1.0  # range of spare areas that can be measured
 SIGMAS = 2.0
 RESERVED = 0.025  # share of the drive: never free, and the gain of greedy collection
 GREEDY = 1.1  # greedy collection looks like so much more spare area, as it copies less
@@ -228,7 +228,7 @@ class Measured:
     seconds_per_byte: tuple[tuple[float, ...], ...]  # per span, in parts
     first_s_per_byte: tuple[float, ...]  # of the first writes, one value per part of the drive
     part: float  # length of a part, as a share of the drive
-    buffer: float | None  # what the buffer takes, as a share of the drive; None if not known
+    buffer: float | None  # size of the buffer as a share of the drive; None if unknown
     ordered_bytes_per_s: float
 
 

@@ -107,7 +107,7 @@ def shifted(series: Sequence[Series], writes: int) -> list[Series]:
 
 EQUALLY = 0.9999  # share of the best agreement above which lags fit equally well
 LEAST_LOG_RATIO = 7.0  # of likelihoods: 1 of 1000; less likely positions are left out
-LEAST_WRITES = 16  # smaller buffers cannot be told from none
+LEAST_WRITES = 16  # smaller buffers cannot be detected
 LEAST_PEAKS = 20  # after the change point
 LEAST_LATE = 8  # peaks of a stride that show its usual score
 NEAR_WRITES = 64  # error of the likeliest lag

@@ -40,7 +40,7 @@ class LotAnswer:
 
     spread: Spread
     rates_iops: tuple[float, ...]  # in the order of the runs; 0 for one that failed
-    answer: CapacityAnswer  # its bound is that of a drive of the set
+    answer: CapacityAnswer  # its bound is for one drive of the set
 
 
 def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Spread) -> LotAnswer:

@@ -28,7 +28,7 @@ class Unknown:
     """An answer that the plan cannot give because the user did not give an input."""
 
     what: str
-    without: str  # what is missing from the plan for it
+    without: str  # the missing answer
     option: str  # of `ssdbench capacity`, which gives it
 
 
@@ -61,7 +61,7 @@ _OF_LOAD = (
     Unknown("requests outstanding on a drive", "all depths count", "--outstanding"),
     Unknown("limit of p99", "no limit of latency is kept", "--p99"),
 )
-_REBUILD = Unknown("load of a rebuild", "none is counted while a drive is missing", "--rebuild")
+_REBUILD = Unknown("load of a rebuild", "no rebuild counts while a drive is missing", "--rebuild")
 _READS = Unknown(
     "rate of reads alone at this block size",
     "no room for reads",
@@ -72,7 +72,7 @@ _OF_SET = {
     "failure_rate_percent": Unknown("failure rate", "no failures to expect", "--failure-rate"),
     "rebuild_time_s": Unknown(
         "time until a failed drive is replaced and rebuilt",
-        "nobody can say how often the reserve is too small",
+        "it is not known how often the reserve is too small",
         "--rebuild-time",
     ),
     "power_w": Unknown("power of a drive", "no power", "--power"),
@@ -97,7 +97,7 @@ class Depth:
     workload: str  # for people
     bound_iops: float | None  # None while its rate was still moving
     p99_upper_ns: float | None  # None where it was not published
-    drives: int | None  # None where the bound is none to plan with
+    drives: int | None  # None if the bound cannot be planned with
     used: bool  # whether the plan stands on it
     unsteady: bool = False  # its rate was still moving
 
@@ -115,12 +115,12 @@ class CapacityAnswer:
     slo_iops: float | None = None  # of one drive, open loop, within the limit of latency
     slo_why_not: str = ""  # validated; empty where it is
     usable_iops: float | None = None  # the lower of the two
-    read_bound_iops: float | None = None  # of one drive, reads alone; None where not known
+    read_bound_iops: float | None = None  # of one drive, for reads; None if unknown
     waf: float | None = None
     waf_source: str = ""
     plan: Plan | None = None
-    reasons: tuple[str, ...] = ()  # why nobody should buy by this plan
-    incomplete: tuple[str, ...] = ()  # what nobody may leave out of such a plan
+    reasons: tuple[str, ...] = ()  # why this plan is not safe to buy by
+    incomplete: tuple[str, ...] = ()  # inputs that such a plan needs
     unknown: tuple[Unknown, ...] = ()
     notes: tuple[str, ...] = ()  # how it was computed
 
@@ -360,7 +360,7 @@ def _has_bound(point: PointResult) -> bool:
 
 def _fits(point: PointResult, wanted: CapacityPlan) -> bool:
     workload = point.point.workload
-    if workload.streams:  # several kinds at once are of no one kind
+    if workload.streams:  # several streams have no single kind
         return wanted.block_bytes is None and wanted.read_percent is None
     return (wanted.block_bytes in (None, workload.block_bytes)) and (
         wanted.read_percent in (None, workload.read_percent)
@@ -503,13 +503,13 @@ def _incomplete(wanted: CapacityPlan, point: PointResult) -> Iterator[str]:
     if point.point.workload.writes and wanted.endurance_tb is None:
         yield (
             "the workload writes, and the rated endurance of the drive is unknown (--endurance): "
-            "nobody can say how many drives last for their warranty"
+            "it is not known how many drives last for their warranty"
         )
 
 
 def _notes(point: PointResult) -> Iterator[str]:
     if point.point.workload.writes:
-        yield "wear is that of the whole demand, day and night, spread over all drives"
+        yield "wear counts the whole demand, day and night, spread over all drives"
 
 
 DEMANDS = (0.5, 1.25, 1.5, 2.0)  # times as much

@@ -101,7 +101,7 @@ class BlockRule:
     criterion: Callable[[Floats], Criterion]
     step_s: float
     min_fills: float = 0.0
-    publishes_last: bool = False  # the mean of the last block, not that of the window
+    publishes_last: bool = False  # publishes the mean of the last block, not the window's
     validates: bool = False
     hold: int = 1
 

@@ -89,7 +89,7 @@ class Settle:
 
 
 def _moves(blocks: Floats) -> float:
-    """Return the change along a clear rise or fall; 0 if there is none such."""
+    """Return the change along a clear rise or fall; 0 without one."""
     found = trend(blocks)
     return abs(found.change) if found.p <= MOVES_P else 0.0
 

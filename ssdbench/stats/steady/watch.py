@@ -41,7 +41,7 @@ class Criterion:
 class Look:
     """The result of one check by a rule. `early` is set if the rule cannot decide yet."""
 
-    early: str = ""  # what the rule still waits for
+    early: str = ""  # the missing condition of the rule
     from_s: float = 0.0
     to_s: float = 0.0
     blocks: Floats = field(default_factory=lambda: np.zeros(0))

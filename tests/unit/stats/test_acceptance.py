@@ -380,7 +380,7 @@ def test_a_report_has_targets_csv_only_where_there_are_targets(tmp_path: Path) -
     assert "OLTP <b>,03-" not in page and "at least,1.0" in (tmp_path / "targets.csv").read_text()
     render(tmp_path, result)
     assert not (tmp_path / "targets.csv").exists()
-    assert "What the profile requires of the drive" not in (tmp_path / "report.html").read_text()
+    assert "The requirements of the profile" not in (tmp_path / "report.html").read_text()
 
 
 def test_a_latency_without_a_known_end_misses_what_is_below_it_and_keeps_nothing(
