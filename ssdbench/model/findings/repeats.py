@@ -71,7 +71,8 @@ class SharedChange(FindingKind):
     code = Code.SHARED_CHANGE
     remedy = (
         "A cause that slows one load down for a while may slow all loads. Find out what the "
-        "drive or the host does at such times, or measure for longer, so that each load runs at such a time."
+        "drive or the host does at such times, or measure for longer, so that each load runs at "
+        "such a time."
     )
 
     other: str  # label of the other point
