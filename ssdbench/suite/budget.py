@@ -336,7 +336,7 @@ def _fills(profile: Profile, made: dict[str, int | str]) -> Iterator[Fill]:
 
 
 def never_validated(profile: Profile) -> Iterator[str]:
-    """Say why a run of it can never be VALIDATED, as far as the plan shows it."""
+    """Yield the reasons, known from the plan, why a run can never be VALIDATED."""
     if profile.needs_warm_up and not rule(profile.steady.rule.value).validates:
         yield f"the warm-up is judged by {profile.steady.rule.value}, too early to prove anything"
     repeats = [
