@@ -1,5 +1,6 @@
 """Draw the latencies of points: how often I/Os are slow, percentiles over time, histograms."""
 
+import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -172,8 +173,10 @@ def _bars(histogram: Histogram) -> Line:
     return Line("", tuple(edges[seen].tolist()), tuple(counts[seen].tolist()))
 
 
-MOST_BYTES = 1 << 26  # of a log; enough for an hour of four threads
+MOST_BYTES = 1 << 29  # of a log, unpacked; two hours of one thread have 80 MB
+PIECE_BYTES = 1 << 20  # of a log, unpacked at once
 ROW_MS = 1000  # time between two rows of the log
+STARTS_WITHIN_S = 60.0  # of the first thread
 _LOG = re.compile(r"_clat_hist(\.\d+)?\.log(\.gz)?$")
 _GZIP = 31  # zlib's number for the gzip format
 
@@ -192,9 +195,9 @@ def latencies_within(
     if seconds is None or not seconds.measured.any():
         return {}
     try:
-        threads = list(_logs(run, f"{artifacts}/{FIO}"))
-        began_ms = min((int(lines[0].partition(",")[0]) for lines in threads), default=0) - ROW_MS
         first, last = _counted_ends(seconds)
+        threads = list(_logs(run, f"{artifacts}/{FIO}", first))
+        began_ms = min((int(lines[0].partition(",")[0]) for lines in threads), default=0) - ROW_MS
         step = max(1.0, np.ceil((last - first) / most))
         found: dict[str, list[tuple[float, Histogram]]] = {}
         for side in sides:
@@ -219,25 +222,37 @@ def _counted_ends(seconds: Seconds) -> tuple[float, float]:
     return float(t[0] - length[0]), float(t[-1])
 
 
-def _logs(run: StoredRun, directory: str) -> Iterator[list[str]]:
-    """Yield the lines of each thread's log. Raises ValueError if a log is incomplete."""
+def _logs(run: StoredRun, directory: str, from_s: float) -> Iterator[list[str]]:
+    """Yield of each thread's log the first line, and the lines of the counted time.
+
+    Raises ValueError if a log is incomplete. `from_s`: when the counted time begins, in seconds.
+    Up to a minute before it is kept, because a thread may start later than another one.
+    """
     names = [name for name in run.files(directory) if _LOG.search(name)]
     for name in names:
         if name.removesuffix(".gz") in names and name.endswith(".gz"):
             continue  # the plain file exists too; the packed one may be incomplete
         data = run.data(name) or b""
-        if name.endswith(".gz"):
-            data = _unpacked(data)
-        if not data:
-            raise ValueError("empty log")
-        yield data.decode("ascii", "replace").splitlines(keepends=True)
+        lines = _unpacked_lines(data) if name.endswith(".gz") else io.BytesIO(data)
+        head = next(iter(lines), b"")
+        from_ms = int(head.partition(b",")[0]) + 1000 * (from_s - STARTS_WITHIN_S)
+        counted = [line for line in lines if int(line.partition(b",")[0]) > from_ms]
+        yield [line.decode("ascii", "replace") for line in (head, *counted)]
 
 
-def _unpacked(data: bytes) -> bytes:
-    """Unpack a log; return nothing if it is too long or incomplete."""
+def _unpacked_lines(data: bytes) -> Iterator[bytes]:
+    """Yield the lines of a packed log. Raises ValueError if it is too long or incomplete."""
     unpacker = zlib.decompressobj(_GZIP)
+    size, torn = 0, b""
     try:
-        plain = unpacker.decompress(data, MOST_BYTES)
-    except zlib.error:
-        return b""
-    return plain if unpacker.eof else b""
+        while not unpacker.eof and data and size <= MOST_BYTES:
+            piece = unpacker.decompress(data, PIECE_BYTES)
+            data, size = unpacker.unconsumed_tail, size + len(piece)
+            *whole, torn = (torn + piece).split(b"\n")
+            yield from (line + b"\n" for line in whole)
+    except zlib.error as error:
+        raise ValueError("no gzip") from error
+    if not unpacker.eof or size > MOST_BYTES:
+        raise ValueError("incomplete or too long")
+    if torn:
+        yield torn

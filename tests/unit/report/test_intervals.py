@@ -1,6 +1,7 @@
 """Percentiles within a repeat, from fio's histogram logs of which every I/O is known."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +19,13 @@ FAST_NS, SLOW_NS = 100_000, 9_000_000
 PER_SECOND = 2000
 
 
-def a_log(side: int, latency_of: "dict[int, int]") -> str:
+def a_log(side: int, latency_of: "dict[int, int]", began_ms: int = BEGAN_MS) -> str:
     """A thread's log: so many I/Os a second, each of the latency of its second."""
     rows = []
     for second in range(1, SETTLE_S + COUNTED_S + 1):
         counts = np.zeros(BINS, dtype=np.int64)
         counts[bin_of([latency_of.get(second, FAST_NS)])] = PER_SECOND
-        rows.append(f"{BEGAN_MS + 1000 * second}, {side}, 4096, {', '.join(map(str, counts))}\n")
+        rows.append(f"{began_ms + 1000 * second}, {side}, 4096, {', '.join(map(str, counts))}\n")
     return "".join(rows)
 
 
@@ -94,6 +95,29 @@ def test_what_unpacks_without_end_is_not_read(
     put(run, "00-measure_clat_hist.1.log.gz", "0" * 1001)
 
     assert pointlatency.latencies_within(run, REPEAT, ("write",), most=3) == {}
+
+
+def test_the_counted_end_of_two_hours_is_read_of_a_log_of_80_mb(run: StoredRun) -> None:
+    hours_s = 7200
+    row = ", ".join(map(str, [PER_SECOND] + [0] * (BINS - 1)))
+    old = (
+        f"{BEGAN_MS + 1000 * s}, {way}, 4096, {row}\n"
+        for s in range(1, hours_s + 1)
+        for way in (0, 1)
+    )
+    new = a_log(1, {7: SLOW_NS}, BEGAN_MS + 1000 * hours_s)
+    path = run.directory / REPEAT / "fio" / "00-measure_clat_hist.1.log.gz"
+    with gzip.open(path, "wt", compresslevel=1) as log:
+        log.writelines(old)
+        log.write(new)
+    seconds = run._seconds[f"{REPEAT}/seconds.csv"]
+    assert seconds is not None
+    run._seconds[f"{REPEAT}/seconds.csv"] = replace(seconds, t_s=seconds.t_s + hours_s)
+
+    parts = pointlatency.latencies_within(run, REPEAT, ("write",), most=3)
+
+    assert [part.n for _, part in parts["write"]] == [2 * PER_SECOND] * 3
+    assert run.missing == []
 
 
 def test_a_repeat_without_logs_has_no_parts(run: StoredRun) -> None:
