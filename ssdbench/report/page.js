@@ -140,7 +140,7 @@
         if (d.match(/[\d.]+/g).some((number) => number > LARGEST_MARKER)) this.paths.push([path, d, x, y]);
         else this.uses.push([use, x, y]);
       }
-      this.marks = [...group.querySelectorAll(".at")].map((one) => [one, +one.dataset.x]);
+      this.labels = [...group.querySelectorAll(".at")].map((one) => [one, one.dataset]);
     }
 
     holds(x, y) { return x >= this.left && x <= this.right && y >= this.top && y <= this.bottom; }
@@ -156,12 +156,13 @@
         use.setAttribute("x", kx * x + tx);
         use.setAttribute("y", ky * y + ty);
       }
-      for (const [mark, value] of this.marks) {
-        const to = this.x.place(value);
-        const from = this.left + ((this.x.along(value) - this.x.ends[0])
-          / (this.x.ends[1] - this.x.ends[0])) * (this.right - this.left);
-        mark.setAttribute("transform", `translate(${short(to - from)} 0)`);
-        mark.style.display = to < this.left - OFF_MARK || to > this.right ? "none" : "";
+      for (const [label, { x, y }] of this.labels) {
+        const right = x === undefined ? this.left : this.x.place(+x);
+        const down = y === undefined ? this.top : this.y.place(+y);
+        const across = x === undefined ? 0 : right - (right - tx) / kx;
+        const up = y === undefined ? 0 : down - (down - ty) / ky;
+        label.setAttribute("transform", `translate(${short(across)} ${short(up)})`);
+        label.style.display = this.holds(right + OFF_MARK, down) || this.holds(right, down) ? "" : "none";
       }
       this.scale(this.scales[0], this.x, (at) => [`M ${at} ${this.bottom} V ${this.top}`,
         { x: at, y: this.bottom + 14.2, "text-anchor": "middle" }]);

@@ -48,6 +48,10 @@ class Seconds:
         """Return the rate of each second, in I/Os ("1/s") or in bytes ("B/s") per second."""
         return (self.ios if unit == "1/s" else self.bytes) / self.duration_s
 
+    def between(self, first: int, last: int) -> "Seconds":
+        """Return the seconds from index `first` up to but not including `last`."""
+        return Seconds(*(getattr(self, name)[first:last] for name in self.__slots__))
+
 
 @dataclass(slots=True)
 class StoredRun:

@@ -6,15 +6,18 @@ page. Text stays text, and ids are unique on the page. The same figure always gi
 
 import io
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 from matplotlib.ticker import (
     FixedLocator,
     FuncFormatter,
@@ -82,7 +85,6 @@ STYLE: Any = {  # some versions of matplotlib type its keys more strictly
     "legend.handlelength": 2.6,
 }
 
-FEW_DECADES = 100  # below this ratio of highest to lowest, small panels have ticks at 1, 2, 5
 WIDE = (10.4, 3.5)
 HALF = (6.2, 4.0)
 LEAST_RATIO = 1.25  # least ratio of the ends of a log axis, so that small changes look small
@@ -96,6 +98,8 @@ _MOST_LETTERS = 45  # longest label beside an axis
 _EDGE = 8.0
 _ROW = 11.0  # distance between rows of labels of marks
 _PANEL = '<g class="axes">\n'
+_HANDLE, _LEGEND_LETTER = 46.0, 5.9  # of a legend: sample line with gaps, and a letter
+_BESIDE = 6.0  # from the axes to the labels of levels
 
 
 def sheet(size: tuple[float, float]) -> Figure:
@@ -104,32 +108,87 @@ def sheet(size: tuple[float, float]) -> Figure:
 
 
 def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None) -> None:
-    """Put the legend at the top left, above all axes."""
+    """Put the legend at the top left, above all axes, in at most so many columns.
+
+    Long labels take fewer columns or several lines, so that nothing is cut off. The figure grows by
+    the height of all lines after the first two.
+    """
     if handles is None:
         found = [axes.get_legend_handles_labels() for axes in figure.axes]
         handles, labels = (sum((one[side] for one in found), []) for side in (0, 1))
-    rows = -(-len(handles) // columns)
-    height = figure.get_figheight() * _POINTS
+    width = figure.get_figwidth() * _POINTS
+    most = int((width - _HANDLE) / _LEGEND_LETTER)
+    labels = [textwrap.fill(label, most) for label in labels]
+    columns = min(columns, len(labels))
+    while columns > 1 and _legend_width(labels, columns) > width:
+        columns -= 1
+    lines = sum(label.count("\n") + 1 for label in labels) if columns == 1 else len(labels)
+    tall = (_LINE + 1.5) * -(-lines // columns)
+    height = figure.get_figheight() * _POINTS + max(0.0, tall - 2 * (_LINE + 1.5))
+    figure.set_figheight(height / _POINTS)
     figure.legend(
         handles, labels, loc="upper left", bbox_to_anchor=(0, 1), ncols=columns,
         columnspacing=1.4, borderaxespad=0.2,
     )  # fmt: skip
-    figure.subplots_adjust(top=1 - (_LINE + 1.5) * rows / height)
+    figure.subplots_adjust(top=1 - tall / height)
+
+
+def _legend_width(labels: Sequence[str], columns: int) -> float:
+    """Return the estimated width in points; matplotlib fills one column after the other."""
+    parts = np.array_split(np.array([len(label) for label in labels]), columns)
+    return sum(_HANDLE + _LEGEND_LETTER * float(part.max()) for part in parts)
 
 
 def marks(axes: Axes, found: Iterable[tuple[float, str]], **style: Any) -> None:
     """Draw dashed vertical lines with labels that do not overlap; call it after set_xlim."""
     free: list[float] = []  # end of the last label in each row, in points from the left
     wide, tall = _extent(axes)
-    for x, words in sorted(found):
-        axes.axvline(x, color=MUTED, lw=0.8, ls=(0, (3, 2)))
-        place, length = _place(axes, x) * wide, len(words) * LETTER
+    found = sorted(found)
+    high = _ROW * max((words.count("\n") + 1 for _, words in found), default=1)
+    for x, words in found:
+        place, length = _place(axes, x) * wide, _longest(words) * LETTER
+        if place > 0:
+            axes.axvline(x, color=MUTED, lw=0.8, ls=(0, (3, 2)))
         first = place if length < wide - place else place - length
         row = next((row for row, end in enumerate(free) if end <= first), len(free))
-        if (row + 2) * _ROW > tall:
+        if (row + 1) * high + _ROW > tall:
             continue  # no room for the label; the figure's data have it
         free[row:] = [first + length, *free[row + 1 :]]
-        mark(axes, x, words, up=-3 - _ROW * row, **style)
+        mark(axes, x, words, up=-3 - high * row, **style)
+
+
+def _longest(words: str) -> int:
+    return max(map(len, words.split("\n")))
+
+
+def levels(axes: Axes, found: Iterable[tuple[float, str]]) -> None:
+    """Write a label of up to two lines to the right of the axes, beside each height `y`."""
+    for y, words in sorted(found):
+        axes.annotate(
+            words, (1, y), xycoords=("axes fraction", "data"), xytext=(_BESIDE, 0), va="center",
+            textcoords="offset points", fontsize=8.5, gid=f"at__{y:.9g}", annotation_clip=False,
+        )  # fmt: skip
+
+
+def _level_labels(axes: Axes) -> list[Annotation]:
+    texts = (text for text in axes.texts if isinstance(text, Annotation))
+    return [text for text in texts if (text.get_gid() or "").startswith("at__")]
+
+
+def _spread_levels(axes: Axes) -> None:
+    """Move the labels of levels so far apart that none covers another; they keep their order."""
+    labels, tall, gap = _level_labels(axes), _extent(axes)[1], 2 * _ROW + 2
+    if not labels:
+        return
+    up = axes.transData + axes.transAxes.inverted()
+    wanted = [float(up.transform((1, label.xy[1]))[1]) * tall for label in labels]
+    places = wanted[:1]
+    for want in wanted[1:]:
+        places.append(max(want, places[-1] + gap))
+    most, least = tall - gap / 2 - places[-1], gap / 2 - places[0]
+    shift = max(min(float(np.mean(np.subtract(wanted, places))), most), least)
+    for label, want, place in zip(labels, wanted, places, strict=True):
+        label.xyann = (_BESIDE, place + shift - want)
 
 
 def _extent(axes: Axes) -> tuple[float, float]:
@@ -148,12 +207,31 @@ def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> N
     """Write a label at the top of the axes, beside `x`; it moves with `x` when zooming."""
     style = {"va": "top", "color": MUTED} | style
     room = (1 - _place(axes, x)) * _extent(axes)[0]
-    side = 3 if room > len(words) * LETTER else -3
+    side = 3 if room > _longest(words) * LETTER else -3
     axes.annotate(
         words, (x, 1), xycoords=("data", "axes fraction"), xytext=(side, up), fontsize=8.5,
         textcoords="offset points", ha="left" if side > 0 else "right",
-        gid=f"mark_{x:.9g}", **style,
+        gid=f"at_{x:.9g}_", **style,
     )  # fmt: skip
+
+
+def names(axes: Axes, found: Iterable[tuple[float, float, str]]) -> None:
+    """Write the names of points beside them; a name that would cover another one is left out."""
+    taken: list[tuple[float, float, float]] = []  # left, right and height of each name in points
+    wide, tall = _extent(axes)
+    for x, y, words in found:
+        right, up = axes.transAxes.inverted().transform(axes.transData.transform((x, y)))
+        left, length, height = right * wide + 5, len(words) * LETTER, up * tall
+        if left + length > wide:
+            left -= length + 10
+        if any(left < end and start < left + length and abs(height - other) < _ROW
+               for start, end, other in taken):  # fmt: skip
+            continue
+        taken.append((left, left + length, height))
+        axes.annotate(
+            words, (x, y), xytext=(left - right * wide, -3), textcoords="offset points",
+            va="top", fontsize=8, color=MUTED, gid=f"at_{x:.9g}_{y:.9g}",
+        )  # fmt: skip
 
 
 def _arrange(figure: Figure) -> None:
@@ -176,6 +254,8 @@ def _arrange(figure: Figure) -> None:
         ),
         default=0,
     )
+    texts = [label.get_text() for axes in flat for label in _level_labels(axes)]
+    beside = max((_BESIDE + LETTER * _longest(words) for words in texts), default=0.0)
     below = 2 * _LINE + _TICK
     pars = figure.subplotpars
     top = pars.top if figure.legends else 1 - _EDGE / 2 / height
@@ -183,7 +263,9 @@ def _arrange(figure: Figure) -> None:
         left=(left + (_LINE + 3 if upright else 3)) / width,
         right=1
         - max(
-            2 * _EDGE, max(_width(_tick_labels(axes.xaxis)[-1]) for axes in flat) / 2 - width / 25
+            2 * _EDGE,
+            beside,
+            max(_width(_tick_labels(axes.xaxis)[-1]) for axes in flat) / 2 - width / 25,
         )
         / width,
         bottom=below / height,
@@ -193,11 +275,13 @@ def _arrange(figure: Figure) -> None:
     tall = (pars.top - pars.bottom) * height
     wide = (pars.right - pars.left) * width
     own_ticks = flat[0].xaxis.get_tick_params().get("labelbottom", True)
-    between, beside = title + (_LINE if own_ticks else 0) + _TICK, left + _EDGE
+    between, apart = title + (_LINE if own_ticks else 0) + _TICK, left + _EDGE
     figure.subplots_adjust(
         hspace=rows * between / (tall - (rows - 1) * between),
-        wspace=columns * beside / (wide - (columns - 1) * beside),
+        wspace=columns * apart / (wide - (columns - 1) * apart),
     )
+    for axes in flat:
+        _spread_levels(axes)
 
 
 def _width(label: str) -> float:
@@ -223,9 +307,7 @@ def to_svg(view: ReportFigure, name: str) -> Drawn:
     name = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"_{ord(found.group()):x}_", name)
     stream = io.StringIO()
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
-        figure = view.draw()
-        _name_log_axes(figure)
-        _arrange(figure)
+        figure = arranged(view)
         flat = _flat(figure)
         size = tuple(inches * _POINTS for inches in figure.get_size_inches())
         boxes = [_box(axes, *size) for axes in flat]
@@ -240,6 +322,14 @@ def to_svg(view: ReportFigure, name: str) -> Drawn:
     first, *panels = _inline(stream.getvalue(), name).split(_PANEL)
     with_scales = zip(panels, own or [""] * len(panels), strict=True)
     return Drawn(first + "".join(_PANEL + scale + panel for panel, scale in with_scales), placed)
+
+
+def arranged(view: ReportFigure) -> Figure:
+    """Draw a figure in the style that is set, with room for all of its labels."""
+    figure = view.draw()
+    _name_log_axes(figure)
+    _arrange(figure)
+    return figure
 
 
 def _name_log_axes(figure: Figure) -> None:
@@ -283,7 +373,7 @@ def _inline(text: str, name: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r' id="mark_([^"]+)"', r' class="at" data-x="\1"', text)
+    text = re.sub(r' id="at_([^"_]*)_([^"_]*)"', _label, text)
     text = re.sub(r' id="(?:matplotlib\.)?[xy]?(axes|axis|tick)_\d+"', r' class="\1"', text)
     used = set(re.findall(r"(?:xlink:href=\"#|url\(#)([^\")]+)", text))
     text = re.sub(
@@ -302,6 +392,12 @@ def _inline(text: str, name: str) -> str:
         r'(<svg [^>]*?)height="[^"]*pt"', r'\1aria-hidden="true" focusable="false"', text, count=1
     )
     return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def _label(found: re.Match[str]) -> str:
+    """Return the attributes of a label that moves with its place when zooming."""
+    places = zip(("x", "y"), found.groups(), strict=True)
+    return ' class="at"' + "".join(f' data-{axis}="{at}"' for axis, at in places if at)
 
 
 def _short(attribute: re.Match[str]) -> str:
@@ -363,18 +459,9 @@ def log(axes: Axes, which: str) -> None:
     axis.set_major_locator(LogLocator(subs=steps, numticks=12))
 
 
-def decades(axes: Axes, which: str) -> None:
-    """Make an axis of small panels logarithmic, with few ticks; call it after drawing."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    axis.set_minor_locator(NullLocator())
-    low, high = sorted(axis.get_view_interval())
-    if low > 0 and high / low < FEW_DECADES:  # may be without any power of ten
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=6))
-        if high / low < 5:
-            axis.set_major_locator(MaxNLocator(3))
-        return
-    axis.set_major_locator(LogLocator(numticks=4))
+def width_beside(figure: Figure, labels: Iterable[str]) -> float:
+    """Return the width in points that axes have beside such labels of rows."""
+    return figure.get_figwidth() * _POINTS - max(map(_width, labels)) - 2 * _TICK - 2 * _EDGE
 
 
 def rows(axes: Axes, labels: Sequence[str]) -> None:

@@ -6,8 +6,7 @@ from matplotlib.figure import Figure
 
 from ssdbench.report.figure import FigureData, ReportFigure, Row, over_x
 from ssdbench.report.plots import canvas
-
-WORDS_BESIDE = 1.5  # length of the axis by the time of the run: room for the last label
+from ssdbench.report.plots.scale import LETTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,8 @@ class TimelineFigure(ReportFigure):
         """Draw a bar for each stage, with its time and bytes beside it."""
         figure = canvas.sheet((canvas.WIDE[0], 0.75 + 0.24 * len(self.stretches)))
         axes = figure.subplots()
-        last = max(part.end for part in self.stretches) or 1.0
+        wide = canvas.width_beside(figure, [part.label for part in self.stretches])
+        shares = [(part, 1 - (len(part.words) + 2) * LETTER / wide) for part in self.stretches]
         for row, part in enumerate(self.stretches):
             axes.plot(
                 [part.start, part.end],
@@ -114,10 +114,10 @@ class TimelineFigure(ReportFigure):
             )
             axes.annotate(
                 part.words, (part.end, row), xytext=(5, 0), textcoords="offset points",
-                va="center", fontsize=8.5, color=canvas.INK, gid=f"mark_{part.end:.9g}",
+                va="center", fontsize=8.5, color=canvas.INK, gid=f"at_{part.end:.9g}_",
             )  # fmt: skip
         canvas.rows(axes, [part.label for part in self.stretches])
-        axes.set_xlim(0, WORDS_BESIDE * last)
+        axes.set_xlim(0, max(part.end / share for part, share in shares) or 1.0)
         axes.set_xlabel(self.x_label)
         canvas.counts(axes.xaxis)
         return figure

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ class Line:
     bound: tuple[float, ...] = ()
     each: tuple[tuple[float, float], ...] = ()  # values of single repeats
     failed: bool = False  # draw crosses for values that failed, without a line
+    apart: bool = False  # draw dots without a line
+    names: tuple[str, ...] = ()  # of the points; dots without a line have them in the data only
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class LinesFigure(ReportFigure):
     log_y: bool = False
     latency: bool = False  # y in nanoseconds
     marks: tuple[tuple[float, str], ...] = ()
+    limits: tuple[tuple[float, str], ...] = ()  # heights and words
 
     def draw(self) -> Figure:
         """Draw lines through means, with 95 % intervals, and a dash at each lower bound."""
@@ -58,9 +62,10 @@ class LinesFigure(ReportFigure):
                 index, len(canvas.SERIES)
             )  # a second line of a colour gets other dashes
             colour = canvas.SERIES[style]
+            marked = 4.5 if len(line.x) <= MANY else 3.0 if line.apart else 0.0
             axes.plot(
-                line.x, line.y, color=colour, lw=1.4, ms=0 if len(line.x) > MANY else 4.5,
-                ls=canvas.DASHES[(style + turn) % len(canvas.DASHES)],
+                line.x, line.y, color=colour, lw=1.4, ms=marked,
+                ls="" if line.apart else canvas.DASHES[(style + turn) % len(canvas.DASHES)],
                 marker=canvas.MARKERS[(style + turn) % len(canvas.MARKERS)], label=line.label,
             )  # fmt: skip
             if line.each:
@@ -70,8 +75,14 @@ class LinesFigure(ReportFigure):
                 axes.vlines(line.x, line.low, line.high, color=colour, lw=2.4)
             if line.bound:
                 axes.plot(line.x, line.bound, "_", color=colour, ms=10, mew=1.6)
+        for y, _ in self.limits:
+            axes.axhline(y, color=canvas.BAD, lw=1.4, ls=(0, (6, 2)))
         _scales(axes, self)
         canvas.marks(axes, self.marks)
+        canvas.levels(axes, self.limits)
+        named = [line for line in self.lines if line.names and not line.apart]
+        points = (zip(line.x, line.y, line.names, strict=True) for line in named)
+        canvas.names(axes, chain.from_iterable(points))
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
         if len(self.lines) > 1 or self.lines[0].label:
             columns = 2 if max(len(line.label) for line in self.lines) > 16 else 4
@@ -90,7 +101,9 @@ class LinesFigure(ReportFigure):
             extras.append(
                 ("lower bound", lambda n, i: lines[n].bound[i] if lines[n].bound else None)
             )
-        if not all(word.replace(".", "", 1).isdigit() for word in words.values()):
+        if any(line.names for line in lines):
+            extras.append(("place", lambda n, i: lines[n].names[i] if lines[n].names else ""))
+        elif not all(word.replace(".", "", 1).isdigit() for word in words.values()):
             extras.append(("place", lambda n, i: words.get(lines[n].x[i], "")))
         table: list[Row] = [
             (line.label or self.y_label, x, y, *(of(n, i) for _, of in extras))
@@ -104,6 +117,12 @@ class LinesFigure(ReportFigure):
             for x, y in line.each
         ]
         table += [(words, x, None, *none) for x, words in self.marks]
+        across = [x for line in lines for x in line.x]
+        table += [
+            (words.replace("\n", ": "), x, y, *none)
+            for y, words in self.limits
+            for x in (min(across), max(across))
+        ]
         unit = " [ns]" if self.latency else ""
         columns = ("line", self.x_label, self.y_label + unit, *(name for name, _ in extras))
         return over_x(columns, table, 1 + sum(name != "place" for name, _ in extras))
@@ -362,6 +381,11 @@ def _scales(axes: Axes, view: LinesFigure) -> None:
     else:
         canvas.from_zero(axes)
     (canvas.latencies if view.latency else canvas.counts)(axes.yaxis)
+    if not view.ticks:
+        if view.log_x:
+            canvas.log(axes, "x")
+        canvas.counts(axes.xaxis)
+        return
     scale = math.log if view.log_x else float
     words = _apart([(scale(x), x, said) for x, said in view.ticks], map(scale, axes.get_xlim()))
     axes.xaxis.set_major_locator(FixedLocator(list(words)))

@@ -1,17 +1,23 @@
 """Draw rates over time, and small panels with one point each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
 from ssdbench.report.figure import (
     HIGHEST,
     LOWEST,
     FigureData,
+    Floats,
     ReportFigure,
     Row,
     Trace,
@@ -19,14 +25,11 @@ from ssdbench.report.figure import (
     traced,
 )
 from ssdbench.report.plots import canvas
-from ssdbench.report.plots.points import Line
 
-NONE_ON_LOG, LEAST_ON_LOG = (
-    0.5,
-    0.8,
-)  # places of empty bins and start of the axis, so that a bin of 1 is visible
-
-CLIFF_PARTS = ("From the start to the end", "The same on a logarithmic axis")
+MOST_DECADES = 3  # of a logarithmic rate axis; a second without I/O is drawn at its lower end
+BESIDE_WINDOW = 0.15  # free height around the lines of a judged window, as a share of their range
+BESIDE_ROUNDS = 0.25  # free width beside the first and last round
+STEADY_PARTS = ("From the first second, from zero", "The judged window, larger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +42,28 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """A horizontal line with its value as text, over a part of an axis."""
+
+    name: str
+    rate: float
+    words: str  # the rate with its unit
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """A judged window of a series, with the straight line fitted to it."""
 
     start: float
     end: float
     mean: float
-    bound: float | None
     fit_start: float
     fit_end: float
     fit_words: str = "straight-line fit"
     band: Band | None = None
+    mean_words: str = ""  # with its unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,138 +73,209 @@ class SeriesFigure(ReportFigure):
     trace: Trace
     x_label: str
     y_label: str
-    window: Window | None = None
-    worst: tuple[float, float, float] | None = None  # worst minute: from, to, rate
     marks: tuple[tuple[float, str], ...] = ()  # x and words
 
     def draw(self) -> Figure:
-        """Draw the rate, with the judged window, its fitted line and its worst minute."""
+        """Draw the rate, and dashed lines at the marks."""
         figure = canvas.sheet(canvas.WIDE)
         axes = figure.subplots()
-        if self.window:
-            axes.axvspan(
-                self.window.start, self.window.end, color=canvas.SHADE, lw=0, label="judged window"
-            )
-        _trace(axes, self.trace, color=canvas.SERIES[0], label="range of all seconds")
-        if self.window:
-            _window(axes, self.window)
-        if self.worst:
-            start, end, rate = self.worst
-            axes.plot(
-                [start, end],
-                [rate, rate],
-                color=canvas.BAD,
-                lw=4,
-                solid_capstyle="butt",
-                label="worst minute",
-            )
+        _trace(axes, self.trace, color=canvas.SERIES[0])
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
         axes.set_xlim(0, float(self.trace.x[-1]))
         canvas.from_zero(axes)
         canvas.marks(axes, self.marks)
         canvas.counts(axes.yaxis)
-        _legend_above(figure, axes)
         return figure
 
     def rows(self) -> FigureData:
         """Return the drawn values as rows."""
-        table: list[Row] = [*traced("measured", self.trace)]
-        if self.window:
-            table += [(name, x, y, y) for name, x, y in _window_rows(self.window)]
-        if self.worst:
-            start, end, rate = self.worst
-            table += [("worst minute", start, rate, rate), ("worst minute", end, rate, rate)]
         value = self.y_label
         columns = ("line", self.x_label, f"{value}, {LOWEST}", f"{value}, {HIGHEST}")
-        return over_x(columns, table, 2)
+        return over_x(columns, [*traced("measured", self.trace)], 2)
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyFigure(ReportFigure):
+    """A rate from its first second, and its judged window larger.
+
+    `minutes` are the means of all minutes in the window. `levels` are horizontal lines, such as the
+    lower bound. Lines differ in width or dashes, so that they can be told apart without colour.
+    """
+
+    trace: Trace
+    minutes: Trace
+    blocks: tuple[tuple[float, float], ...]  # middle and mean of each block of the window
+    pairs: tuple[tuple[float, float, float], ...]  # of blocks, if the rule judges pairs
+    window: Window
+    levels: tuple[Level, ...]
+    x_label: str
+    y_label: str
+
+    def draw(self) -> Figure:
+        """Draw the whole rate from zero, and the window with a scale of its own."""
+        figure = canvas.sheet((canvas.WIDE[0], 3.9))
+        grid = figure.subplots(1, 2, width_ratios=(2, 3))
+        window = self.window
+        ends = (window.start, window.end)
+        grid[0].axvspan(*ends, color=canvas.SHADE, lw=0)
+        for axes, name in zip(grid, STEADY_PARTS, strict=True):
+            axes.set(xlabel=self.x_label)
+            axes.set_title(name, loc="left", fontsize=8.5)
+        _trace(grid[0], self.trace, color=canvas.SERIES[0])
+        grid[0].set(ylabel=self.y_label)
+        grid[0].set_xlim(0, float(self.trace.x[-1]))
+        canvas.from_zero(grid[0], headroom=1.25)  # the name of the window stands above the rate
+        canvas.marks(grid[0], [(window.start, "judged window")])
+        if window.band:
+            grid[1].fill_between(
+                ends, window.band.low, window.band.high, color=canvas.SHADE, lw=0, zorder=0.5,
+                label=window.band.words,
+            )  # fmt: skip
+        _blocks(grid[1], self.blocks, self.pairs)
+        if len(self.minutes.x):
+            _trace(grid[1], self.minutes, color=canvas.MUTED, label="mean of each minute")
+        fit = (window.fit_start, window.fit_end)
+        grid[1].plot(ends, fit, color=canvas.ACCENT, lw=1.8, label=window.fit_words)
+        for level in self.levels:
+            _level(grid[1], level)
+        grid[1].set_xlim(ends)
+        heights = [row[2] for row in self._rows_of_window()]
+        grid[1].set_ylim(_range_of([*heights, *self.minutes.low, *self.minutes.high]))
+        labels = [(one.rate, f"{one.name}\n{one.words}") for one in self.levels]
+        canvas.levels(grid[1], [(window.mean, f"mean\n{window.mean_words}"), *labels])
+        for axes in grid:
+            axes.locator_params(axis="x", nbins=6)
+            canvas.counts(axes.yaxis)
+        canvas.legend(figure, 4)
+        return figure
+
+    def _rows_of_window(self) -> Iterator[tuple[str, float, float]]:
+        """Yield the points of all lines of the window: name, x, y."""
+        yield from (("mean of each block", x, y) for x, y in self.blocks)
+        for start, end, y in self.pairs:
+            yield from (("mean of each pair", x, y) for x in (start, end))
+        yield from _window_rows(self.window)
+        for level in self.levels:
+            yield from ((level.name, x, level.rate) for x in (level.start, level.end))
+
+    def rows(self) -> FigureData:
+        """Return the drawn values as rows."""
+        table: list[Row] = [
+            *((STEADY_PARTS[0], *row) for row in traced("measured", self.trace)),
+            *((STEADY_PARTS[1], *row) for row in traced("mean of each minute", self.minutes)),
+        ]
+        table += [(STEADY_PARTS[1], name, x, y, y) for name, x, y in self._rows_of_window()]
+        value = self.y_label
+        columns = ("part", "line", self.x_label, f"{value}, {LOWEST}", f"{value}, {HIGHEST}")
+        return FigureData(columns, table, (2,), (3, 4), line=1, parts=STEADY_PARTS)
+
+
+def _blocks(
+    axes: Axes,
+    blocks: Iterable[tuple[float, float]],
+    pairs: Iterable[tuple[float, float, float]],
+) -> None:
+    x, y = zip(*blocks, strict=True) if blocks else ((), ())
+    axes.plot(x, y, "o", color=canvas.SERIES[0], label="mean of each block", zorder=3)
+    for number, (start, end, value) in enumerate(pairs):
+        name = "" if number else "mean of each pair"
+        axes.plot([start, end], [value] * 2, color=canvas.SERIES[0], lw=1.2, label=name)
+
+
+def _range_of(values: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of an axis with room around all values, never below zero."""
+    low, high = min(values), max(values)
+    room = max(BESIDE_WINDOW * (high - low), 0.005 * high) or 1.0
+    return max(low - room, 0.0), high + room
 
 
 @dataclass(frozen=True, slots=True)
 class WindowFigure(ReportFigure):
-    """The measurement window: block means, the range that the rule allows, the fitted line.
-
-    `pairs` are means of pairs of blocks, if the rule judges pairs.
-    """
+    """The rounds in the window of a PTS-style test, the allowed range and the fitted line."""
 
     x: tuple[float, ...]
     blocks: tuple[float, ...]
     window: Window
     x_label: str
     y_label: str
-    rounds: bool = False  # each value is a round of a PTS-style test
-    pairs: tuple[tuple[float, float, float], ...] = ()  # from, to, value
 
     def draw(self) -> Figure:
-        """Draw the block means of the window, the allowed range and the fitted line."""
+        """Draw the rounds of the window, the allowed range and the fitted line."""
         figure = canvas.sheet(canvas.HALF)
         axes = figure.subplots()
-        label = "each round" if self.rounds else "mean of each block"
-        axes.plot(self.x, self.blocks, "o", color=canvas.SERIES[0], label=label, zorder=3)
-        for number, (start, end, value) in enumerate(self.pairs):
-            name = "" if number else "mean of each pair"
-            axes.plot([start, end], [value] * 2, color=canvas.SERIES[0], lw=1.2, label=name)
-        if band := self.window.band:
-            ends = [self.window.start, self.window.end]
+        axes.plot(self.x, self.blocks, "o", color=canvas.SERIES[0], label="each round", zorder=3)
+        window = self.window
+        ends = [window.start, window.end]
+        if band := window.band:
             axes.fill_between(ends, band.low, band.high, color=canvas.SHADE, lw=0, label=band.words)
-        _window(axes, self.window)
+        fit = [window.fit_start, window.fit_end]
+        axes.plot(ends, fit, color=canvas.ACCENT, lw=1.8, label=window.fit_words)
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
-        beside = 0.25 if self.rounds else 0.0  # room beside the first and last round
-        axes.set_xlim(self.window.start - beside, self.window.end + beside)
-        if self.rounds:
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlim(window.start - BESIDE_ROUNDS, window.end + BESIDE_ROUNDS)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         canvas.from_zero(axes, headroom=1.12)
         canvas.counts(axes.yaxis)
-        _legend_above(figure, axes)
+        canvas.legend(figure, 2)
         return figure
 
     def rows(self) -> FigureData:
         """Return the drawn values as rows."""
-        name = "each round" if self.rounds else "mean of each block"
-        table: list[Row] = [(name, x, y) for x, y in zip(self.x, self.blocks, strict=True)]
-        for start, end, y in self.pairs:
-            table += [("mean of each pair", start, y), ("mean of each pair", end, y)]
+        table: list[Row] = [("each round", x, y) for x, y in zip(self.x, self.blocks, strict=True)]
         return over_x(("line", self.x_label, self.y_label), [*table, *_window_rows(self.window)], 1)
 
 
 @dataclass(frozen=True, slots=True)
 class CliffFigure(ReportFigure):
-    """A rate over written bytes, on a linear and on a logarithmic axis."""
+    """A rate over written bytes on a logarithmic axis; `phases` are starts and words."""
 
-    linear: Trace
-    log: Trace
-    marks: tuple[tuple[float, str], ...]
+    trace: Trace
+    phases: tuple[tuple[float, str], ...]
+    levels: tuple[Level, ...]
     x_label: str
     y_label: str
 
     def draw(self) -> Figure:
-        """Draw the rate on a linear axis, and on a logarithmic axis that shows the start better."""
-        figure = canvas.sheet((canvas.WIDE[0], 4.6))
-        grid = figure.subplots(2, 1)
-        for axes, trace, name in zip(grid, (self.linear, self.log), CLIFF_PARTS, strict=True):
-            _trace(axes, trace, color=canvas.SERIES[0])
-            first, last = float(trace.x[0]), float(trace.x[-1])
-            axes.set(ylabel=self.y_label)
-            if trace is self.log:
-                canvas.log(axes, "x")
-                canvas.counts(axes.xaxis)
-            axes.set_xlim(first if trace is self.log else 0, last)
-            canvas.marks(axes, [(x, words) for x, words in self.marks if first <= x < last])
-            axes.set_title(name, loc="left", fontsize=8.5)
-            canvas.from_zero(axes, headroom=1.2)
-            canvas.counts(axes.yaxis)
-        grid[-1].set_xlabel(self.x_label)
+        """Draw the rate, the name of each phase above it, and the levels with their values."""
+        figure = canvas.sheet((canvas.WIDE[0], 4.2))
+        axes = figure.subplots()
+        _trace(axes, self.trace, color=canvas.SERIES[0])
+        axes.set(xlabel=self.x_label, ylabel=self.y_label)
+        axes.set_xlim(0, float(self.trace.x[-1]))
+        for level in self.levels:
+            _level(axes, level)
+        high = float(self.trace.high.max()) or 1.0
+        drawn = [*self.trace.low.tolist(), *(level.rate for level in self.levels)]
+        low = max(min((y for y in drawn if y > 0), default=high), high / 10**MOST_DECADES)
+        room = max(high / low, 2.0)
+        axes.set_ylim(low / room**0.1, high * room**0.3)  # the names of the phases stand above
+        canvas.log(axes, "y")
+        canvas.counts(axes.yaxis)
+        canvas.marks(axes, self.phases, color=canvas.INK)
+        labels = [(level.rate, f"{level.name}\n{level.words}") for level in self.levels]
+        canvas.levels(axes, labels)
         return figure
 
     def rows(self) -> FigureData:
         """Return the drawn values as rows."""
-        table: list[Row] = [
-            (part, "measured", x, low, high)
-            for part, trace in zip(CLIFF_PARTS, (self.linear, self.log), strict=True)
-            for _, x, low, high in traced("", trace)
-        ]
+        table: list[Row] = [*traced("measured", self.trace)]
+        for level in self.levels:
+            table += [(level.name, x, level.rate, level.rate) for x in (level.start, level.end)]
+        table += [(words.replace("\n", ": "), x, None, None) for x, words in self.phases]
         value = self.y_label
-        columns = ("axis", "line", self.x_label, f"{value}, {LOWEST}", f"{value}, {HIGHEST}")
-        return FigureData(columns, table, (2,), (3, 4), line=1, parts=CLIFF_PARTS)
+        columns = ("line", self.x_label, f"{value}, {LOWEST}", f"{value}, {HIGHEST}")
+        return over_x(columns, table, 2)
+
+
+# How levels are drawn; each differs from the others without colour too.
+_LEVELS: Mapping[str, Mapping[str, Any]] = {
+    "worst minute": {"color": canvas.INK, "lw": 6, "solid_capstyle": "butt"},
+    "lower bound": {"color": canvas.BAD, "lw": 1.6, "ls": canvas.DASHES[1]},
+    "steady level": {"color": canvas.ACCENT, "lw": 1.6},
+}
+
+
+def _level(axes: Axes, level: Level) -> None:
+    axes.plot([level.start, level.end], [level.rate] * 2, label=level.name, **_LEVELS[level.name])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,87 +323,108 @@ class SettleFigure(ReportFigure):
         return FigureData(columns, table, (2,), (3, 4), line=1, parts=names)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HeatColumn:
+    """The I/Os of a part of the time, as shares of all I/Os of that part by latency."""
+
+    start: float
+    end: float
+    shares: Floats  # one for each bin of the panel
+
+
 @dataclass(frozen=True, slots=True)
-class LinesPanel:
-    """A panel with lines of one point."""
+class HeatPanel:
+    """A panel with the latencies of one point over time."""
 
     name: str  # ID of the point
     label: str
-    lines: tuple[Line, ...]
+    edges: tuple[float, ...]  # of the bins of latency, in nanoseconds
+    columns: tuple[HeatColumn, ...]
+    repeats: tuple[float, ...]  # where each repeat starts
+    percentiles: tuple[tuple[str, float, float, float], ...]  # name, start, end, latency
+
+
+HEAT_SHADES = ((10.0, 0.75), (1.0, 0.5), (0.1, 0.33), (0.01, 0.22), (0.0, 0.13))  # from, opacity
 
 
 @dataclass(frozen=True, slots=True)
-class PanelsFigure(ReportFigure):
-    """Small panels with the same axes, one for each point; the y axis is logarithmic."""
+class HeatFigure(ReportFigure):
+    """Latency over time: the darker a cell, the more of the I/Os took this long at that time."""
 
-    panels: tuple[LinesPanel, ...]
+    panels: tuple[HeatPanel, ...]
     x_label: str
-    y_label: str
-    latency_x: bool = False  # x in nanoseconds, on a log axis
-    latency_y: bool = False  # y in nanoseconds
-    steps: bool = False
 
     def draw(self) -> Figure:
-        """Draw a panel for each point; equal axes let the reader compare them."""
-        across = f"{self.x_label} (log)" if self.latency_x else self.x_label
-        figure, grid = _small(len(self.panels), across, f"{self.y_label} (log)", shared=True)
-        style = "steps-post" if self.steps else "default"
-        names: list[str] = []
+        """Draw cells in shades of one colour, and the percentiles of each repeat as lines."""
+        figure, grid = _small(
+            len(self.panels), self.x_label, "latency (log)", most_columns=2, height=2.6
+        )
+        names = list(dict.fromkeys(name for panel in self.panels for name, *_ in panel.percentiles))
         for axes, panel in zip(grid, self.panels, strict=True):
-            for line in panel.lines:
-                names += [line.label] if line.label not in names else []
-                place = names.index(line.label)
-                y = np.maximum(line.y, NONE_ON_LOG) if self.steps else line.y
-                axes.plot(
-                    line.x, y, color=canvas.SERIES[place], lw=1, drawstyle=style,
-                    ms=0 if self.steps else 2.5, marker=canvas.MARKERS[place], mew=0,
-                )  # fmt: skip
+            _heat_cells(axes, panel)
+            for x in panel.repeats[1:]:
+                axes.axvline(x, color=canvas.MUTED, lw=0.4)
+            for name, start, end, value in panel.percentiles:
+                dashes = canvas.DASHES[names.index(name)]
+                axes.plot([start, end], [value] * 2, color=canvas.INK, lw=1.5, ls=dashes)
             axes.set_title(panel.label, fontsize=8.5, loc="left")
-            axes.tick_params(labelsize=8)
-        first = grid[0]  # the other panels share its scales
-        first.locator_params(axis="x", nbins=3)
-        if self.latency_x:
-            canvas.decades(first, "x")
-            canvas.latencies(first.xaxis)
-        canvas.decades(first, "y")
-        (canvas.latencies if self.latency_y else canvas.counts)(first.yaxis)
-        if self.steps:
-            first.set_ylim(bottom=LEAST_ON_LOG)
-        if any(names):
-            handles = first.get_lines()
-            most = max((axes.get_lines() for axes in grid), key=len)
-            canvas.legend(figure, 6, list(most) or list(handles), names[: len(most)])
+            axes.set_xlim(panel.columns[0].start, panel.columns[-1].end)
+            axes.set_ylim(panel.edges[0], panel.edges[-1])
+            canvas.log(axes, "y")
+            canvas.latencies(axes.yaxis)
+            canvas.counts(axes.xaxis)
+        handles: list[Any] = [Line2D([], [], color=canvas.INK, ls=canvas.DASHES[place])
+                              for place in range(len(names))]  # fmt: skip
+        handles += [Patch(color=canvas.SERIES[0], alpha=alpha, lw=0) for _, alpha in HEAT_SHADES]
+        shades = [f"{least:g} % of the I/Os or more" for least, _ in HEAT_SHADES[:-1]]
+        canvas.legend(figure, 4, handles, [*names, *shades, "fewer"])
         return figure
 
     def rows(self) -> FigureData:
         """Return the drawn values as rows."""
-        table: list[Row] = [
-            (panel.name, line.label or self.y_label, x, y)
-            for panel in self.panels
-            for line in panel.lines
-            for x, y in zip(line.x, line.y, strict=True)
-        ]
-        units = (" [ns]" if self.latency_x else "", " [ns]" if self.latency_y else "")
-        columns = ("point", "line", self.x_label + units[0], self.y_label + units[1])
+        table: list[Row] = []
+        for panel in self.panels:
+            for column in panel.columns:
+                for place in np.flatnonzero(column.shares).tolist():
+                    low, high = panel.edges[place : place + 2]
+                    share = 100 * float(column.shares[place])
+                    table.append((panel.name, "I/Os", column.start, low, high, share))
+            for name, start, end, value in panel.percentiles:
+                table += [(panel.name, name, x, value, None, None) for x in (start, end)]
+        columns = ("point", "line", self.x_label, "latency [ns]", "to [ns]", "share [%]")
         names = tuple(panel.name for panel in self.panels)
         return FigureData(columns, table, (2,), (3,), line=1, parts=names)
 
 
+def _heat_cells(axes: Axes, panel: HeatPanel) -> None:
+    """Draw all cells of a shade as one path, which makes a small SVG."""
+    shares = 100 * np.stack([column.shares for column in panel.columns])
+    above = np.inf
+    for least, alpha in HEAT_SHADES:
+        across, up = np.nonzero((shares >= least) & (shares < above) & (shares > 0))
+        above = least
+        if not len(across):
+            continue
+        x = np.array([(one.start, one.end) for one in panel.columns])[across]
+        y = np.array(list(pairwise(panel.edges)))[up]
+        corners = [(x[:, a], y[:, b]) for a, b in ((0, 0), (1, 0), (1, 1), (0, 1), (0, 0))]
+        places = np.stack([np.stack(one, axis=1) for one in corners], axis=1).reshape(-1, 2)
+        steps = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
+        path = Path(places, steps * len(across))
+        axes.add_patch(PathPatch(path, facecolor=canvas.SERIES[0], alpha=alpha, lw=0))
+
+
 def _small(
-    many: int, x_label: str, y_label: str, *, shared: bool = False
+    many: int, x_label: str, y_label: str, *, most_columns: int = 4, height: float = 1.75
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with small panels, four in a row."""
-    columns = min(4, many)
+    """Return a figure with small panels of this height in inches."""
+    columns = min(most_columns, many)
     rows = -(-many // columns)
-    figure = canvas.sheet((10.4, 0.4 + 1.75 * rows))
+    figure = canvas.sheet((10.4, 0.4 + height * rows))
     places = figure.add_gridspec(rows, columns)
     grid: list[Axes] = []
     for place in range(many):  # unused places get no axes, which would be slow
-        first = grid[0] if shared and grid else None
-        axes = figure.add_subplot(places[divmod(place, columns)], sharex=first, sharey=first)
-        if shared:
-            axes.tick_params(labelleft=place % columns == 0, labelbottom=place >= many - columns)
-        grid.append(axes)
+        grid.append(figure.add_subplot(places[divmod(place, columns)]))
     figure.supxlabel(x_label, fontsize=9.5, y=0.003)
     figure.supylabel(y_label, fontsize=9.5, x=0.003)
     return figure, grid
@@ -344,22 +450,6 @@ def _trace(axes: Axes, trace: Trace, *, color: str, lw: float = 0.8, label: str 
         axes.fill_between(trace.x, trace.low, trace.high, color=color, lw=0.6, label=label)
 
 
-def _window(axes: Axes, window: Window) -> None:
-    ends = [window.start, window.end]
-    fit = [window.fit_start, window.fit_end]
-    axes.plot(ends, fit, color=canvas.ACCENT, lw=1.8, label=window.fit_words)
-    if window.bound is not None:
-        bound = [window.bound] * 2
-        axes.plot(ends, bound, color=canvas.BAD, lw=1.4, ls=canvas.DASHES[1], label="lower bound")
-
-
-def _legend_above(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    if len(handles) > 1:
-        columns = 5 if figure.get_figwidth() > 8 else 2
-        canvas.legend(figure, columns, handles, labels)
-
-
 def _window_rows(window: Window) -> Iterator[tuple[str, float, float]]:
     """Yield the straight lines over a window as rows: name, x, y of both ends."""
     ends = [("mean of the window", window.mean, window.mean)]
@@ -367,8 +457,6 @@ def _window_rows(window: Window) -> Iterator[tuple[str, float, float]]:
     if band := window.band:
         ends.append((f"{band.words}, {LOWEST}", band.low, band.low))
         ends.append((f"{band.words}, {HIGHEST}", band.high, band.high))
-    if window.bound is not None:
-        ends.append(("lower bound", window.bound, window.bound))
     for name, first, last in ends:
         yield name, window.start, first
         yield name, window.end, last

@@ -1,10 +1,11 @@
-"""Draw the latencies of points: how often I/Os are slow, percentiles over time, histograms."""
+"""Draw the latencies of points: how often I/Os are slow, and heat maps over time."""
 
 import io
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -12,20 +13,22 @@ from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import FIO
 from ssdbench.report.metrics import DIRECTIONS
-from ssdbench.report.plots.points import Curve, CurvesFigure, Line
-from ssdbench.report.plots.series import LinesPanel, PanelsFigure
+from ssdbench.report.plots.points import Curve, CurvesFigure
+from ssdbench.report.plots.series import HeatColumn, HeatFigure, HeatPanel
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Fold, Plot, Plots
+from ssdbench.report.view.page import Block, Plot, Plots
 from ssdbench.report.view.points import worst_first
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
-from ssdbench.units import counted, format_ns
+from ssdbench.units import counted
 
 MAX_LINES = 6  # there are only six colours and line styles
 PERCENTILES = (50.0, 99.0, 99.9)
 MOST_PARTS = 30  # of one repeat
+MOST_COLUMNS = 300  # of all heat maps of a stage; keeps the page below a few megabytes
+MOST_LOGGED_S = 50_000  # of fio's logs of a stage that are read, which takes some seconds
+HEAT_BINS = 16  # stored bins of one cell, so four cells for each factor of two
 LEAST_BEYOND = 10  # a percentile is drawn if so many I/Os were slower
-COARSER = 8  # stored bins that are drawn as one, so eight bins for each factor of two
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +43,14 @@ class _Latencies:
 
 
 def blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[Block]:
-    """Yield the figures: all points together, then each point over time and as a histogram."""
-    found = list(_latencies(run, stage, drawn))
-    if not found:
-        return
-    yield Plots([_exceedance(stage, found[:MAX_LINES])], wide=True)
-    plots = [*_over_time(stage, found), *_within(run, stage, found), _histograms(stage, found)]
-    title = "Latency of each point: every repeat, and a histogram"
-    yield Fold(title, [Plots(plots, wide=True)])
+    """Yield the figures: how often I/Os are slow, and their latency over time."""
+    if found := list(islice(_latencies(run, stage, drawn), MAX_LINES)):
+        yield Plots([_exceedance(stage, found), _heat(run, stage, found)], wide=True)
 
 
 def _latencies(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[_Latencies]:
-    for point in worst_first([p for p in stage.points if p.point.id in drawn]):
+    points = worst_first([p for p in stage.points if p.point.id in drawn])
+    for point in sorted(points, key=lambda p: p.point.id not in run.asked):
         ran = sorted(point.repeats, key=lambda repeat: repeat.sequence)
         stored = [(r, run.histograms(f"{r.artifacts}/histograms.npz")) for r in ran]
         for name in ("write", "read", "flush"):
@@ -89,88 +88,60 @@ def _curve(label: str, histogram: Histogram) -> Curve:
     return Curve(label, np.maximum(LOWER_EDGES_NS[used], 1).astype(np.float64), at_least)
 
 
-def _panel_label(label: str) -> str:
-    return label.replace(", QD", ",\nQD").replace(": ", ":\n")
-
-
-def _over_time(stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot]:
-    """Yield a figure with the percentiles of each repeat."""
-    panels = []
+def _heat(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Plot:
+    """Return the heat maps: each repeat in parts from fio's logs, or as one part without logs."""
+    parts = MOST_COLUMNS // sum(len(one.repeats) for one in found)
+    panels, logged_s = [], 0.0
     for one in found:
-        lines = _percentiles((float(repeat.sequence), part) for repeat, part in one.repeats)
-        if lines and len(one.repeats) > 1:
-            panels.append(LinesPanel(one.id, _panel_label(one.label), lines))
-    if panels:
-        yield Plot(
-            name=f"percentiles-{stage.name}",
-            title="Percentiles of latency, repeat by repeat",
-            caption="The repeats in the order in which they ran. A percentile is drawn only if at "
-            f"least {LEAST_BEYOND} I/Os of the repeat were slower.",
-            alt=f"p50, p99 and p99.9 of every repeat of {counted(len(panels), 'point')}, in time.",
-            figure=PanelsFigure(
-                tuple(panels), "number of the repeat in order of time", "latency", latency_y=True
-            ),
-        )
-
-
-def _percentiles(parts: Iterable[tuple[float, Histogram]]) -> tuple[Line, ...]:
-    """Return a line for each percentile, without places where too few I/Os were slower."""
-    places = list(parts)
-    lines = []
-    for share in PERCENTILES:
-        known = [
-            (x, part.percentile_ns(share / 100))
-            for x, part in places
-            if part.n * (1 - share / 100) >= LEAST_BEYOND
-        ]
-        if known:
-            xs, values = zip(*known, strict=True)
-            lines.append(Line(f"p{share:g}", xs, values))
-    return tuple(lines)
-
-
-def _within(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot]:
-    """Yield a figure with the percentiles over the time of the slowest repeat, from fio's logs."""
-    panels = []
-    for one in found:
-        slowest = min((repeat for repeat, _ in one.repeats), key=lambda repeat: repeat.iops)
-        parts = latencies_within(run, slowest.artifacts, (one.side,), MOST_PARTS)
-        if lines := _percentiles(parts.get(one.side, ())):
-            panels.append(LinesPanel(one.id, _panel_label(one.label), lines))
-    if panels:
-        yield Plot(
-            name=f"within-{stage.name}",
-            title="Percentiles of latency during the slowest repeat",
-            caption="From fio's log of the repeat with the lowest rate. Its counted seconds are "
-            f"divided into at most {MOST_PARTS} parts. A percentile is drawn only if at least "
-            f"{LEAST_BEYOND} I/Os of the part were slower.",
-            alt=f"p50, p99 and p99.9 within one repeat of {counted(len(panels), 'point')}.",
-            figure=PanelsFigure(
-                tuple(panels), "seconds since counting began", "latency", latency_y=True
-            ),
-        )
-
-
-def _histograms(stage: StageResult, found: Sequence[_Latencies]) -> Plot:
-    panels = [LinesPanel(one.id, _panel_label(one.label), (_bars(one.merged),)) for one in found]
-    slowest = max(max(panel.lines[0].x) for panel in panels)
+        logged_s += sum(repeat.measure_to_s for repeat, _ in one.repeats)
+        read = logged_s <= MOST_LOGGED_S
+        panels.append(_heat_panel(run, one, min(parts, MOST_PARTS) if read else 1))
     return Plot(
-        name=f"histogram-{stage.name}",
-        title="Histograms of latency",
-        caption="The I/Os of all repeats. Both axes are logarithmic, so a single slow I/O can be "
-        "seen beside millions of fast I/Os. Each factor of two has eight bins.",
-        alt=f"Histograms of {counted(len(panels), 'point')}; the slowest I/O took "
-        f"{format_ns(slowest)}.",
-        figure=PanelsFigure(tuple(panels), "latency", "I/Os", latency_x=True, steps=True),
+        name=f"heat-{stage.name}",
+        title="Latency over time",
+        caption="The counted time of all repeats in the order in which they ran; thin lines are "
+        "their starts. The darker, the more of the I/Os of a column took this long. A column "
+        "is a part of a repeat, or the whole repeat if fio's log is not complete or very long. "
+        f"Percentiles are of whole repeats, with at least {LEAST_BEYOND} slower I/Os.",
+        alt=f"Latency over the counted time, in {counted(len(panels), 'panel')}.",
+        figure=HeatFigure(tuple(panels), "seconds of counted time"),
     )
 
 
-def _bars(histogram: Histogram) -> Line:
-    counts = np.append(histogram.counts.reshape(-1, COARSER).sum(axis=1), 0).astype(np.float64)
-    edges = np.maximum(LOWER_EDGES_NS[::COARSER], 1).astype(np.float64)
-    used = np.flatnonzero(counts)
-    seen = slice(used[0], used[-1] + 2)  # with an empty bin that ends the last bar
-    return Line("", tuple(edges[seen].tolist()), tuple(counts[seen].tolist()))
+def _heat_panel(run: StoredRun, one: _Latencies, most: int) -> HeatPanel:
+    columns: list[tuple[float, float, Histogram]] = []
+    percentiles: list[tuple[str, float, float, float]] = []
+    starts: list[float] = []
+    at = 0.0
+    for repeat, whole in one.repeats:
+        length = max(repeat.measure_to_s - repeat.measure_from_s, 0.0) or 1.0
+        parts = latencies_within(run, repeat.artifacts, one.side, most) if most > 1 else []
+        for start, end, part in parts or [(0.0, length, whole)]:
+            if part.n:
+                columns.append((at + start, at + min(end, length), part))
+        starts.append(at)
+        percentiles += [
+            (f"p{share:g}", at, at + length, float(whole.percentile_ns(share / 100)))
+            for share in PERCENTILES
+            if whole.n * (1 - share / 100) >= LEAST_BEYOND
+        ]
+        at += length
+    coarse = [part.counts.reshape(-1, HEAT_BINS).sum(axis=1) for _, _, part in columns]
+    used = np.flatnonzero(sum(coarse))
+    seen = slice(used[0], used[-1] + 1)
+    edges = np.maximum(LOWER_EDGES_NS[::HEAT_BINS], 1).astype(np.float64)
+    edges = edges[used[0] : used[-1] + 2]
+    return HeatPanel(
+        one.id,
+        one.label,
+        tuple(edges.tolist()),
+        tuple(
+            HeatColumn(start, end, counts[seen] / part.n)
+            for (start, end, part), counts in zip(columns, coarse, strict=True)
+        ),
+        tuple(starts),
+        tuple(percentiles),
+    )
 
 
 MOST_BYTES = 1 << 29  # of a log, unpacked; two hours of one thread have 80 MB
@@ -182,38 +153,33 @@ _GZIP = 31  # zlib's number for the gzip format
 
 
 def latencies_within(
-    run: StoredRun, artifacts: str, sides: tuple[str, ...], most: int
-) -> dict[str, list[tuple[float, Histogram]]]:
+    run: StoredRun, artifacts: str, side: str, most: int
+) -> list[tuple[float, float, Histogram]]:
     """Return latency histograms over the counted time of a repeat, in at most `most` parts.
 
-    The result has, for each direction, the end of each part in seconds and its histogram. It is
-    empty unless the logs of all threads are complete.
+    Each part has its start and end in seconds. The list is empty unless the logs of all threads are
+    complete.
     """
     from ssdbench.generator.fio.logs import DamagedLog, histogram_rows  # slow to import
 
     seconds = run.seconds(f"{artifacts}/seconds.csv")
     if seconds is None or not seconds.measured.any():
-        return {}
+        return []
     try:
         first, last = _counted_ends(seconds)
         threads = list(_logs(run, f"{artifacts}/{FIO}", first))
         began_ms = min((int(lines[0].partition(",")[0]) for lines in threads), default=0) - ROW_MS
         step = max(1.0, np.ceil((last - first) / most))
-        found: dict[str, list[tuple[float, Histogram]]] = {}
-        for side in sides:
-            parts: dict[int, list[Histogram]] = {}
-            for lines in threads:
-                from_ms, to_ms = (began_ms + 1000 * at for at in (first, last))
-                for row in histogram_rows(lines, side, from_ms=from_ms, to_ms=to_ms):
-                    place = int((row.t_ms - from_ms - 1) / 1000 / step)
-                    parts.setdefault(place, []).append(Histogram(row.counts))
-            found[side] = [
-                (step * (n + 1), Histogram.merged(rows)) for n, rows in sorted(parts.items())
-            ]
+        from_ms, to_ms = (began_ms + 1000 * at for at in (first, last))
+        parts: dict[int, list[Histogram]] = {}
+        for lines in threads:
+            for row in histogram_rows(lines, side, from_ms=from_ms, to_ms=to_ms):
+                place = int((row.t_ms - from_ms - 1) / 1000 / step)
+                parts.setdefault(place, []).append(Histogram(row.counts))
     except (DamagedLog, ValueError):
         run.missing.append(f"{artifacts}/{FIO} (a histogram log is damaged or too long)")
-        return {}
-    return found
+        return []
+    return [(step * n, step * (n + 1), Histogram.merged(rows)) for n, rows in sorted(parts.items())]
 
 
 def _counted_ends(seconds: Seconds) -> tuple[float, float]:

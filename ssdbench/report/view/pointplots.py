@@ -5,22 +5,24 @@ from dataclasses import replace
 from itertools import product
 
 from ssdbench.model.point import PointResult
-from ssdbench.model.result import StageResult
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import IoEngine
 from ssdbench.report.metrics import percentiles_of, published_bound, value_of
 from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.view import words
+from ssdbench.report.view.capacity import wanted_plan
 from ssdbench.report.view.page import Block, Plot, Plots
 from ssdbench.report.view.points import octaves, queue_of
-from ssdbench.units import format_count, format_ns, format_size
+from ssdbench.units import NS_PER_S, counted, format_count, format_ns, format_size
 
 MAX_LINES = 6  # there are only six colours and line styles
 MAX_FIGURES = 2
 KNEE = 0.9  # share of the highest mean
+MOST_JOINED = 12  # with more kinds of workloads, dots of a block size have no line
 
 
-def rates(stage: StageResult, drawn: frozenset[str]) -> list[Block]:
-    """Return figures of IOPS over block size, queue depth or span, whichever the points vary."""
+def rates(result: RunResult, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
+    """Return figures of IOPS over what the points vary, and of their latency over IOPS."""
     points = [p for p in stage.points if p.estimate("iops") is not None]
     if words.several_spans([p.point for p in points]):
         plots = [*_by_span(stage, points)]
@@ -29,7 +31,8 @@ def rates(stage: StageResult, drawn: frozenset[str]) -> list[Block]:
         mapped = len({p.point.workload.read_percent for p in points}) > 1
         plots = [] if mapped else [*_by_block(stage, points)]
         plots += _by_queue(stage, points, {p.point.workload.read_percent for p in chosen})
-    return [Plots(plots[:MAX_FIGURES])] if plots else []
+        plots = [*plots[:MAX_FIGURES], *_latency(result, stage, points)]
+    return [Plots(plots)] if plots else []
 
 
 def _line(label: str, points: Sequence[PointResult], x: Sequence[float]) -> Line:
@@ -106,53 +109,100 @@ def _by_queue(
         way = "" if engine is IoEngine.LIBAIO else f", {engine}"
         sizes = sorted({p.point.workload.block_bytes for p in here}, key=octaves)[:MAX_LINES]
         lines: list[Line] = []
-        slow: list[Line] = []
         for size in sorted(sizes):
             same = [p for p in here if p.point.workload.block_bytes == size]
             same.sort(key=lambda p: place[queue_of(p)[1:]])
             lines.append(_line(format_size(size), same, [place[queue_of(p)[1:]] for p in same]))
-            slow += _tail(format_size(size), same, place)
         usual = lines[sorted(sizes).index(sizes[0])]
-        knee = next(x for x, y in zip(usual.x, usual.y, strict=True) if y >= KNEE * max(usual.y))
-        figure = LinesFigure(
-            lines=tuple(lines),
-            x_label="queue depth × jobs",
-            y_label="IOPS",
-            ticks=tuple((place[q], f"{q[0]} × {q[1]}") for q in queues),
-            marks=((knee, "knee"),),
+        at = knee(usual)
+        known = (
+            f"Knee: the fewest I/Os in flight that reach {100 * KNEE:.0f} % of the highest mean of "
+            f"{usual.label}. More I/Os in flight mainly wait longer."
         )
         yield Plot(
             name=f"queue-{stage.name}-{read}{way.replace(', ', '-')}",
             title=f"IOPS and queue depth × jobs, {read} % read{way}",
-            caption=f"More I/Os are in flight from left to right. {_NOTE} Knee: the fewest I/Os in "
-            f"flight that reach {100 * KNEE:.0f} % of the highest mean of {usual.label}. More I/Os "
-            "in flight mainly wait longer.",
+            caption=f"More I/Os are in flight from left to right. {_NOTE} {known if at else ''}",
             alt=_alt(here, f"{len(queues)} queue settings"),
-            figure=figure,
+            figure=LinesFigure(
+                lines=tuple(lines),
+                x_label="queue depth × jobs",
+                y_label="IOPS",
+                ticks=tuple((place[q], f"{q[0]} × {q[1]}") for q in queues),
+                marks=((at, "knee"),) if at else (),
+            ),
         )
-        if slow:
-            yield Plot(
-                name=f"queue-latency-{stage.name}-{read}{way.replace(', ', '-')}",
-                title=f"p99 latency and queue depth × jobs, {read} % read{way}",
-                caption="The 99th percentile of all repeats together; logarithmic axis.",
-                alt=f"p99 over {len(queues)} queue settings, from "
-                f"{format_ns(min(min(line.y) for line in slow))} to "
-                f"{format_ns(max(max(line.y) for line in slow))}.",
-                figure=replace(
-                    figure, lines=tuple(slow), y_label="latency", log_y=True, latency=True
-                ),
-            )
 
 
-def _tail(
-    label: str, points: Sequence[PointResult], place: dict[tuple[int, int], float]
-) -> Iterator[Line]:
-    """Yield a line through the published p99 of points; nothing if no p99 is published."""
-    found = [(p, percentiles_of(p.estimates).get(99.0)) for p in points]
-    known = [(p, e.value) for p, e in found if e and e.status == "published" and e.value > 0]
-    if known:
-        places = tuple(place[queue_of(p)[1:]] for p, _ in known)
-        yield Line(label, places, tuple(value for _, value in known))
+def knee(line: Line) -> float | None:
+    """Return where a line reaches most of its highest value; None at its first or last point.
+
+    There the knee may as well be at a place that was not measured.
+    """
+    at = next(n for n, y in enumerate(line.y) if y >= KNEE * max(line.y))
+    return line.x[at] if 0 < at < len(line.x) - 1 else None
+
+
+def _latency(
+    result: RunResult, stage: StageResult, points: Sequence[PointResult]
+) -> Iterator[Plot]:
+    """Yield the p99 of all points over their IOPS, with the limits of the profile."""
+    kinds: dict[str, list[tuple[float, float, str]]] = {}
+    points = sorted(points, key=_in_flight)
+    known = [(p, percentiles_of(p.estimates).get(99.0)) for p in points]
+    shown = [(p, e) for p, e in known if e and e.status != "suppressed" and e.value > 0]
+    if len(shown) < 2:
+        return
+    labels = [words.workload_label(p.point.workload).partition(", QD")[0] for p, _ in shown]
+    many = len(set(labels)) > MOST_JOINED
+    for (point, slow), label in zip(shown, labels, strict=True):
+        of = f"all of {format_size(point.point.workload.block_bytes)}" if many else label
+        _, depth, jobs = queue_of(point)
+        name = f"{label}, {depth} × {jobs}" if many else f"{depth} × {jobs}"
+        kinds.setdefault(of, []).append((value_of(point, "iops") or 1.0, slow.value, name))
+    lines = []
+    for label, found in kinds.items():
+        x, y, names = zip(*found, strict=True)
+        lines.append(Line(label, x, y, apart=many, names=names))
+    limits = latency_limits(result)
+    least, most = (format_ns(f(e.value for _, e in shown)) for f in (min, max))
+    yield Plot(
+        name=f"throughput-{stage.name}",
+        title="Latency (p99) and throughput",
+        caption="Each point whose p99 is known, at its mean rate; of reads and writes the slower. "
+        "Beside the points and in the data: queue depth × jobs."
+        + (" Dashed: the limit in the profile." if limits else ""),
+        alt=f"p99 of {counted(len(shown), 'point')} over their IOPS, from {least} to {most}."
+        + "".join(f" {said.replace(chr(10), ' ')}." for _, said in limits),
+        figure=LinesFigure(
+            lines=tuple(lines),
+            x_label="IOPS",
+            y_label="p99 latency",
+            ticks=(),
+            log_x=True,
+            log_y=True,
+            latency=True,
+            limits=tuple(limits),
+        ),
+    )
+
+
+def _in_flight(point: PointResult) -> tuple[int, int]:
+    _, depth, jobs = queue_of(point)
+    return depth * jobs, jobs
+
+
+def latency_limits(result: RunResult) -> list[tuple[float, str]]:
+    """Return each limit of p99 in the profile in ns, and where the profile has it."""
+    found: dict[float, str] = {}
+    plan = wanted_plan(result).p99_s
+    if plan is not None:
+        found[plan * NS_PER_S] = "plan: p99"
+    for row in result.accepted:
+        if row.metric.endswith("p99_ns"):
+            said = row.metric.removeprefix("lat_").removesuffix("_ns").replace("_", " ")
+            found.setdefault(row.wanted, f"target: {said}")
+    return [(limit, f"{source}\n{format_ns(limit)}") for limit, source in found.items()]
 
 
 def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:

@@ -29,7 +29,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[page.B
     if found.points:
         drawn = drawn_points(run.result, run.asked)
         yield from points.overview(found.points)
-        yield from pointplots.rates(stage, drawn)
+        yield from pointplots.rates(run.result, stage, drawn)
         yield from pointlatency.blocks(run, stage, drawn)
         yield from stream_tables(found.points)
         yield from points.tables(found.points)

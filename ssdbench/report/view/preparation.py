@@ -1,18 +1,23 @@
 """Show purge and preconditioning: the drive's answers, and the rate over written bytes."""
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import takewhile
 
 import numpy as np
 
+from ssdbench.errors import ProfileError
 from ssdbench.model.found import FillDone, PurgeDone, WarmUp
+from ssdbench.model.loading import load_profile
+from ssdbench.model.point import SteadyVerdict
+from ssdbench.model.profile import Fill
 from ssdbench.model.result import RunResult, StageResult
-from ssdbench.report.figure import Floats, Trace, thinned
-from ssdbench.report.plots.series import CliffFigure, SeriesFigure
+from ssdbench.report.figure import Floats, thinned
+from ssdbench.report.plots.series import CliffFigure, Level, SeriesFigure
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Plot, Plots, Prose
-from ssdbench.units import format_figure, format_rate
+from ssdbench.units import format_figure, format_rate, format_size
 
 
 def purge_blocks(run: StoredRun, stage: StageResult, found: PurgeDone) -> Iterator[Block]:
@@ -80,23 +85,21 @@ def _fill_plot(run: StoredRun, stage: StageResult, found: FillDone) -> Plot | No
     )
 
 
-LEAST_FILLS = 1e-4  # start of the logarithmic axis
 FIRST_S = 20  # the first rate is the median of so many seconds
 LAST_PART = 20  # the last rate is the median of the last twentieth
 
 
 def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
     """Yield a figure of the rate over all bytes written before steady state."""
-    parts = list(_parts(run))
-    if not parts:
+    phases = list(_phases(run))
+    if not phases:
         return
     size = max(run.result.target.size_bytes, 1)
-    fills = np.cumsum(np.concatenate([seconds.write_bytes for _, seconds in parts])) / size
-    rate = np.concatenate([seconds.rate("B/s") for _, seconds in parts]) / 1e6
+    fills = np.cumsum(np.concatenate([seconds.write_bytes for _, seconds in phases])) / size
+    rate = np.concatenate([seconds.rate("B/s") for _, seconds in phases]) / 1e6
     if len(fills) < 2 or not 0 < fills[-1] < np.inf:
         return
-    first, last = _last(rate[:FIRST_S], 1), _last(rate, LAST_PART)
-    yield Plots([_cliff_plot(parts, fills, rate, first, last)], wide=True)
+    yield Plots([_cliff_plot(run, phases, fills, rate)], wide=True)
 
 
 def _last(rate: Floats, part: int) -> float:
@@ -104,13 +107,50 @@ def _last(rate: Floats, part: int) -> float:
     return float(np.median(rate[-max(len(rate) // part, 1) :]))
 
 
-def _parts(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
-    """Yield title and seconds of the fills and of the first warm-up, in order."""
+def _phases(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
+    """Yield name and seconds of each step of the fills, and of the first warm-up, in order."""
     for stage in covered(run.result):
-        for name in _files(stage):
-            seconds = run.seconds(name)
-            if seconds is not None and len(seconds.t_s) > 1:
-                yield stage.title, seconds
+        names, ends = _steps(run.result, stage)
+        done = 0.0
+        for file in _files(stage):
+            seconds = run.seconds(file)
+            if seconds is None or len(seconds.t_s) < 2:
+                continue
+            written = done + np.cumsum(seconds.write_bytes)
+            inner = ends[:-1]
+            after = np.searchsorted(written, inner) + 1  # the second that ends a step is in it
+            cuts = [0, *np.where(inner <= done, 0, after).tolist(), len(written)]
+            done = float(written[-1])
+            for name, first, last in zip(names, cuts[:-1], cuts[1:], strict=True):
+                if first < last:
+                    yield name, seconds.between(first, last)
+
+
+def _steps(result: RunResult, stage: StageResult) -> tuple[list[str], Floats]:
+    """Return the names of the steps of a stage, and the bytes that are written at their ends."""
+    match stage.found:
+        case FillDone(filled_bytes=size, planned_bytes=planned) if size:
+            steps = fills_of(result.profile_text)
+            ends = np.cumsum([float(size * step.fill) for step in steps])
+            if len(ends) and ends[-1] == planned:
+                return [_step_name(step) for step in steps], ends
+        case WarmUp(label=label) if label:
+            return [f"warm-up, {words.times(label)}"], np.array([np.inf])
+    return [stage.title], np.array([np.inf])
+
+
+@cache
+def fills_of(profile_text: str) -> tuple[Fill, ...]:
+    """Return the fills in a stored profile; empty if another version wrote it."""
+    try:
+        return tuple(load_profile(profile_text, "the stored profile").precondition)
+    except ProfileError:
+        return ()
+
+
+def _step_name(step: Fill) -> str:
+    several = "fill" if step.fill == 1 else f"fill × {step.fill}"
+    return f"{step.pattern} {several}, {format_size(step.block_bytes)}"
 
 
 def covered(result: RunResult) -> list[StageResult]:
@@ -132,31 +172,57 @@ def _files(stage: StageResult) -> tuple[str, ...]:
 
 
 def _cliff_plot(
-    parts: list[tuple[str, Seconds]], fills: Floats, rate: Floats, first: float, last: float
+    run: StoredRun, phases: list[tuple[str, Seconds]], fills: Floats, rate: Floats
 ) -> Plot:
     marks: list[tuple[float, str]] = []
     begun = 0
-    for title, seconds in parts:
-        if not marks or marks[-1][1] != title:
-            marks.append((float(fills[begun - 1]) if begun else 0.0, title))
+    for name, seconds in phases:
+        usual = float(np.median(seconds.rate("B/s")))
+        marks.append(
+            (float(fills[begun - 1]) if begun else 0.0, f"{name}\n{rates(usual, 'B/s', seconds)}")
+        )
         begun += len(seconds.t_s)
+    first, last = _last(rate[:FIRST_S], 1), _last(rate, LAST_PART)
     told = f"{format_rate(first * 1e6)} at first, {format_rate(last * 1e6)} at the end"
+    warm = covered(run.result)[-1].found
+    levels: tuple[Level, ...] = ()
+    if isinstance(warm, WarmUp) and warm.verdict and warm.verdict.mean:
+        at = (
+            begun
+            - len(phases[-1][1].t_s)
+            + np.searchsorted(phases[-1][1].t_s, warm.verdict.window_from_s)
+        )
+        window = float(fills[min(int(at), len(fills) - 1)])
+        levels = levels_of(warm.verdict, warm.unit, phases[-1][1], window, float(fills[-1]))
     return Plot(
         name="cliff",
         title="Write cliff: throughput over bytes written",
         caption=f"Over {format_figure(fills[-1])} drive fills: {told}. The line covers the range "
-        "from the slowest to the fastest second of each part. At each mark the workload changes, "
-        "and the rate with it.",
+        "from the slowest to the fastest second of each part. Each phase has its median rate.",
         alt=f"Write throughput over {format_figure(fills[-1])} drive fills: {told}.",
         figure=CliffFigure(
-            thinned(fills, rate), _on_log(fills, rate), tuple(marks), "drive fills written", "MB/s"
+            thinned(fills, rate), tuple(marks), levels, "drive fills written", "MB/s"
         ),
     )
 
 
-def _on_log(fills: Floats, rate: Floats) -> Trace:
-    """Thin the series in equal parts of a logarithmic axis."""
-    seen = fills >= min(LEAST_FILLS, float(fills[-1]) / 2)
-    trace = thinned(np.log10(fills[seen]), rate[seen])
-    low = trace.low
-    return Trace(10**trace.x, low, low if trace.high is low else trace.high)
+def rates(rate: float, unit: str, seconds: Seconds) -> str:
+    """Format a rate in IOPS and in bytes per second, by the mean size of the I/Os in `seconds`."""
+    size = float(seconds.bytes.sum() / max(seconds.ios.sum(), 1)) or 1.0
+    iops, throughput = (rate, rate * size) if unit == "1/s" else (rate / size, rate)
+    return f"{words.quantity(iops, '1/s')}, {words.quantity(throughput, 'B/s')}"
+
+
+def levels_of(
+    verdict: SteadyVerdict, unit: str, seconds: Seconds, window: float, end: float
+) -> tuple[Level, ...]:
+    """Return the level of the judged window and its lower bound in MB/s; nothing if not steady."""
+    size = float(seconds.bytes.sum() / max(seconds.ios.sum(), 1))
+    factor = size / 1e6 if unit == "1/s" else 1e-6
+    if not verdict.steady:
+        return ()
+    named = [("steady level", verdict.mean, window), ("lower bound", verdict.lower_bound, 0.0)]
+    return tuple(
+        Level(name, rate * factor, rates(rate, unit, seconds), start, end)
+        for name, rate, start in named
+    )

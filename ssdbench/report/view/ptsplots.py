@@ -212,7 +212,6 @@ def window_figure(window: RoundWindow, label: str) -> WindowFigure:
             start=float(first),
             end=float(last),
             mean=window.average,
-            bound=None,
             fit_start=fits[0],
             fit_end=fits[1],
             fit_words=f"straight-line fit (PTS: within {100 * MAX_SLOPE_EXCURSION:g} %)",
@@ -220,7 +219,6 @@ def window_figure(window: RoundWindow, label: str) -> WindowFigure:
         ),
         x_label="round",
         y_label=label,
-        rounds=True,
     )
 
 

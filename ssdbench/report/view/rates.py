@@ -98,7 +98,6 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> p
         Line(f"{name} since due", rates, tuple(s.value_ns for s in steps)),
         Line(f"{name} since sent", rates, tuple(s.seen_ns for s in steps)),
         Line("p50 since due", rates, tuple(s.p50_ns for s in steps)),
-        Line(f"limit of {name}", (rates[0], rates[-1]), (limit, limit)),
     )
     failed = [step for step in steps if not step.kept]
     if failed:
@@ -106,6 +105,8 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> p
         lost = tuple(step.value_ns for step in failed)
         lines += (Line("limit not kept", places, lost, failed=True),)
     answer, knee = found.rate_iops, found.knee_iops
+    if knee is not None and not rates[0] < knee < rates[-1]:
+        knee = None  # at the edge of what was offered it may be anywhere beyond
     known = {"answer": answer, "knee": knee} if answer != knee else {"answer, and knee": answer}
     marks = tuple((place, word) for word, place in known.items() if place)
     low, high = rates[0], rates[-1]
@@ -127,6 +128,7 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> p
             log_y=True,
             latency=True,
             marks=marks,
+            limits=((limit, f"limit of {name}\n{format_ns(limit)}"),),
         ),
     )
 

@@ -1,6 +1,7 @@
 """Show whether the drive reached steady state: rate over time, judged window, criteria."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,30 +11,39 @@ from ssdbench.model.point import SteadyVerdict, criterion_value, criterion_words
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figure import Floats, thinned
-from ssdbench.report.plots.series import Band, SeriesFigure, Window, WindowFigure
+from ssdbench.report.plots.series import Band, Level, SteadyFigure, Window
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import page, preparation, words
 from ssdbench.report.view.stages import cost
 from ssdbench.units import format_change, format_duration, format_figure
 
 MINUTE_S = 60.0
+INSIDE = 600  # parts of the judged window in the figure
 
 
 def worst_minute(
     seconds: Seconds, unit: str, *, start_s: float, end_s: float
 ) -> tuple[float, float, float] | None:
     """Return start, end and rate of the slowest minute in a period; None if it is shorter."""
+    to, rate = minutes(seconds, unit, start_s=start_s, end_s=end_s)
+    if not len(to):
+        return None
+    slowest = int(np.argmin(rate))
+    return float(to[slowest] - MINUTE_S), float(to[slowest]), float(rate[slowest])
+
+
+def minutes(seconds: Seconds, unit: str, *, start_s: float, end_s: float) -> tuple[Floats, Floats]:
+    """Return end and mean rate of each minute in a period; a minute ends at each second."""
     inside = (seconds.t_s > start_s) & (seconds.t_s <= end_s)
     t, dt = seconds.t_s[inside], seconds.duration_s[inside]
     if not len(t) or t[-1] - (t[0] - dt[0]) < MINUTE_S:
-        return None
+        return np.array([]), np.array([])
     amount = seconds.ios[inside] if unit == "1/s" else seconds.bytes[inside]
     ends = np.concatenate(([t[0] - dt[0]], t))
     total: Floats = np.concatenate(([0.0], np.cumsum(amount)))
     to = ends[ends >= ends[0] + MINUTE_S]
     done = np.interp(to, ends, total) - np.interp(to - MINUTE_S, ends, total)
-    slowest = int(np.argmin(done))
-    return float(to[slowest] - MINUTE_S), float(to[slowest]), float(done[slowest] / MINUTE_S)
+    return to, done / MINUTE_S
 
 
 Ends = tuple[float, float]
@@ -128,15 +138,13 @@ def _verdict(
     name = f"{stage.name}-0"
     blocks: list[page.Block] = [_answer(stage, verdict, unit)]
     if seconds is not None and len(seconds.t_s) > 1:
-        blocks.append(page.Plots([_whole(verdict, seconds, unit, name)], wide=True))
+        blocks.append(page.Plots([_run_up(verdict, seconds, unit, name)], wide=True))
     evidence: list[page.Block] = [_facts(stage, found, verdict)]
     if verdict.criteria:
         evidence.append(_criteria(verdict))
-    if verdict.window_blocks:
-        evidence.append(page.Plots([_window_plot(verdict, unit, name)]))
     if found.other_rules and verdict.mean:
         evidence.append(_others(found.other_rules, verdict, unit))
-    return [*blocks, page.Fold("Evidence: the criteria, the window, other rules", evidence)]
+    return [*blocks, page.Fold("Evidence: the criteria, other rules", evidence)]
 
 
 def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> page.Prose:
@@ -252,7 +260,6 @@ def _window(verdict: SteadyVerdict, axis: words.TimeUnit, divisor: float) -> Win
         start=verdict.window_from_s / axis.seconds,
         end=verdict.window_to_s / axis.seconds,
         mean=verdict.mean / divisor,
-        bound=verdict.lower_bound / divisor if verdict.steady else None,
         fit_start=verdict.intercept / divisor,
         fit_end=(verdict.intercept + verdict.slope_per_s * length) / divisor,
         fit_words=fit_words(verdict),
@@ -260,60 +267,56 @@ def _window(verdict: SteadyVerdict, axis: words.TimeUnit, divisor: float) -> Win
     )
 
 
-def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> page.Plot:
+def _run_up(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> page.Plot:
     axis = words.time_unit(float(seconds.t_s[-1]))
     divisor, label = words.scaled(unit)
-    worst = worst_minute(seconds, unit, start_s=verdict.window_from_s, end_s=verdict.window_to_s)
-    place = None
-    if worst is not None:
-        place = (worst[0] / axis.seconds, worst[1] / axis.seconds, worst[2] / divisor)
-    slowest = (
-        ""
-        if worst is None
-        else f"; the rate of its slowest minute was {words.quantity(worst[2], unit)}"
+    start_s, end_s = verdict.window_from_s, verdict.window_to_s
+    first, last = np.searchsorted(seconds.t_s, (start_s, end_s), side="right")
+    inside = seconds.between(int(first), int(last)) if last > first else seconds
+    window = replace(
+        _window(verdict, axis, divisor),
+        mean_words=preparation.rates(verdict.mean, unit, inside),
     )
+    worst = worst_minute(seconds, unit, start_s=start_s, end_s=end_s)
+    to, minute = minutes(seconds, unit, start_s=start_s, end_s=end_s)
+    levels: list[Level] = []
+    if verdict.steady:
+        bound = preparation.rates(verdict.lower_bound, unit, inside)
+        levels.append(
+            Level("lower bound", verdict.lower_bound / divisor, bound, window.start, window.end)
+        )
+    slowest = ""
+    if worst is not None:
+        place = (worst[0] / axis.seconds, worst[1] / axis.seconds)
+        told = preparation.rates(worst[2], unit, inside)
+        levels.append(Level("worst minute", worst[2] / divisor, told, *place))
+        slowest = f"; the rate of its slowest minute was {words.quantity(worst[2], unit)}"
+    blocks, pairs = (np.asarray(verdict.window_blocks), paired(verdict))
+    ends = [np.linspace(window.start, window.end, len(one) + 1) for one in (blocks, pairs)]
+    middles = (ends[0][:-1] + ends[0][1:]) / 2
     mean = words.quantity(verdict.mean, unit)
     return page.Plot(
         name=f"steady-{name}",
         title="Rate from the first second of the test workload",
         caption="The line covers the range from the slowest to the fastest second of each part. "
-        f"Shaded: the judged window, with a mean of {mean}{slowest}.",
+        f"The judged window has a mean of {mean}{slowest}. On the right it has a scale of its own, "
+        "which need not start at zero; shaded there is the range that the rule allows.",
         alt=f"Rate over time; the judged window has a mean of {mean}{slowest}.",
-        figure=SeriesFigure(
+        figure=SteadyFigure(
             trace=thinned(seconds.t_s / axis.seconds, seconds.rate(unit) / divisor),
-            x_label=f"{axis.name} since the test workload started",
-            y_label=label,
-            window=_window(verdict, axis, divisor),
-            worst=place,
-        ),
-    )
-
-
-def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> page.Plot:
-    axis = words.time_unit(verdict.window_to_s)
-    divisor, label = words.scaled(unit)
-    blocks = verdict.window_blocks
-    ends = verdict.window_from_s / axis.seconds, verdict.window_to_s / axis.seconds
-    edges = np.linspace(*ends, len(blocks) + 1)
-    middles = (edges[:-1] + edges[1:]) / 2
-    low, high = (words.quantity(f(blocks), unit) for f in (min, max))
-    window, pairs = _window(verdict, axis, divisor), paired(verdict) / divisor
-    apart = np.linspace(*ends, len(pairs) + 1).tolist()
-    shaded = (
-        f" Shaded: the range that the rule allows ({window.band.words})." if window.band else ""
-    )
-    return page.Plot(
-        name=f"window-{name}",
-        title="The measurement window",
-        caption=f"The window in {len(blocks)} equal blocks; their means are between {low} and "
-        f"{high}.{shaded}",
-        alt=f"The block means of the window are between {low} and {high}.",
-        figure=WindowFigure(
-            x=tuple(float(x) for x in middles),
-            blocks=tuple(block / divisor for block in blocks),
+            minutes=thinned(to / axis.seconds, minute / divisor, bins=INSIDE),
+            blocks=tuple(zip(middles.tolist(), (blocks / divisor).tolist(), strict=True)),
+            pairs=tuple(
+                zip(
+                    ends[1][:-1].tolist(),
+                    ends[1][1:].tolist(),
+                    (pairs / divisor).tolist(),
+                    strict=True,
+                )
+            ),
             window=window,
+            levels=tuple(levels),
             x_label=f"{axis.name} since the test workload started",
             y_label=label,
-            pairs=tuple(zip(apart[:-1], apart[1:], pairs.tolist(), strict=True)),
         ),
     )

@@ -1,13 +1,23 @@
 import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import cast
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib.axis import Axis
+from matplotlib.text import Text
 
-from ssdbench.report.figure import thinned
+from ssdbench.report import write
+from ssdbench.report.figure import ReportFigure, thinned
+from ssdbench.report.plots import canvas
 from ssdbench.report.plots.canvas import to_svg
 from ssdbench.report.plots.points import (
     Curve,
     CurvesFigure,
+    Dots,
+    DotsFigure,
     Line,
     LinesFigure,
     ScatterFigure,
@@ -20,8 +30,10 @@ from ssdbench.report.plots.series import (
     SettleFigure,
     SettlePanel,
 )
-from ssdbench.report.read import Seconds
+from ssdbench.report.read import Seconds, StoredRun
+from ssdbench.report.view.page import Block, Fold, Plot, Plots
 from ssdbench.report.view.steady import worst_minute
+from tests.support.page_runs import a_page_run
 
 TICKS = ((1.0, "one"), (2.0, "two"))
 LINES = LinesFigure((Line("a <b> & $c$", (1.0, 2.0), (3.0, 4.0)),), "x", "IOPS", TICKS)
@@ -165,6 +177,79 @@ def test_a_figure_of_numbers_beyond_all_measure_is_drawn_all_the_same(rate: floa
     line = Line("4 KiB", (1.0, 2.0), (rate, 2 * rate))
 
     assert "<svg" in to_svg(LinesFigure((line,), "queue depth", "IOPS", ()), "huge").svg
+
+
+LONG = "64 KiB random 70/30 read/write with a rate of 1,000 IOPS, Poisson arrivals, QD 32 × 16"
+
+
+def outside(view: ReportFigure) -> list[str]:
+    """What of a figure's words is drawn beyond its edges."""
+    with matplotlib.rc_context(canvas.STYLE):
+        figure = canvas.arranged(view)
+        figure.draw_without_rendering()
+        whole = figure.bbox.padded(1)
+        axes_of = [axis for axes in figure.axes for axis in vars(axes).values()
+                   if isinstance(axis, Axis)]  # fmt: skip
+        ticks = {label for axis in axes_of for tick in axis.get_major_ticks()
+                 for label in (tick.label1, tick.label2)}  # fmt: skip
+        found = cast(list[Text], figure.findobj(Text))
+        texts = [one for one in found if one not in ticks]
+        boxes = [(one, one.get_window_extent()) for one in texts if one.get_text()]
+        return [one.get_text() for one, box in boxes
+                if not (whole.x0 <= box.x0 and box.x1 <= whole.x1
+                        and whole.y0 <= box.y0 and box.y1 <= whole.y1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("many", [1, 3, 6, 14])
+def test_no_legend_is_cut_off_and_figures_grow_with_it(many: int) -> None:
+    labels = [f"{number}: {LONG}" for number in range(many)]
+    curve = np.array([1e5, 1e6]), np.array([1.0, 0.1])
+    views: list[ReportFigure] = [
+        LinesFigure(tuple(Line(one, (1.0, 2.0), (3.0, 4.0)) for one in labels), "x", "y", TICKS),
+        CurvesFigure(tuple(Curve(one, *curve) for one in labels)),
+        DotsFigure(tuple(Dots(one, ((one, 1e5), ("p50", 1e4))) for one in labels)),
+    ]
+
+    for view in views:
+        assert outside(view) == []
+        figure = canvas.arranged(view)
+        (legend,) = figure.legends
+        told = " ".join(" ".join(text.get_text().split()) for text in legend.get_texts())
+        assert all(one in told for one in labels)
+        assert figure.axes[0].get_position().height * figure.get_figheight() > 0.5
+
+
+def test_labels_of_close_levels_stand_apart_in_their_order_and_inside_the_figure() -> None:
+    limits = tuple((1e7 * (1 + n / 1000), f"target {n}: read p99.999\n{n} ms") for n in range(4))
+    figure = LinesFigure(
+        (Line("a", (1.0, 9.0), (1e6, 1e7)),), "IOPS", "latency", (), log_x=True, log_y=True,
+        latency=True, limits=limits,
+    )  # fmt: skip
+
+    assert outside(figure) == []
+    drawn = canvas.arranged(figure)
+    drawn.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in drawn.axes[0].texts]
+    assert all(a.y1 < b.y0 for a, b in zip(boxes, boxes[1:], strict=False))
+    assert [row[1:3] for row in figure.rows().table[2:4]] == [(1.0, 1e7), (9.0, 1e7)]
+
+
+@pytest.mark.parametrize("name", ["demo", "rate", "standard", "stepping"])
+def test_no_words_of_a_figure_of_a_page_are_outside_of_it(name: str, tmp_path: Path) -> None:
+    page = write.page(StoredRun.open(a_page_run(name, tmp_path / name)))
+    plots = [plot for section in page.sections for plot in plots_in(section.blocks)]
+
+    assert len(plots) >= 4
+    assert {plot.name: outside(plot.figure) for plot in plots if outside(plot.figure)} == {}
+
+
+def plots_in(blocks: Iterable[Block]) -> Iterator[Plot]:
+    """All figures in blocks and in their folds."""
+    for block in blocks:
+        if isinstance(block, Plots):
+            yield from block.plots
+        if isinstance(block, Fold):
+            yield from plots_in(block.blocks)
 
 
 def test_words_below_an_axis_never_run_into_each_other() -> None:

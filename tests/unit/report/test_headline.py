@@ -40,15 +40,15 @@ def shown(result: RunResult) -> int:
     return int(headline(result).number.replace(",", ""))
 
 
-def plots_of(stage: StageResult) -> list[Plot]:
+def plots_of(result: RunResult, stage: StageResult) -> list[Plot]:
     """The figures of the points of a stage."""
-    shown = [block for block in rates(stage, frozenset()) if isinstance(block, Plots)]
+    shown = [block for block in rates(result, stage, frozenset()) if isinstance(block, Plots)]
     return [plot for block in shown for plot in block.plots]
 
 
-def lines_of(stage: StageResult) -> list[Line]:
+def lines_of(result: RunResult, stage: StageResult) -> list[Line]:
     """What they draw."""
-    figures = [plot.figure for plot in plots_of(stage)]
+    figures = [plot.figure for plot in plots_of(result, stage)]
     return [line for one in figures if isinstance(one, LinesFigure) for line in one.lines]
 
 
@@ -233,8 +233,8 @@ def test_a_point_that_did_not_settle_has_no_bound_on_top_nor_in_figures(tmp_path
     assert top.number == format_count(min(means))
     assert "; bound: " in dict(headline(result).evidence)["Method"]
     assert dict(top.evidence)["Method"].endswith("; no bound: the rate was still moving")
-    assert any(line.bound for line in lines_of(stage))
-    assert not any(line.bound for line in lines_of(moving))
-    assert plots_of(stage)[0].alt.startswith("Lower bounds over 2 queue settings: ")
+    assert any(line.bound for line in lines_of(result, stage))
+    assert not any(line.bound for line in lines_of(result, moving))
+    assert plots_of(result, stage)[0].alt.startswith("Lower bounds over 2 queue settings: ")
     ends = f"{format_count(min(means))} to {format_count(max(means))} IOPS"
-    assert plots_of(moving)[0].alt == f"Means over 2 queue settings: {ends}."
+    assert plots_of(result, moving)[0].alt == f"Means over 2 queue settings: {ends}."
