@@ -299,20 +299,13 @@ def unanswered(
             f"no point measures {workload} at random over the whole drive, and other block sizes "
             f"or mixes are never converted: add `- sweep: {{{_keys(plan)}{depth}}}`"
         )
+    planned = any(isinstance(stage, Load) and stage.planned for stage in stages)
+    planned = planned or any(one.at is not None and one.at.planned for one in accept)
     for way, limit_s in search_limits(plan).items():
-        most = format_ns(limit_s * NS_PER_S).replace(" ", "")
-        limit = f"p99 of {way or 'request'}s at most {most}"
-        if not any(_searches(stage, plan, way, limit_s) for stage in stages):
-            of_way = f", direction: {way}" if way else ""
+        if not planned and not any(_searches(stage, plan, way, limit_s) for stage in stages):
+            limit = f"p99 of {way or 'request'}s at most {format_ns(limit_s * NS_PER_S)}"
             lacks.append(
-                f"no search for the highest rate with {limit}: add "
-                f"`- rate: {{{_keys(plan)}, limit: {most}{of_way}}}`"
-            )
-        planned = [stage for stage in stages if isinstance(stage, Load) and stage.planned]
-        targets = [target.at for target in accept if target.at is not None and target.at.planned]
-        if not (planned or targets):
-            lacks.append(
-                f"nothing measures the {limit} at the load of one drive of the plan: add "
+                f"nothing measures {limit} under an offered load: add "
                 f"`- load: {{{_keys(plan)}, planned: true}}`"
             )
     return tuple(dict.fromkeys(lacks))

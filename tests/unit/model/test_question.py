@@ -157,12 +157,12 @@ MEASURES = "measure:\n  - rate: {block: 4KiB, read: 70, limit: 10ms}\n"
         (
             MEASURES + "  - sweep: {block: 4KiB, read: 70}\n"
             "plan: {demand_iops: 4e4, block: 4KiB, read: 70, p99: {read: 5ms}}",
-            ["no search for the highest rate with p99 of reads at most 5ms", "nothing measures"],
+            ["nothing measures p99 of reads at most 5 ms under an offered load: add `- load: {"],
         ),
         (
-            MEASURES + "  - sweep: {block: 4KiB, read: 70}\n"
+            "measure:\n  - sweep: {block: 4KiB, read: 70}\n"
             "  - load: {block: 4KiB, read: 70, planned: true}\n"
-            "plan: {demand_iops: 4e4, block: 4KiB, read: 70, p99: {read: 10ms}}",
+            "plan: {demand_iops: 4e4, block: 4KiB, read: 70, p99: {read: 5ms}}",
             [],
         ),
         (

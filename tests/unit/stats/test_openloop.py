@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ssdbench.model.rates import OfferedRate
+from ssdbench.model.workload import Direction
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import (
     NEVER_NS,
@@ -122,6 +123,24 @@ def test_both_directions_must_keep_the_limit() -> None:
     assert not found.kept
     assert found.value_ns == pytest.approx(20e6, rel=0.02)
     assert found.beyond == pytest.approx(150)
+
+
+@pytest.mark.parametrize(("direction", "kept"), [("read", True), ("write", False), (None, False)])
+def test_only_the_limited_direction_must_keep_the_limit(
+    direction: Direction | None, kept: bool
+) -> None:
+    due = steady()
+    is_write = np.arange(len(due)) % 4 == 0
+    mixed = listed(due, np.where(is_write, 0.02, 0.001))  # each write is too slow, and no read
+    mixed = Requests(mixed.due_ns, mixed.sent_ns, mixed.done_ns, is_write)
+
+    offer = OfferedWindow(1000, 100, 0.0, 60.0, 0.99, 10e6, direction)
+    found = judged(mixed, offer)
+
+    assert found.kept == kept
+    assert found.value_ns == pytest.approx(1e6 if kept else 20e6, rel=0.02)
+    assert found.beyond == pytest.approx(450 if kept else 150)
+    assert (found.stalls == 0) == kept
 
 
 @pytest.mark.parametrize(("clients", "iops", "stall_s"), [(16, 1000, 1.0), (64, 2000, 0.5)])

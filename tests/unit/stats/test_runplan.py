@@ -77,6 +77,57 @@ def test_the_lower_of_the_bound_and_the_rate_at_the_limit_of_latency_is_planned_
     assert answer.validated
 
 
+@pytest.mark.parametrize(
+    ("p99", "slo"),
+    [
+        ({"read": "10ms"}, 300.0),
+        ({"write": "5ms"}, 200.0),
+        ({"read": "10ms", "write": "5ms"}, 200.0),
+        ({"read": "20ms", "write": "5ms"}, 200.0),  # what keeps 10 ms keeps 20 ms
+        ({"read": "9ms"}, None),
+        ({"read": "10ms", "write": "4ms"}, None),
+    ],
+)
+def test_each_limit_of_p99_needs_a_search_of_its_direction_and_the_lowest_rate_counts(
+    tmp_path: Path, p99: dict[str, str], slo: float | None
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20)
+    result = builder.sweep(blocks=(4096,), reads=(70,), depths=(32,)).write()
+    searches = [
+        stage_result(
+            "rate",
+            {
+                "limit_ns": limit_ns,
+                "direction": direction,
+                "read_percent": 70,
+                "block_bytes": 4096,
+                "rate_iops": iops,
+            },
+        )
+        for direction, limit_ns, iops in (("read", 10e6, 300.0), ("write", 5e6, 200.0))
+    ]
+    rated = result.model_copy(update={"stages": (*result.stages, *searches)})
+    wanted = CapacityPlan.model_validate({"demand_iops": 1000, "read": 70, "p99": p99})
+
+    assert capacity_answer(rated, wanted).slo_iops == slo
+
+
+def test_bursts_and_growth_add_drives_and_only_growth_adds_wear(tmp_path: Path) -> None:
+    result = stored(tmp_path)
+    bound = capacity_answer(result, CapacityPlan(demand_iops=1.0)).bound_iops
+    assert bound is not None
+    calm = CapacityPlan(vms=70, iops_each=bound / 10, endurance_tb=1e9)
+    busy = calm.model_copy(update={"peak": 2.0, "growth_percent": 10.0, "years": 3.0})
+
+    plans = [capacity_answer(result, wanted).plan for wanted in (calm, busy)]
+
+    assert plans[0] is not None and plans[1] is not None
+    # 7 bounds at 70 % of each are 10 drives; twice and a third more are 26.6
+    assert [made.drives - made.reserve for made in plans if made] == [10, 27]
+    wear = [made.wear.bytes_per_day for made in plans if made and made.wear]
+    assert wear[1] / wear[0] == pytest.approx(1.331)
+
+
 def test_the_span_of_the_whole_drive_is_no_second_point_of_the_plan(tmp_path: Path) -> None:
     builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20)
     builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
