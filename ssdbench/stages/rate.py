@@ -47,7 +47,7 @@ from ssdbench.stages.ratefound import (
 )
 from ssdbench.stages.ratesearch import (
     FIRST_CLIENTS,
-    LONGEST_WINDOW_S,
+    LONGEST_STALLS_S,
     MORE_CLIENTS,
     MOST_CLIENTS,
     OfferedRate,
@@ -93,7 +93,7 @@ class Rate(RateGoal, PlainStage):
         """Plan few and many rates, because their number is unknown."""
         few, many = (a + self.repeats * b for a, b in zip(LOOK_STEPS, STEPS, strict=True))
         many += MOST_GROWTHS * self.clients_grow
-        longest_s = max(self.window_s, LONGEST_WINDOW_S)
+        longest_s = max(self.window_s, LONGEST_STALLS_S)
         seconds = (
             few * (self.window_s + self.settle_s) + self.lasts_s,
             many * (longest_s + self.settle_s) + self.lasts_s,

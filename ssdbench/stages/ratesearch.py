@@ -24,6 +24,7 @@ LEAST_STALLS = 10  # in a window, if the drive has stalls
 AIMED_BEYOND = 800  # as LEAST_BEYOND, for windows: a percentile is then known to 5 to 10 %
 SPARED = 2  # times LEAST_STALLS: stalls that a window should have
 LONGEST_WINDOW_S = 600.0  # of windows whose length is chosen automatically
+LONGEST_STALLS_S = 900.0  # of windows of a search that need this time for enough stalls
 NEAR = 1.2  # rates within this factor are assumed to have stalls equally often
 LOOK_RESOLUTION = 0.2  # of the first search, as a share of the rate
 MOST_OVERLOADED = 3  # rates that are offered to find a backlog
@@ -305,11 +306,10 @@ def least_iops(sought: RateGoal) -> float:
 
 def window_s(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> float:
     """Return the length of a window with enough slow requests and stalls, within its limits."""
-    beyond_s = aimed_s(sought, rate_iops)
-    cycle = cycle_s(done, rate_iops)
-    stalls_s = 0.0 if cycle is None else SPARED * LEAST_STALLS * cycle
-    longest = max(sought.window_s, LONGEST_WINDOW_S)
-    return float(math.ceil(min(max(sought.window_s, beyond_s, stalls_s), longest)))
+    enough_s = min(aimed_s(sought, rate_iops), LONGEST_WINDOW_S)
+    if (cycle := cycle_s(done, rate_iops)) is not None:
+        enough_s = max(enough_s, min(SPARED * LEAST_STALLS * cycle, LONGEST_STALLS_S))
+    return float(math.ceil(max(sought.window_s, enough_s)))
 
 
 def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:

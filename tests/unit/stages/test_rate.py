@@ -18,7 +18,7 @@ from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratefound import answer, buffer_findings, coarse_note, search_findings
 from ssdbench.stages.ratesearch import (
     AGAIN,
-    LONGEST_WINDOW_S,
+    LONGEST_STALLS_S,
     OfferedRate,
     Searched,
     clients_for,
@@ -354,7 +354,7 @@ def test_windows_grow_until_they_hold_ten_stalls_or_are_the_longest(tmp_path: Pa
     assert window_s(sought, 500.0, []) == 160  # 800 of 500 a second are beyond p99
     assert asked_s(0) == 80
     assert asked_s(6) == 200  # 20 of one in ten seconds
-    assert asked_s(1) == 600
+    assert asked_s(1) == 900
 
 
 def test_a_rate_that_only_its_upper_limit_failed_is_offered_once_more_for_longer(
@@ -395,7 +395,7 @@ def test_a_search_ends_whatever_the_drive_answers(
 
     while (asked := next_rate(sought, start_iops, done)) is not None:
         assert len(done) < (sought.repeats + 1) * 2 * MOST_STEPS
-        assert asked.window_s <= AGAIN * LONGEST_WINDOW_S
+        assert asked.window_s <= AGAIN * LONGEST_STALLS_S
         kept = asked.rate_iops > 1.5 * start_iops and bool(chance.random() < kept_share)
         reason = str(chance.choice([ONLY_UPPER, "the backlog grew over the window"]))
         place = {"search": asked.search, "step": asked.step, "window_s": asked.window_s}
