@@ -408,8 +408,8 @@ class PointStage(PlainStage):
         for number in range(1, self.repeats + 1):
             order = list(group)
             Random(derived_seed(seed, self.name, "order", number)).shuffle(order)
-            if number == 1:  # the long repeats come first: they are proof for the others
-                order.sort(key=lambda point: not is_heaviest(point, group))
+            if number == 1:
+                order.sort(key=lambda point: _first_order(point, group))
             yield [
                 PlannedRepeat(
                     point=point,
@@ -569,3 +569,15 @@ def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) 
         gain * hint.random_write_iops[fast]
     )
     return min(most, (1 - share) * workload.block_bytes / request_s)
+
+
+def _first_order(point: Point, group: Sequence[Point]) -> tuple[int, bool]:
+    """Return where a point stands in the first pass: writes, mixes, reads; the heaviest first.
+
+    A long repeat is proof for lighter loads, so it comes before them. Reads may heat the drive for
+    longer than a repeat settles, so that a write after them is slow. The first repeat of a write
+    comes before any read, and shows later repeats which rate they must return to.
+    """
+    workload = point.workload
+    rank = 2 if not workload.writes else int(workload.read_percent > 0)
+    return rank, not is_heaviest(point, group)

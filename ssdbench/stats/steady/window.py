@@ -20,7 +20,7 @@ import numpy as np
 from ssdbench.model.point import SteadyVerdict
 from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.series import Floats, History, Series
-from ssdbench.stats.steady.settle import Settle
+from ssdbench.stats.steady.settle import UNBROKEN_S, Settle
 from ssdbench.stats.steady.watch import Watch
 
 PERIODS = 5
@@ -219,7 +219,7 @@ class Section:
             self.settle = self._watch.verdict()
             self.counts_from_s = t_s
             flat_s = t_s - self.settle.window_from_s
-            if self.settle.steady and flat_s >= LEAST_BEFORE_S:
+            if self.settle.steady and flat_s >= LEAST_BEFORE_S and not self._waited(t_s):
                 self.counts_from_s = max(self._spare_s or 0.0, self.settle.window_from_s)
             if self.sized is not None:
                 self.needed = self.sized(self.settle)
@@ -228,6 +228,16 @@ class Section:
         if self.from_s is not None and t_s >= self.from_s - 1e-6:
             self.from_s, self._before_bytes = t_s, written
             self.phase = Phase.MEASURE
+
+    def _waited(self, settled_s: float) -> bool:
+        """Tell whether the load settled late, because it had to come back to a known level.
+
+        Noise hides the end of this way: a steady part that holds some of it still shows the load
+        before. After half an hour the rate itself must be flat, and the steady part counts.
+        """
+        soonest_s = max(self._spare_s or 0.0, self.rule.from_s + self.rule.window_s)
+        late_s = soonest_s + 2 * self.rule.step_s
+        return self.rule.level_iops is not None and late_s < settled_s < UNBROKEN_S
 
     def _measuring(self, t_s: float, written: float) -> None:
         if self.window is None or self.from_s is None:
