@@ -113,17 +113,20 @@ def test_a_conversion_writes_a_fill_in_order_and_one_at_random_at_least() -> Non
     assert second.settle_fills > 2  # it goes on until the rate is steady
 
 
-def test_the_heaviest_loads_of_each_kind_begin_the_first_pass() -> None:
-    light = [a_point(DRIVE, f"light-{number}") for number in range(8)]
-    heavy = [a_point(DRIVE, "mix", read=70), a_point(DRIVE, "large", block=16 * KIB)]
-    group = [*light, *heavy]
+def test_the_first_pass_measures_writes_then_mixes_then_reads_the_heaviest_first() -> None:
+    def three(kind: str, read: int) -> list[Point]:
+        light = [a_point(DRIVE, f"{kind}-{number}", read=read) for number in range(3)]
+        return [*light, a_point(DRIVE, f"{kind}-large", read=read, block=16 * KIB)]
+
+    group = [*three("read", 100), *three("mix", 70), *three("write", 0)]
     stage = PointStage("03-sweep", (tuple(group),), 2, SHORT)
 
-    first, second = stage.passes(group, seed=1)
+    first, second = ([one.point.id for one in order] for order in stage.passes(group, seed=1))
 
-    assert [one.point.id for one in first][:3].count("mix") == 1
-    assert "large" in [one.point.id for one in first][:3]
-    assert {one.point.id for one in second} == {point.id for point in group}
+    assert [name.split("-")[0] for name in first] == ["write"] * 4 + ["mix"] * 4 + ["read"] * 4
+    assert first[::4] == ["write-large", "mix-large", "read-large"]
+    assert set(second) == set(first)
+    assert [name.split("-")[0] for name in second] != [name.split("-")[0] for name in first]
 
 
 def test_a_conversion_writes_only_and_as_deep_as_the_deepest_point() -> None:

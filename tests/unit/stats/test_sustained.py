@@ -208,6 +208,26 @@ def test_the_steady_end_of_settling_counts_only_if_it_is_90_s_long(
     assert (section.counts_from_s < section.from_s) is counts
 
 
+def test_settling_that_comes_back_to_a_known_level_is_no_evidence() -> None:
+    rng = np.random.default_rng(11)
+    begins = []
+    for _ in range(20):
+        rule = Settle(0.0, window_s=180.0, level_iops=100.0)
+        section = Section(rule, Needed(60.0), Random(1))
+        for second in range(1, 3000):
+            slower = 0.25 * np.exp(-second / 300)  # the drive is still hot from the load before
+            rate = float(rng.normal(100.0 * (1 - slower), 20.0))
+            if section.push(second, rate, fills=0.1, written=0.0) is Phase.DONE:
+                break
+        assert section.from_s is not None
+        begins.append((section.counts_from_s, section.from_s))
+
+    late = [(counts, window) for counts, window in begins if 200 < window < 1800]
+
+    assert len(late) >= 10
+    assert all(counts == pytest.approx(window, abs=15) for counts, window in late)
+
+
 def test_a_step_before_the_points_is_named_and_the_number_is_that_of_after_it() -> None:
     rate = np.concatenate([np.full(3000, 381.0), np.full(5000, 153.0)])
 
