@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ssdbench.cli.options import Duration, json_option, run_argument
+from ssdbench.cli.options import Duration, json_option, page_option, run_argument
 from ssdbench.cli.output import answer, document, tell
 from ssdbench.cli.signals import interrupted_code
 from ssdbench.model import rundirectory
@@ -17,15 +17,16 @@ EVERY_S = 0.5
 
 @click.command("attach")
 @run_argument
+@page_option
 @json_option
-def attach(directory: Path, as_json: bool) -> int:
+def attach(directory: Path, page: bool, as_json: bool) -> int:
     """Show the progress of a run until it ends, and exit with the exit code of the run.
 
     Ctrl-C ends the display, but the run continues. A stored exit code that is damaged, or that
     says success although the result is not valid, is an error.
     """
     try:
-        code = _follow(directory, moving=not as_json and sys.stderr.isatty())
+        code = _follow(directory, page=page, moving=not as_json and sys.stderr.isatty())
     except KeyboardInterrupt as asked:
         tell(f"the run continues; stop it with `ssdbench stop {directory}`")
         return interrupted_code(asked)
@@ -44,13 +45,16 @@ def tell_followed(directory: Path, exit_code: int, *, as_json: bool) -> int:
     return exit_code
 
 
-def _follow(directory: Path, *, moving: bool) -> int:
+def _follow(directory: Path, *, page: bool, moving: bool) -> int:
     from ssdbench.cli.background import ended, require_end, worker
     from ssdbench.cli.eventlog import Reader
+    from ssdbench.cli.livepage import ask, tell_died
     from ssdbench.cli.progress import event_display
     from ssdbench.errors import SsdbenchError
 
     process, reader = worker(directory), Reader(directory)
+    if page and process.alive() and ended(directory) is None:
+        ask(directory)
     with event_display(moving=moving) as shown:
         while True:
             alive, code = process.alive(), ended(directory)
@@ -61,6 +65,7 @@ def _follow(directory: Path, *, moving: bool) -> int:
             if code is not None:
                 return code
             if not alive:
+                tell_died(directory)
                 raise SsdbenchError(
                     f"process {process.pid} died before the run in {directory} ended",
                     hint="Finished measurements are kept; to continue the run: "

@@ -11,6 +11,7 @@ from pathlib import Path
 from ssdbench.cli import background, debuglog
 from ssdbench.cli.eventlog import EventLog
 from ssdbench.cli.inputs import read_profile
+from ssdbench.cli.livepage import LivePage
 from ssdbench.cli.signals import Signals
 from ssdbench.engine.drivelogs import store_pages
 from ssdbench.engine.events import Event, RunStarted
@@ -55,6 +56,7 @@ class Audience:
 
     show: Callable[[Event], None]
     started: Callable[[Path], None] = lambda directory: None
+    page: bool = False  # write a page that follows the run
 
 
 def asked(
@@ -168,9 +170,10 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
             debuglog.keep_in(directory)
             audience.started(directory)
         log.write(event)
+        live.see(event)
         audience.show(event)
 
-    log = EventLog(directory)
+    log, live = EventLog(directory), LivePage(directory, wanted=audience.page)
     try:
         with Signals() as signals, background.inhibit_suspend():
             result = _reported(directory, lambda: work(World(emit, signals.pending)))
@@ -179,9 +182,13 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
     except BaseException as error:
         if begun:
             background.end(directory, getattr(error, "exit_code", EXIT_BUG))
+        live.end(
+            "ENDED BY AN ERROR", f"{error}. To continue the run: `ssdbench resume {directory}`."
+        )
         if begun and isinstance(error, Exception) and not isinstance(error, Interrupted):
             _require_there(directory, error)
         raise
+    live.end(result.verdict)
     background.end(directory, code)
     return Ended(directory, result, files, code)
 

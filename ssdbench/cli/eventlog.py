@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ssdbench.cli.progress import finding_line, headline, said
-from ssdbench.engine.events import Event, FindingRaised, Progress, RunFinished
+from ssdbench.engine.events import Event, FindingRaised, Progress, RunFinished, UnitFinished
 from ssdbench.foreign import json_object, open_own, read_regular, write_whole
 from ssdbench.model.finding import Finding
 
@@ -32,7 +32,7 @@ class EventLog:
         try:
             if isinstance(event, Progress):
                 write_whole(self.directory / PROGRESS, json.dumps(asdict(event)).encode())
-            else:
+            elif not isinstance(event, UnitFinished):  # the journal has the units
                 self._append(event)
         except OSError:
             return

@@ -70,6 +70,7 @@ class Place:
 
     run_directory: Path | None = None
     arguments: tuple[str, ...] = ()
+    page: bool = False  # keep a page that follows the run
 
 
 class Commands(click.Group):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from ssdbench.cli.options import (
     json_option,
     limits,
     output_option,
+    page_option,
     planning_options,
     profile_argument,
     run_argument,
@@ -29,6 +31,7 @@ from ssdbench.cli.output import answer, document, tell
 from ssdbench.errors import UsageError
 from ssdbench.foreign import write_whole
 from ssdbench.host.files import unwritable
+from ssdbench.model.rundirectory import LIVE
 from ssdbench.units import counted, format_capacity
 
 if TYPE_CHECKING:
@@ -85,6 +88,7 @@ if TYPE_CHECKING:
 @budget_option
 @planning_options
 @limits
+@page_option
 @json_option
 @click.pass_obj
 def run(
@@ -109,6 +113,7 @@ def run(
     max_time: float | None,
     max_writes: int | None,
     seed: int | None,
+    page: bool,
     as_json: bool,
 ) -> int:
     """Prepare a target, measure it, judge the results and write the report.
@@ -117,11 +122,14 @@ def run(
     """
     only = bool(detach or attach_or_start or plan_file or export_jobs)
     identities = tuple(dict.fromkeys(identities))
+    place.page = page
     _require_one(named, identities, only=only, side_by_side=side_by_side)
     child = None
     if beside is not None and output is not None:
         return _beside(profile, named[0], output, beside, place)
-    if export_jobs is not None and (detach or attach_or_start or output is not None or as_json):
+    if export_jobs is not None and (
+        detach or attach_or_start or output is not None or as_json or page
+    ):
         raise click.UsageError("--export-jobs measures nothing: leave out the options of a run")
     if detach or attach_or_start:
         from ssdbench.cli.background import Parent
@@ -132,7 +140,7 @@ def run(
         if isinstance(side, Parent):
             if side.directory is None:
                 return side.exit_code
-            tell_parent = _tell_detached if detach else tell_followed
+            tell_parent = partial(_tell_detached, page=page) if detach else tell_followed
             return tell_parent(side.directory, side.exit_code, as_json=as_json)
         child = side
     from ssdbench.cli import conduct  # imports numpy and pydantic, so only from here on
@@ -336,7 +344,7 @@ def show_work(
             child.started(directory)
 
     with event_display(moving=moving) as shown:
-        return work(Audience(shown.show, started))
+        return work(Audience(shown.show, started, place.page))
 
 
 def tell_end(ended: "Ended", *, as_json: bool) -> int:
@@ -351,7 +359,7 @@ def tell_end(ended: "Ended", *, as_json: bool) -> int:
     return ended.exit_code
 
 
-def _tell_detached(directory: Path, exit_code: int, *, as_json: bool) -> int:
+def _tell_detached(directory: Path, exit_code: int, *, page: bool, as_json: bool) -> int:
     """Print the directory of a run in the background, and the commands that follow and stop it."""
     attach, stop = (["ssdbench", word, str(directory)] for word in ("attach", "stop"))
     if as_json:
@@ -360,6 +368,8 @@ def _tell_detached(directory: Path, exit_code: int, *, as_json: bool) -> int:
         document(Detached(directory=str(directory), attach=attach, stop=stop))
     else:
         answer(str(directory))
+        if page:
+            tell(f"live page: {directory / LIVE}")
         tell(f"to follow the run: {' '.join(attach)}")
         tell(f"to stop the run:   {' '.join(stop)}")
     return exit_code
@@ -380,6 +390,7 @@ def _tell_detached(directory: Path, exit_code: int, *, as_json: bool) -> int:
     help="End when the run has written this many bytes in total.",
 )
 @consent_options
+@page_option
 @json_option
 @click.pass_obj
 def resume(
@@ -389,6 +400,7 @@ def resume(
     max_time: float | None,
     max_writes: int | None,
     consent: "Consent",
+    page: bool,
     as_json: bool,
 ) -> int:
     """Continue a run after a crash, a signal or a limit; no finished measurement is repeated.
@@ -412,6 +424,7 @@ def resume(
     if (over := conduct.finished(directory)) is not None:
         tell(f"the run in {directory} is finished: nothing is left to measure")
         return tell_end(over, as_json=as_json)
+    place.page = page
     given = max_time is not None or max_writes is not None
     limits = Limits(max_time, max_writes) if given else None
     return carry_out(

@@ -86,7 +86,7 @@ def run_each(
             tell(tried.says)
             each = [replace(one, beside=tried.says) for one in each]
         if tried and tried.side_by_side:
-            done = _at_once(each, output)
+            done = _at_once(each, output, page=place.page)
         else:
             held.close()
             done = _in_turn(each, output, place, moving=not as_json and sys.stderr.isatty())
@@ -130,7 +130,7 @@ def _directory(output: Path, number: int, one: "RunRequest") -> Path:
     return output / f"{number:02d}-{conduct.slug(one.target)}"
 
 
-def _at_once(each: "Sequence[RunRequest]", output: Path) -> list[OneOf]:
+def _at_once(each: "Sequence[RunRequest]", output: Path, *, page: bool) -> list[OneOf]:
     """Start a process for each target and wait for all; a signal ends all of them cleanly."""
     make_directory(output / TRIAL)
     begun: list[tuple[RunRequest, Path, Path, command.Process]] = []
@@ -142,6 +142,7 @@ def _at_once(each: "Sequence[RunRequest]", output: Path) -> list[OneOf]:
             argv = [
                 sys.executable, "-m", "ssdbench", "run", one.profile_name, "--target", one.target,
                 "--output", str(directory), "--beside", str(order), "--json",
+                *(["--page"] if page else []),
             ]  # fmt: skip
             said, log = words.with_suffix(".json"), words.with_suffix(".log")
             process = command.spawn(argv, stdout=said, stderr=log, env=processes.child_env())

@@ -57,6 +57,14 @@ class FindingRaised:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitFinished:
+    """Tell that a unit is stored and the drive is idle, so work on the host disturbs nothing."""
+
+    stage: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class StageFinished:
     """Tell that a stage ended and its result is stored; `reused`: it ended before the resume."""
 
@@ -72,7 +80,15 @@ class RunFinished:
     directory: Path
 
 
-Event = RunStarted | StageStarted | Progress | FindingRaised | StageFinished | RunFinished
+Event = (
+    RunStarted
+    | StageStarted
+    | Progress
+    | FindingRaised
+    | UnitFinished
+    | StageFinished
+    | RunFinished
+)
 
 
 EVERY_S = 0.5  # of wall time between two Progress events

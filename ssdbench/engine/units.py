@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic
 
+from ssdbench.engine.events import UnitFinished
 from ssdbench.engine.journal import BUILDS, utc_now
 from ssdbench.engine.stage import (
     Context,
@@ -135,6 +136,7 @@ class _Loop(Generic[W, U, R]):
             self.done.append(record)
             for finding in record.findings:
                 context.raised(finding)
+            context.emit(UnitFinished(self.stage.name, unit.name))
         return Ended()
 
     @property

@@ -14,6 +14,7 @@ CELLS = "cells.csv"
 RATES = "rates.csv"
 FIO = "fio"  # holds the files of one start of fio
 REPORT = "report.html"
+LIVE = "live.html"  # only if a user asked for it; follows the run until its end
 RESULTS_CSV = "results.csv"
 RESULTS_PARQUET = "results.parquet"
 SUMMARY_CSV = "summary.csv"

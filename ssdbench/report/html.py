@@ -57,11 +57,11 @@ def rendered(page: Page | Sheet) -> str:
     found = environment().get_template(template)
     own = files("ssdbench.report")
     style, script = (Markup((own / name).read_text("utf-8")) for name in ("style.css", "page.js"))
-    text = found.render(page=page, style=style, script=script, policy=_policy(script), placed=_plot)
+    text = found.render(page=page, style=style, script=script, policy=policy(script), placed=_plot)
     return foreign.page(text)
 
 
-def _policy(script: str) -> Markup:
+def policy(script: str) -> Markup:
     """Return the content security policy: only this script may run; nothing is loaded or sent."""
     digest = b64encode(sha256(script.encode()).digest()).decode()
     return Markup(  # only the digest varies

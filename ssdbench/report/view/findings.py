@@ -1,6 +1,6 @@
 """Show the findings of a run, of its stages, points and repeats."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from ssdbench.model.finding import Code, Finding, Severity
@@ -41,19 +41,23 @@ def _at(finding: Finding, **place: str | int) -> Finding:
 
 def section(result: RunResult) -> Section:
     """Return the section on all findings, with advice."""
-    groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in all_findings(result):
-        key = (finding.severity, str(finding.code), finding.advice)
-        groups.setdefault(key, []).append(finding)
-    title = "Findings about these numbers"
-    if not groups:
+    title, found = "Findings about these numbers", all_findings(result)
+    if not found:
         text = "The checks found no problem."
         if result.verdict != "VALIDATED":
             text = "There are no further findings; the box above says why the run is not VALIDATED."
         return Section("findings", title, [Prose(text)])
     every = [point.point.id for stage in result.stages for point in stage.points]
-    told = [_group(found, every) for found in groups.values()]
-    return Section("findings", title, [Findings(told)])
+    return Section("findings", title, [grouped(found, every)])
+
+
+def grouped(findings: Iterable[Finding], every: Sequence[str] = ()) -> Findings:
+    """Put findings with the same code and advice together; `every` has the names of all points."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.severity, str(finding.code), finding.advice)
+        groups.setdefault(key, []).append(finding)
+    return Findings([_group(found, every) for found in groups.values()])
 
 
 def _group(found: list[Finding], every: Sequence[str]) -> FindingGroup:
