@@ -14,7 +14,7 @@ from ssdbench.cli.background import unended_result
 from ssdbench.cli.eventlog import Reader
 from ssdbench.cli.output import tell
 from ssdbench.engine.events import Event, RunStarted, StageFinished, UnitFinished
-from ssdbench.errors import Interrupted
+from ssdbench.errors import Interrupted, SsdbenchError
 from ssdbench.foreign import write_whole
 from ssdbench.model.rundirectory import LIVE, REPORT
 
@@ -100,13 +100,15 @@ class LivePage:
             _tell_without(error)
 
     def _follow(self, course: "Course", *, between: bool) -> None:
-        now = self._clock()
+        # What is made first also loads modules, which the report at the end needs anyway.
+        now, first_report, first_state = self._clock(), self._page is None, not self._frame
         if between and now >= self._report_at:
-            self._report_at = now + COST_TIMES * self._cost_s(lambda: self._read(course))
+            cost_s = self._cost_s(lambda: self._read(course))
+            self._report_at = now + (0.0 if first_report else COST_TIMES * cost_s)
             self._state_at = now
         if now >= self._state_at:
             cost_s = self._cost_s(lambda: self._write(course))
-            self._every_s = max(EVERY_S, COST_TIMES * cost_s)
+            self._every_s = max(EVERY_S, 0.0 if first_state else COST_TIMES * cost_s)
             self._state_at = now + self._every_s
 
     def _cost_s(self, work: Callable[[], None]) -> float:
@@ -115,11 +117,12 @@ class LivePage:
         return self._cpu() - begun_s
 
     def _read(self, course: "Course") -> None:
-        """Read the results so far, from which the larger part of the page is made."""
+        """Read the results so far, and render the larger part of the page."""
         from ssdbench.report import live
 
         if (result := unended_result(self._directory)) is not None:
-            self._page, self._frame = live.so_far(self._directory, result), ""
+            self._page = live.so_far(self._directory, result)
+            self._frame = live.frame(course.run, self._page, every_s=self._every_s)
             course.add(live.all_findings(result))
 
     def _write(self, course: "Course", end: str = "", told: str = "") -> None:
@@ -135,7 +138,12 @@ class LivePage:
 
 def tell_died(directory: Path) -> None:
     """Write into the page of a run, if there is one, that the process of the run died."""
-    if not (directory / LIVE).exists() or (result := unended_result(directory)) is None:
+    try:
+        result = unended_result(directory) if (directory / LIVE).exists() else None
+    except SsdbenchError as error:
+        _tell_without(error)
+        return
+    if result is None:
         return
     page = LivePage(directory)
     page.see(RunStarted(result.run_id, directory, result.target, ()))

@@ -133,8 +133,8 @@ page_option = click.option(
     "--page",
     is_flag=True,
     help="Keep a page that follows the run: live.html in the run directory. The browser loads it "
-    "again by itself. It shows stage, rate so far, time left, findings and results so far, and takes "
-    "at most 0.1 % of the time of one CPU.",
+    "again by itself. It shows stage, rate so far, time left, findings and results so far. Making "
+    "the page takes at most 0.1 % of the time of one CPU.",
 )
 output_option = click.option("--output", type=PATH, metavar="DIR", help="Run directory to make.")
 html_option = click.option("--html", type=PATH, help="Also write an HTML page to this file.")

@@ -28,7 +28,7 @@ __all__ = ["STATE", "Course", "Curve", "all_findings", "frame", "so_far", "state
 STATE = Markup("<!-- the state of the run -->")  # its place in the page
 MOST_SAMPLES = 600  # of a curve; beyond, neighbours share a sample with their lowest and highest
 WIDTH, HEIGHT = 960, 200  # of a curve in the page
-OTHER_PLACE = ("findings", "words")  # sections that the state has, or that say nothing new
+LEFT_OUT = ("findings", "words", "plan", "targets")  # told above, or need all of the results
 
 
 @dataclass(slots=True)
@@ -159,9 +159,7 @@ def so_far(directory: Path, result: RunResult) -> Page:
 
     whole = page(StoredRun(directory, result))
     kept = [replace(one, blocks=_plain(one.blocks)) for one in whole.sections]
-    return replace(
-        whole, sections=[one for one in kept if one.blocks and one.id not in OTHER_PLACE]
-    )
+    return replace(whole, sections=[one for one in kept if one.blocks and one.id not in LEFT_OUT])
 
 
 def _plain(blocks: Sequence[Block]) -> list[Block]:
