@@ -48,7 +48,7 @@ def tell_followed(directory: Path, exit_code: int, *, as_json: bool) -> int:
 def _follow(directory: Path, *, page: bool, moving: bool) -> int:
     from ssdbench.cli.background import ended, require_end, worker
     from ssdbench.cli.eventlog import Reader
-    from ssdbench.cli.livepage import ask, tell_died
+    from ssdbench.cli.livepage import ask
     from ssdbench.cli.progress import event_display
     from ssdbench.errors import SsdbenchError
 
@@ -65,7 +65,6 @@ def _follow(directory: Path, *, page: bool, moving: bool) -> int:
             if code is not None:
                 return code
             if not alive:
-                tell_died(directory)
                 raise SsdbenchError(
                     f"process {process.pid} died before the run in {directory} ended",
                     hint="Finished measurements are kept; to continue the run: "

@@ -182,13 +182,11 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
     except BaseException as error:
         if begun:
             background.end(directory, getattr(error, "exit_code", EXIT_BUG))
-        live.end(
-            "ENDED BY AN ERROR", f"{error}. To continue the run: `ssdbench resume {directory}`."
-        )
+        live.end(f"The run ended: {error}. To continue it: ssdbench resume {directory}")
         if begun and isinstance(error, Exception) and not isinstance(error, Interrupted):
             _require_there(directory, error)
         raise
-    live.end(result.verdict)
+    live.end(f"The run ended: {result.verdict}.")
     background.end(directory, code)
     return Ended(directory, result, files, code)
 

@@ -7,46 +7,49 @@ and the larger part, the report so far, is rendered only between two measurement
 
 import time
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ssdbench import foreign
 from ssdbench.cli.background import unended_result
-from ssdbench.cli.eventlog import Reader
 from ssdbench.cli.output import tell
 from ssdbench.engine.events import Event, RunStarted, StageFinished, UnitFinished
-from ssdbench.errors import Interrupted, SsdbenchError
+from ssdbench.errors import Interrupted
 from ssdbench.foreign import write_whole
 from ssdbench.model.rundirectory import LIVE, REPORT
 
 if TYPE_CHECKING:
     from ssdbench.report.live import Course
-    from ssdbench.report.view.page import Page
 
 EVERY_S = 10.0  # the shortest time between two pages
 COST_TIMES = 2000  # at least this many times the CPU time of a part, until it is rendered again
-WAITING = (
-    '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="10">'
-    "<title>Live</title><p>The run writes this page within a minute, if it is still running.\n"
-)
-
-DIED = (
-    "The process of the run died. Finished measurements are kept; to continue the run: "
-    "`ssdbench resume {}`."
-)
 
 
 def ask(directory: Path) -> None:
     """Make the page of a run, which the process of the run then writes, and tell its path.
 
-    If it cannot be made, tells why and changes nothing.
+    If the file cannot be made, tells why and changes nothing.
     """
     path = directory / LIVE
     try:
         if not path.exists():
-            write_whole(path, WAITING.encode())
+            _note(path, "The run writes this page within a minute.", f"{EVERY_S:.0f}")
         tell(f"live page: {path}")
     except OSError as error:
         _tell_without(error)
+
+
+def _note(path: Path, said: str, refresh: str = "", link: str = "") -> None:
+    """Write a page with one sentence; `refresh` is the content of its meta element."""
+    again = f'<meta http-equiv="refresh" content="{refresh}">' if refresh else ""
+    more = f' <a href="{link}">The report of the run</a>' if link else ""
+    page = (
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8">{again}<title>ssdbench run</title>'
+        f"<style>:root {{ color-scheme: light dark; font-family: sans-serif }}</style>"
+        f"<p>{escape(said)}{more}</p></html>\n"
+    )
+    write_whole(path, foreign.page(page).encode())
 
 
 def _tell_without(error: Exception) -> None:
@@ -67,7 +70,6 @@ class LivePage:
         self._directory, self._wanted = directory, wanted
         self._clock, self._cpu = clock, cpu
         self._course: Course | None = None  # None before the run starts, and after a fault
-        self._page: Page | None = None
         self._frame = ""
         self._every_s = EVERY_S
         self._state_at = self._report_at = 0.0
@@ -81,13 +83,15 @@ class LivePage:
             if self._wanted:
                 ask(self._directory)
         if self._course is not None:
-            self._course.see(event)
+            self._course.see(event, self._clock())
             between = isinstance(event, RunStarted | UnitFinished | StageFinished)
             self._guarded(lambda course: self._follow(course, between=between))
 
-    def end(self, word: str, told: str = "") -> None:
-        """Write the last page. It leads to the report, unless `told` says why the run has none."""
-        self._guarded(lambda course: self._write(course, word, told))
+    def end(self, said: str) -> None:
+        """Write the last page: how the run ended. The browser then opens the report."""
+        link = REPORT if (self._directory / REPORT).exists() else ""
+        refresh = f"0; url={link}" if link else ""
+        self._guarded(lambda course: _note(self._directory / LIVE, said, refresh, link))
 
     def _guarded(self, work: "Callable[[Course], None]") -> None:
         try:
@@ -100,15 +104,14 @@ class LivePage:
             _tell_without(error)
 
     def _follow(self, course: "Course", *, between: bool) -> None:
-        # What is made first also loads modules, which the report at the end needs anyway.
-        now, first_report, first_state = self._clock(), self._page is None, not self._frame
+        # The first page also loads modules, which the report at the end needs anyway.
+        now, times = self._clock(), COST_TIMES if self._frame else 0
         if between and now >= self._report_at:
-            cost_s = self._cost_s(lambda: self._read(course))
-            self._report_at = now + (0.0 if first_report else COST_TIMES * cost_s)
+            self._report_at = now + times * self._cost_s(lambda: self._read(course))
             self._state_at = now
         if now >= self._state_at:
             cost_s = self._cost_s(lambda: self._write(course))
-            self._every_s = max(EVERY_S, 0.0 if first_state else COST_TIMES * cost_s)
+            self._every_s = max(EVERY_S, times * cost_s)
             self._state_at = now + self._every_s
 
     def _cost_s(self, work: Callable[[], None]) -> float:
@@ -118,35 +121,16 @@ class LivePage:
 
     def _read(self, course: "Course") -> None:
         """Read the results so far, and render the larger part of the page."""
-        from ssdbench.report import live
+        from ssdbench.report import live, read, write  # matplotlib costs half a second
 
         if (result := unended_result(self._directory)) is not None:
-            self._page = live.so_far(self._directory, result)
-            self._frame = live.frame(course.run, self._page, every_s=self._every_s)
-            course.add(live.all_findings(result))
+            page = write.page(read.StoredRun(self._directory, result))
+            self._frame = live.frame(course, page, every_s=self._every_s)
+            course.add(write.findings.all_findings(result))
 
-    def _write(self, course: "Course", end: str = "", told: str = "") -> None:
+    def _write(self, course: "Course") -> None:
         from ssdbench.report import live
 
-        every_s = 0.0 if end else self._every_s
-        if end or not self._frame:
-            forward = REPORT if end and not told else ""
-            self._frame = live.frame(course.run, self._page, every_s=every_s, forward=forward)
-        state = live.state(course, every_s=every_s, word=end or "RUNNING", told=told)
-        write_whole(self._directory / LIVE, self._frame.replace(live.STATE, state, 1).encode())
-
-
-def tell_died(directory: Path) -> None:
-    """Write into the page of a run, if there is one, that the process of the run died."""
-    try:
-        result = unended_result(directory) if (directory / LIVE).exists() else None
-    except SsdbenchError as error:
-        _tell_without(error)
-        return
-    if result is None:
-        return
-    page = LivePage(directory)
-    page.see(RunStarted(result.run_id, directory, result.target, ()))
-    if progress := Reader(directory).progress():
-        page.see(progress)
-    page.end("STOPPED", DIED.format(directory))
+        self._frame = self._frame or live.frame(course, None, every_s=self._every_s)
+        page = self._frame.replace(live.STATE, live.state(course, every_s=self._every_s), 1)
+        write_whole(self._directory / LIVE, page.encode())

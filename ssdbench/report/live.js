@@ -1,43 +1,31 @@
 "use strict";
-// Loads the page of a run again and keeps the reader's place: how far it is scrolled, and what is open.
+// Loads the page of a run again, and keeps the reader's place: how far it is scrolled, what is open.
 (() => {
   const LATE = 3; // times the usual pause, from which on the page says that nothing is written
   const live = document.getElementById("live");
-  const age = document.getElementById("age");
   const every = Number(live.dataset.every);
-  if (!every) return;
-  const written = age.textContent;
   const folds = [...document.querySelectorAll("details")];
   const name = (fold) => fold.querySelector("summary").textContent.trim();
+  const keep = () => history.replaceState(
+    { open: Object.fromEntries(folds.map((fold) => [name(fold), fold.open])), y: scrollY }, "");
 
-  const kept = history.state;
   history.scrollRestoration = "manual";
-  if (kept) {
-    for (const fold of folds) if (name(fold) in kept.open) fold.open = kept.open[name(fold)];
-    scrollTo(0, kept.y);
-  }
+  for (const fold of folds) fold.open = history.state?.open[name(fold)] ?? fold.open;
+  scrollTo(0, history.state?.y ?? 0);
   addEventListener("pagehide", keep);
 
-  function keep() {
-    history.replaceState({ open: Object.fromEntries(folds.map((fold) => [name(fold), fold.open])), y: scrollY }, "");
-  }
+  setInterval(() => {
+    const seconds = Math.max(0, Math.round((Date.now() - Number(live.dataset.written)) / 1000));
+    const late = seconds > LATE * every;
+    document.getElementById("age").textContent = `Last written ${seconds} s ago.`;
+    document.getElementById("late").hidden = !late;
+    live.className = late ? "box warn" : "box note";
+    live.querySelector(".stamp").textContent = late ? "NO NEWS" : "RUNNING";
+  }, 1000);
 
-  function load() {
+  setInterval(() => {
     if (document.hidden || !getSelection().isCollapsed) return; // the reader is elsewhere, or copies text
     keep();
     location.reload();
-  }
-
-  function told() {
-    const seconds = Math.max(0, Math.round((Date.now() - Number(live.dataset.written)) / 1000));
-    const late = seconds > LATE * every;
-    live.classList.toggle("warn", late);
-    age.textContent = `${written} Last written ${seconds} s ago.${late ? " The run's process has ended, or "
-      + "this step of the run reports nothing while it lasts. \"ssdbench attach RUN\" says which; "
-      + "\"ssdbench resume RUN\" continues a run that ended." : ""}`;
-  }
-
-  told();
-  setInterval(told, 1000);
-  setInterval(load, 1000 * every);
+  }, 1000 * every);
 })();
