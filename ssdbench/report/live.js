@@ -9,19 +9,21 @@
   const keep = () => history.replaceState(
     { open: Object.fromEntries(folds.map((fold) => [name(fold), fold.open])), y: scrollY }, "");
 
-  history.scrollRestoration = "manual";
-  for (const fold of folds) fold.open = history.state?.open[name(fold)] ?? fold.open;
-  scrollTo(0, history.state?.y ?? 0);
-  addEventListener("pagehide", keep);
-
-  setInterval(() => {
+  const tell = () => {
     const seconds = Math.max(0, Math.round((Date.now() - Number(live.dataset.written)) / 1000));
     const late = seconds > LATE * every;
     document.getElementById("age").textContent = `Last written ${seconds} s ago.`;
     document.getElementById("late").hidden = !late;
     live.className = late ? "box warn" : "box note";
     live.querySelector(".stamp").textContent = late ? "NO NEWS" : "RUNNING";
-  }, 1000);
+  };
+  tell(); // before the page is scrolled, as the sentence may need a line
+  setInterval(tell, 1000);
+
+  history.scrollRestoration = "manual";
+  for (const fold of folds) fold.open = history.state?.open[name(fold)] ?? fold.open;
+  scrollTo(0, history.state?.y ?? 0);
+  addEventListener("pagehide", keep);
 
   setInterval(() => {
     if (document.hidden || !getSelection().isCollapsed) return; // the reader is elsewhere, or copies text

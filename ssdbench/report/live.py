@@ -151,7 +151,7 @@ def frame(course: Course, report: Page | None, *, every_s: float) -> str:
 def state(course: Course, *, every_s: float) -> str:
     """Render the state of a run, with the time of now."""
     now = datetime.now(UTC)
-    curves = [curve.drawn() for curve in course.curves if curve.samples]
+    curves = [curve.drawn() for curve in course.curves if len(curve.samples) > 1]
     return _rendered(
         "state.html.j2", course, every_s=every_s, curves=curves, width=WIDTH,
         height=HEIGHT, written_ms=round(now.timestamp() * 1000), at=words.moment(now.isoformat()),
