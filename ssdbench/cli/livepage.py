@@ -126,7 +126,7 @@ class LivePage:
         if (result := unended_result(self._directory)) is not None:
             page = write.page(read.StoredRun(self._directory, result))
             self._frame = live.frame(course, page, every_s=self._every_s)
-            course.add(write.findings.all_findings(result))
+            course.take(result)
 
     def _write(self, course: "Course") -> None:
         from ssdbench.report import live

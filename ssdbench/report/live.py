@@ -10,9 +10,10 @@ from markupsafe import Markup
 from ssdbench import __version__, foreign
 from ssdbench.engine.events import Event, FindingRaised, Progress, RunStarted, StageStarted
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.result import RunResult
 from ssdbench.report.html import environment, policy
 from ssdbench.report.view import words
-from ssdbench.report.view.findings import grouped
+from ssdbench.report.view.findings import all_findings, grouped
 from ssdbench.report.view.page import Findings, Page
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import format_count, format_duration, format_rate
@@ -88,6 +89,10 @@ class Course:
                 self.curves[-1].add(event)
             case FindingRaised(finding=finding):
                 self.add([finding])
+
+    def take(self, result: RunResult) -> None:
+        """Add the findings of the results so far."""
+        self.add(all_findings(result))
 
     def add(self, found: Iterable[Finding]) -> None:
         """Add findings that are not known yet; that the run has not ended is no finding here."""

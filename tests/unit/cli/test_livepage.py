@@ -102,7 +102,8 @@ def test_the_page_is_written_no_more_often_than_its_share_of_the_cpu_allows(
     monkeypatch.setattr(livepage, "unended_result", lambda directory: None)
     (tmp_path / "live.html").touch()
     page = LivePage(tmp_path, clock=lambda: clocks.now_s, cpu=clocks.cpu)
-    for event in (STARTED, SWEEP, *[AT_WORK] * 1000):
+    events: list[Event] = [STARTED, SWEEP, *[AT_WORK] * 1000]
+    for event in events:
         page.see(event)
         clocks.now_s += 0.5
 
@@ -118,7 +119,8 @@ def test_the_report_so_far_is_read_only_between_two_measurements(
     monkeypatch.setattr(livepage, "unended_result", lambda directory: reads.append(clocks.now_s))
     (tmp_path / "live.html").touch()
     page = LivePage(tmp_path, clock=lambda: clocks.now_s, cpu=clocks.cpu)
-    for event in (STARTED, SWEEP, *[AT_WORK] * 50):
+    events: list[Event] = [STARTED, SWEEP, *[AT_WORK] * 50]
+    for event in events:
         page.see(event)
         clocks.now_s += 20.0
     assert reads == [100.0]

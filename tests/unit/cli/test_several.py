@@ -115,7 +115,7 @@ def test_drives_that_do_not_share_their_time_are_measured_as_the_trial_says(
     def tried(*_: object) -> Tried:
         return Tried(side_by_side=runs_beside, says="as the trial says", turns=(Turn("r", 1, {}),))
 
-    def at_once(each: list[RunRequest], output: Path) -> list[several.OneOf]:
+    def at_once(each: list[RunRequest], output: Path, **_: object) -> list[several.OneOf]:
         return [one_of(one, output) for one in each]
 
     monkeypatch.setattr(several, "_tried", tried)

@@ -140,3 +140,4 @@ def test_a_page_tells_each_finding_once_and_takes_no_text_for_html() -> None:
     assert page.count("throttled") == page.count("+51.0 h off") == 1
     assert "<script" not in page and "<b>" not in page
     assert "at 2026-11-23 04:05:06 UTC" in page and "9 s ago" in page
+    assert '<meta http-equiv="refresh" content="60">' in page  # while it is open

@@ -19,7 +19,6 @@ from ssdbench.model.result import RunResult
 from ssdbench.report import live, write
 from ssdbench.report.live import Course
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view.findings import all_findings
 from tests.support.chromium import PHONE, Browser, BrowserFailed
 from tests.unit.cli.test_livepage import AT_WORK, STARTED, SWEEP
 from tests.unit.cli.test_run import LONG
@@ -119,7 +118,7 @@ def test_a_page_of_a_run_in_progress_is_strict_silent_and_for_every_reader(
     course.see(SWEEP, 0.0)
     for second in range(50):
         course.see(replace(AT_WORK, ran_s=float(second)), float(second))
-    course.add(all_findings(result))
+    course.take(result)
     whole = live.frame(course, write.page(StoredRun(directory, result)), every_s=1000.0)
     page = tmp_path / "live.html"
     page.write_text(whole.replace(live.STATE, live.state(course, every_s=1000.0)))
