@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ssdbench.cli.merge import lot_name
-from ssdbench.cli.options import PATH, Duration, Number, Size, json_option
-from ssdbench.cli.output import answer, document, table
+from ssdbench.cli.options import PATH, Duration, Number, Size, html_option, json_option
+from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError
 from ssdbench.units import MOST_PERCENT
 
@@ -83,9 +83,21 @@ if TYPE_CHECKING:
     help="Treat the runs as drives of one lot, and spread the load over them in this way. Without "
     "this option, each run is a separate candidate.",
 )
+@html_option
+@click.option(
+    "--csv",
+    "csv_file",
+    type=PATH,
+    help="Also write a CSV file with a row for each run.",
+)
 @json_option
 def command(
-    directories: tuple[Path, ...], as_json: bool, spread: str | None, **options: Any
+    directories: tuple[Path, ...],
+    as_json: bool,
+    spread: str | None,
+    html: Path | None,
+    csv_file: Path | None,
+    **options: Any,
 ) -> int:
     """Compute how many drives a demand needs, from the lower bounds of a stored run.
 
@@ -95,7 +107,16 @@ def command(
     in the order of the runs. The exit code is 1 if a plan uses a number that is not validated, or
     if the demand writes and no endurance is given.
     """
+    from ssdbench.host.files import write_atomic
+    from ssdbench.report.comparison import render_plans
+    from ssdbench.report.tables import csv_bytes, plans_table
+
     if spread is not None:
+        if html or csv_file:
+            raise UsageError(
+                "--spread takes neither --html nor --csv",
+                hint="`ssdbench merge` writes the page and the drives of a lot.",
+            )
         return _of_lot(directories, spread, options | _of_drive(options, 0, 1), as_json=as_json)
     of_drives = [_of_drive(options, place, len(directories)) for place in range(len(directories))]
     plans = [
@@ -107,6 +128,12 @@ def command(
             "the profiles of these runs name different demands",
             hint="Give one demand for all with --iops.",
         )
+    if html:
+        write_atomic(html, render_plans(plans).encode())
+        tell(f"page: {html}")
+    if csv_file:
+        write_atomic(csv_file, csv_bytes(plans_table(plans)))
+        tell(f"table: {csv_file}")
     if len(plans) > 1:
         _side_by_side(plans, as_json=as_json)
     elif as_json:
@@ -185,28 +212,49 @@ def _with_demand(wanted: Any) -> Any:
 
 
 def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: bool) -> None:
-    """Print a row for each candidate: valid plans first, then by price or number of drives."""
+    """Print which candidate needs fewer drives, and a table with a column for each candidate."""
     from ssdbench.cli.documents.stored import Candidates
-    from ssdbench.report.view.capacity import candidate, candidate_titles, cheapest_first
+    from ssdbench.report.view.capacity import (
+        MEANS,
+        answer_rows,
+        candidates_line,
+        cheapest_first,
+        letter,
+    )
 
-    ordered = cheapest_first(plans)
+    line = candidates_line(plans)
     if as_json:
-        document(Candidates(candidates=tuple(_document(*one) for one in ordered)))
+        ordered = cheapest_first(plans)
+        document(Candidates(answer=line, candidates=tuple(_document(*one) for one in ordered)))
         return
-    answer(table(candidate_titles(), [candidate(*one) for one in ordered]))
-    for result, found in ordered:
+    answer(line)
+    answer("")
+    names = [letter(place) for place in range(len(plans))]
+    for name, (result, found) in zip(names, plans, strict=True):
+        answer(f"{name}: {result.target.name}{', simulated' * found.simulated}, {result.run_id}")
         for reason in (*found.reasons, *found.incomplete):
-            answer(f"{result.run_id}: {reason}")
+            answer(f"   {found.verdict}: {reason}")
+    for first in range(0, len(plans), COLUMNS):
+        shown = slice(first, first + COLUMNS)
+        rows = answer_rows(plans[shown], names[shown])
+        answer("")
+        answer(table(rows[0], rows[1:]))
+    answer(MEANS)
+
+
+COLUMNS = 3  # candidates in a table that fits 80 columns
 
 
 def _document(
     result: "RunResult", found: "CapacityAnswer", *, changed: bool = True
 ) -> "CapacityPlanned":
     from ssdbench.cli.documents.stored import CapacityPlanned
+    from ssdbench.report.view.capacity import answer_line
     from ssdbench.stats.planning.runplan import changes
 
     return CapacityPlanned.of(
         found,
+        answer=answer_line(found),
         run=result.run_id,
         target=result.target.name,
         point=found.point.point.id if found.point else None,
@@ -222,8 +270,24 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
 
     `changed` also prints how each input changes the number of drives; a lot cannot tell this.
     """
-    from ssdbench.report.view.capacity import by_change, by_depth, figures, sum_lines, unknown_rows
+    from ssdbench.report.view.capacity import (
+        MEANS,
+        answer_line,
+        answer_rows,
+        by_change,
+        by_depth,
+        figures,
+        sum_lines,
+        unknown_rows,
+    )
 
+    answer(answer_line(found), bad=not found.validated)
+    if found.plan is not None:
+        rows = answer_rows([(result, found)], ["one drive of the plan"])
+        answer("")
+        answer(table(("", "answer"), rows[1:]))
+        answer(MEANS)
+    answer("")
     lines = [*sum_lines(found), *figures(found)]
     width = max((len(line.name) for line in lines), default=0)
     for line in lines:
@@ -236,9 +300,7 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
     answer("")
     for note in found.notes:
         answer(f"note: {note}")
-    word = "VALIDATED" if found.validated else "INCOMPLETE"
-    word = "NOT VALIDATED" if found.reasons else word
-    answer(f"{word}: {of}")
+    answer(f"{found.verdict}: {of}")
     for reason in (*found.reasons, *found.incomplete):
         answer(f"  {reason}")
 

@@ -73,6 +73,7 @@ AskedLbaFormat = Annotated[
 CONTENT = "+content."  # between identity and digest of the content in a consent
 LACKS, TAKEN = "no proof of one drive", "taken for one drive"  # names of facts
 VIA = " via "  # between an identity and the place of a path
+RESIZED = "capacity is "  # start of a fact: a simulated drive has another size than its model
 ZONES = "zones"  # name of the fact that a drive is zoned
 NOT_READ = "not read"  # start of a fact that the drive did not report
 USED_UP = "so that the first cannot be begun before another is full or reset"  # end of `ZONES`
@@ -120,6 +121,7 @@ class TargetInfo(Model):
     simulated: bool = False
     sim_model: str = ""  # name of the model and its parameters, for sim: targets
     sim_seed: int | None = None
+    full_size_bytes: int = 0  # of the model that a smaller drive simulates; 0: not stored
     lba_format: LbaFormat | None = None  # of an NVMe namespace
     lba_formats: tuple[str, ...] = ()  # all available formats, such as 512+0: data and metadata
 
@@ -142,6 +144,17 @@ class TargetInfo(Model):
         if not self.zone_length_bytes:
             return self.size_bytes
         return self.size_bytes // self.zone_bytes * self.zone_length_bytes
+
+    @property
+    def sold_bytes(self) -> int | None:
+        """Return the capacity of the drive that one buys: of the model, not of a smaller copy.
+
+        None for a smaller simulated drive of an older result, which does not say it.
+        """
+        if not self.simulated:
+            return self.size_bytes
+        resized = any(fact.startswith(RESIZED) for fact in self.facts.values())
+        return self.full_size_bytes or (None if resized else self.size_bytes)
 
     def formatted(self, wanted: LbaFormat | None) -> "TargetInfo":
         """Return the target as it would be after a format; the size is an estimate."""

@@ -10,9 +10,10 @@ from ssdbench.report.html import rendered
 from ssdbench.report.metrics import published_bound, value_of
 from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Span
 from ssdbench.report.tables import POINT_NUMBERS, Row, Tidy, csv_bytes, point_numbers
-from ssdbench.report.view import page, words
+from ssdbench.report.view import capacity, page, words
 from ssdbench.report.view.points import BOUND, INTERVAL, MEAN, MINUTE, percentile_columns
 from ssdbench.stats.compare import ALPHA, Compared, Pair
+from ssdbench.stats.planning.runplan import CapacityAnswer
 from ssdbench.units import counted, format_change, format_count
 
 BOUNDS_APART = 1.25  # the bounds of equal drives differ by less than this factor
@@ -310,6 +311,39 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
         ],
     )
     return rendered(sheet)
+
+
+def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
+    """Return the page of `capacity`: the answer, then the calculation for each candidate."""
+    labels = tuple(dict.fromkeys(words.simulated_label(result.target) for result, _ in plans))
+    names = [capacity.letter(place) for place in range(len(plans))]
+    found: list[page.Section] = []
+    if len(plans) > 1:
+        good = all(answer.validated for _, answer in plans)
+        line = words.sentence(capacity.candidates_line(plans))
+        drives = "; ".join(
+            f"{name}: {result.target.name}, run {result.run_id}"
+            for name, (result, _) in zip(names, plans, strict=True)
+        )
+        lead = page.Prose(line, tone="good" if good else "bad")
+        table = capacity.answer_table(plans, names)
+        found.append(page.Section("answer", "Answer", [lead, page.Prose(f"{drives}."), table]))
+    found += [
+        page.Section(
+            f"plan-{name}", f"{name}: {result.target.name}", capacity.blocks(result, answer)
+        )
+        for name, (result, answer) in zip(names, plans, strict=True)
+    ]
+    return rendered(
+        page.Sheet(
+            tool="capacity",
+            kind="Capacity plan",
+            title=" against ".join(result.run_id for result, _ in plans),
+            simulated=", ".join(labels) if all(labels) else "",
+            version=__version__,
+            sections=found,
+        )
+    )
 
 
 def _mixed(labels: Iterable[str]) -> list[page.Block]:

@@ -32,10 +32,11 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import demanded
+from ssdbench.report.view.capacity import answer_line, demanded, letter, marked
 from ssdbench.report.view.words import simulated_label
 from ssdbench.stats.bounds.point import without_bound
-from ssdbench.stats.planning.runplan import capacity_answer
+from ssdbench.stats.planning.capacity import Limit
+from ssdbench.stats.planning.runplan import CapacityAnswer, capacity_answer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,6 +124,26 @@ TARGET_TYPES = {
     "datasheet_conditions": "str",
     "datasheet_source": "str",
     "worse_because": "str",
+}
+
+_DIRECTIONS = ("read", "write", "total")
+PLAN_TYPES = {
+    "candidate": "str",
+    "run_id": "str",
+    "target": "str",
+    "simulated": "str",
+    "drives": "str",
+    "decided_by": "str",
+    **{f"{limit}_headroom_percent": "Float64" for limit in Limit},
+    "planned_iops": "Float64",
+    **{f"lat_p99_{way}_{of}": "Float64" for way in _DIRECTIONS for of in ("ns", "upper_ns")},
+    "price": "Float64",
+    "price_per_tb": "Float64",
+    "power_w": "Float64",
+    "life_years": "Float64",
+    "verdict": "str",
+    "reasons": "str",
+    "answer": "str",
 }
 
 SUMMARY_DECIMALS = 3  # the summary is for people; results.csv keeps every digit
@@ -388,20 +409,66 @@ def _capacity_rows(result: RunResult) -> Iterator[Row]:
     made, wear = found.plan, found.plan.wear if found.plan else None
     common = _of_run(result) | {"stage_kind": "capacity"}
     common |= _workload_columns(found.point) if found.point else {}
-    why = "; ".join((*found.reasons, *found.incomplete))
-    word = "VALIDATED" if found.validated else "NOT VALIDATED" if found.reasons else "INCOMPLETE"
+    common |= {"verdict": found.verdict, "reasons": _why(found)}
+    how = "plan of the profile"
     for metric, value, unit in (
         ("capacity_demand_iops", wanted.demand_iops, "1/s"),
         ("capacity_load_iops", made and made.load_iops, "1/s"),
         ("capacity_bound_iops", made and made.bound_iops, "1/s"),
         ("capacity_utilisation_percent", wanted.utilisation_percent, "%"),
         ("capacity_reserve_drives", wanted.failure_reserve, "1"),
-        ("capacity_drives", made and made.drives, "1"),
         ("capacity_life_years", wear and wear.life_years, "a"),
         ("capacity_drive_writes_per_day", wear and wear.dwpd_used, "1/d"),
+        ("capacity_planned_iops", made and made.planned_iops, "1/s"),
+        ("capacity_price", made and made.cost, "1"),
+        ("capacity_power_w", made and made.power_w, "W"),
     ):
-        number = _number(metric, value, unit, "plan of the profile")
-        yield common | number | {"verdict": word, "reasons": why}
+        yield common | _number(metric, value, unit, how)
+    # A number of drives that is not validated is only in `answer`, where its verdict is too.
+    drives = made.drives if made and not found.reasons else None
+    yield common | _number("capacity_drives", drives, "1", how) | {"answer": answer_line(found)}
+    for need in made.needs if made else ():
+        metric = f"capacity_{need.limit}_headroom_percent"
+        yield common | _number(metric, _percent(need.headroom), "%", how)
+    for one in found.latencies:
+        at = words.mark_unvalidated(f"{one.stage}, at {one.measured_iops:.0f} IOPS", one.why_not)
+        number = _number("capacity_p99_ns", one.p99_ns, "ns", at)
+        yield common | number | {"direction": one.direction, "bound": one.upper_ns}
+
+
+def _why(found: CapacityAnswer) -> str:
+    return "; ".join((*found.reasons, *found.incomplete))
+
+
+def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
+    """Return the answer of `capacity`: one row per run, in the order of the command line."""
+    rows: list[Row] = []
+    for place, (result, found) in enumerate(plans):
+        made, latencies = found.plan, {one.direction: one for one in found.latencies}
+        headroom = {need.limit: need.headroom for need in made.needs} if made else {}
+        rows.append(
+            _of_run(result)
+            | {
+                "candidate": letter(place),
+                "drives": made and marked(f"{made.drives}", found.verdict),
+                "decided_by": made and str(made.decided_by),
+                "planned_iops": made and made.planned_iops,
+                "price": made and made.cost,
+                "price_per_tb": made and made.cost_per_tb,
+                "power_w": made and made.power_w,
+                "life_years": made.wear.life_years if made and made.wear else None,
+                "verdict": found.verdict,
+                "reasons": _why(found),
+                "answer": answer_line(found),
+            }
+            | {f"{limit}_headroom_percent": _percent(headroom.get(limit)) for limit in Limit}
+            | {
+                f"lat_p99_{way}_{name}": value
+                for way, one in latencies.items()
+                for name, value in (("ns", one.p99_ns), ("upper_ns", one.upper_ns))
+            }
+        )
+    return Tidy(rows, PLAN_TYPES)
 
 
 def _artifacts(stage: StageResult) -> Iterator[Row]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ssdbench.errors import UsageError
+from ssdbench.model.target import RESIZED
 from ssdbench.sim import truth
 from ssdbench.sim.library import FIFO, GREEDY, PAGE, ParamDesc, Params, parameters
 from ssdbench.sim.modelfile import ModelFile, embedded_models, load_embedded, load_path
@@ -56,7 +57,7 @@ def scaled(
         notes += _shares(resized, full, keep)
         notes += _superblocks(resized, keep)
         notes += _usable_spare(resized, params, keep)
-    size = f"capacity is {format_capacity(capacity_bytes)} instead of {format_capacity(full)}"
+    size = f"{RESIZED}{format_capacity(capacity_bytes)} instead of {format_capacity(full)}"
     if capacity_bytes < full:
         size += (
             f": effects that depend on the capacity come {full / capacity_bytes:.3g} times "
@@ -190,6 +191,7 @@ class SimSpec:
     notes: tuple[str, ...]  # how the drive differs from its model, for the report
     sources: tuple[str, ...]
     text: str  # the target in its standard form: "sim:x25m-g2-160,capacity=8GiB,seed=7"
+    full_bytes: int = 0  # capacity of the model, which a smaller simulated drive lacks
 
     @property
     def capacity_bytes(self) -> int:
@@ -330,6 +332,7 @@ def _spec(model: ModelFile, wanted: dict[str, int], scale: int | None) -> SimSpe
         notes=notes,
         sources=model.sources,
         text=_canonical(model, params, wanted, scale),
+        full_bytes=full,
     )
     spec.core_params()
     return spec

@@ -120,6 +120,7 @@ def _simulated(name: str) -> TargetInfo:
         node="",  # the run makes its state file
         id=drive.text,
         size_bytes=drive.capacity_bytes,
+        full_size_bytes=drive.full_bytes,
         logical_block_bytes=block,
         physical_block_bytes=int(drive.params.get("physical_block_bytes", block)),
         discards=drive.params["ftl"] != DIRECT,

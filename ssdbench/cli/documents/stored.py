@@ -8,7 +8,7 @@ from ssdbench.model.replay import TraceSummary
 from ssdbench.stats.lots.population import LotPoint, Questions
 from ssdbench.stats.planning.capacity import Plan
 from ssdbench.stats.planning.lotplan import Spread
-from ssdbench.stats.planning.runplan import Change, Depth, Unknown
+from ssdbench.stats.planning.runplan import Change, Depth, PlannedLatency, Unknown
 
 
 class Rendered(Document):
@@ -70,10 +70,12 @@ class CapacityPlanned(Document):
     """How many drives a demand needs, and the numbers behind this answer."""
 
     document: Literal["capacity"] = "capacity"
+    answer: str  # in one line
     run: str
     target: str
     simulated: bool
     validated: bool
+    verdict: str  # VALIDATED, NOT VALIDATED or INCOMPLETE
     complete: bool
     reasons: tuple[str, ...]
     incomplete: tuple[str, ...]
@@ -89,6 +91,8 @@ class CapacityPlanned(Document):
     waf_source: str | None
     demand: CapacityPlan
     plan: Plan | None
+    latencies: tuple[PlannedLatency, ...]  # p99 at the planned load of a drive
+    other_load_iops: float | None  # the nearest load with a p99, if none is the planned load
     changes: tuple[Change, ...]  # the same plan with one input changed
 
 
@@ -96,6 +100,7 @@ class Candidates(Document):
     """Plans with different drives for one demand; with prices, the cheapest valid plan first."""
 
     document: Literal["capacity-candidates"] = "capacity-candidates"
+    answer: str  # in one line
     candidates: tuple[CapacityPlanned, ...]
 
 

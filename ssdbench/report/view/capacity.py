@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -10,14 +11,29 @@ from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import page, words
-from ssdbench.stats.planning.capacity import DEGRADED_UTILISATION, Plan, Wear
-from ssdbench.stats.planning.runplan import CapacityAnswer, Depth, capacity_answer, changes
+from ssdbench.stats.planning.capacity import (
+    DAYS_PER_YEAR,
+    DEGRADED_UTILISATION,
+    Limit,
+    Plan,
+    Wear,
+)
+from ssdbench.stats.planning.runplan import (
+    LOAD_TOLERANCE,
+    CapacityAnswer,
+    Depth,
+    PlannedLatency,
+    capacity_answer,
+    changes,
+)
 from ssdbench.units import (
     counted,
+    format_bound,
     format_count,
     format_duration,
     format_figure,
     format_ns,
+    listed,
 )
 
 NUMBERS = {"outstanding", "bound, IOPS", "p99 at most", "drives", "difference"}
@@ -66,9 +82,11 @@ def drives_beside(result: RunResult) -> Iterator[tuple[str, str]]:
     wanted = demanded(result)
     answer = wanted and capacity_answer(result, wanted)
     if answer and answer.plan is not None:
-        word = "NOT VALIDATED" if answer.reasons else "INCOMPLETE" if answer.incomplete else ""
         name = f"Drives for {format_count(answer.plan.load_iops)} IOPS"
-        yield name, f"{answer.plan.drives:,}" + (f", {word}" if word else "")
+        drives = f"{answer.plan.drives:,}"
+        if answer.verdict != VALIDATED:
+            drives += f", {answer.verdict}"
+        yield name, f"{drives}, decided by {answer.plan.decided_by}"
 
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
@@ -76,6 +94,7 @@ def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
     found: list[page.Block] = [_lead(answer)]
     if answer.plan is not None:
         found += [
+            answer_table([(result, answer)], ["Answer"]),
             _lines("The calculation", sum_lines(answer)),
             _lines("Load, life and cost", figures(answer)),
         ]
@@ -110,28 +129,235 @@ def _table(caption: str, lines: Sequence[Sequence[str]]) -> page.Table:
     return page.Table(caption, columns, [[page.Cell(text) for text in line] for line in lines[1:]])
 
 
+Plans = Sequence[tuple[RunResult, CapacityAnswer]]
+VALIDATED = "VALIDATED"
+
+
+def letter(place: int) -> str:
+    """Return the name of a run by its place on the command line, from 0: A, B … Z, AA."""
+    return (letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
+
+
+def marked(text: str, verdict: str) -> str:
+    """Return a number of drives with the verdict behind it, if that is not VALIDATED."""
+    return text if verdict == VALIDATED else f"{text} {verdict}"
+
+
+def _in_detail(text: str, verdict: str) -> str:
+    """Return a number of a detail with NOT VALIDATED behind it, if it is not validated."""
+    return text if verdict == "INCOMPLETE" else marked(text, verdict)
+
+
+def answer_line(answer: CapacityAnswer) -> str:
+    """Return the answer in one line: drives, what decides, p99 at the planned load, verdict."""
+    if answer.plan is None:
+        return f"No plan: {'; '.join(answer.reasons)}; {answer.verdict}"
+    drives = marked(counted(answer.plan.drives, "drive"), answer.verdict)
+    why = "; ".join((*answer.reasons, *answer.incomplete))
+    simulated = " (simulated drive)" if answer.simulated else ""
+    verdict = f"{answer.verdict}{simulated}{f': {why}' * bool(why)}"
+    return f"{drives}, decided by {_decided(answer.plan)}; {_latency_words(answer)}; {verdict}"
+
+
+def _decided(made: Plan) -> str:
+    hopeless = made.wear is not None and made.wear.hopeless
+    return f"{made.decided_by}{' (no number of drives is enough)' * hopeless}"
+
+
+def _latency_words(answer: CapacityAnswer) -> str:
+    made = answer.plan
+    if made is None:
+        return ""
+    spares = f"with {counted(made.reserve, 'spare')}" if made.reserve else "without spares"
+    load = f"at the planned {format_count(made.planned_iops)} IOPS per drive {spares}"
+    if answer.latencies:
+        told = ", ".join(_one_latency(one) for one in answer.latencies)
+        away = max(abs(one.measured_iops / made.planned_iops - 1) for one in answer.latencies)
+        measured = format_count(answer.latencies[0].measured_iops)
+        return f"{told} {load}{f' (measured at {measured})' * (away >= SAME_LOAD)}"
+    other = answer.other_load_iops
+    near = f", only at {format_count(other)}" if other is not None else ""
+    missing = f"p99 was not measured {load}{near}"
+    if answer.slo_iops and (limits := answer.wanted.limits_s):
+        limit = format_ns(min(limits.values()) * 1e9)
+        return f"{missing}; p99 keeps {limit} up to {words.bound(answer.slo_iops)} IOPS"
+    return missing
+
+
+SAME_LOAD = 0.005  # a load that differs by less is printed as the same
+OF_DIRECTIONS = {"read": "p99 of reads", "write": "p99 of writes"}
+
+
+def _one_latency(one: PlannedLatency) -> str:
+    most = "not known" if one.upper_ns is None else f"at most {format_ns(one.upper_ns)}"
+    text = f"{OF_DIRECTIONS.get(one.direction, 'p99')} {format_ns(one.p99_ns)} ({most})"
+    return f"{text} NOT VALIDATED" if one.why_not else text
+
+
+def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
+    """Return the row of one drive: the name of each column, and its text."""
+    made = answer.plan
+    if made is None:
+        return {"drives": words.NONE, "verdict": answer.verdict}
+    cells = {
+        "drives": marked(f"{made.drives:,}", answer.verdict),
+        "decided by": str(made.decided_by),
+    }
+    left = {need.limit: need.headroom for need in made.needs}
+    for limit in Limit:
+        if limit in left:
+            cells[f"headroom: {limit}"] = _percent(left[limit])
+    cells["IOPS per drive"] = format_count(made.planned_iops)
+    for one in answer.latencies:
+        name = OF_DIRECTIONS.get(one.direction, "p99")
+        cells[name] = f"{format_ns(one.p99_ns)}{' NOT VALIDATED' * bool(one.why_not)}"
+        cells[f"{name}, at most"] = words.NONE if one.upper_ns is None else format_ns(one.upper_ns)
+    if not answer.latencies:
+        cells["p99"] = "not measured"
+    if made.cost is not None:
+        cells["price"] = exact(made.cost)
+    if made.cost_per_tb is not None:
+        cells["price per TB"] = format_count(made.cost_per_tb)
+    if made.power_w is not None:
+        cells["power, W"] = exact(made.power_w)
+    if made.wear is not None and made.wear.life_years is not None:
+        cells["life, years"] = format_figure(made.wear.life_years)
+    return cells | {"verdict": answer.verdict}
+
+
+def _percent(share: float | None) -> str:
+    return "none" if share is None else f"{format_figure(100 * share)} %"
+
+
+def answer_table(plans: Plans, names: Sequence[str]) -> page.Table:
+    """Return `answer_rows` as a table of the page, with its caption."""
+    titles, *rows = answer_rows(plans, names)
+    columns = [page.Column("Number"), *(page.number(name) for name in titles[1:])]
+    cells = [
+        [page.Cell(row[0]), *(page.Cell(text, _tone(text)) for text in row[1:])] for row in rows
+    ]
+    return page.Table(words.sentence(MEANS), columns, cells)
+
+
+def _tone(text: str) -> str:
+    return "bad" if text.endswith(("NOT VALIDATED", "INCOMPLETE")) else ""
+
+
+def answer_rows(plans: Plans, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the small table of the answer: titles, then a row for each number.
+
+    It has a column for each drive, so that it fits a terminal of 80 columns and a phone.
+    """
+    cells = [answer_cells(found) for _, found in plans]
+    order = [name for name in _NAMES if any(name in own for own in cells)]
+    rows = [(name, *(own.get(name, words.NONE) for own in cells)) for name in order]
+    return [("", *names), *rows]
+
+
+_NAMES = (
+    "drives", "decided by", *(f"headroom: {limit}" for limit in Limit), "IOPS per drive",
+    "p99 of reads", "p99 of reads, at most", "p99 of writes", "p99 of writes, at most", "p99",
+    "p99, at most",
+    "price", "price per TB", "power, W", "life, years", "verdict",
+)  # fmt: skip
+MEANS = (
+    "decided by: the limit that needs the most drives; headroom: unused share of each limit; IOPS "
+    "per drive: planned load while the spares are gone; p99: measured within "
+    f"{100 * LOAD_TOLERANCE:g} % of this load"
+)
+
+
+def candidates_line(plans: Plans) -> str:
+    """Return which drive needs fewer, or costs less: `B: 10 drives against 21`.
+
+    `plans` has the order of the command line, which gives each drive its letter.
+    """
+    named = {id(found): letter(place) for place, (_, found) in enumerate(plans)}
+    ordered = [found for _, found in cheapest_first(plans)]
+    best, *others = ordered
+    if best.plan is None:
+        return "No drive has a plan"
+    priced = _all_priced(plans)
+
+    def text(one: CapacityAnswer, noun: str = "") -> str:
+        made = one.plan
+        if made is None:
+            return "no plan"
+        cost = f" for {exact(made.cost)}" if priced and made.cost is not None else ""
+        return marked(f"{counted(made.drives, noun) if noun else f'{made.drives:,}'}{cost}",
+                      one.verdict)  # fmt: skip
+
+    against = [text(one) + (f" ({named[id(one)]})" if len(others) > 1 else "") for one in others]
+    decided = [
+        f"{named[id(one)]} by {_decided(one.plan)}" for one in ordered if one.plan is not None
+    ]
+    return (
+        f"{named[id(best)]}: {text(best, 'drive')} against {listed(against)}; "
+        f"decided: {', '.join(decided)}"
+    )
+
+
 def _lead(answer: CapacityAnswer) -> page.Prose:
     label = " The drive is simulated, so this is no plan for drives that you can buy."
     simulated = label if answer.simulated else ""
-    if answer.plan is None:
-        return page.Prose(f"No plan: {'; '.join(answer.reasons)}.{simulated}", tone="bad")
-    drives = counted(answer.plan.drives, "drive")
-    if answer.reasons:
-        return page.Prose(
-            f"NOT VALIDATED – do not buy drives by this plan: {'; '.join(answer.reasons)}. The "
-            f"plan would need {drives}.{simulated}",
-            tone="bad",
-        )
-    if answer.incomplete:
-        return page.Prose(
-            f"INCOMPLETE: {'; '.join(answer.incomplete)}. The rate alone needs {drives}."
-            f"{simulated}",
-            tone="bad",
-        )
-    return page.Prose(
-        f"{drives}. The plan uses the lower bound of one drive, not its mean.{simulated}",
-        tone="good",
-    )
+    tone = "good" if answer.validated else "bad"
+    return page.Prose(f"{words.sentence(answer_line(answer))}{simulated}", tone=tone)
+
+
+def exact(number: float) -> str:
+    """Format a number with all its digits, ten if it has decimals: `21,612`, `1,114.4`."""
+    return f"{number:,.10g}" if abs(number) < EXACT else f"{number:,.0f}"
+
+
+EXACT = 1e10  # a larger number has no decimals in print
+
+
+def _printed(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """The numbers of a calculation as they are printed, so that a reader can repeat it."""
+
+    load: float
+    bound: float
+    usable: float
+    degraded: float
+
+
+def _sum(answer: CapacityAnswer, made: Plan) -> _Sum:
+    """Return the numbers with as many digits as the printed result needs to be right.
+
+    The bound is rounded down. If the rounded numbers would give another number of drives, they
+    get more digits.
+    """
+    share, rebuild = answer.wanted.utilisation_percent / 100, answer.wanted.rebuild_iops or 0.0
+    short = _Sum(0, 0, 0, 0)
+    for digits in (0, 1, 2, 4, 6):
+        step = 10.0**-digits
+        bound = math.floor(made.bound_iops / step) * step if digits else 0.0
+        bound = bound or _printed(format_bound(made.bound_iops))
+        load = round(made.load_iops, digits) if digits else _printed(format_count(made.load_iops))
+        short = _Sum(load, bound, bound * share, bound * DEGRADED_UTILISATION)
+        if (
+            _up(load / short.usable) == made.drives_for_load
+            and _up((load + rebuild) / short.degraded) == made.drives_for_rebuild
+        ):
+            break
+    return short
+
+
+def _up(number: float) -> int:
+    return max(1, math.ceil(number - 1e-9))
+
+
+def _quotient(number: float, drives: int) -> str:
+    """Format a number of drives before it is rounded up: `46.66, so 47`."""
+    least = max(4, len(str(int(number))))  # fewer digits than a whole number would be an exponent
+    texts = (f"{number:,.{digits}g}" for digits in range(least, least + 8))
+    text = next((one for one in texts if _up(_printed(one)) == drives), exact(number))
+    return f"{text}, so {drives:,}"
 
 
 def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
@@ -140,91 +366,139 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     if made is None or point is None or wanted.demand_iops is None:
         return
     workload = words.workload_label(point.point.workload)
+    shown = _sum(answer, made)
     yield Line("Demand", f"{format_count(wanted.demand_iops)} IOPS")
-    yield Line(
-        "Growth", f"+ {wanted.growth_percent:g} % = {format_count(made.load_iops)} IOPS to carry"
-    )
+    yield from _load_lines(wanted, shown.load)
     yield Line("Bound of one drive", f"{words.bound(answer.bound_iops)} IOPS: {workload}")
     yield Line("Why this bound is used", answer.why_point)
     if answer.slo_iops is not None:
         rate = f"{words.bound(answer.slo_iops)} IOPS, offered as an open loop"
         yield Line("Rate within the p99 limit", words.mark_unvalidated(rate, answer.slo_why_not))
-    load, bound = format_count(made.load_iops), words.bound(made.bound_iops)
-    usable = words.bound(made.usable_iops)
+    load, bound, usable = exact(shown.load), exact(shown.bound), exact(shown.usable)
     yield Line(
-        "Utilisation", f"x {wanted.utilisation_percent / 100:g} = {usable} IOPS for each drive"
+        "Utilisation",
+        f"{bound} x {wanted.utilisation_percent / 100:g} = {usable} IOPS for each drive",
     )
-    yield Line(
-        "Drives for the load",
-        f"{load} / {usable} = {made.load_iops / made.usable_iops:.4g}, so {made.drives_for_load:,}",
-    )
+
+    def drives(name: str, text: str, *, bad: bool = False) -> Line:
+        return Line(name, _in_detail(text, answer.verdict), bad)
+
+    for_load = _quotient(shown.load / shown.usable, made.drives_for_load)
+    yield drives("Drives for the load", f"{load} / {usable} = {for_load}")
     rebuild = wanted.rebuild_iops or 0.0
-    asked = f"({load} + {format_count(rebuild)})" if rebuild else load
-    degraded = (made.load_iops + rebuild) / (made.bound_iops * DEGRADED_UTILISATION)
-    yield Line(
-        "Drives after failures",
-        f"{asked} / ({bound} x {DEGRADED_UTILISATION:g}) = {degraded:.4g}, so "
-        f"{made.drives_for_rebuild:,}",
+    asked = f"({load} + {exact(rebuild)})" if rebuild else load
+    after = _quotient((shown.load + rebuild) / shown.degraded, made.drives_for_rebuild)
+    yield drives(
+        "Drives after failures", f"{asked} / ({bound} x {DEGRADED_UTILISATION:g}) = {after}"
     )
     if made.drives_for_capacity is not None and wanted.capacity_tb is not None:
-        drive = f"{format_count((made.set_bytes or 0) / made.drives / 1e12)} TB per drive"
-        yield Line(
-            "Drives for the data",
-            f"{format_count(wanted.capacity_tb)} TB / {drive}, so {made.drives_for_capacity:,}",
-        )
+        size_tb = (made.set_bytes or 0) / made.drives / 1e12
+        data = _quotient(wanted.capacity_tb / _printed(exact(size_tb)), made.drives_for_capacity)
+        tb = f"{exact(wanted.capacity_tb)} TB / {exact(size_tb)} TB per drive"
+        yield drives("Drives for the data", f"{tb} = {data}")
     most = max(made.drives_for_load, made.drives_for_rebuild, made.drives_for_capacity or 0)
-    yield Line(
+    yield drives(
         "Reserve",
         f"{most:,} + {counted(made.reserve, 'drive')} that may fail = {most + made.reserve:,}",
     )
-    yield from _wear_sum(made)
-    yield Line("Drives", f"{made.drives:,}")
+    yield from _wear_sum(answer, made)
+    yield drives("Drives", f"{made.drives:,}")
 
 
-def _wear_sum(made: Plan) -> Iterator[Line]:
-    wear = made.wear
-    if wear is None or not wear.rated:
+def _load_lines(wanted: CapacityPlan, load: float) -> Iterator[Line]:
+    """Yield how bursts and growth make the load that the drives must carry of the demand."""
+    carry = f"{exact(load)} IOPS to carry"
+    if wanted.peak == 1 and wanted.years == 1:
+        yield Line("Growth", f"+ {wanted.growth_percent:g} % = {carry}")
         return
-    if wear.hopeless:
+    if wanted.vms is not None and wanted.iops_each is not None:
+        yield Line("Machines", f"{wanted.vms:,} x {exact(wanted.iops_each)} IOPS")
+    growth = f"+ {wanted.growth_percent:g} % a year for {counted_years(wanted.years)}"
+    yield Line("Growth", f"{growth} = x {wanted.growth_factor:.6g}")
+    yield Line("Peak", f"x {exact(wanted.peak)} = {carry}")
+
+
+def counted_years(years: float) -> str:
+    """Format a number of years: `1 year`, `2.5 years`."""
+    return f"{years:g} year{'s' * (years != 1)}"
+
+
+def _wear_sum(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
+    wear, rated = made.wear, answer.wanted.endurance_tb
+    if wear is None or rated is None:
+        return
+    if wear.hopeless or wear.drives_for_wear is None:
         yield Line(
             "Drives for the wear", "no number of drives keeps the rated writes per day", bad=True
         )
-    elif wear.adds:
-        more = f"{wear.drives_for_wear:,}, {wear.adds:,} more than the rate needs"
-        yield Line("Drives for the wear", more, bad=True)
+        return
+    days = DAYS_PER_YEAR * wear.warranty_years
+    worn_tb = wear.bytes_per_day / 1e12 * days / wear.drives_worn
+    daily = per_drive = 0.0
+    for digits in (5, 8, 12):
+        daily = _printed(format_figure(wear.bytes_per_day / 1e12, digits))
+        per_drive = _printed(format_figure(worn_tb, digits))
+        if _up(daily * days / per_drive) == wear.drives_for_wear:
+            break
+    needed = _quotient(daily * days / per_drive, wear.drives_for_wear)
+    asked = f"{exact(daily)} TB a day x {exact(days)} days / {exact(per_drive)} TB = {needed}"
+    if wear.adds:
+        more = f"{asked}; {wear.adds:,} more than the rate needs"
     else:
-        needed = counted(wear.drives_for_wear or 0, "drive")
-        yield Line("Drives for the wear", f"{needed} would be enough, so no drives are added")
+        more = f"{asked}; no drives are added"
+    yield Line("Drives for the wear", _in_detail(more, answer.verdict), bad=bool(wear.adds))
 
 
 def figures(answer: CapacityAnswer) -> Iterator[Line]:
     """Yield the load, the life and the cost of the planned drives."""
-    made = answer.plan
+    for name, text, bad in _figures(answer):
+        yield Line(name, _in_detail(text, answer.verdict), bad)
+
+
+def _figures(answer: CapacityAnswer) -> Iterator[Line]:
+    made, wanted = answer.plan, answer.wanted
     if made is None:
         return
-    yield Line("Headroom", f"{100 * made.headroom:.3g} % of the bounds of all drives")
+    shown, left = _sum(answer, made), made.drives - made.reserve
+    whole = made.drives * shown.bound
+    yield Line("Headroom", f"{100 * (1 - shown.load / whole):.3g} % of the bounds of all drives")
+    rebuild = wanted.rebuild_iops or 0.0
     yield Line(
-        f"Load if {made.drives - made.reserve:,} drives are left",
-        f"{100 * made.degraded_utilisation:.3g} % of the bounds "
+        f"Load if {left:,} drives are left",
+        f"{100 * (shown.load + rebuild) / (left * shown.bound):.3g} % of the bounds "
         f"(at most {100 * DEGRADED_UTILISATION:g} %)",
     )
     if made.wear is not None:
         yield from _wear(answer, made.wear)
     yield from _failures(answer, made)
-    if made.power_w is not None:
-        yield Line("Power of all drives", f"{format_count(made.power_w)} W")
-    if made.cost is not None and made.cost_per_kiops is not None:
-        yield Line("Price of all drives", format_count(made.cost))
-        yield Line("Price per 1,000 IOPS", format_count(made.cost_per_kiops))
-    if made.cost_per_tb is not None:
-        yield Line("Price per TB", format_count(made.cost_per_tb))
+    yield from _costs(answer, made)
+
+
+def _costs(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
+    wanted = answer.wanted
+    if made.power_w is not None and wanted.power_w is not None:
+        total = f"{made.drives:,} x {exact(wanted.power_w)} W = {exact(made.power_w)} W"
+        yield Line("Power of all drives", total)
+    if made.cost is None or wanted.price is None or wanted.demand_iops is None:
+        return
+    cost = exact(made.cost)
+    total = f"{made.drives:,} x {exact(wanted.price)} = {cost}"
+    yield Line("Price of all drives", total)
+    demand = exact(wanted.demand_iops)
+    each = format_count(made.cost / (wanted.demand_iops / 1000))
+    yield Line("Price per 1,000 IOPS", f"{cost} / {demand} x 1,000 = {each}")
+    if made.cost_per_tb is not None and made.set_bytes is not None:
+        held = exact(made.set_bytes / 1e12)
+        per_tb = format_count(made.cost / _printed(held))
+        yield Line("Price per TB", f"{cost} / {held} TB = {per_tb}")
 
 
 def _failures(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
-    if made.failures_per_year is not None:
-        yield Line(
-            "Expected failures", f"{format_figure(made.failures_per_year, 2)} drives per year"
-        )
+    rate = answer.wanted.failure_rate_percent
+    if made.failures_per_year is not None and rate is not None:
+        failures = format_figure(made.failures_per_year, 2)
+        text = f"{made.drives:,} x {exact(rate)} % = {failures} drives per year"
+        yield Line("Expected failures", text)
     if made.short_hours_per_year is not None and answer.wanted.rebuild_time_s is not None:
         missing = counted(made.reserve, "drive")
         yield Line(
@@ -236,7 +510,8 @@ def _failures(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
 
 
 def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
-    yield Line("Written per day", f"{format_figure(wear.bytes_per_day / 1e12)} TB over all drives")
+    daily = exact(_printed(format_figure(wear.bytes_per_day / 1e12, 5)))
+    yield Line("Written per day", f"{daily} TB over all drives")
 
     def less(number: float | None) -> str:
         """Return text: how many drives the rate alone needs, and `number` with so few drives.
@@ -268,7 +543,7 @@ def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
             f"{depth.outstanding:,}",
             words.bound(depth.bound_iops),
             words.NONE if depth.p99_upper_ns is None else format_ns(depth.p99_upper_ns),
-            words.NONE if depth.drives is None else f"{depth.drives:,}",
+            words.NONE if depth.drives is None else _in_detail(f"{depth.drives:,}", depth.verdict),
             "; ".join(_about(answer, depth)),
         )
         for depth in answer.depths
@@ -283,11 +558,9 @@ def _about(answer: CapacityAnswer, depth: Depth) -> Iterator[str]:
         yield "its rate was still changing"
 
 
-def cheapest_first(
-    plans: Sequence[tuple[RunResult, CapacityAnswer]],
-) -> list[tuple[RunResult, CapacityAnswer]]:
+def cheapest_first(plans: Plans) -> Plans:
     """Sort candidates: validated plans first, then by price or by the number of drives."""
-    priced = all(found.plan and found.plan.cost is not None for _, found in plans)
+    priced = _all_priced(plans)
 
     def place(one: tuple[RunResult, CapacityAnswer]) -> tuple[bool, float]:
         made = one[1].plan
@@ -298,31 +571,8 @@ def cheapest_first(
     return sorted(plans, key=place)
 
 
-def candidate_titles() -> tuple[str, ...]:
-    """Return the column titles of `candidate`."""
-    return (
-        "run", "drive", "bound, IOPS", "drives", "price", "per 1,000 IOPS", "per TB", "W",
-        "life, years", "",
-    )  # fmt: skip
-
-
-def candidate(result: RunResult, answer: CapacityAnswer) -> tuple[str, ...]:
-    """Return the row of one run, to compare candidates."""
-    made, wear = answer.plan, answer.plan.wear if answer.plan else None
-    numbers: tuple[float | None, ...] = (None,) * 6
-    if made is not None:
-        numbers = (
-            made.drives, made.cost, made.cost_per_kiops, made.cost_per_tb, made.power_w,
-            wear.life_years if wear else None,
-        )  # fmt: skip
-    word = "VALIDATED" if answer.validated else "INCOMPLETE"
-    return (
-        result.run_id,
-        f"{result.target.name}{' (simulated)' if result.target.simulated else ''}",
-        words.bound(answer.usable_iops),
-        *(words.count(number) for number in numbers),
-        "NOT VALIDATED" if answer.reasons else word,
-    )
+def _all_priced(plans: Plans) -> bool:
+    return all(found.plan and found.plan.cost is not None for _, found in plans)
 
 
 def unknown_rows(answer: CapacityAnswer) -> list[tuple[str, ...]]:
@@ -339,7 +589,7 @@ def by_change(result: RunResult, answer: CapacityAnswer) -> list[tuple[str, ...]
     rows = [
         (
             one.what,
-            words.NONE if one.drives is None else f"{one.drives:,}",
+            words.NONE if one.drives is None else _in_detail(f"{one.drives:,}", one.verdict),
             words.NONE if one.drives is None else f"{one.drives - now:+,}" * (one.drives != now),
             "" if one.sound else "not known to hold",
         )

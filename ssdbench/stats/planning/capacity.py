@@ -6,6 +6,7 @@ A result that depends on a fact the user did not give is None, not a guess.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = 24 * DAYS_PER_YEAR
@@ -43,6 +44,25 @@ class Endurance:
     waf_workload: float | None = None  # of the planned workload
 
 
+class Limit(StrEnum):
+    """A reason why a set needs so many drives."""
+
+    RATE = "rate"  # the bound of IOPS, at the utilisation
+    LATENCY = "latency"  # the rate that keeps the limit of latency, at the utilisation
+    RESERVE = "reserve"  # load and rebuild while the reserve is gone
+    CAPACITY = "capacity"
+    WEAR = "wear"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """How many drives one limit needs, and how much of this limit the planned drives leave."""
+
+    limit: Limit
+    drives: int | None  # with the reserve; None if no number of drives is enough
+    headroom: float | None  # unused share of the limit; None if no number of drives is enough
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Number of drives, headroom, life and price, with each step of the calculation."""
@@ -65,6 +85,10 @@ class Plan:
     power_w: float | None = None  # of all drives
     failures_per_year: float | None = None  # of all drives
     short_hours_per_year: float | None = None  # with more drives missing than the reserve
+    planned_iops: float = 0.0  # load of each drive while the reserve is gone
+    needs: tuple[Need, ...] = ()
+    decided_by: Limit = Limit.RATE
+    verdict: str = ""  # of the numbers behind the plan: a number of drives never goes without it
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +98,7 @@ class Wear:
     bytes_per_day: float  # of the whole set, with growth
     drives_for_rate: int  # without regard to wear; includes the reserve
     drives_for_wear: int | None  # for warranty and rating; None: not known, or no number is enough
+    drives_worn: float  # the same before rounding up; 0 if not known
     life_years: float | None  # with the drives of the plan
     life_years_for_rate: float | None  # with `drives_for_rate` drives
     dwpd_used: float | None  # drive writes per day, with the drives of the plan
@@ -105,14 +130,23 @@ class Wear:
         return used is not None and rated is not None and used > rated * (1 + 1e-9)
 
 
-def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) -> Plan:
+def plan(
+    bound_iops: float,
+    demand: Demand,
+    endurance: Endurance | None = None,
+    *,
+    slo_iops: float | None = None,
+) -> Plan:
     """Plan drives that carry the load with the reserve gone, and that last for their warranty.
 
-    N = ceil(D p (1 + g) / (X U)) + f. N is raised until N - f drives carry load and rebuild below
-    85 % of their bounds and hold the data, and until each drive, with its share of the writes,
-    lives as long as its warranty and is written no more than rated. Raises ValueError for a bound,
-    demand or utilisation that is not positive and finite.
+    N = ceil(D p (1 + g) / (X U)) + f, where X is the lower of the bound and the rate that keeps the
+    limit of latency (`slo_iops`, if there is a limit). N is raised until N - f drives carry load
+    and rebuild below 85 % of their bounds and hold the data, and until each drive, with its share
+    of the writes, lives as long as its warranty and is written no more than rated. Raises
+    ValueError for a bound, demand or utilisation that is not positive and finite.
     """
+    rates = {Limit.RATE: bound_iops, Limit.LATENCY: slo_iops}
+    bound_iops = bound_iops if slo_iops is None else min(bound_iops, slo_iops)
     positive = 0 < bound_iops < math.inf and 0 < demand.iops < math.inf
     if not positive or not 0 < demand.utilisation <= 1:
         raise ValueError(
@@ -130,6 +164,18 @@ def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) 
     cost = None if demand.price is None else drives * demand.price
     held = drives * worn.capacity_bytes or None
     failures = None if demand.failures_per_year is None else drives * demand.failures_per_year
+    left = drives - demand.reserve
+    used = {limit: load / (rate * demand.utilisation) for limit, rate in rates.items() if rate} | {
+        Limit.RESERVE: (load + demand.rebuild_iops) / (bound_iops * DEGRADED_UTILISATION)
+    }
+    if for_capacity is not None and demand.capacity_bytes is not None:
+        used[Limit.CAPACITY] = demand.capacity_bytes / worn.capacity_bytes
+    needs = [
+        Need(limit, _ceiling(drives_used) + demand.reserve, 1 - drives_used / left)
+        for limit, drives_used in used.items()
+    ]
+    if wear is not None and wear.rated:
+        needs.append(_need_of_wear(wear, drives))
     return Plan(
         drives=drives,
         bound_iops=bound_iops,
@@ -152,7 +198,25 @@ def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) 
         short_hours_per_year=None
         if failures is None or demand.rebuild_s is None
         else short_hours(failures, demand.rebuild_s, demand.reserve),
+        planned_iops=load / left,
+        needs=tuple(needs),
+        decided_by=_decided_by(needs),
     )
+
+
+def _need_of_wear(wear: "Wear", drives: int) -> Need:
+    needed = wear.drives_for_wear
+    return Need(Limit.WEAR, needed, None if needed is None else 1 - wear.drives_worn / drives)
+
+
+def _decided_by(needs: Sequence[Need]) -> Limit:
+    """Return the limit that needs the most drives; of equal limits, the one with less headroom."""
+
+    def place(need: Need) -> tuple[float, float]:
+        drives = math.inf if need.drives is None else need.drives
+        return drives, -(need.headroom or 0.0)
+
+    return max(needs, key=place).limit
 
 
 def _for_capacity(demand: Demand, drive_bytes: int) -> int | None:
@@ -194,7 +258,7 @@ def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
         return None
     daily = demand.write_bytes_per_day * (1 + demand.growth)
     lasting = None if worn.rated_bytes is None else worn.rated_bytes * _scale(worn)
-    needed = None
+    needed, asked = None, 0.0
     if worn.rated_bytes is not None:
         least = worn.rated_bytes * min(1.0, _scale(worn))
         asked = daily * DAYS_PER_YEAR * worn.warranty_years / least
@@ -206,6 +270,7 @@ def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
         bytes_per_day=daily,
         drives_for_rate=for_rate,
         drives_for_wear=needed,
+        drives_worn=asked,
         life_years=lasting and lasting * drives / (daily * DAYS_PER_YEAR),
         life_years_for_rate=lasting and lasting * for_rate / (daily * DAYS_PER_YEAR),
         dwpd_used=size and daily / drives / size,

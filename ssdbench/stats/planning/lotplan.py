@@ -20,7 +20,9 @@ from ssdbench.stats.planning.runplan import (
     capacity_answer,
     demand_of,
     endurance_of,
+    latencies_at,
     outstanding_of,
+    with_verdict,
 )
 from ssdbench.units import counted
 
@@ -81,6 +83,9 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
             "fewer drives do not show how slow the slowest of the set is (the confidence that all "
             f"reach the slowest measured drive is {sure:g} %)"
         )
+    latencies, other_iops = (
+        latencies_at(results[place], weakest.point, made.planned_iops) if made else ((), None)
+    )
     answer = replace(
         weakest,
         wanted=wanted,
@@ -90,8 +95,10 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
         plan=made,
         reasons=tuple(reasons),
         notes=(_note(spread, rates, made), *weakest.notes),
+        latencies=latencies,
+        other_load_iops=other_iops,
     )
-    return LotAnswer(spread, rates, answer)
+    return LotAnswer(spread, rates, with_verdict(answer))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ latency found a lower rate that kept the limit, the plan uses that rate.
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.rates import RateFound
+from ssdbench.model.rates import LoadFound, OfferedRate, RateFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.planning.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
@@ -82,6 +82,7 @@ _OF_SET = {
 
 USUAL_BLOCK_BYTES = 4096
 DAY_S = 86_400
+LOAD_TOLERANCE = 0.05  # a latency counts for the planned load if its load differs by at most this
 WHOLE_PERCENT = 100
 # Counters of a drive's life move in steps of up to 100 GB: below this their ratio says little.
 LEAST_LIFE_BYTES = 10**12
@@ -100,6 +101,19 @@ class Depth:
     drives: int | None  # None if the bound cannot be planned with
     used: bool  # whether the plan stands on it
     unsteady: bool = False  # its rate was still moving
+    verdict: str = ""  # VALIDATED or NOT VALIDATED: a number of drives never goes without it
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLatency:
+    """The p99 that was measured at the planned load of a drive, or close to it."""
+
+    direction: str  # read or write; total for the slower of both
+    p99_ns: float
+    upper_ns: float | None  # upper 95 % limit; None if there were too few requests
+    measured_iops: float  # offered load at which it was measured
+    stage: str
+    why_not: str = ""  # codes of the findings against it; empty if it is validated
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +137,15 @@ class CapacityAnswer:
     incomplete: tuple[str, ...] = ()  # inputs that such a plan needs
     unknown: tuple[Unknown, ...] = ()
     notes: tuple[str, ...] = ()  # how it was computed
+    latencies: tuple[PlannedLatency, ...] = ()  # at the planned load; empty if not measured there
+    other_load_iops: float | None = None  # nearest load with a p99, if none is close enough
+
+    @property
+    def verdict(self) -> str:
+        """Return VALIDATED, NOT VALIDATED or INCOMPLETE."""
+        if self.reasons:
+            return "NOT VALIDATED"
+        return "VALIDATED" if self.complete else "INCOMPLETE"
 
     @property
     def complete(self) -> bool:
@@ -188,8 +211,13 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     waf, source = _amplification(result, wanted)
     reads = _read_bound(result, point)
     worn = endurance_of(result, wanted, waf)
-    made = plan(usable, demand_of(wanted, point), worn) if usable else None
-    reasons = [*_not_valid(result, point, rivals), *slo_reasons]
+    demand = demand_of(wanted, point)
+    made = plan(bound, demand, worn, slo_iops=slo) if bound and usable else None
+    latencies, other_iops = latencies_at(result, point, made.planned_iops) if made else ((), None)
+    reasons = [
+        *_not_valid(result, point, rivals),
+        *_latency_reasons(wanted, point, latencies, slo_reasons),
+    ]
     if made is None:
         reasons.append("the drive has no rate that can be planned with")
     elif made.wear and made.wear.hopeless:
@@ -197,25 +225,36 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
             f"no number of drives up to {MOST_DRIVES:,} keeps the rated endurance under this "
             "demand; plan on a drive with a higher rating"
         )
-    return CapacityAnswer(
-        wanted=wanted,
-        simulated=simulated,
-        point=point,
-        why_point=why,
-        depths=tuple(_depths(result, wanted, point, worn)),
-        bound_iops=bound,
-        slo_iops=slo,
-        slo_why_not=slo_why_not,
-        usable_iops=usable,
-        read_bound_iops=reads,
-        waf=waf,
-        waf_source=source,
-        plan=made,
-        reasons=tuple(reasons),
-        incomplete=tuple(_incomplete(wanted, point)),
-        unknown=unknown(wanted, writes=point.point.workload.writes, waf=waf, reads=reads),
-        notes=(*slo_notes, *_notes(point)),
+    return with_verdict(
+        CapacityAnswer(
+            wanted=wanted,
+            simulated=simulated,
+            point=point,
+            why_point=why,
+            depths=tuple(_depths(result, wanted, point, worn)),
+            bound_iops=bound,
+            slo_iops=slo,
+            slo_why_not=slo_why_not,
+            usable_iops=usable,
+            read_bound_iops=reads,
+            waf=waf,
+            waf_source=source,
+            plan=made,
+            reasons=tuple(reasons),
+            incomplete=tuple(_incomplete(result, wanted, point)),
+            unknown=unknown(wanted, writes=point.point.workload.writes, waf=waf, reads=reads),
+            notes=(*slo_notes, *_notes(point)),
+            latencies=latencies,
+            other_load_iops=other_iops,
+        )
     )
+
+
+def with_verdict(answer: CapacityAnswer) -> CapacityAnswer:
+    """Return the answer with its verdict in its plan too, whose number of drives needs it."""
+    if answer.plan is None:
+        return answer
+    return replace(answer, plan=replace(answer.plan, verdict=answer.verdict))
 
 
 def _limiting(
@@ -263,6 +302,7 @@ def _depths(
     """Yield the drives that the demand needs at each depth of the plan's kind of point."""
     workload = chosen.point.workload
     kind = {"block_bytes": workload.block_bytes, "read_percent": workload.read_percent}
+    invalid = result.verdict != "VALIDATED"
     points = candidates(result, wanted.model_copy(update={**kind, "outstanding": None}))
     for outstanding in sorted({outstanding_of(point) for point in points}):
         here = [point for point in points if outstanding_of(point) == outstanding]
@@ -277,6 +317,7 @@ def _depths(
             drives=plan(bound, demand_of(wanted, point), worn).drives if bound else None,
             used=point is chosen,
             unsteady=unsteady,
+            verdict="NOT VALIDATED" if invalid or point.verdict != "VALIDATED" else "VALIDATED",
         )
 
 
@@ -390,6 +431,9 @@ def _not_valid(
         yield f"the run is {result.verdict}"
 
 
+UNTESTED = "at this bound p99 is not known to be within the limit; measure a `rate` stage"
+
+
 def _within_slo(
     result: RunResult, wanted: CapacityPlan, point: PointResult
 ) -> tuple[float | None, str, list[str], list[str]]:
@@ -412,11 +456,99 @@ def _within_slo(
     if _p99_within(point, wanted):
         note = "p99 was within the limit in a closed loop; a `rate` stage would test it open-loop"
         return None, "", [], [note]
-    return (
-        None,
-        "",
-        ["at this bound p99 is not known to be within the limit; measure a `rate` stage"],
-        [],
+    return None, "", [UNTESTED], []
+
+
+def _latency_reasons(
+    wanted: CapacityPlan,
+    point: PointResult,
+    latencies: Sequence[PlannedLatency],
+    otherwise: list[str],
+) -> list[str]:
+    """Say why a limit of p99 is not known to be kept; p99 at the planned load counts most."""
+    limits = limits_s(wanted, point)
+    if not limits or not latencies:
+        return otherwise
+    found = []
+    for one in latencies:
+        limit_ns = 1e9 * limits.get(one.direction, min(limits.values()))
+        if one.direction not in (*limits, "total"):
+            continue
+        if one.upper_ns is None or one.upper_ns > limit_ns:
+            most = "not known" if one.upper_ns is None else format_ns(one.upper_ns)
+            found.append(
+                f"p99 at the planned load ({one.stage}) is {format_ns(one.p99_ns)}, at most "
+                f"{most}: above the limit of {format_ns(limit_ns)}"
+            )
+        elif one.why_not:
+            found.append(f"p99 at the planned load is not validated ({one.why_not})")
+    measured = {one.direction for one in latencies}
+    if "total" in measured or measured.issuperset(limits):
+        otherwise = [why for why in otherwise if why != UNTESTED]
+    return [*otherwise, *dict.fromkeys(found)]
+
+
+def latencies_at(
+    result: RunResult, point: PointResult, planned_iops: float
+) -> tuple[tuple[PlannedLatency, ...], float | None]:
+    """Return the p99 at the planned load, or the nearest load at which p99 was measured.
+
+    A `load` stage counts before a rate search, because it holds its load for longer.
+    """
+    known = [*_of_loads(result, point), *_of_searches(result, point)]
+    near = [one for one in known if abs(one.measured_iops / planned_iops - 1) <= LOAD_TOLERANCE]
+    if not near:
+        loads = [one.measured_iops for one in known]
+        return (), min(loads, key=lambda iops: abs(math.log(iops / planned_iops)), default=None)
+    stage = near[0].stage
+    worst: dict[str, PlannedLatency] = {}
+    for one in near:
+        kept = worst.setdefault(one.direction, one)
+        if one.stage == stage and (one.upper_ns or math.inf) > (kept.upper_ns or math.inf):
+            worst[one.direction] = one
+    return tuple(one for one in worst.values() if one.stage == stage), None
+
+
+def _of_loads(result: RunResult, point: PointResult) -> Iterator[PlannedLatency]:
+    for stage, found in result.having(LoadFound):
+        if not _same_requests(found, point) or found.offered_iops <= 0:
+            continue
+        for estimate in found.estimates:
+            if estimate.metric == "lat_p99_ns" and estimate.status != "suppressed":
+                yield PlannedLatency(
+                    estimate.direction,
+                    estimate.value,
+                    estimate.bound,
+                    found.offered_iops,
+                    stage.name,
+                    stage.why_not or found.missed,
+                )
+
+
+def _of_searches(result: RunResult, point: PointResult) -> Iterator[PlannedLatency]:
+    for stage, found in result.having(RateFound):
+        if not _same_requests(found, point) or found.percentile != "p99":
+            continue
+        steps: list[OfferedRate] = [*(s for s in found.steps if s.search), *found.lasted]
+        for step in steps:
+            if step.value_ns > 0 and step.offered_iops > 0:
+                yield PlannedLatency(
+                    found.direction or "total",
+                    step.value_ns,
+                    step.upper_ns,
+                    step.offered_iops,
+                    stage.name,
+                    stage.why_not,
+                )
+
+
+def _same_requests(found: LoadFound | RateFound, point: PointResult) -> bool:
+    """Tell whether an offered load has the requests of a point: order, size and share of reads."""
+    workload = point.point.workload
+    return (found.pattern, found.block_bytes, found.read_percent) == (
+        workload.pattern.value,
+        workload.block_bytes,
+        workload.read_percent,
     )
 
 
@@ -424,8 +556,6 @@ def _searches(
     result: RunResult, wanted: CapacityPlan, point: PointResult
 ) -> list[tuple[StageResult, RateFound]]:
     """Return the first search for each limit of p99; nothing if a limit was not searched for."""
-    workload = point.point.workload
-    kind = workload.block_bytes, workload.read_percent
     found = []
     for way, limit_s in limits_s(wanted, point).items():
         of_way = [
@@ -434,7 +564,7 @@ def _searches(
             if told.percentile == "p99"
             and told.direction in (None, way)
             and told.limit_ns <= limit_s * 1e9 * (1 + 1e-9)
-            and (told.block_bytes, told.read_percent) == kind
+            and _same_requests(told, point)
         ]
         if not of_way:
             return []
@@ -471,7 +601,7 @@ def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> 
     return Endurance(
         rated_bytes=None if rated is None else rated * 1e12,
         warranty_years=wanted.warranty_years,
-        capacity_bytes=result.target.size_bytes,
+        capacity_bytes=result.target.sold_bytes or 0,
         waf_rating=wanted.waf_rating,
         waf_workload=waf,
     )
@@ -499,7 +629,12 @@ def _bytes(text: str | None) -> float | None:
     return float(match[1]) * _UNITS[match[2]] if match else None
 
 
-def _incomplete(wanted: CapacityPlan, point: PointResult) -> Iterator[str]:
+def _incomplete(result: RunResult, wanted: CapacityPlan, point: PointResult) -> Iterator[str]:
+    if wanted.capacity_tb is not None and not result.target.sold_bytes:
+        yield (
+            "the simulated drive is smaller than its model, whose capacity this older run does "
+            "not have: nobody can say how many drives hold the data"
+        )
     if point.point.workload.writes and wanted.endurance_tb is None:
         yield (
             "the workload writes, and the rated endurance of the drive is unknown (--endurance): "
@@ -524,6 +659,7 @@ class Change:
 
     what: str
     drives: int | None  # None where there is no plan then
+    verdict: str
     sound: bool  # whether nothing speaks against the plan then that did not before
 
 
@@ -534,7 +670,7 @@ def changes(result: RunResult, wanted: CapacityPlan) -> list[Change]:
     for what, update in _variants(wanted):
         answer = capacity_answer(result, wanted.model_copy(update=update))
         drives = answer.plan.drives if answer.plan else None
-        found.append(Change(what, drives, set(answer.reasons) <= before))
+        found.append(Change(what, drives, answer.verdict, set(answer.reasons) <= before))
     return found
 
 

@@ -145,7 +145,7 @@ def test_the_sum_of_a_plan_is_printed_with_its_numbers(
         "Demand 40,000 IOPS",
         "Growth + 30 % = 52,000 IOPS to carry",
         "Bound of one drive 5,000 IOPS: 4",
-        "Utilisation x 0.8 = 4,000 IOPS for each drive",
+        "Utilisation 5,000 x 0.8 = 4,000 IOPS for each drive",
         "Drives for the load 52,000 / 4,000 = 13, so 13",
         "Drives after failures 52,000 / (5,000 x 0.85) = 12.24, so 13",
         "Reserve 13 + 2 drives that may fail = 15",
@@ -155,7 +155,8 @@ def test_the_sum_of_a_plan_is_printed_with_its_numbers(
     ):
         assert step in said
     # 52,000 x 4,096 B x 86,400 s = 18.4 TB a day; for 1,825 days 33,584 TB of 1,000: 34 drives.
-    assert "Drives for the wear 34, 19 more than the rate needs" in worn
+    sum_of_wear = "18.403 TB a day x 1,825 days / 1,000 TB = 33.59, so 34"
+    assert f"Drives for the wear {sum_of_wear}; 19 more than the rate needs" in worn
     assert "Life 5.06 years, warranty 5 years; 2.23 with 15 drives for the rate alone" in worn
     assert "VALIDATED: sim:x25m-g2-160" in worn
 
@@ -292,13 +293,16 @@ def test_candidates_stand_side_by_side_the_cheapest_that_holds_first(
     assert main.run(["capacity", *runs, *given]) == 0
     told = checked(capsys.readouterr().out, "capacity-candidates")["candidates"]
     assert main.run(["capacity", *runs, *given[:-1]]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    said = capsys.readouterr().out.splitlines()
 
     assert [one["run"] for one in told] == ["b", "a"]
     drives = told[0]["plan"]["drives"]
     assert [one["plan"]["cost"] for one in told] == [200 * drives, 300 * drives]
     assert told[0]["plan"]["cost_per_kiops"] == pytest.approx(200 * drives / 50)
-    assert [row[0] for row in rows if row[-1:] == ["VALIDATED"]] == ["b", "a"]
+    first = f"B: {drives} drives for {200 * drives:,} against {drives} for {300 * drives:,}"
+    assert said[0].startswith(f"{first}; decided: B by rate")
+    assert ["drives", f"{drives}", f"{drives}"] in [line.split() for line in said]
+    assert ["verdict", "VALIDATED", "VALIDATED"] in [line.split() for line in said]
 
 
 def test_what_is_said_of_drives_is_said_of_all_or_of_each(

@@ -12,6 +12,7 @@ from ssdbench.report import render
 from ssdbench.report.comparison import COMPARISON_TYPES
 from ssdbench.report.tables import (
     ARTIFACT_TYPES,
+    PLAN_TYPES,
     RESULT_TYPES,
     SHARED_TYPES,
     SUMMARY_TYPES,
@@ -209,6 +210,7 @@ def test_the_documented_dictionary_has_each_column_with_its_type() -> None:
     assert list(dictionary("artifacts.csv").items()) == list(ARTIFACT_TYPES.items())
     assert list(dictionary("targets.csv").items()) == list(TARGET_TYPES.items())
     assert list(dictionary("compare --csv").items()) == list(COMPARISON_TYPES.items())
+    assert list(dictionary("capacity --csv").items()) == list(PLAN_TYPES.items())
 
 
 # Reserved in SQL:2016 and likely as names of columns, beside those that DuckDB itself refuses.
@@ -231,6 +233,7 @@ def test_no_column_is_a_reserved_word_of_r_or_sql() -> None:
         reserved = {word for (word,) in database.sql(said).fetchall()}
 
     names = {*RESULT_TYPES, *SUMMARY_TYPES, *ARTIFACT_TYPES, *COMPARISON_TYPES, *TARGET_TYPES}
+    names |= {*PLAN_TYPES}
 
     assert names.isdisjoint(reserved | {*SQL_WORDS, *R_WORDS})
 

@@ -6,7 +6,7 @@ from ssdbench.model.finding import Code
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import by_change, candidate, sum_lines
+from ssdbench.report.view.capacity import answer_rows, by_change, sum_lines
 from ssdbench.report.view.capacity import by_depth as by_depths
 from ssdbench.stats.planning.lotplan import Spread, lot_answer
 from ssdbench.stats.planning.runplan import candidates, capacity_answer
@@ -327,7 +327,10 @@ def test_no_plan_stands_on_a_rate_that_was_still_moving(tmp_path: Path) -> None:
     assert (answer.bound_iops, answer.usable_iops, answer.plan) == (None, None, None)
     assert answer.reasons[-1] == "the drive has no rate that can be planned with"
     assert [*sum_lines(answer), *by_change(result, answer)[1:]] == []
-    assert candidate(result, answer)[2:4] == (words.NONE, words.NONE)
+    assert answer_rows([(result, answer)], ["A"])[1:] == [
+        ("drives", words.NONE),
+        ("verdict", "NOT VALIDATED"),
+    ]
 
 
 def test_a_drive_that_did_not_settle_does_not_say_at_which_depth_its_lot_is_planned(

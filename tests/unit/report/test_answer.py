@@ -1,0 +1,404 @@
+"""Test the answer of a capacity plan against planted bounds, latencies and drives."""
+
+import csv
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssdbench.cli import main
+from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.result import RunResult
+from ssdbench.report.tables import plans_table, results_table
+from ssdbench.report.view.capacity import (
+    answer_cells,
+    answer_line,
+    by_change,
+    by_depth,
+    candidates_line,
+    figures,
+    letter,
+    sum_lines,
+)
+from ssdbench.stats.planning.capacity import Demand, Endurance, Limit, plan
+from ssdbench.stats.planning.runplan import capacity_answer
+from tests.support.builders import StoredRunBuilder, a_target, stage_result, with_found
+from tests.support.pages import without_script
+
+TB = 10**12
+
+
+def a_run(
+    directory: Path, bound: float = 10_000.0, *, load: dict[str, Any] | None = None, **head: Any
+) -> RunResult:
+    """Return a stored run of 4 KiB with 70 % reads and this bound, and of a load if named."""
+    builder = StoredRunBuilder(
+        directory, repeats=3, measure_s=5, target=head.pop("target", a_target(size_bytes=4 * TB))
+    )
+    builder.sweep(blocks=(4096,), reads=(70,), depths=(32,))
+    stage = builder.stages[0]
+    points = [
+        point.model_copy(
+            update={
+                "estimates": tuple(
+                    e.model_copy(update={"bound": bound}) if e.metric == "iops" else e
+                    for e in point.estimates
+                )
+            }
+        )
+        for point in stage.points
+    ]
+    builder.stages[0] = with_found(stage, points=tuple(points))
+    if load is not None:
+        builder.stages.append(stage_result("load", load))
+    return builder.write(**head)
+
+
+def a_load(iops: float, **changes: Any) -> dict[str, Any]:
+    """Return a load with a p99 of reads of 2.9 ms, at most 3.4 ms, and of writes of 1 ms."""
+
+    def p99(direction: str, value_ns: float, bound_ns: float) -> dict[str, Any]:
+        return {"metric": "lat_p99_ns", "unit": "ns", "value": value_ns, "bound": bound_ns,
+                "direction": direction}  # fmt: skip
+
+    return {
+        "block_bytes": 4096, "read_percent": 70, "asked_iops": iops, "offered_iops": iops,
+        "verdict": "VALIDATED", "estimates": [p99("read", 2.9e6, 3.4e6), p99("write", 1e6, 1.5e6)],
+    } | changes  # fmt: skip
+
+
+def asked(iops: float = 40_000, **changes: Any) -> CapacityPlan:
+    return CapacityPlan.model_validate(
+        {"demand_iops": iops, "failure_reserve": 2, "endurance_tb": 1e6} | changes
+    )
+
+
+def test_the_answer_is_one_line_with_drives_what_decides_p99_and_verdict(tmp_path: Path) -> None:
+    # 40,000 IOPS of 4 KiB, 30 % writes, are 4.247 TB a day, 7,750 TB in 5 years: 10 drives of 800.
+    # The rate needs 40,000 / 7,000 = 5.7, so 6, and 2: wear decides. 40,000 / (10 - 2) = 5,000.
+    result = a_run(tmp_path, load=a_load(5_000))
+
+    answer = capacity_answer(result, asked(endurance_tb=800))
+
+    assert answer_line(answer) == (
+        "10 drives, decided by wear; p99 of reads 2.9 ms (at most 3.4 ms), p99 of writes 1 ms (at "
+        "most 1.5 ms) at the planned 5,000 IOPS per drive with 2 spares; VALIDATED "
+        "(simulated drive)"
+    )
+    cells = answer_cells(answer)
+    assert cells["drives"] == "10" and cells["decided by"] == "wear"
+    assert cells["headroom: rate"] == "28.6 %"  # 1 - 40,000 / (8 x 7,000)
+    assert cells["headroom: reserve"] == "41.2 %"  # 1 - 40,000 / (8 x 8,500)
+    assert cells["headroom: wear"] == "3.12 %"  # 1 - 7,750 / 8,000
+    assert (cells["p99 of reads"], cells["p99 of reads, at most"]) == ("2.9 ms", "3.4 ms")
+
+
+@pytest.mark.parametrize(
+    ("demand", "slo", "decides", "drives"),
+    [
+        (Demand(iops=70_000), None, Limit.RATE, 11),
+        (Demand(iops=70_000), 5_000.0, Limit.LATENCY, 21),
+        (Demand(iops=7_000, rebuild_iops=30_000), None, Limit.RESERVE, 6),  # 37,000 / 8,500
+        (Demand(iops=7_000, capacity_bytes=60e12), None, Limit.CAPACITY, 16),  # 15 of 4 TB
+        (Demand(iops=7_000, write_bytes_per_day=5e12), None, Limit.WEAR, 10),  # 9,125 TB of 1,000
+    ],
+)
+def test_the_limit_that_needs_most_drives_decides(
+    demand: Demand, slo: float | None, decides: Limit, drives: int
+) -> None:
+    worn = Endurance(rated_bytes=1e15, capacity_bytes=4 * TB)
+
+    made = plan(10_000, demand, worn, slo_iops=slo)
+
+    assert (made.decided_by, made.drives) == (decides, drives)
+    needs = {need.limit: need for need in made.needs}
+    assert needs[decides].drives == drives
+    for need in needs.values():
+        assert need.drives is not None and need.headroom is not None
+        assert need.drives <= drives and 0 <= need.headroom < 1
+    assert made.planned_iops == pytest.approx(demand.iops / (drives - 1))
+
+
+def test_the_planned_load_is_carried_by_the_drives_that_are_left(tmp_path: Path) -> None:
+    answer = capacity_answer(a_run(tmp_path), asked(growth="50%"))
+
+    # 60,000 / 7,000 = 8.6, so 9, and 2 spares: 60,000 / 9.
+    assert answer.plan is not None and answer.plan.drives == 11
+    assert answer.plan.planned_iops == pytest.approx(60_000 / 9)
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        (6_600, "p99 of reads 2.9 ms (at most 3.4 ms)"),
+        (6_400, "per drive with 2 spares (measured at 6,400)"),  # 4 % below 6,667
+        (6_200, "p99 was not measured at the planned 6,667 IOPS per drive with 2 spares, only at"),
+        (9_000, "only at 9,000"),
+    ],
+)
+def test_p99_counts_only_at_the_planned_load(tmp_path: Path, measured: float, said: str) -> None:
+    # 40,000 / 7,000 = 5.7, so 6, and 2 spares: 6,667 IOPS for each of 6.
+    answer = capacity_answer(a_run(tmp_path, load=a_load(measured)), asked())
+
+    assert said in answer_line(answer)
+    assert bool(answer.latencies) == (abs(measured / (40_000 / 6) - 1) <= 0.05)
+    assert answer.validated
+
+
+@pytest.mark.parametrize(
+    "other", [{"block_bytes": 8192}, {"read_percent": 50}, {"pattern": "sequential"}]
+)
+def test_p99_of_another_block_mix_or_order_is_not_taken(
+    tmp_path: Path, other: dict[str, Any]
+) -> None:
+    answer = capacity_answer(a_run(tmp_path, load=a_load(6_666, **other)), asked())
+
+    assert not answer.latencies
+    assert answer.other_load_iops is None
+    assert "p99 was not measured" in answer_line(answer)
+
+
+@pytest.mark.parametrize("differs", [{"block": "8KiB"}, {"read": 50}])
+def test_a_question_with_another_block_or_mix_is_refused_in_a_sentence(
+    tmp_path: Path, differs: dict[str, Any]
+) -> None:
+    answer = capacity_answer(a_run(tmp_path, load=a_load(6_666)), asked(**differs))
+
+    assert answer.plan is None
+    assert answer_line(answer) == (
+        "No plan: no random point over the whole drive of this block size and read share was "
+        "measured; measured were 4 KiB with 70 % reads; NOT VALIDATED"
+    )
+    assert by_change(a_run(tmp_path), answer) == []
+
+
+def test_a_limit_of_p99_is_judged_at_the_planned_load(tmp_path: Path) -> None:
+    result = a_run(tmp_path, load=a_load(6_666))
+
+    kept = capacity_answer(result, asked(p99="3.4ms"))
+    lost = capacity_answer(result, asked(p99="3ms"))
+
+    assert kept.validated
+    assert not lost.validated
+    assert any("p99 at the planned load" in why and "3.4 ms" in why for why in lost.reasons)
+
+
+def test_no_number_of_drives_stands_without_not_validated(tmp_path: Path) -> None:
+    result = a_run(tmp_path, verdict="NOT VALIDATED", load=a_load(6_666))
+    wanted = asked(price=100.0, power_w=7, failure_rate="1%", capacity=8)
+
+    answer = capacity_answer(result, wanted)
+    frame = results_table(
+        result.model_copy(
+            update={"profile_text": "plan: {demand_iops: 40000}\nmeasure: [{sweep: {}}]"}
+        )
+    ).frame()
+    (row,) = plans_table([(result, answer)]).rows
+
+    assert answer.plan is not None
+    assert answer.plan.verdict == "NOT VALIDATED"
+    assert answer_line(answer).startswith(f"{answer.plan.drives} drives NOT VALIDATED")
+    assert answer_cells(answer)["drives"] == f"{answer.plan.drives} NOT VALIDATED"
+    assert row["drives"] == f"{answer.plan.drives} NOT VALIDATED"
+    counts = ("Drives", "Reserve", "Price of", "Power", "Expected")
+    lines = [
+        line for line in (*sum_lines(answer), *figures(answer)) if line.name.startswith(counts)
+    ]
+    assert len(lines) >= 8 and all(line.text.endswith("NOT VALIDATED") for line in lines)
+    assert all("NOT VALIDATED" in line[1] for line in by_change(result, answer)[1:])
+    assert all(depth.verdict == "NOT VALIDATED" for depth in answer.depths)
+    assert by_depth(answer) == []  # one depth
+    drives = frame[frame["metric"] == "capacity_drives"].iloc[0]
+    assert drives["status"] == "suppressed" and "drives NOT VALIDATED" in drives["answer"]
+
+
+def test_json_has_the_verdict_in_each_object_with_a_number_of_drives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_run(tmp_path, verdict="NOT VALIDATED")
+    main.run(["capacity", str(tmp_path), "--iops", "40000", "--endurance", "1e6", "--json"])
+    told = json.loads(capsys.readouterr().out)
+
+    def objects(value: Any) -> list[dict[str, Any]]:
+        inner = value.values() if isinstance(value, dict) else value
+        own = [value] if isinstance(value, dict) else []
+        nested = [o for v in inner if isinstance(v, dict | list) for o in objects(v)]
+        return [*own, *nested]
+
+    counts = [one for one in objects(told) if isinstance(one.get("drives"), int)]
+    needs = told["plan"]["needs"]
+    assert len(counts) > len(needs) + 3
+    assert all(one["verdict"] == "NOT VALIDATED" for one in counts if one not in needs)
+
+
+def test_a_smaller_simulated_drive_is_planned_with_the_capacity_of_its_model(
+    tmp_path: Path,
+) -> None:
+    small = a_target(size_bytes=TB // 1000, full_size_bytes=2 * TB)
+    old = a_target(
+        size_bytes=TB // 1000, facts={"simulation note 1": "capacity is 1 GB instead of 2 TB: …"}
+    )
+    wanted = asked(capacity=20, price=100)
+
+    full = capacity_answer(a_run(tmp_path / "a", target=small), wanted)
+    unknown = capacity_answer(a_run(tmp_path / "b", target=old), wanted)
+
+    assert full.plan is not None and full.plan.drives_for_capacity == 10
+    assert (full.plan.drives, full.plan.cost_per_tb) == (12, 50.0)
+    assert full.plan.wear is not None and full.plan.wear.dwpd_used is not None
+    assert full.plan.wear.dwpd_used < 1
+    assert unknown.plan is not None and not unknown.validated
+    assert (unknown.plan.drives_for_capacity, unknown.plan.cost_per_tb) == (None, None)
+    assert unknown.plan.wear is not None and unknown.plan.wear.dwpd_used is None
+    assert any("smaller than its model" in why for why in unknown.incomplete)
+
+
+def test_a_simulated_target_knows_the_capacity_of_its_model() -> None:
+    from ssdbench.target.inspect import inspect
+
+    small, whole = inspect("sim:x25m-g2-160,capacity=512MiB"), inspect("sim:dram-ssd-2012")
+
+    assert (small.size_bytes, small.sold_bytes) == (512 << 20, 160_041_885_696)
+    assert whole.sold_bytes == 68_719_476_736
+
+
+def test_candidates_are_answered_in_one_line_with_what_decides(tmp_path: Path) -> None:
+    wanted = asked(endurance_tb=800)
+    fast = a_run(tmp_path / "fast", 20_000, run_id="fast")
+    slow = a_run(tmp_path / "slow", 3_000, run_id="slow")
+    bad = a_run(tmp_path / "bad", 40_000, run_id="bad", verdict="NOT VALIDATED")
+
+    def line(*runs: RunResult, **changes: Any) -> str:
+        own = wanted.model_copy(update=changes)
+        return candidates_line([(run, capacity_answer(run, own)) for run in runs])
+
+    # 40,000 / 2,100 = 19.05, so 20, and 2; wear needs 10 of any drive.
+    assert line(slow, fast) == "B: 10 drives against 22; decided: B by wear, A by rate"
+    assert line(fast, fast).startswith("A: 10 drives against 10; decided: A by wear, B by wear")
+    assert line(fast, bad).startswith("A: 10 drives against 10 NOT VALIDATED")
+    assert line(slow, bad, fast).startswith("C: 10 drives against 22 (A) and 10 NOT VALIDATED (B)")
+    assert line(slow, fast, price=300.0).startswith("B: 10 drives for 3,000 against 22 for 6,600")
+    assert line(bad, bad).startswith("A: 10 drives NOT VALIDATED against 10 NOT VALIDATED")
+    assert line(fast, slow, read_percent=35) == "No drive has a plan"
+
+
+def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_run(tmp_path / "slow", 3_000, run_id="slow")
+    a_run(tmp_path / "fast", 20_000, run_id="fast", load=a_load(5_000))
+    page, rows = tmp_path / "page.html", tmp_path / "rows.csv"
+    given = [
+        *("capacity", str(tmp_path / "slow"), str(tmp_path / "fast"), "--iops", "40000"),
+        *("--reserve", "2", "--endurance", "800", "--price", "150", "--power", "7"),
+    ]
+
+    assert main.run([*given, "--html", str(page), "--csv", str(rows)]) == 0
+    said = capsys.readouterr().out
+    assert main.run([*given, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+
+    line = "B: 10 drives for 1,500 against 22 for 3,300; decided: B by wear, A by rate"
+    assert said.splitlines()[0] == told["answer"] == line
+    assert max(map(len, said.splitlines()[:20])) <= 80
+    text = without_script(page.read_text())
+    assert line in text
+    for name, slow, fast in (
+        ("drives", "22", "10"),
+        ("decided by", "rate", "wear"),
+        ("headroom: rate", "4.76 %", "64.3 %"),
+        ("headroom: wear", "56 %", "3.12 %"),
+        ("IOPS per drive", "2,000", "5,000"),
+        ("p99 of reads, at most", "–", "3.4 ms"),
+        ("price", "3,300", "1,500"),
+        ("power, W", "154", "70"),
+        ("verdict", "VALIDATED", "VALIDATED"),
+    ):
+        assert re.search(rf"^{name} +{slow} +{fast}$", said, re.MULTILINE), name
+        assert re.search(rf">{name}<.*?>{slow}<.*?>{fast}<", text), name
+    table = list(csv.DictReader(rows.read_text().splitlines()))
+    assert [row["drives"] for row in table] == ["22", "10"]
+    assert [row["decided_by"] for row in table] == ["rate", "wear"]
+    assert [row["lat_p99_read_upper_ns"] for row in table] == ["", "3400000.0"]
+    assert [float(row["wear_headroom_percent"]) for row in table] == pytest.approx(
+        [100 * (1 - 7750.3 / 800 / drives) for drives in (22, 10)], abs=0.01
+    )
+    plans = [one["plan"] for one in told["candidates"]]
+    assert [(p["drives"], p["decided_by"]) for p in plans] == [(10, "wear"), (22, "rate")]
+    assert [one["direction"] for one in told["candidates"][0]["latencies"]] == ["read", "write"]
+
+
+NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?"
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def agrees(printed: str, value: float) -> bool:
+    """Tell whether a printed number is this value, rounded to its last digit."""
+    decimals = len(printed.partition(".")[2])
+    return abs(number(printed) - value) <= 0.5 * 10.0**-decimals * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_printed_sum_is_right_on_a_pocket_calculator(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    bound = 10 ** chance.uniform(1.2, 5.5)
+    answer = capacity_answer(
+        a_run(tmp_path, bound),
+        asked(
+            bound * chance.choice([0.7, 1.4, 7.0, 21.0, 10 ** chance.uniform(-1, 5)]),
+            growth=chance.choice(["0%", "30%", "7.5%"]),
+            utilisation=chance.choice(["70%", "65%", "72.5%"]),
+            rebuild_iops=chance.choice([None, 1234.5]),
+            endurance_tb=10 ** chance.uniform(2, 5),
+            price=chance.choice([449.99, 300.0]),
+            capacity=chance.choice([12, 33.3]),
+            power_w=7.25,
+        ),
+    )
+    made = answer.plan
+    assert made is not None
+    lines = {line.name: line.text for line in (*sum_lines(answer), *figures(answer))}
+
+    product = re.fullmatch(rf"({NUMBER}) x ({NUMBER}) = ({NUMBER}) IOPS for each drive",
+                           lines["Utilisation"])  # fmt: skip
+    assert product is not None
+    assert agrees(product[3], number(product[1]) * number(product[2]))
+    count = rf"= ({NUMBER}), so ({NUMBER})"
+    load = re.fullmatch(rf"({NUMBER}) / ({NUMBER}) {count}", lines["Drives for the load"])
+    assert load is not None and load[2] == product[3]
+    assert agrees(load[3], number(load[1]) / number(load[2]))
+    assert -(-number(load[3]) // 1) == number(load[4]) == made.drives_for_load
+    after = re.fullmatch(
+        rf"\(?({NUMBER})(?: \+ ({NUMBER})\))? / \(({NUMBER}) x 0.85\) {count}",
+        lines["Drives after failures"],
+    )
+    assert after is not None
+    assert agrees(
+        after[4], (number(after[1]) + number(after[2] or "0")) / (number(after[3]) * 0.85)
+    )
+    assert -(-number(after[4]) // 1) == number(after[5]) == made.drives_for_rebuild
+    data = re.fullmatch(rf"({NUMBER}) TB / ({NUMBER}) TB per drive {count}",
+                        lines["Drives for the data"])  # fmt: skip
+    assert data is not None and agrees(data[3], number(data[1]) / number(data[2]))
+    assert -(-number(data[3]) // 1) == number(data[4])
+    wear = re.match(rf"({NUMBER}) TB a day x ({NUMBER}) days / ({NUMBER}) TB {count}",
+                    lines["Drives for the wear"])  # fmt: skip
+    assert wear is not None and made.wear is not None
+    assert agrees(wear[4], number(wear[1]) * number(wear[2]) / number(wear[3]))
+    assert -(-number(wear[4]) // 1) == number(wear[5]) == made.wear.drives_for_wear
+    for name, unit in (("Price of all drives", ""), ("Power of all drives", " W")):
+        whole = re.fullmatch(rf"({NUMBER}) x ({NUMBER}){unit} = ({NUMBER}){unit}", lines[name])
+        assert whole is not None and agrees(whole[3], number(whole[1]) * number(whole[2]))
+        assert number(whole[1]) == made.drives
+    tb = re.fullmatch(rf"({NUMBER}) / ({NUMBER}) TB = ({NUMBER})", lines["Price per TB"])
+    assert tb is not None and agrees(tb[3], number(tb[1]) / number(tb[2]))
+
+
+def test_runs_are_named_by_letters() -> None:
+    assert [letter(place) for place in (0, 1, 25, 26, 27, 52)] == ["A", "B", "Z", "AA", "AB", "BA"]
