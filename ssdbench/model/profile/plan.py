@@ -243,20 +243,16 @@ def _misstated(limits: Mapping[Any, Any], given: Mapping[str, Any]) -> Iterator[
 
 
 def measured_for(plan: CapacityPlan) -> tuple[Measure, ...]:
-    """Return the stages that answer the question of a plan.
+    """Return the stages that answer the question of a plan: points of its workload.
 
-    They are points of its workload, and with a limit of p99 a search for the highest rate within
-    it. The points have two depths, or the depth of `outstanding`.
+    With a limit of p99 they have two depths, because the plan uses the deepest that keeps the
+    limit; with `outstanding`, this depth. `targets_for` adds p99 at the load that follows.
     """
-    depths = (32,) if not plan.limits_s else DEPTHS
+    depths = DEPTHS if plan.limits_s else DEPTHS[-1:]
     if plan.outstanding is not None:
         depths = (min(plan.outstanding, DEEPEST),)
     sweep = Sweep.model_validate({**_workload(plan), "iodepth": list(depths)})
-    searches = [
-        RateSweep.model_validate({**_workload(plan), "limit": _text(limit_s), "direction": way})
-        for way, limit_s in search_limits(plan).items()
-    ]
-    return Measure(sweep=sweep), *(Measure(rate=search) for search in searches)
+    return (Measure(sweep=sweep),)
 
 
 def search_limits(plan: CapacityPlan) -> dict[Direction | None, float]:

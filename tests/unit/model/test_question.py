@@ -58,11 +58,9 @@ def test_every_default_of_a_question_is_named_in_it() -> None:
 def test_a_question_alone_decides_what_is_measured() -> None:
     profile = asked(QUESTION)
 
-    sweep, search = (measure.stage for measure in profile.measure)
-    assert isinstance(sweep, spec.Sweep) and isinstance(search, spec.RateSweep)
+    (sweep,) = (measure.stage for measure in profile.measure)
+    assert isinstance(sweep, spec.Sweep)
     assert (sweep.block_bytes, sweep.read_percent, sweep.iodepth) == ((4096,), (70,), (8, 32))
-    assert (search.block_bytes, search.read_percent) == (4096, 70)
-    assert (search.limit_s, search.direction) == (0.010, "read")
     (load,) = loads(profile)
     assert load.planned and load.direction == "read" and load.limit_s == 0.010
     assert not [*unmeasured(profile)]
@@ -71,27 +69,23 @@ def test_a_question_alone_decides_what_is_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("p99", "searches", "latency"),
+    ("p99", "latency", "of_load"),
     [
-        ("10ms", [(None, 0.010)], {"p99": 0.010}),
-        ("{write: 5ms}", [("write", 0.005)], {"write p99": 0.005}),
-        (
-            "{read: 10ms, write: 5ms}",
-            [("read", 0.010), ("write", 0.005)],
-            {"read p99": 0.010, "write p99": 0.005},
-        ),
-        ("{read: 10ms, write: 10ms}", [(None, 0.010)], {"p99": 0.010}),
+        ("10ms", {"p99": 0.010}, (None, 0.010)),
+        ("{write: 5ms}", {"write p99": 0.005}, ("write", 0.005)),
+        ("{read: 10ms, write: 5ms}", {"read p99": 0.010, "write p99": 0.005}, (None, 0.005)),
+        ("{read: 10ms, write: 10ms}", {"p99": 0.010}, (None, 0.010)),
     ],
 )
-def test_each_limit_of_p99_is_searched_for_and_is_a_target(
-    p99: str, searches: list[tuple[str | None, float]], latency: dict[str, float]
+def test_each_limit_of_p99_is_a_target_at_the_planned_load(
+    p99: str, latency: dict[str, float], of_load: tuple[str | None, float]
 ) -> None:
     profile = asked(f"plan: {{vms: 10, iops_each: 40, read: 70, p99: {p99}}}")
 
-    found = [m.stage for m in profile.measure if isinstance(m.stage, spec.RateSweep)]
-    assert [(one.direction, one.limit_s) for one in found] == searches
     assert profile.accept[0].latency == latency
-    assert len(loads(profile)) == 1
+    (load,) = loads(profile)
+    assert load.planned and (load.block_bytes, load.read_percent) == (4096, 70)
+    assert (load.direction, load.limit_s) == of_load
 
 
 def test_a_profile_with_stages_of_its_own_keeps_them() -> None:
