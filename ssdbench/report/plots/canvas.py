@@ -163,7 +163,7 @@ def _longest(words: str) -> int:
 
 def levels(axes: Axes, found: Iterable[tuple[float, str]]) -> None:
     """Write a label of up to two lines to the right of the axes, beside each height `y`."""
-    for y, words in sorted(found):
+    for y, words in found:
         axes.annotate(
             words, (1, y), xycoords=("axes fraction", "data"), xytext=(_BESIDE, 0), va="center",
             textcoords="offset points", fontsize=8.5, gid=f"at__{y:.9g}", annotation_clip=False,
@@ -177,9 +177,10 @@ def _level_labels(axes: Axes) -> list[Annotation]:
 
 def _spread_levels(axes: Axes) -> None:
     """Move the labels of levels so far apart that none covers another; they keep their order."""
-    labels, tall, gap = _level_labels(axes), _extent(axes)[1], 2 * _ROW + 2
+    labels = sorted(_level_labels(axes), key=lambda label: label.xy[1])
     if not labels:
         return
+    tall, gap = _extent(axes)[1], 2 * _ROW + 2
     up = axes.transData + axes.transAxes.inverted()
     wanted = [float(up.transform((1, label.xy[1]))[1]) * tall for label in labels]
     places = wanted[:1]

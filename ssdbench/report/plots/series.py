@@ -136,13 +136,11 @@ class SteadyFigure(ReportFigure):
             _trace(grid[1], self.minutes, color=canvas.MUTED, label="mean of each minute")
         fit = (window.fit_start, window.fit_end)
         grid[1].plot(ends, fit, color=canvas.ACCENT, lw=1.8, label=window.fit_words)
-        for level in self.levels:
-            _level(grid[1], level)
+        _draw_levels(grid[1], self.levels)
         grid[1].set_xlim(ends)
         heights = [row[2] for row in self._rows_of_window()]
         grid[1].set_ylim(_range_of([*heights, *self.minutes.low, *self.minutes.high]))
-        labels = [(one.rate, f"{one.name}\n{one.words}") for one in self.levels]
-        canvas.levels(grid[1], [(window.mean, f"mean\n{window.mean_words}"), *labels])
+        canvas.levels(grid[1], [(window.mean, f"mean\n{window.mean_words}")])
         for axes in grid:
             axes.locator_params(axis="x", nbins=6)
             canvas.counts(axes.yaxis)
@@ -238,11 +236,10 @@ class CliffFigure(ReportFigure):
         """Draw the rate, the name of each phase above it, and the levels with their values."""
         figure = canvas.sheet((canvas.WIDE[0], 4.2))
         axes = figure.subplots()
-        _trace(axes, self.trace, color=canvas.SERIES[0])
+        _trace(axes, self.trace, color=canvas.SERIES[0], alpha=0.6)  # so that lines are seen on it
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
         axes.set_xlim(0, float(self.trace.x[-1]))
-        for level in self.levels:
-            _level(axes, level)
+        _draw_levels(axes, self.levels)
         high = float(self.trace.high.max()) or 1.0
         drawn = [*self.trace.low.tolist(), *(level.rate for level in self.levels)]
         low = max(min((y for y in drawn if y > 0), default=high), high / 10**MOST_DECADES)
@@ -251,8 +248,6 @@ class CliffFigure(ReportFigure):
         canvas.log(axes, "y")
         canvas.counts(axes.yaxis)
         canvas.marks(axes, self.phases, color=canvas.INK)
-        labels = [(level.rate, f"{level.name}\n{level.words}") for level in self.levels]
-        canvas.levels(axes, labels)
         return figure
 
     def rows(self) -> FigureData:
@@ -274,8 +269,10 @@ _LEVELS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _level(axes: Axes, level: Level) -> None:
-    axes.plot([level.start, level.end], [level.rate] * 2, label=level.name, **_LEVELS[level.name])
+def _draw_levels(axes: Axes, levels: Sequence[Level]) -> None:
+    for one in levels:
+        axes.plot([one.start, one.end], [one.rate] * 2, label=one.name, **_LEVELS[one.name])
+    canvas.levels(axes, [(level.rate, f"{level.name}\n{level.words}") for level in levels])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -443,11 +440,11 @@ def _panel(axes: Axes, panel: SettlePanel) -> None:
     canvas.counts(axes.yaxis)
 
 
-def _trace(axes: Axes, trace: Trace, *, color: str, lw: float = 0.8, label: str = "") -> None:
+def _trace(axes: Axes, trace: Trace, *, color: str, lw: float = 0.8, **style: Any) -> None:
     if trace.low is trace.high:
-        axes.plot(trace.x, trace.low, color=color, lw=lw, label=label)
+        axes.plot(trace.x, trace.low, color=color, lw=lw, **style)
     else:
-        axes.fill_between(trace.x, trace.low, trace.high, color=color, lw=0.6, label=label)
+        axes.fill_between(trace.x, trace.low, trace.high, color=color, lw=0.6, **style)
 
 
 def _window_rows(window: Window) -> Iterator[tuple[str, float, float]]:

@@ -100,9 +100,9 @@ def _heat(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Pl
         name=f"heat-{stage.name}",
         title="Latency over time",
         caption="The counted time of all repeats in the order in which they ran; thin lines are "
-        "their starts. The darker, the more of the I/Os of a column took this long. A column "
-        "is a part of a repeat, or the whole repeat if fio's log is not complete or very long. "
-        f"Percentiles are of whole repeats, with at least {LEAST_BEYOND} slower I/Os.",
+        "their starts. The stronger the colour, the more of a column's I/Os took this long. A "
+        "column is a part of a repeat, or the whole repeat if fio's log is not complete or very "
+        f"long. Percentiles are of whole repeats, with at least {LEAST_BEYOND} slower I/Os.",
         alt=f"Latency over the counted time, in {counted(len(panels), 'panel')}.",
         figure=HeatFigure(tuple(panels), "seconds of counted time"),
     )

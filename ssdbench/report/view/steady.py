@@ -298,9 +298,9 @@ def _run_up(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> p
     return page.Plot(
         name=f"steady-{name}",
         title="Rate from the first second of the test workload",
-        caption="The line covers the range from the slowest to the fastest second of each part. "
-        f"The judged window has a mean of {mean}{slowest}. On the right it has a scale of its own, "
-        "which need not start at zero; shaded there is the range that the rule allows.",
+        caption="Left: the range from the slowest to the fastest second of each part. Right: the "
+        "judged window on a scale of its own, which need not start at zero. Shaded on the right: "
+        "the range that the rule allows.",
         alt=f"Rate over time; the judged window has a mean of {mean}{slowest}.",
         figure=SteadyFigure(
             trace=thinned(seconds.t_s / axis.seconds, seconds.rate(unit) / divisor),

@@ -8,7 +8,9 @@ import os
 import re
 import subprocess
 from base64 import b64encode
+from collections.abc import Callable
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from ssdbench.report import render
 from ssdbench.report.figure import thinned
 from ssdbench.report.plots.series import SeriesFigure
 from tests.support.builders import StoredRunBuilder
+from tests.support.chromium import Browser
 
 READER = """
 const answer = {};
@@ -112,6 +115,36 @@ def test_a_figure_is_zoomed_and_read_by_buttons_and_keys(answer: dict[str, Any])
     assert "measured" in answer["first"] and "lowest" in answer["first"]
     assert answer["second"] != answer["first"]
     assert answer["whole"] == [pytest.approx(answer["drawn"]), 0]
+
+
+DRAG = """(() => {
+  const figure = document.querySelector('figure[data-name="cliff"]');
+  [...figure.querySelectorAll("button")].find((one) => one.textContent === "Zoom").click();
+  const svg = figure.querySelector(".canvas svg");
+  svg.setPointerCapture = () => {};
+  svg.scrollIntoView();
+  const { left, top, width, height } = svg.getBoundingClientRect();
+  const point = (kind, x, y) => svg.dispatchEvent(new PointerEvent(kind, {
+    clientX: left + x * width, clientY: top + y * height, pointerId: 1, isPrimary: true, button: 0,
+  }));
+  point("pointerdown", 0.5, 0.6);
+  point("pointermove", 0.8, 0.92);
+  point("pointerup", 0.8, 0.92);
+  const middle = (one) => one.getBoundingClientRect().top + one.getBoundingClientRect().height / 2;
+  const lines = [...figure.querySelectorAll('.axes path[style*="--bad"]')];
+  return [...figure.querySelectorAll(".at[data-y]")].filter((one) => /bound/.test(one.textContent))
+    .map((one) => [middle(one) - middle(lines[0]), one.style.display]);
+})()"""
+
+
+def test_the_label_of_a_level_stays_beside_its_line_when_a_part_is_shown_larger(
+    page_of: Callable[[str], Path], chromium: Browser
+) -> None:
+    chromium.open(page_of("demo"))
+
+    ((apart, display),) = chromium.evaluate(DRAG)
+
+    assert display == "" and abs(apart) < 30  # pixels; labels make room for each other
 
 
 def test_rows_of_many_points_are_chosen_by_what_they_differ_in(answer: dict[str, Any]) -> None:
