@@ -5,7 +5,9 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
@@ -38,29 +40,42 @@ def document(value: "Document | Mapping[str, object]") -> None:
     click.echo(json.dumps(_finite(plain), indent=1, allow_nan=False))
 
 
+LEAST_WIDTH = 8  # of a column of text that is made narrower
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return aligned columns, numbers to the right; on a narrow terminal a paragraph per row."""
+    """Return aligned columns, numbers to the right; on a narrow terminal long cells are wrapped."""
     rows = [[plain(cell) for cell in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
     right = [bool(rows) and all(_numeric(cell) for cell in column[1:]) for column in columns]
-    if sys.stdout.isatty() and sum(widths) + 2 * len(widths) - 2 > get_terminal_size().columns:
-        return "\n".join(_paragraph(header, row) for row in rows)
-    lines = [_line(header, widths, right), _line(["-" * width for width in widths], widths, right)]
-    return "\n".join([*lines, *(_line(row, widths, right) for row in rows)])
+    if sys.stdout.isatty():
+        words = [max(map(len, " ".join(column).split()), default=0) for column in columns]
+        _narrow(widths, words, get_terminal_size().columns - 2 * (len(widths) - 1))
+    head = [_row(header, widths, right), "  ".join("-" * width for width in widths)]
+    return "\n".join([*head, *(_row(row, widths, right) for row in rows)])
 
 
-def _paragraph(header: Sequence[str], row: Sequence[str]) -> str:
-    """Return the first cell of a row, and below it each other cell after its column's name."""
-    return "\n  ".join([row[0], *(f"{h}: {c}" for h, c in zip(header[1:], row[1:], strict=True))])
+def _narrow(widths: list[int], words: Sequence[int], room: int) -> None:
+    """Make columns narrower, the widest first, until all fit; break words only if they must."""
+    for least in (words, [LEAST_WIDTH] * len(widths)):
+        while sum(widths) > room and (wide := [n for n, w in enumerate(widths) if w > least[n]]):
+            widths[max(wide, key=widths.__getitem__)] -= 1
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    parts = (
-        cell.rjust(width) if to_right else cell.ljust(width)
-        for cell, width, to_right in zip(cells, widths, right, strict=True)
+def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    """Return the lines of a row: one, or more if a cell is wider than its column."""
+    wrapped = [
+        [cell] if len(cell) <= width else wrap(cell, width, break_on_hyphens=False)
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    return "\n".join(
+        "  ".join(
+            part.rjust(width) if to_right else part.ljust(width)
+            for part, width, to_right in zip(parts, widths, right, strict=True)
+        ).rstrip()
+        for parts in zip_longest(*wrapped, fillvalue="")
     )
-    return "  ".join(parts).rstrip()
 
 
 def _numeric(cell: str) -> bool:

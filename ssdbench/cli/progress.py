@@ -1,7 +1,7 @@
 """Show the events of a run: as lines, or with a progress bar on a terminal."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, Self
 
 from ssdbench.cli.output import tell
@@ -86,19 +86,30 @@ class ProgressBar:
     """Shows a progress bar with lines above it; only this class imports `rich`."""
 
     def __init__(self) -> None:
-        from rich.console import Console  # 120 ms of CPU, for a terminal only
+        from rich.console import Console, RenderableType  # 120 ms of CPU, for a terminal only
         from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as Bar
+        from rich.progress import Progress as OneLine
         from rich.table import Column
+        from rich.text import Text
+
+        class Bar(OneLine):
+            """A bar with a line of text below it."""
+
+            below = ""
+
+            def get_renderables(self) -> Iterable[RenderableType]:
+                yield from super().get_renderables()
+                if self.below:
+                    yield Text(self.below, no_wrap=True, overflow="ellipsis")
 
         self._lines = ProgressLines()
         self._stage = ""
         console = Console(stderr=True, highlight=False)
         share = Column(no_wrap=True, min_width=SHARE)  # the text after it is cut first
         text = Column(no_wrap=True, overflow="ellipsis")
-        self._bar: Bar = Bar(
+        self._bar = Bar(
             TextColumn("{task.fields[share]}", markup=False, table_column=share),
-            *([BarColumn(bar_width=24)] if console.width >= ROOMY else []),
+            *([BarColumn(bar_width=12)] if console.width >= ROOMY else []),
             TextColumn("{task.description}", markup=False, table_column=text),
             console=console,
             transient=True,
@@ -134,11 +145,13 @@ class ProgressBar:
                 share=f"{self._stage}{share}",
                 visible=True,
             )
+            self._bar.below = plain(_waiting(event))
             return
         if isinstance(event, StageStarted):
             self._stage = f"[{event.number}/{event.of}] "
         if isinstance(event, StageStarted | StageFinished | RunFinished):
             self._bar.update(self._task, visible=False, completed=0.0)
+            self._bar.below = ""
         text = self._lines.text(event)
         if text:
             self.line(text)
@@ -152,27 +165,39 @@ class ProgressBar:
 
 
 def said(event: Progress) -> str:
-    """Return the progress as a line: `43 %, 5 min 20 s left, 51,758 IOPS, 212 MB/s: warm-up`."""
+    """Return the progress as a line: `43 %, 5 min 20 s left: warm-up, 51,758 IOPS, 212 MB/s`.
+
+    A simulated drive has its own clock, so the time on the host's clock is in a line of its own.
+    """
     share = [] if event.fraction is None else [f"{100 * event.fraction:.0f} %"]
-    return ", ".join([*share, _rest(event)])
+    return "\n  ".join(filter(None, (", ".join([*share, _rest(event)]), _waiting(event))))
 
 
 def _rest(event: Progress) -> str:
-    left = [] if event.left_s is None else [f"{format_duration(event.left_s)} left"]
-    rate = []
+    parts = [event.text] if event.text else []
     if event.rate_iops:
-        rate = [f"{format_count(event.rate_iops)} IOPS, {format_rate(event.rate_bytes_per_s)}"]
-    written = []
+        parts += [f"{format_count(event.rate_iops)} IOPS", format_rate(event.rate_bytes_per_s)]
     if event.written_fills:
-        written = [f"{format_figure(event.written_fills)} fills written"]
-    told = ": ".join(part for part in (", ".join([*left, *rate, *written]), event.text) if part)
-    ends = [_ends(event.ends_after_s)] if event.ends_after_s else []
-    return "; ".join(part for part in (told, *ends) if part)
+        parts.append(f"{format_figure(event.written_fills)} fills written")
+    left = "" if event.left_s is None else f"{format_duration(event.left_s)} left: "
+    ends = f"; the run takes {_range(event.ends_after_s)}" if event.ends_after_s else ""
+    if event.simulated:
+        return ", ".join(parts) + (f"{ends} of the drive's time" if ends else "")
+    return left + ", ".join(parts) + ends
 
 
-def _ends(after_s: tuple[float, float]) -> str:
-    least, most = (format_duration(seconds) for seconds in after_s)
-    return f"the run takes {least if least == most else f'{least} to {most}'}"
+def _waiting(event: Progress) -> str:
+    """Return the time left on the host's clock; empty for a real drive, which has no other."""
+    if not event.simulated:
+        return ""
+    stage = [] if event.left_s is None else [f"{format_duration(event.left_s)} left of this stage"]
+    run = [f"{_range(event.wait_s)} left of the run"] if event.wait_s else []
+    return f"host's time: {', '.join([*stage, *run])}" if stage or run else ""
+
+
+def _range(ends_s: tuple[float, float]) -> str:
+    least, most = (format_duration(seconds) for seconds in ends_s)
+    return least if least == most else f"{least} to {most}"
 
 
 def headline(event: Event) -> str:
@@ -183,18 +208,21 @@ def headline(event: Event) -> str:
             simulated = " (simulated)" if event.target.simulated else ""
             return f"{word} on {event.target.name}{simulated}: {event.directory}"
         case StageStarted():
-            low, high = (format_duration(seconds) for seconds in event.seconds)
-            clock = f", {low} to {high} on the target's clock" if event.seconds[1] else ""
+            told = f", drive's time: {_range(event.seconds)}" if event.seconds[1] else ""
             if event.ends_after_s:
-                clock += f"; at the rates measured so far, {_ends(event.ends_after_s)}"
-            return f"[{event.number}/{event.of}] {event.title}{clock}"
+                told += f"; the whole run: {_range(event.ends_after_s)}"
+            if event.wait_s:
+                told += f"\n  host's time until the end: {_range(event.wait_s)}"
+            return f"[{event.number}/{event.of}] {event.title}{told}"
         case StageFinished(result=result, reused=reused):
             if reused:
                 return "  already done; not repeated"
             end = "done" if result.complete else "cut short"
             took = format_duration(result.wall_s)
             own = format_duration(result.duration_s)
-            return f"  {end} in {took}" + (f" ({own} on the target's clock)" if own != took else "")
+            if own == took:
+                return f"  {end} in {took}"
+            return f"  {end}, drive's time: {own}\n  host's time: {took}"
         case _:
             return ""
 

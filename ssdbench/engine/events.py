@@ -32,6 +32,7 @@ class StageStarted:
     of: int
     seconds: tuple[float, float] = (0.0, 0.0)  # estimate on the target's clock, low and high
     ends_after_s: tuple[float, float] | None = None  # of the whole run; None while unknown
+    wait_s: tuple[float, float] | None = None  # host's time left of a run on a simulated drive
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Progress:
     written_fills: float | None = None  # bytes that the run wrote, divided by the drive's size
     ran_s: float = 0.0  # time of the run so far, on the target's clock
     ends_after_s: tuple[float, float] | None = None  # of the whole run; None while unknown
+    wait_s: tuple[float, float] | None = None  # host's time left of a run on a simulated drive
+    simulated: bool = False  # the drive has its own clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ Event = (
 
 EVERY_S = 0.5  # of wall time between two Progress events
 Range = tuple[float, float]
+Foreseen = tuple[Range | None, Range | None]
 LEAST_FRACTION = 0.01  # below this share the time left is not estimated
 
 
@@ -107,15 +111,17 @@ class Reporter:
         wall: Callable[[], float],
         written_fills: Callable[[], float | None] = lambda: None,
         ran_s: Callable[[], float] = lambda: 0.0,
-        ends: Callable[[float | None, Found | None], Range | None] = lambda share, seen: None,
+        foreseen: Callable[[Found | None], Foreseen] = lambda seen: (None, None),
+        simulated: bool = False,
     ) -> None:
-        """Set the callbacks; `ends` estimates the end of the run from share and rates so far."""
+        """Set the callbacks; `foreseen` returns the end of the run and the host's time left."""
         self._stage = stage
         self._emit = emit
         self._wall = wall
         self._written_fills = written_fills
         self._ran_s = ran_s
-        self._ends = ends
+        self._foreseen = foreseen
+        self._simulated = simulated
         self._began = self._sent = wall()
         self._fraction: Callable[[], float | None] = lambda: None
         self._text = ""
@@ -148,6 +154,7 @@ class Reporter:
         if fraction is not None:
             fraction = min(max(fraction, 0.0), 1.0)
         duration_s = max(second.duration_s, 1e-9)
+        ends_after_s, wait_s = self._foreseen(self._seen())
         self._emit(
             Progress(
                 stage=self._stage,
@@ -158,7 +165,9 @@ class Reporter:
                 rate_iops=second.ios / duration_s,
                 written_fills=self._written_fills(),
                 ran_s=self._ran_s(),
-                ends_after_s=self._ends(fraction, self._seen()),
+                ends_after_s=ends_after_s,
+                wait_s=wait_s,
+                simulated=self._simulated,
             )
         )
 

@@ -21,10 +21,19 @@ from ssdbench.engine.changes import (
     host_changes,
     link_errors,
 )
-from ssdbench.engine.estimates import ends_after, hint_from_results, likely
+from ssdbench.engine.estimates import (
+    ends_after,
+    hint_from_results,
+    host_wait,
+    likely,
+    remaining,
+    told,
+)
 from ssdbench.engine.events import (
     Event,
     FindingRaised,
+    Foreseen,
+    Range,
     Reporter,
     RunFinished,
     RunStarted,
@@ -159,6 +168,7 @@ class Runner:
         self._resumed = False
         self._reported_changes: tuple[str, ...] = ()
         self._at = 0  # number of the current stage, from 1
+        self._began_s = world.wall()
 
     def run(self) -> RunResult:
         """Run all stages and return the result, which is also stored after an error."""
@@ -179,12 +189,11 @@ class Runner:
                 **self._observe(Kind.RUN),
             },
         )
-        return self._go(journal, plans, reusable=frozenset())
+        return self._go(journal, reusable=frozenset())
 
     def resume(self) -> RunResult:
         """Continue after a crash, a signal or a limit, without repeating finished measurements."""
         self._resumed = True
-        plans = [likely(stage, self._session.info, self._order.hint) for stage in self._stages]
         journal = Journal.open(self._store.path / NAME)
         first = journal.records[0]
         self._started_at = first.at
@@ -205,7 +214,7 @@ class Runner:
         self._compare_host(journal)
         proof = {"stands": drive.intact, "reason": drive.reason}
         journal.append(Kind.RESUMED, data={**proof, **self._observe(Kind.RESUMED)})
-        return self._go(journal, plans, reusable=reusable)
+        return self._go(journal, reusable=reusable)
 
     def _require_room(self, reusable: frozenset[str]) -> None:
         """Raise UsageError if a limit is used up already.
@@ -225,9 +234,7 @@ class Runner:
                 hint=f"Raise the limit, at least to this: {again}",
             )
 
-    def _go(
-        self, journal: Journal, plans: Sequence[StagePlan], *, reusable: frozenset[str]
-    ) -> RunResult:
+    def _go(self, journal: Journal, *, reusable: frozenset[str]) -> RunResult:
         for finding in about_target(self._session.info):
             self._raise(finding)
         if self._order.left:
@@ -239,9 +246,9 @@ class Runner:
             )
         )
         try:
-            for number, (stage, plan) in enumerate(zip(self._stages, plans, strict=True), start=1):
+            for number, stage in enumerate(self._stages, start=1):
                 self._at = number
-                self._announce(stage, plan)
+                self._announce(stage)
                 if not self._stage(journal, stage, reuse=stage.name in reusable):
                     break
         except SsdbenchError as error:
@@ -250,35 +257,39 @@ class Runner:
             raise
         return self._finish(journal)
 
-    def _announce(self, stage: AnyStage, plan: StagePlan) -> None:
-        """Announce a stage, with an estimate from the rates of earlier stages."""
-        seconds, ends = plan.seconds, None
-        if (left := self._left()) is not None:
-            seconds, ends = left[0].seconds, ends_after(self._meter.seconds, left)
+    def _announce(self, stage: AnyStage) -> None:
+        """Announce a stage, with estimates from the rates of earlier stages."""
+        seconds, ends, wait = self._foreseen()
         count = len(self._stages)
-        self._world.emit(StageStarted(stage.name, stage.title, self._at, count, seconds, ends))
+        self._world.emit(
+            StageStarted(stage.name, stage.title, self._at, count, seconds, ends, wait)
+        )
 
-    def _left(self, seen: Found | None = None) -> list[StagePlan] | None:
-        """Plan the current and later stages by the rates so far; None if no rate is known.
+    def _foreseen(
+        self, at_work_s: float = 0.0, seen: Found | None = None
+    ) -> tuple[Range, Range | None, Range | None]:
+        """Estimate the time of the current stage, the end of the run, and the host's time left.
 
-        `seen`: the rates of the current stage so far.
+        The end is None while no rate of the drive is known, and if the stage took longer than its
+        range. The host's time is for simulated drives. `at_work_s`: how long the current stage has
+        run. `seen`: its rates so far.
         """
+        info, spent = self._session.info, self._meter
         found = [result.found for result in self._results]
         hint = hint_from_results(self._order.hint, found if seen is None else [*found, seen])
-        if hint == self._order.hint:
-            return None
-        return [likely(one, self._session.info, hint) for one in self._stages[self._at - 1 :]]
+        stage, *later = (told(one, info, hint) for one in self._stages[self._at - 1 :])
+        left = [remaining(stage, at_work_s), *later]
+        if at_work_s > stage.seconds[1]:
+            return stage.seconds, None, None
+        ends = None if hint == self._order.hint else ends_after(spent.seconds, left)
+        if not info.simulated:
+            return stage.seconds, ends, None
+        host_s, done = self._world.wall() - self._began_s, (spent.seconds, spent.bytes_written)
+        return stage.seconds, ends, host_wait(left, hint, host_s=host_s, done=done)
 
-    def _ends(
-        self, begun_s: float, share: float | None, seen: Found | None
-    ) -> tuple[float, float] | None:
-        """Estimate the end of the run, in a stage that began at `begun_s` and is `share` done."""
-        left, spent_s = self._left(seen), self._meter.seconds
-        if left is None:
-            return None
-        return ends_after(
-            spent_s, left, at_work_s=spent_s - begun_s, share=1.0 if share is None else share
-        )
+    def _foreseen_since(self, begun_s: float, seen: Found | None) -> Foreseen:
+        """Estimate the end of the run in a stage that began when the run had taken `begun_s`."""
+        return self._foreseen(self._meter.seconds - begun_s, seen)[1:]
 
     def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
         """Run a stage, or take its stored result; return False if the run must end."""
@@ -328,7 +339,8 @@ class Runner:
                 wall=self._world.wall,
                 written_fills=self._written_fills,
                 ran_s=lambda: self._meter.seconds,
-                ends=partial(self._ends, self._meter.seconds),
+                foreseen=partial(self._foreseen_since, self._meter.seconds),
+                simulated=self._session.info.simulated,
             ),
         )
 

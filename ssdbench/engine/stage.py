@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -99,12 +99,18 @@ class RateHint:
     random_write_iops: tuple[float, float] = (1_000, 300_000)
     random_read_iops: tuple[float, float] = (10_000, 800_000)
     source: str = "of any SATA or NVMe drive"
+    warmed_up: bool = True  # the warm-up became steady, or is still to come
 
     def at(self, end: int) -> "RateHint":
         """Return a hint that has only the slowest rates (`end` 0) or only the fastest rates (1)."""
         write, read = self.random_write_iops[end], self.random_read_iops[end]
         in_order = self.sequential_bytes_per_s[end]
-        return RateHint((in_order, in_order), (write, write), (read, read), self.source)
+        return replace(
+            self,
+            sequential_bytes_per_s=(in_order, in_order),
+            random_write_iops=(write, write),
+            random_read_iops=(read, read),
+        )
 
     @property
     def reordering_bytes_per_s(self) -> tuple[float, float]:

@@ -186,11 +186,13 @@ class PointStage(PlainStage):
             for point in group
             for cost in self._costs(point, target, hint, drive, first=self._first(place, point))
         ]
-        costs += [
-            _repeat_costs(one.point.workload, one.how(self._how, target), target, hint, drive)
-            for one in self._converting().values()
-        ]
-        if self._back is not None:
+        for one in self._converting().values():
+            workload, how = one.point.workload, one.how(self._how, target)
+            in_order = workload.pattern is Pattern.SEQUENTIAL
+            slower = replace(hint, sequential_bytes_per_s=hint.reordering_bytes_per_s)
+            own = slower if in_order else hint
+            costs.append(_repeat_costs(workload, how, target, own, drive))
+        if self._back is not None and hint.warmed_up:
             how = replace(self._how_again, measure_s=HORIZON_S)
             last = [point.workload for point in self.groups[-1] if point.workload.writes]
             if last and all(one.layout == self._back.layout for one in last):
@@ -539,7 +541,8 @@ def _repeat_costs(
     """Return seconds and bytes written of one repeat."""
     if not workload.writes:
         settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
-        return max(settle_s, how.unbroken_s) + how.measure_s, 0.0
+        settle_s = min(max(settle_s, how.unbroken_s), how.settle_s or math.inf)
+        return settle_s + how.measure_s, 0.0
     # A small span may use the rest of the drive as spare area, or not.
     gain = target.size_bytes / workload.range.length_bytes if drive.fast else 1.0
     write_rate = _write_rate(workload, hint, gain, fast=drive.fast)
