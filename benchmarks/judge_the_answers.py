@@ -166,8 +166,9 @@ def hours(number: int, seed: int) -> list[Outcome]:
     )
     told = f"run {number}: {least / HOUR_S:.1f} to {most / HOUR_S:.1f} h, took "
     note = f"{told}{spent_s / HOUR_S:.1f} h, said after {at_s / HOUR_S:.1f} h"
-    inside = least <= spent_s <= most and most <= 2 * least
-    return [Outcome("end of the run", made.family, RIGHT if inside else WRONG, note=note)]
+    narrow = RIGHT if most <= 2 * least else WIDE
+    how = narrow if least <= spent_s <= most else WRONG
+    return [Outcome("end of the run", made.family, how, note=note)]
 
 
 def _of_unit(said: ProbeNumbers, truth: int) -> str:

@@ -101,7 +101,7 @@ def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> l
         *_question(plan.question),
         "",
         table(
-            ("stage", "what", "time", "written", "drive fills"),
+            ("stage", "what", "drive's time", "written", "drive fills"),
             [_row(stage) for stage in plan.stages],
         ),
         "",
@@ -112,15 +112,14 @@ def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> l
         lines += [f"  note: {note}" for note in stage.notes]
     lines += [
         "",
-        f"time on the target's clock: {_time(plan)}",
+        f"drive's time: {_time(plan)}",
+        *([f"host's time: {_range(format_duration, plan.wait_s)}"] if plan.wait_s else []),
         f"written: {_range(format_capacity, plan.bytes_written)}, {_fills(plan.fills)} drive fills",
         *([f"LBA format: {plan.lba_format}"] if plan.lba_format else []),
         *_budget(plan.budget),
         *_host(plan.host),
         *([f"wear: {plan.wear.sentence}"] if not info.simulated or plan.wear.known_tb else []),
     ]
-    if info.simulated:
-        lines.append("a simulated drive's hours pass in seconds")
     refusals = _objections(wishes, plan)
     lines += [f"would be refused: {objection.reason}" for objection in refusals]
     if command := _command(refusals, arguments):
@@ -186,6 +185,7 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
         seed=wishes.profile.seed if wishes.seed is None else wishes.seed,
         stages=tuple(PlannedStage.of(stage, drive_fills=stage.fills) for stage in plan.stages),
         seconds=plan.seconds,
+        wait_s=plan.wait_s,
         bytes_written=plan.bytes_written,
         drive_fills=plan.fills,
         longest_s=plan.longest_s,

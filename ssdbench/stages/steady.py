@@ -143,11 +143,11 @@ class Steady(PlainStage):
             jobs=[f"{self.workload.label()} until steady by {self.rule!r}"],
             seconds=(shortest, longest),
             bytes_written=(least, most),
-            notes=tuple(self._ends()),
+            notes=tuple(self._ends(most / span)),
         )
 
-    def _ends(self) -> Iterator[str]:
-        """Return when the warm-up is given up, for the plan."""
+    def _ends(self, most_fills: float) -> Iterator[str]:
+        """Return when the warm-up is given up, for the plan; by then it wrote `most_fills`."""
         if self.chosen:
             yield f"the profile names no workload for it: this is {self.chosen}"
         if self.heats_with is not None:
@@ -158,7 +158,9 @@ class Steady(PlainStage):
         limit_s, window_s = self.max_time_s or math.inf, rule(self.rule).min_window_s
         fills = f"ends at {self.max_fills:g} drive fills"
         if limit_s > self.least_s():
-            yield f"{fills}, but not before {format_duration(self.least_s())}, steady or not"
+            more = most_fills > 1.01 * self.max_fills
+            at_most = f" ({most_fills:,.2f} fills at most)" if more else ""
+            yield f"{fills}, but not before {format_duration(self.least_s())}{at_most}"
         if limit_s < math.inf:
             yield f"ends after {format_duration(limit_s)}, steady or not"
         if limit_s < window_s:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ssdbench.engine.estimates import likely, rate_hint
+from ssdbench.engine.estimates import host_wait, likely, rate_hint
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.preflight import require_engines, require_zones
@@ -53,6 +53,7 @@ class RunPlan:
     seconds: tuple[float, float]  # on the target's clock
     bytes_written: tuple[int, int]
     fills: tuple[float, float]
+    wait_s: tuple[float, float] | None = None  # host's time, of a run on a simulated drive
     longest_s: float = 0.0  # if each repeat settles as late as it may
     host: HostPlan = HostPlan()
     wear: Wear = Wear(0)
@@ -90,6 +91,7 @@ def plan(asked_for: RunRequest) -> RunPlan:
         limits=limits,
         hint=hint,
         seconds=(sum(p.seconds[0] for p in plans), sum(p.seconds[1] for p in plans)),
+        wait_s=host_wait(plans, hint) if info.simulated else None,
         longest_s=sum(p.seconds[1] for p in most),
         bytes_written=(
             sum(p.bytes_written[0] for p in plans),

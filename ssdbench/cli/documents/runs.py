@@ -183,6 +183,7 @@ class Planned(Document):
     seed: int
     stages: tuple[PlannedStage, ...]
     seconds: tuple[float, float]
+    wait_s: tuple[float, float] | None  # host's time; null for a real drive
     bytes_written: tuple[int, int]
     drive_fills: tuple[float, float]
     longest_s: float  # if each repeat settles as late as it may

@@ -261,16 +261,9 @@ def _basis(point: PointResult) -> list[tuple[str, str]]:
         rows.append(
             ("Period of the rate", f"{format_duration(basis.rhythm_s)}; a window has five periods")
         )
-    losses = [
-        f"{100 * share:.2g} % per {per}"
-        for share, per in (
-            (basis.unseen_drift_per_fill, "drive fill"),
-            (basis.unseen_drift_per_day, "day"),
-        )
-        if share is not None
-    ]
-    if losses:
-        rows.append(("Slow decreases too small to detect", f"up to {', or '.join(losses)}"))
+    if basis.unseen_drift_per_day is not None:
+        unseen = f"up to {100 * basis.unseen_drift_per_day:.2g} % per day of the drive's time"
+        rows.append(("Slow decreases too small to detect", unseen))
     return rows
 
 

@@ -13,9 +13,10 @@ import pytest
 from ssdbench.cli.eventlog import EventLog, Reader
 from ssdbench.cli.output import document, table
 from ssdbench.cli.progress import ProgressBar, ProgressLines, said
-from ssdbench.engine.events import FindingRaised, Progress, StageStarted
+from ssdbench.engine.events import FindingRaised, Progress, StageFinished, StageStarted
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.repeats import RepeatsMove
+from tests.support.builders import stage_result
 
 SLOW = Finding(code=Code.TREND, severity=Severity.WARNS, message="it drifts", advice="wait")
 HALF = Progress("02-steady", 0.5, 320.0, "4 KiB random write", 212e6, 51_757.8, 2.4)
@@ -23,10 +24,36 @@ HALF = Progress("02-steady", 0.5, 320.0, "4 KiB random write", 212e6, 51_757.8, 
 
 def test_progress_is_a_line_with_time_left_rate_and_written_share() -> None:
     assert said(HALF) == (
-        "50 %, 5 min 20 s left, 51,758 IOPS, 212 MB/s, 2.4 fills written: 4 KiB random write"
+        "50 %, 5 min 20 s left: 4 KiB random write, 51,758 IOPS, 212 MB/s, 2.4 fills written"
     )
     ends = replace(HALF, ends_after_s=(3600.0, 5400.0))
     assert said(ends) == f"{said(HALF)}; the run takes 1 h 00 min to 1 h 30 min"
+
+
+def test_a_line_has_one_clock_and_names_it(capfd: pytest.CaptureFixture[str]) -> None:
+    drive_s, host_s = (3600.0, 5400.0), (100.0, 400.0)
+    simulated = replace(HALF, ends_after_s=drive_s, wait_s=host_s, simulated=True)
+    begun = StageStarted("02-steady", "Warm up", 2, 4, (60.0, 7200.0), drive_s, host_s)
+    ended = StageFinished(stage_result("steady", duration_s=5400.0, wall_s=100.0))
+    real = StageFinished(stage_result("steady", duration_s=100.2, wall_s=100.0))
+
+    lines = ProgressLines()
+    for event in (begun, ended, real):
+        lines.show(event)
+
+    assert capfd.readouterr().err.splitlines() == [
+        "[2/4] Warm up, drive's time: 1 min 00 s to 2 h 00 min; "
+        "the whole run: 1 h 00 min to 1 h 30 min",
+        "  host's time until the end: 1 min 40 s to 6 min 40 s",
+        "  done, drive's time: 1 h 30 min",
+        "  host's time: 1 min 40 s",
+        "  done in 1 min 40 s",
+    ]
+    assert said(simulated).splitlines() == [
+        "50 %, 4 KiB random write, 51,758 IOPS, 212 MB/s, 2.4 fills written; "
+        "the run takes 1 h 00 min to 1 h 30 min of the drive's time",
+        "  host's time: 5 min 20 s left of this stage, 1 min 40 s to 6 min 40 s left of the run",
+    ]
 
 
 def test_progress_is_told_now_and_then_and_findings_once(
@@ -44,7 +71,7 @@ def test_progress_is_told_now_and_then_and_findings_once(
     lines.show(FindingRaised(SLOW))
 
     assert capfd.readouterr().err.splitlines() == [
-        "[2/4] Warm up, 1 min 00 s to 2 h 00 min on the target's clock",
+        "[2/4] Warm up, drive's time: 1 min 00 s to 2 h 00 min",
         f"  {said(HALF)}",
         "  warning: it drifts (wait)",
     ]
@@ -60,8 +87,17 @@ def test_the_bar_writes_to_stderr_only(capfd: pytest.CaptureFixture[str]) -> Non
     assert "it drifts" in err
 
 
-def test_the_bar_is_one_line_on_a_terminal_of_40_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (40, "[2/4]  50 % 5 min 20 s left: 4 KiB rando"),
+        (80, "5 min 20 s left: 4 KiB random write, 51,758 IOPS, 212 MB/s, 2.4 fill"),
+    ],
+)
+def test_the_bar_is_one_line_that_shows_the_workload(
+    columns: int, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as within:
@@ -79,10 +115,10 @@ def test_the_bar_is_one_line_on_a_terminal_of_40_columns(monkeypatch: pytest.Mon
 
     drawn = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", one) for one in re.split(r"[\r\n]+", text)]
     bars = [one.strip() for one in drawn if "%" in one]
-    assert bars and all(len(one) <= 40 for one in bars)
-    assert bars[-1] == "[2/4]  50 % 5 min 20 s left, 51,758 IOPS"
-    left = [one.strip() for one in drawn if one.strip() and "%" not in one]
-    assert all(one.startswith("[2/4]") or one.endswith("clock") for one in left), left
+    assert bars and all(len(one) <= columns for one in bars)
+    assert bars[-1].endswith(shown)
+    left = "".join(one.strip() for one in drawn if one.strip() and "%" not in one)
+    assert left == "[2/4] Warm up, drive's time: 1 min 00 s to 2 h 00 min"
 
 
 def test_whoever_attaches_sees_each_event_once(tmp_path: Path) -> None:
@@ -141,18 +177,22 @@ def test_numbers_of_a_table_stand_to_the_right() -> None:
     ]
 
 
-def test_a_table_wider_than_its_terminal_is_a_paragraph_for_each_row(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    header, rows = ("point", "verdict"), [("4 KiB random write", "NOT VALIDATED")]
+def test_a_table_wider_than_its_terminal_stays_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    header, rows = ("point", "IOPS"), [("4 KiB random write", "12,345"), ("64 KiB", "9")]
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as terminal:
         monkeypatch.setattr("sys.stdout", terminal)
-        monkeypatch.setenv("COLUMNS", "32")
+        monkeypatch.setenv("COLUMNS", "21")
         narrow = table(header, rows)
-        monkeypatch.setenv("COLUMNS", "33")
+        monkeypatch.setenv("COLUMNS", "26")
         wide = table(header, rows)
     os.close(ours)
 
-    assert narrow == "4 KiB random write\n  verdict: NOT VALIDATED"
-    assert wide.splitlines()[0] == "point               verdict"
+    assert narrow.splitlines() == [
+        "point            IOPS",
+        "-------------  ------",
+        "4 KiB random   12,345",
+        "write",
+        "64 KiB              9",
+    ]
+    assert wide.splitlines()[2] == "4 KiB random write  12,345"
