@@ -83,6 +83,8 @@ class PlannedRound(Model):
     drives: int  # of the plan, with its reserve
     load_iops: float  # the whole demand, divided by the drives without the reserve
     kept: bool | None  # whether the limits of p99 were kept; None if that is not known
+    missed: str = ""  # why the drive did not keep up; empty if it did
+    p99: tuple[Estimate, ...] = ()  # of reads and writes
 
 
 class LoadFound(Model):

@@ -451,6 +451,7 @@ def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
             | {
                 "candidate": letter(place),
                 "drives": made and marked(f"{made.drives}", found.verdict),
+                "missed_drives": found.missed_drives,
                 "decided_by": made and str(made.decided_by),
                 "planned_iops": made and made.planned_iops,
                 "price": made and made.cost,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from ssdbench.engine.stage import Concluded, Context, Ended, RateHint, StagePlan
 from ssdbench.engine.verdict import answer_verdict
 from ssdbench.model.findings.rates import NoPlannedLoad
-from ssdbench.model.point import Estimate
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.profile.rates import PLANNED_LOAD
 from ssdbench.model.rates import LoadFound, PlannedRound, RateStep
@@ -22,8 +21,12 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.load import Load
 from ssdbench.stages.ratesearch import OfferedRate, next_load, trials
-from ssdbench.stats.planning.runplan import CapacityAnswer, capacity_answer
-from ssdbench.units import NS_PER_S
+from ssdbench.stats.planning.runplan import (
+    CapacityAnswer,
+    capacity_answer,
+    kept_limits,
+    limits_s,
+)
 
 MOST_ROUNDS = 2
 MORE_DRIVES = 1.5  # times as many drives carry the load in the second round
@@ -121,31 +124,22 @@ class PlannedLoad(Load):
             load_iops = made.load_iops / carrying
             here = _at(done, load_iops)
             ended = bool(here) and next_load(self, load_iops, here) is None
-            kept = self._kept(context, trials(here)) if ended else None
-            found.append(
-                PlannedRound(drives=carrying + made.reserve, load_iops=load_iops, kept=kept)
-            )
-            if kept is not False:
+            offered = PlannedRound(drives=carrying + made.reserve, load_iops=load_iops, kept=None)
+            found.append(self._judged(context, offered, trials(here)) if ended else offered)
+            if found[-1].kept is not False:
                 break
             carrying = math.ceil(MORE_DRIVES * carrying)
         return tuple(found)
 
-    def _kept(self, context: Context, tried: Sequence[RateStep]) -> bool | None:
-        """Tell whether the upper limits of p99 are within the plan's; None if they are unknown."""
-        if self._missed(tried):
-            return False
-        reads = self.workload.read_percent
-        has = {"read": reads > 0, "write": reads < 100}
-        limits = {way: limit_s for way, limit_s in self.wanted.limits_s.items() if has[way]}
-        p99 = {
-            estimate.direction: estimate
-            for estimate in self.estimates(context, tried)
-            if estimate.metric == "lat_p99_ns"
-        }
-        if any(_above(p99.get(way), limit_s * NS_PER_S) for way, limit_s in limits.items()):
-            return False
-        known = all(way in p99 and p99[way].bound is not None for way in limits)
-        return True if known else None
+    def _judged(
+        self, context: Context, offered: PlannedRound, tried: Sequence[RateStep]
+    ) -> PlannedRound:
+        """Return a round with its p99, and whether it kept the limits of the plan."""
+        estimates = self.estimates(context, tried)
+        p99 = tuple(estimate for estimate in estimates if estimate.metric == "lat_p99_ns")
+        judged = offered.model_copy(update={"missed": self._missed(tried), "p99": p99})
+        limits = limits_s(self.wanted, self.workload.read_percent)
+        return judged.model_copy(update={"kept": kept_limits(judged, limits)})
 
     def _answer(self, context: Context) -> CapacityAnswer:
         """Return the answer to the plan from the stages before this one."""
@@ -160,7 +154,3 @@ class PlannedLoad(Load):
 def _at(done: Sequence[RateStep], load_iops: float) -> list[RateStep]:
     """Return the starts at one load."""
     return [step for step in done if math.isclose(step.asked_iops, load_iops, rel_tol=1e-9)]
-
-
-def _above(estimate: Estimate | None, limit_ns: float) -> bool:
-    return estimate is not None and estimate.bound is not None and estimate.bound > limit_ns

@@ -93,6 +93,7 @@ class CapacityPlanned(Document):
     plan: Plan | None
     latencies: tuple[PlannedLatency, ...]  # p99 at the planned load of a drive
     other_load_iops: float | None  # the nearest load with a p99, if none is the planned load
+    missed_drives: int | None  # fewer drives, at whose load p99 missed its limit
     changes: tuple[Change, ...]  # the same plan with one input changed
 
 

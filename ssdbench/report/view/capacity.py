@@ -152,11 +152,17 @@ def answer_line(answer: CapacityAnswer) -> str:
     """Return the answer in one line: drives, what decides, p99 at the planned load, verdict."""
     if answer.plan is None:
         return f"No plan: {'; '.join(answer.reasons)}; {answer.verdict}"
-    drives = marked(counted(answer.plan.drives, "drive"), answer.verdict)
+    drives = marked(_drives(answer, answer.plan, "drive"), answer.verdict)
     why = "; ".join((*answer.reasons, *answer.incomplete))
     simulated = " (simulated drive)" if answer.simulated else ""
     verdict = f"{answer.verdict}{simulated}{f': {why}' * bool(why)}"
     return f"{drives}, decided by {_decided(answer.plan)}; {_latency_words(answer)}; {verdict}"
+
+
+def _drives(answer: CapacityAnswer, made: Plan, noun: str = "") -> str:
+    """Return the number of drives, or the two numbers between which it is."""
+    most = counted(made.drives, noun) if noun else f"{made.drives:,}"
+    return most if answer.missed_drives is None else f"{answer.missed_drives + 1:,} to {most}"
 
 
 def _decided(made: Plan) -> str:
@@ -200,7 +206,7 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
     if made is None:
         return {"drives": words.NONE, "verdict": answer.verdict}
     cells = {
-        "drives": marked(f"{made.drives:,}", answer.verdict),
+        "drives": marked(_drives(answer, made), answer.verdict),
         "decided by": str(made.decided_by),
     }
     left = {need.limit: need.headroom for need in made.needs}
@@ -284,8 +290,7 @@ def candidates_line(plans: Plans) -> str:
         if made is None:
             return "no plan"
         cost = f" for {exact(made.cost)}" if priced and made.cost is not None else ""
-        return marked(f"{counted(made.drives, noun) if noun else f'{made.drives:,}'}{cost}",
-                      one.verdict)  # fmt: skip
+        return marked(f"{_drives(one, made, noun)}{cost}", one.verdict)
 
     against = [text(one) + (f" ({named[id(one)]})" if len(others) > 1 else "") for one in others]
     decided = [
@@ -402,6 +407,13 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
         f"{most:,} + {counted(made.reserve, 'drive')} that may fail = {most + made.reserve:,}",
     )
     yield from _wear_sum(answer, made)
+    if (missed := answer.missed_drives) is not None:
+        load_iops = made.load_iops / (missed - made.reserve)
+        yield drives(
+            "Drives for p99",
+            f"{missed:,} miss its limit at {format_count(load_iops)} IOPS each; {made.drives:,} "
+            f"keep it at {format_count(made.planned_iops)}",
+        )
     yield drives("Drives", f"{made.drives:,}")
 
 

@@ -136,11 +136,13 @@ def plan(
     endurance: Endurance | None = None,
     *,
     slo_iops: float | None = None,
+    least_drives: int = 0,
 ) -> Plan:
     """Plan drives that carry the load with the reserve gone, and that last for their warranty.
 
     N = ceil(D p (1 + g) / (X U)) + f, where X is the lower of the bound and the rate that keeps the
-    limit of latency (`slo_iops`, if there is a limit). N is raised until N - f drives carry load
+    limit of latency (`slo_iops`, if there is a limit). N is at least `least_drives`, at whose load
+    the limit of latency was measured to hold. N is raised until N - f drives carry load
     and rebuild below 85 % of their bounds and hold the data, and until each drive, with its share
     of the writes, lives as long as its warranty and is written no more than rated. Raises
     ValueError for a bound, demand or utilisation that is not positive and finite.
@@ -159,6 +161,7 @@ def plan(
     worn = endurance or Endurance()
     for_capacity = _for_capacity(demand, worn.capacity_bytes)
     for_rate = max(for_load, for_rebuild, for_capacity or 0) + demand.reserve
+    for_rate = max(for_rate, least_drives)
     wear = _wear(for_rate, demand, worn)
     drives = for_rate + (wear.adds if wear else 0)
     cost = None if demand.price is None else drives * demand.price
@@ -174,6 +177,9 @@ def plan(
         Need(limit, _ceiling(drives_used) + demand.reserve, 1 - drives_used / left)
         for limit, drives_used in used.items()
     ]
+    if least_drives:
+        needs = [need for need in needs if need.limit is not Limit.LATENCY]
+        needs.append(Need(Limit.LATENCY, least_drives, 1 - (least_drives - demand.reserve) / left))
     if wear is not None and wear.rated:
         needs.append(_need_of_wear(wear, drives))
     return Plan(

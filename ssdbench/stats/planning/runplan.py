@@ -16,7 +16,7 @@ from typing import Any
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.rates import LoadFound, OfferedRate, RateFound
+from ssdbench.model.rates import LoadFound, OfferedRate, PlannedRound, RateFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.planning.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
@@ -139,6 +139,7 @@ class CapacityAnswer:
     notes: tuple[str, ...] = ()  # how it was computed
     latencies: tuple[PlannedLatency, ...] = ()  # at the planned load; empty if not measured there
     other_load_iops: float | None = None  # nearest load with a p99, if none is close enough
+    missed_drives: int | None = None  # fewer drives, at whose load p99 missed its limit
 
     @property
     def verdict(self) -> str:
@@ -212,13 +213,22 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     reads = _read_bound(result, point)
     worn = endurance_of(result, wanted, waf)
     demand = demand_of(wanted, point)
-    made = plan(bound, demand, worn, slo_iops=slo) if bound and usable else None
+    rate, within = _by_depth(wanted, points, bound, slo)
+    made = plan(rate, demand, worn, slo_iops=within) if rate and usable else None
+    rounds = _missed_rounds(result, wanted, point, made) if made else ()
+    if rate and rounds:
+        least = rounds[-1].drives
+        made = plan(rate, demand, worn, slo_iops=within, least_drives=least)
     latencies, other_iops = latencies_at(result, point, made.planned_iops) if made else ((), None)
     reasons = [
         *_not_valid(result, point, rivals),
         *_latency_reasons(wanted, point, latencies, slo_reasons),
     ]
-    if made is None:
+    if rounds and not kept_limits(rounds[-1], limits_s(wanted, point.point.workload.read_percent)):
+        made = None
+        tried = " and ".join(f"{one.drives:,}" for one in rounds)
+        reasons.append(f"p99 misses its limit at the load of {tried} drives: no such number is one")
+    elif made is None:
         reasons.append("the drive has no rate that can be planned with")
     elif made.wear and made.wear.hopeless:
         reasons.append(
@@ -246,8 +256,49 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
             notes=(*slo_notes, *_notes(point)),
             latencies=latencies,
             other_load_iops=other_iops,
+            missed_drives=rounds[0].drives if rounds and made else None,
         )
     )
+
+
+def _by_depth(
+    wanted: CapacityPlan, points: Sequence[PointResult], bound: float | None, slo: float | None
+) -> tuple[float | None, float | None]:
+    """Return the rate of a drive, and the lower rate that keeps the limit of p99, if it is lower.
+
+    Without a search, the limit may have chosen a depth with a lower bound than the deepest.
+    """
+    if bound is None or slo is not None or not wanted.limits_s:
+        return bound, slo
+    deepest = _deepest(points)
+    most = 0.0 if any(one.unsteady for one in deepest) else min(map(_bound, deepest))
+    return (most, bound) if most > bound else (bound, None)
+
+
+def _missed_rounds(
+    result: RunResult, wanted: CapacityPlan, point: PointResult, made: Plan
+) -> tuple[PlannedRound, ...]:
+    """Return the rounds at the load of this plan if p99 missed its limit in the first; else ()."""
+    limits = limits_s(wanted, point.point.workload.read_percent)
+    for _, found in result.having(LoadFound):
+        if not (found.planned and _same_requests(found, point)):
+            continue
+        first = found.planned[0]
+        same = abs(first.load_iops / made.planned_iops - 1) <= LOAD_TOLERANCE
+        if same and kept_limits(first, limits) is False:
+            return found.planned
+    return ()
+
+
+def kept_limits(offered: PlannedRound, limits: dict[str, float]) -> bool | None:
+    """Tell whether a round kept these limits of p99 in seconds; None if that is not known."""
+    if offered.missed:
+        return False
+    uppers = {one.direction: one.bound for one in offered.p99}
+    known = {way: upper for way in limits if (upper := uppers.get(way)) is not None}
+    if any(upper > limits[way] * 1e9 for way, upper in known.items()):
+        return False
+    return True if len(known) == len(limits) else None
 
 
 def with_verdict(answer: CapacityAnswer) -> CapacityAnswer:
@@ -350,10 +401,9 @@ def _p99_within(point: PointResult, wanted: CapacityPlan) -> bool:
     return within and bool(judged)
 
 
-def limits_s(wanted: CapacityPlan, point: PointResult) -> dict[str, float]:
-    """Return the limits of p99 for the directions that the workload of a point has."""
-    reads = point.point.workload.read_percent
-    has = {"read": reads > 0, "write": reads < WHOLE_PERCENT}
+def limits_s(wanted: CapacityPlan, read_percent: int) -> dict[str, float]:
+    """Return the limits of p99 for the directions that a workload has."""
+    has = {"read": read_percent > 0, "write": read_percent < WHOLE_PERCENT}
     return {way: limit_s for way, limit_s in wanted.limits_s.items() if has[way]}
 
 
@@ -466,7 +516,7 @@ def _latency_reasons(
     otherwise: list[str],
 ) -> list[str]:
     """Say why a limit of p99 is not known to be kept; p99 at the planned load counts most."""
-    limits = limits_s(wanted, point)
+    limits = limits_s(wanted, point.point.workload.read_percent)
     if not limits or not latencies:
         return otherwise
     found = []
@@ -513,13 +563,16 @@ def _of_loads(result: RunResult, point: PointResult) -> Iterator[PlannedLatency]
     for stage, found in result.having(LoadFound):
         if not _same_requests(found, point) or found.offered_iops <= 0:
             continue
-        for estimate in found.estimates:
+        # A load that was offered in a first round only, if the plan is now another one.
+        rounds = [(one.load_iops, estimate) for one in found.planned[:-1] for estimate in one.p99]
+        last = [(found.offered_iops, estimate) for estimate in found.estimates]
+        for offered_iops, estimate in (*last, *rounds):
             if estimate.metric == "lat_p99_ns" and estimate.status != "suppressed":
                 yield PlannedLatency(
                     estimate.direction,
                     estimate.value,
                     estimate.bound,
-                    found.offered_iops,
+                    offered_iops,
                     stage.name,
                     stage.why_not or found.missed,
                 )
@@ -557,7 +610,7 @@ def _searches(
 ) -> list[tuple[StageResult, RateFound]]:
     """Return the first search for each limit of p99; nothing if a limit was not searched for."""
     found = []
-    for way, limit_s in limits_s(wanted, point).items():
+    for way, limit_s in limits_s(wanted, point.point.workload.read_percent).items():
         of_way = [
             (stage, told)
             for stage, told in result.having(RateFound)

@@ -19,8 +19,10 @@ from ssdbench.model.rates import LoadFound, RateStep
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
+from ssdbench.report.view.capacity import answer_line
 from ssdbench.stages.plannedload import PlannedLoad
 from ssdbench.stats.planning.acceptance import accepted
+from ssdbench.stats.planning.runplan import capacity_answer
 from tests.support.builders import StoredRunBuilder
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun
@@ -70,6 +72,12 @@ def points(directory: Path, *, bound: float | None) -> Points:
     return found.model_copy(update={"points": (point.model_copy(update={"estimates": estimates}),)})
 
 
+def wanted_of(limit: str) -> CapacityPlan:
+    return CapacityPlan.model_validate(
+        {"vms": 1200, "iops_each": 10, "read": 100, "block": "4KiB", "p99": {"read": limit}}
+    )
+
+
 def a_run(tmp_path: Path, *, limit: str, bound: float | None = BOUND_IOPS) -> ARun:
     drive = Queue()
     workload = Workload(
@@ -77,9 +85,7 @@ def a_run(tmp_path: Path, *, limit: str, bound: float | None = BOUND_IOPS) -> AR
         range=ActiveRange(offset_bytes=0, length_bytes=drive.size_bytes),
         arrivals=Arrivals.POISSON,
     )  # fmt: skip
-    wanted = CapacityPlan.model_validate(
-        {"vms": 1200, "iops_each": 10, "read": 100, "block": "4KiB", "p99": {"read": limit}}
-    )
+    wanted = wanted_of(limit)
     limit_ns = wanted.limits_s["read"] * 1e9
     run = ARun(tmp_path / "run", drive)
     run.stages.append(Known(points(tmp_path / "points", bound=bound)))
@@ -118,6 +124,17 @@ def test_p99_is_measured_at_the_load_that_the_count_gives_in_at_most_two_rounds(
     (p99,) = [e for e in found.estimates if e.metric == "lat_p99_ns"]
     assert p99.value == pytest.approx(p99_at(found.asked_iops), rel=0.03)
     assert p99.bound is not None and p99.bound >= p99_at(found.asked_iops)
+    answer = capacity_answer(result, wanted_of(limit))
+    if rounds[-1][2]:
+        assert answer.plan is not None and answer.plan.drives == rounds[-1][0]
+        assert answer.missed_drives == (rounds[0][0] if len(rounds) > 1 else None)
+        assert answer.plan.decided_by == ("latency" if len(rounds) > 1 else "rate")
+        text = "14 to 19 drives" if len(rounds) > 1 else "13 drives"
+        assert answer_line(answer).startswith(text)
+        assert [one.upper_ns for one in answer.latencies] == [p99.bound]
+    else:
+        assert answer.plan is None
+        assert "p99 misses its limit at the load of 13 and 19 drives" in answer.reasons[-1]
     target = Target.model_validate(
         {
             "of": {"block": "4KiB", "read": 100},
