@@ -75,7 +75,8 @@ def brief(text: str, most: int = MOST) -> str:
 def cell(text: str) -> str:
     """Escape a text for a cell of a spreadsheet, where text that begins with = + - @ is a formula.
 
-    Such a text gets a leading apostrophe, which spreadsheets do not show. Numbers do not change.
+    Such a text gets a leading apostrophe, which spreadsheets do not show. Numbers in a cell do not
+    change.
     """
     shown = plain(text)
     if _FORMULA.match(shown.lstrip(" ")) and not _NUMBER.fullmatch(shown):
@@ -165,7 +166,7 @@ def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o64
 
 
 def _told(error: OSError, path: Path) -> OSError:
-    """Return the error of an open with a reason that names what is at the path."""
+    """Return the error of an open, with a reason that says which kind of file is at the path."""
     number = error.errno or errno.EIO
     return OSError(number, _IN_ITS_PLACE.get(number, error.strerror), str(path))
 

@@ -101,7 +101,7 @@ def parse_duration_ns(text: object) -> int:
 
 
 def parse_percent(text: object) -> float:
-    """Parse a percentage: `25%` gives 25.0. Raises ValueError with a sentence."""
+    """Parse a percentage, such as `25%` gives 25.0. Raises ValueError with a sentence."""
     found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     if not found or found.group(2) != "%":
         raise ValueError(f"a percentage looks like 25%, got {_given(text)}")
@@ -112,10 +112,10 @@ def parse_percent(text: object) -> float:
 
 
 def parse_figure(value: object, unit: str) -> float:
-    """Return a figure of a data sheet as a number: `200k`, `3.5GB/s`, `7008TB`.
+    """Return a figure of a data sheet as a number, from text such as `200k`, `3.5GB/s`, `7008TB`.
 
-    `unit` is "", "B/s" or "B"; only "" accepts a bare number. Prefixes are decimal. Raises
-    ValueError with a sentence for the user.
+    `unit` is "", "B/s" or "B"; only "" accepts a bare number. Prefixes such as k and M are decimal.
+    Raises ValueError with a sentence for the user.
     """
     if not unit and isinstance(value, int | float) and not isinstance(value, bool):
         value = f"{value:f}"
@@ -139,7 +139,7 @@ def _given(value: object) -> str:
 
 
 def format_size(size_bytes: int) -> str:
-    """Format the size of a block or range in binary units: `4 KiB`, `1.5 GiB`."""
+    """Format the size of a block or range in binary units, such as `4 KiB`, `1.5 GiB`."""
     for unit, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if size_bytes >= factor:
             value = size_bytes / factor
@@ -148,7 +148,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_capacity(size_bytes: int) -> str:
-    """Format the capacity of a drive in decimal units: `160 GB`, `3.84 TB`."""
+    """Format the capacity of a drive in decimal units, such as `160 GB`, `3.84 TB`."""
     for unit, factor in (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
         if size_bytes >= factor:
             return f"{size_bytes / factor:.4g} {unit}"
@@ -156,7 +156,7 @@ def format_capacity(size_bytes: int) -> str:
 
 
 def format_rate(bytes_per_s: float) -> str:
-    """Format a throughput in decimal units: `212 MB/s`."""
+    """Format a throughput in decimal units, such as `212 MB/s`."""
     for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
         if bytes_per_s >= factor:
             return f"{bytes_per_s / factor:.4g} {unit}"
@@ -164,12 +164,12 @@ def format_rate(bytes_per_s: float) -> str:
 
 
 def format_count(number: float) -> str:
-    """Format a count: `51,758`; below 1000 with four significant digits: `3.142`."""
+    """Format a count, such as `51,758`; below 1000 with four significant digits: `3.142`."""
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
 def format_figure(number: float, digits: int = 3) -> str:
-    """Format a number with significant digits and without exponent: `0.00002`, `7,140`."""
+    """Format a number with significant digits and without exponent, such as `0.00002`, `7,140`."""
     text = f"{number:.{digits}g}"
     return f"{Decimal(text):,f}" if "e" in text else text
 
@@ -183,7 +183,7 @@ def format_bound(number: float) -> str:
 
 
 def format_change(percent: float) -> str:
-    """Format a change with its sign: `+5.2 %`, `-0.034 %`; below 0.005 % it is `0 %`."""
+    """Format a change with its sign, such as `+5.2 %`, `-0.034 %`; below 0.005 % it is `0 %`."""
     if abs(percent) < 0.005:
         return "0 %"
     digits = 0 if abs(percent) >= 100 else 1
@@ -191,7 +191,7 @@ def format_change(percent: float) -> str:
 
 
 def format_ns(duration_ns: float) -> str:
-    """Format a latency in a suitable unit: `812 ns`, `81.2 us`, `5.31 ms`, `2.1 s`."""
+    """Format a latency in a suitable unit, such as `812 ns`, `81.2 us`, `5.31 ms`, `2.1 s`."""
     for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if duration_ns >= factor:
             return f"{duration_ns / factor:.4g} {unit}"
@@ -199,12 +199,12 @@ def format_ns(duration_ns: float) -> str:
 
 
 def format_minutes(duration_s: float) -> str:
-    """Format the length of a test in minutes, or in seconds below one: `20 min`, `12 s`."""
+    """Format the length of a test in minutes, or in seconds if short, such as `20 min`, `12 s`."""
     return f"{duration_s / 60:g} min" if duration_s >= 60 else f"{duration_s:g} s"
 
 
 def format_duration(duration_s: float) -> str:
-    """Format a duration: `48 s`, `5 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
+    """Format a duration, such as `48 s`, `5 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
     if not math.isfinite(duration_s):  # possible in a stored result that was edited
         return "unknown"
     seconds = round(duration_s)
@@ -223,10 +223,10 @@ def format_duration(duration_s: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Format a number with its noun: `1 repeat`, `10 repeats`, `12,000 requests`."""
+    """Format a number with its noun, such as `1 repeat`, `10 repeats`, `12,000 requests`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def listed(items: Sequence[str]) -> str:
-    """Join names for a sentence: `a`, `a and b`, `a, b and c`."""
+    """Join names for a sentence, such as `a`, `a and b`, `a, b and c`."""
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

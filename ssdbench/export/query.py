@@ -43,8 +43,8 @@ class Answer:
 def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) -> Answer:
     """Answer one SELECT over the views drives, points, repeats and findings.
 
-    The views have the rows of one version of the method: `method`, or the newest. Every file is
-    compared with its hash first. Raises UsageError, HostLacks.
+    The views have the rows of one version of the method. `method` selects this version; the default
+    is the newest. Every file is compared with its hash first. Raises UsageError, HostLacks.
     """
     parts = store.parts()
     for part in parts:

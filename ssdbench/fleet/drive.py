@@ -43,13 +43,13 @@ class Stage(StrEnum):
 
     @property
     def is_end(self) -> bool:
-        """Return whether nothing more happens until the next `fleet run`."""
+        """Return whether the status stays the same until the next `fleet run`."""
         return self in (Stage.MEASURED, Stage.STOPPED, Stage.REFUSED, Stage.FAILED, Stage.GIVEN_UP)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The status of a drive with its details."""
+    """The status of a drive, with its run, its time and its progress."""
 
     stage: Stage
     said: str = ""

@@ -200,7 +200,7 @@ def require_of(job: Job, files: dict[str, bytes]) -> None:
 
 
 def stop(job: Job, reach: Transport) -> ScriptResult:
-    """Stop a run cleanly. Raises Silent."""
+    """Stop a run cleanly, so that it can be resumed. Raises Silent."""
     return reach.call(
         job.address, shlex.join([*job.ssdbench, "stop", job.directory, "--wait", "90s"])
     )

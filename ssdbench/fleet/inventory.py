@@ -1,4 +1,4 @@
-"""Read FLEET.yaml: hosts, drives, limits. Each mistake is reported with its line."""
+"""Read FLEET.yaml: hosts, drives, limits. Each mistake in the file is reported with its line."""
 
 import re
 from collections.abc import Sequence
@@ -39,7 +39,10 @@ class Host(Model):
         return self.address or self.name
 
     def expanded(self) -> list["Host"]:
-        """Return one host for each number of the range in the name. Raises ValueError."""
+        """Return one host for each number of the range in its name, such as r1n01 to r1n40.
+
+        Raises ValueError.
+        """
         found = _RANGE.search(self.name)
         if found is None:
             _require_name(self.name)

@@ -32,7 +32,7 @@ class ScriptResult:
 
 
 class CallOptions(TypedDict, total=False):
-    """Options of a call."""
+    """Options of a call to a host."""
 
     given: bytes  # input of the script
     idle_s: float | None  # time that the script sleeps before it takes a host lock

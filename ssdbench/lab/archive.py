@@ -74,7 +74,7 @@ def cache_directory() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package name with a version."""
+    """Name and version of a Debian package."""
 
     name: str
     version: str
@@ -176,7 +176,10 @@ class Archive:
         return [line.split("|")[1].strip() for line in lines if "|" in line]
 
     def newest(self, package: str, *, of: str = "", not_of: str = "") -> Package:
-        """Return the newest version that contains `of` and not `not_of`. Raises HostLacks."""
+        """Return the newest version of a package whose text contains `of` but not `not_of`.
+
+        Raises HostLacks.
+        """
         for version in self.versions(package):
             if of in version and not (not_of and not_of in version):
                 return Package(package, version)

@@ -1,4 +1,4 @@
-"""Parse the disks of a guest: `nvme=sim:MODEL`, `ahci=null:8GiB`, `virtio=FILE`."""
+"""Parse the disks of a guest, such as `nvme=sim:MODEL`, `ahci=null:8GiB`, `virtio=FILE`."""
 
 import json
 import re

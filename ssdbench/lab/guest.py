@@ -163,7 +163,7 @@ class Guest:
         return replace(answer, failed_boots=failed)
 
     def close(self) -> None:
-        """Shut the guest down. Raises GuestTrouble if the kernel reports trouble meanwhile."""
+        """Shut the guest down."""
         if not self.is_up:
             return
         shown = self._console_bytes()
@@ -281,7 +281,7 @@ class Guest:
         return "\n".join(line for line in lines if line) + "\n"
 
     def _ring(self) -> None:
-        """Tell a running guest that a new command is there."""
+        """Tell a running guest that a new command has arrived."""
         if self._bell is None:
             self._bell = socket.socket(socket.AF_UNIX)
             self._bell.connect(str(self._machine.bell_socket))
@@ -371,7 +371,7 @@ def _own_fault(status: int | None) -> bool:
 
 
 def _last_words(job: Path, status: int | None) -> str:
-    """Return why the guest ended without an answer: QEMU's message, or its exit status."""
+    """Return why the guest ended without an answer, from QEMU's message, or its exit status."""
     said = (job / "qemu.stderr").read_text(errors="replace").strip()
     if said:
         return said

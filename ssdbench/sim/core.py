@@ -262,7 +262,7 @@ class _Done(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The answer to one request."""
+    """The drive's answer to one request: its status and its time."""
 
     done_ns: int  # on the device's clock
     why: Why
@@ -307,7 +307,7 @@ class Drive:
         return CoreError(self._core.ssdb_repair(self.address, self._bytes))
 
     def broken_invariant(self) -> int:
-        """Check all maps and counts; return 0, or the number of the first check that failed."""
+        """Check all maps and counts of the drive; return 0, or the number of the first failure."""
         return int(self._core.ssdb_check(self.address))
 
     def release(self) -> None:
@@ -317,7 +317,7 @@ class Drive:
 
     @property
     def capacity_bytes(self) -> int:
-        """Return the size that the host sees."""
+        """Return the size of the drive in bytes, as the host sees it."""
         return int(self._core.ssdb_capacity_bytes(self.address))
 
     @property

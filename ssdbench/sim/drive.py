@@ -32,17 +32,17 @@ _STEP = 1 << 20
 
 
 def spec_path(state: Path) -> Path:
-    """Return the path of the specification of a state file."""
+    """Return the path of the specification that belongs to a state file."""
     return state.with_suffix(".spec.json")
 
 
 def data_path(state: Path) -> Path:
-    """Return the path of the data of a state file."""
+    """Return the path of the data that belong to a state file."""
     return state.with_suffix(".data")
 
 
 def saved_path(state: Path) -> Path:
-    """Return the path of the checksums of a state file."""
+    """Return the path of the checksums that belong to a state file."""
     return state.with_suffix(".saved")
 
 
@@ -125,7 +125,7 @@ class SimDrive:
         return {"kind": "saved", "state_crc32": crc32(self._memory), "spec_crc32": crc32(spec)}
 
     def _altered(self) -> bool:
-        """Return whether state or specification differ from the stored checksums, if any."""
+        """Return whether state or specification of the drive differ from the stored checksums."""
         try:
             held = records.read(saved_path(self.path).read_bytes())
         except FileNotFoundError:
@@ -211,7 +211,7 @@ class SimDrive:
     def close(self, *, saves: bool = True) -> None:
         """Store the checksums and release the drive.
 
-        Without `saves` no checksums are stored: the state was refused, or will change at once.
+        Without `saves` no checksums are stored, because the state was refused or will soon change.
         """
         if self._descriptor >= 0:
             self.core.release()
@@ -338,8 +338,8 @@ def nbd_server_argv(
     """Return the command line of the NBD server; without `data`, reads return zeros.
 
     `overhead_ns` is the time that the socket adds to each request; the server subtracts it from the
-    drive's latency. With None, the server measures it first. Raises HostLacks if the server has not
-    been built.
+    drive's latency. If `overhead_ns` is None, the server measures this time first. Raises HostLacks
+    if the server has not been built.
     """
     return [
         str(library.native_file("ssdb-nbd")),

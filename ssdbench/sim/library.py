@@ -45,7 +45,10 @@ def preloadable(name: str) -> str:
 
 @cache
 def _descriptor_path(path: Path, pid: int) -> str:
-    """Open a file until this process ends; return its path in /proc. A fork opens it again."""
+    """Open a file until this process ends; return its path in /proc.
+
+    After a fork, the new process opens the file again.
+    """
     return f"/proc/{pid}/fd/{os.open(path, os.O_RDONLY | os.O_CLOEXEC)}"
 
 
@@ -200,7 +203,7 @@ class Params:
             raise UsageError(f"these parameters do not make a drive: {said}")
 
     def state_bytes(self) -> int:
-        """Return the size of the state of a drive with these parameters."""
+        """Return the size in bytes of the state of a drive with these parameters."""
         return int(library().ssdb_state_bytes(self._memory))
 
 

@@ -22,7 +22,7 @@ _LEAST_IOS = 20_000
 def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
     """Fill a drive, wear it in until its rate no longer changes, and return the true values.
 
-    The load runs in stretches: runs of a fixed number of I/Os.
+    The load runs in stretches of a fixed number of I/Os.
     """
     check(p, load)
     drive = Drive.in_memory(Params(dict(p)))
@@ -105,11 +105,11 @@ def wear_in(drive: Drive, job: Job) -> None:
 
 
 def steady(drive: Drive, job: Job) -> tuple[RunResult, float | None]:
-    """Run stretches until rate and write amplification no longer change; return the last ones.
+    """Run stretches until rate and write amplification are constant; return the last stretch.
 
     A stretch on a page-mapped drive writes half the span. Call `wear_in` first, because the rate of
-    a new drive is constant until its spare area is used up. The amplification is None if nothing
-    was written.
+    a new drive is constant until its spare area is used up. The write amplification is None if
+    nothing was written.
     """
     ios = _stretch_ios(drive, job)
     before: tuple[float, float] = (0.0, 0.0)

@@ -143,8 +143,8 @@ def _usable_spare(
 ) -> list[str]:
     """Raise the over-provisioning so that garbage collection can use the same share of spare.
 
-    A few superblocks are never spare: those that are being filled, and the low-water mark. They are
-    a larger share of a smaller drive.
+    A few superblocks are never spare: superblocks that are being filled, and the low-water mark.
+    These superblocks are a larger share of a smaller drive.
     """
     if {"op_ppm", "gc_low"} & keep:
         return []
@@ -240,7 +240,7 @@ def parse(text: str) -> SimSpec:
 
 
 def value_of(desc: ParamDesc, text: str | int) -> int:
-    """Parse the value of a parameter: `8GiB`, `1.3ms`, `28%`, `greedy`, `yes`.
+    """Parse the value of a parameter, such as `8GiB`, `1.3ms`, `28%`, `greedy`, `yes`.
 
     A number without a unit has the unit of the core's table. Raises UsageError.
     """

@@ -7,8 +7,8 @@ The formulas ("closed forms") share no code with the core, so they can check it:
   units per block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO. Both use Lambert's W, without
   the blocks that a finite drive cannot use as spare.
 * Sustained IOPS: the time that one host write takes of each resource (dies, channels, link, serial
-  part of a command); the resource that is used up first sets the limit. This is an upper bound. It
-  is not used when dies wait because the buffer is small.
+  part of a command); the resource that is used up first sets the limit. The result is an upper
+  bound. This formula is not used when dies wait because the buffer is small.
 
 For all other loads, `ssdbench.sim.simulation` runs the core for a long time.
 """
@@ -100,8 +100,8 @@ class Truth:
 def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
     """Return the write amplification of greedy collection under uniform random writes.
 
-    `alpha` is usable physical / exported capacity. Desnoyers 2014: with k = (1 + 1/2Np) alpha,
-    X0 = 1/2 - (Np / alpha) W(-k e^-k), WA = Np / (Np - (X0 - 1)).
+    `alpha` is the usable physical capacity over the exported capacity. Desnoyers 2014: with k = (1
+    + 1/2Np) alpha, X0 = 1/2 - (Np / alpha) W(-k e^-k), WA = Np / (Np - (X0 - 1)).
     """
     if alpha <= 1:
         raise UsageError("a drive without spare area has no garbage collection")
@@ -114,7 +114,7 @@ def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
 def fifo_write_amplification(alpha: float) -> float:
     """Return the write amplification of FIFO collection: alpha / (alpha + W(-alpha e^-alpha)).
 
-    Greedy collection has the same with very large blocks.
+    With very large blocks, greedy collection has the same write amplification.
     """
     if alpha <= 1:
         raise UsageError("a drive without spare area has no garbage collection")
@@ -137,7 +137,7 @@ class Medium:
 
     @property
     def alpha(self) -> float:
-        """Return usable physical / exported capacity."""
+        """Return the usable physical capacity over the exported capacity."""
         usable = (self.superblocks - self.reserved_superblocks) * self.superblock_units
         return usable / self.user_units
 

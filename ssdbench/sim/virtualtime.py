@@ -44,7 +44,10 @@ def _number() -> c_long:
 
 
 def futex_wait(word: c_uint32, seen: int, *, timeout_s: float) -> bool:
-    """Wait while `word` equals `seen`; return False at the timeout. May return early."""
+    """Wait while `word` equals `seen`; return False at the timeout.
+
+    The function may return early.
+    """
     whole = int(timeout_s)
     limit = _Timespec(whole, int((timeout_s - whole) * 1e9))
     status = _libc.syscall(
@@ -197,7 +200,6 @@ class VirtualClock:
 
         fio locks the state file. If the caller holds the lock already, it passes the descriptor
         with the lock as `state_fd`, and lets fio inherit it. `data` is the file for written data.
-        Raises HostLacks if the library is not built or the page cannot be made.
         """
         environment = {
             "LD_PRELOAD": preloadable("libssdb_virtualtime.so"),

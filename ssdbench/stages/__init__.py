@@ -1,1 +1,1 @@
-"""Measure: one module per step of a run."""
+"""Measure a drive, with one module per step of a run."""

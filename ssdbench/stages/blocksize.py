@@ -1,9 +1,9 @@
 """Find the block size and write buffer of a drive from the latencies of writes at fixed strides.
 
-Two regions of the drive are filled. Then 4 KiB are written at one stride after another, one write
-at a time; large strides follow only if no block up to 8 MiB was found. Cost: a fill of 1 GiB and
-0.97 GiB of writes; with the large strides 4 GiB and 1.2 GiB. If a write buffer hides the block, two
-more ways follow (`ssdbench.stages.strides`), which cost as much each.
+Two regions of the drive are filled. Then ssdbench writes 4 KiB at one stride after another, one
+write at a time; large strides follow only if no block up to 8 MiB was found. Cost: a fill of 1 GiB
+and 0.97 GiB of writes; with the large strides 4 GiB and 1.2 GiB. If a write buffer hides the block,
+two more ways of writing follow (`ssdbench.stages.strides`), which cost as much each.
 
 Source: Dunn 2009, chapter III. The judge is `ssdbench.stats.inside.blockjudge`.
 """
@@ -95,11 +95,11 @@ class BlockSize(PlainStage):
 
     @property
     def destructive(self) -> bool:
-        """Tell whether the stage writes."""
+        """Tell whether the stage writes to the drive."""
         return not self.read_only
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan one round of strides, or all rounds in all ways. Raises UsageError."""
+        """Plan one round of strides, or all rounds in all ways of writing. Raises UsageError."""
         rounds = self.rounds(target, seed=1)
         ways = (StrideWay.ONLY_READS,) if self.read_only else (StrideWay.WRITES, *FURTHER_WAYS)
         least = _spent(rounds[:1], ways[:1])

@@ -63,9 +63,10 @@ def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
 def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
     """Tell whether parallel writes filled the drive's buffer, so that latencies show the flash.
 
-    If the buffer is full, some writes wait for the flash. They take longer than the shortest time
-    in which NAND can be programmed. They also take longer than the same number of single writes one
-    after another, so a queue in the link or in the controller cannot explain the wait.
+    If the buffer is full, some writes wait for the flash. Such writes take longer than the shortest
+    time in which NAND can be programmed. Such writes also take longer than the same number of
+    single writes one after another, so a queue in the link or in the controller cannot explain the
+    wait.
     """
     deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):
@@ -88,7 +89,7 @@ def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
 def answer(
     asked: Mapping[StrideWay, WayVerdict], *, target: TargetInfo, block_bytes: int, seed: int
 ) -> Answer:
-    """Return the result for the verdicts; without a block, the sizes that would have been found."""
+    """Return the result of the verdicts; without a block, also the detectable block sizes."""
     way = next((w for w, one in asked.items() if one.found), next(iter(asked), None))
     verdict = asked[way].verdict if way is not None else None
     if way is None or verdict is None or not len(asked[way].trace):

@@ -6,9 +6,9 @@ change of layout takes several fills to settle, so all points of one layout are 
 A sequential pass leaves no block of the old layout, and one random fill then leaves the drive
 steady. Of 48 rates on simulated models (PM9A3, P4500, X25-M, 660p; blocks of 8, 16 and 64 KiB;
 writes, mixes and reads; one short look each) the median distance from the rate after ten random
-fills was 1.3 %, from 2.9 % below to 7.5 % above. After four random fills and no pass it was 1.2 %,
-from 5.2 % below to 6.2 % above. After half a fill the return to the warm-up's load was 5 % off on
-one drive.
+fills was 1.3 %, from 2.9 % below to 7.5 % above. After four random fills without a sequential pass,
+the median distance was 1.2 %, from 5.2 % below to 6.2 % above. After half a fill the return to the
+warm-up's load was 5 % off on one drive.
 """
 
 from collections.abc import Iterable, Sequence
@@ -74,8 +74,8 @@ def conversions(
 ) -> dict[int, tuple[Conversion, ...]]:
     """Return the conversions before each group whose layout is new, by the group's index.
 
-    `name`: the stage's. `again`: point id of the return to the warm-up's load. A conversion to the
-    warm-up's layout before the last group counts as this return.
+    `name`: the name of the stage. `again`: point id of the return to the warm-up's load. A
+    conversion to the warm-up's layout before the last group counts as this return.
     """
     found: dict[int, tuple[Conversion, ...]] = {}
     now = warm_up

@@ -1,9 +1,9 @@
 """Measure the latencies at one constant load in several trials, each from when a request was due.
 
 The load lasts for half an hour. The first ten minutes do not count, because the drive may still
-cool, collect garbage or fill a buffer; the trials follow. Percentiles are over all trials. The
-upper limit of a percentile is the larger of two: the limit over all trials, which allows for
-correlation within a trial, and the percentile of the slowest trial.
+cool, collect garbage or fill a buffer; the trials follow. Percentiles are computed over all trials
+together. The upper limit of a percentile is the larger of two: the limit over all trials, which
+allows for correlation within a trial, and the percentile of the slowest trial.
 
 Overhead: each trial starts the generator, so there is no load for one or two seconds between two
 trials. Limits: an event that is rarer than once in half an hour may be missed.
@@ -150,8 +150,8 @@ class Load(Rate):
     def _missed(self, tried: Sequence[RateStep]) -> str:
         """Return why the drive did not keep up with the load; empty if it did.
 
-        A growing backlog counts only in two trials or more, because it grows by chance in one of a
-        hundred.
+        A growing backlog counts only if two trials or more have it, because a backlog grows by
+        chance in one of a hundred.
         """
         why = [said for step in tried if (said := undelivered(step, self.limit_ns))]
         behind = [said for said in why if said != GREW]

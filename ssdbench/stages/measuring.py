@@ -97,7 +97,7 @@ class Measuring:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRepeat:
-    """One planned repeat."""
+    """One planned repeat of a point."""
 
     point: Point
     repeat: int  # from 1
@@ -119,7 +119,7 @@ class PlannedRepeat:
 def measure(
     context: Context, unit: Unit[PlannedRepeat], how: Measuring, needed: Needed
 ) -> Repeat | None:
-    """Settle, then measure; None if the run must end or the generator ended too early."""
+    """Let the load settle, then measure; None if the run must end or fio ended too early."""
     asked = unit.work
     workload = asked.point.workload
     job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
@@ -371,9 +371,9 @@ def _each(jobs: Sequence[JobOutcome], streams: int) -> tuple[JobOutcome, ...]:
 def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured:
     """Replace the latencies by fio's report if Little's law shows that requests waited longer.
 
-    While the drive's queue is full, a request waits before the kernel takes it. The latencies in
-    fio's log over time begin after this wait. Only the latencies in fio's report, which cover the
-    whole start of fio, include the wait.
+    While the drive's queue is full, a request waits before the kernel takes it. The times in fio's
+    log over time begin after this wait. Only the latencies in fio's report, which cover the whole
+    start of fio, include the wait.
     """
     sides = [side for job in jobs for side in (job.read, job.write) if side.runtime_s]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
@@ -396,7 +396,7 @@ def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured
 
 
 def write_measured(path: Path, measured: Measured) -> None:
-    """Store a measured window durably: latency histograms and seconds."""
+    """Store the latency histograms and seconds of a measured window durably."""
     cpu = np.nan if measured.cpu_percent is None else measured.cpu_percent
     of_streams: dict[str, npt.NDArray[Any]] = {}
     for name, seen in (("streams", measured.streams), ("streams_whole", measured.streams_whole)):
@@ -476,7 +476,7 @@ def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
 def passed_by(written: int, told: int | None, *, directory: Path | None) -> list[Finding]:
     """Report passthrough writes by fio's count and the health log's, and whether they differ.
 
-    A log that does not change is ignored, because some drives update it late.
+    A health log that does not change is ignored, because some drives update it late.
     """
     if directory is None:
         return []

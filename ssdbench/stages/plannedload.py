@@ -3,7 +3,7 @@
 The load follows from what the run measured before: the number of drives from the lowest bound, the
 rate within the limit of p99, wear and capacity; then the whole demand divided by the drives without
 the reserve. If p99 misses its limit at this load, a second round offers the load of half as many
-drives again. There is no third round: the answer is then between two numbers of drives, or no
+drives again. There is no third round: then the answer is between two numbers of drives, or no
 number of drives up to the larger one keeps the limit.
 """
 
@@ -74,7 +74,7 @@ class PlannedLoad(Load):
         )
 
     def as_load(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan this load as if it were given."""
+        """Plan this load as if the profile gave it."""
         return super().plan(target, hint)
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
@@ -152,5 +152,5 @@ class PlannedLoad(Load):
 
 
 def _at(done: Sequence[RateStep], load_iops: float) -> list[RateStep]:
-    """Return the starts at one load."""
+    """Return the starts of fio at one load."""
     return [step for step in done if math.isclose(step.asked_iops, load_iops, rel_tol=1e-9)]

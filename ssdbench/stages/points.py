@@ -203,7 +203,8 @@ class PointStage(PlainStage):
     def _first(self, place: int, point: Point) -> bool:
         """Tell whether the point is the first of its group that writes in a new layout.
 
-        Only this point writes the spare area before it counts; later points find their layout.
+        Only this point writes the spare area before it counts; later points find the drive in their
+        layout.
         """
         writers = [one for one in self.groups[place] if one.workload.writes]
         return bool(writers) and point is writers[0] and place not in self.conversions
@@ -343,8 +344,8 @@ class PointStage(PlainStage):
     def _how_again(self) -> Measuring:
         """Return how the return to the warm-up's workload after all points settles.
 
-        If a point leaves the data in another order than the warm-up did, it settles for longer, by
-        bytes instead of seconds.
+        If a point leaves the data in another order than the warm-up did, the return settles for
+        longer, by bytes instead of seconds.
         """
         how = replace(self._how, unbroken_s=0.0)
         if not any(self._disorders(point) for point in self.points):

@@ -1,7 +1,7 @@
 """Find the highest offered rate (open loop) at which a percentile of latency keeps its limit.
 
 Each rate is offered in one start of the generator: first it settles, then it counts. A search
-raises the rate by a factor until a rate fails, and then bisects. A rate that stays undecided is
+raises the rate by a factor until a rate fails, and then bisects. If a rate stays undecided, it is
 offered once more for longer. The first search does not count. Later searches use other offsets and
 arrival times; the answer is the lowest result. The latency of a request counts from when it was
 due, over all clients.
@@ -86,11 +86,11 @@ class Rate(RateGoal, PlainStage):
 
     @property
     def destructive(self) -> bool:
-        """Tell whether the workload writes."""
+        """Tell whether the workload of the stage writes."""
         return self.workload.writes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan few and many rates, because their number is unknown."""
+        """Plan for few and for many rates, because their number is not known."""
         few, many = (a + self.repeats * b for a, b in zip(LOOK_STEPS, STEPS, strict=True))
         many += MOST_GROWTHS * self.clients_grow
         longest_s = max(self.window_s, LONGEST_STALLS_S)

@@ -109,7 +109,7 @@ def coarse_note(sought: RateGoal, unit_bytes: int) -> Iterator[Finding]:
 
 
 def csv_text(steps: Sequence[RateStep]) -> str:
-    """Return CSV with one line for each offered rate."""
+    """Return the offered rates as CSV, one line each."""
     stream = io.StringIO()
     left_out = {"findings", "block_means_ns"}
     names = [name for name in RateStep.model_fields if name not in left_out]

@@ -62,7 +62,7 @@ class RateGoal:
 
     @property
     def limited(self) -> str:
-        """Return what is limited, in words: `p99`, `p99 of reads`."""
+        """Return the limited percentile in words, such as `p99`, `p99 of reads`."""
         return f"{self.percentile} of {self.direction}s" if self.direction else self.percentile
 
 
@@ -131,11 +131,11 @@ def broke_down(sought: RateGoal, step: RateStep) -> bool:
 
 
 def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
-    """Return the next start at a constant load; None if all starts have ended.
+    """Return the next start of fio at a constant load; None if all starts have ended.
 
     First the load is offered until there are enough clients and ten minutes have passed. Trials
-    follow for the rest of half an hour, at least `repeats` of them; more while waits still grow, or
-    few requests are slower than the percentile.
+    follow for the rest of half an hour, but no fewer than `repeats`; more trials follow while waits
+    still grow, or while few requests are slower than the percentile.
     """
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
@@ -173,7 +173,7 @@ def aimed_s(sought: RateGoal, rate_iops: float) -> float:
 
 
 def trials(done: Sequence[RateStep]) -> list[RateStep]:
-    """Return the starts at a constant load that count."""
+    """Return the starts at a constant load that count as trials."""
     return [step for step in decided(done) if step.search]
 
 

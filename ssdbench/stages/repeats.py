@@ -37,7 +37,7 @@ AS_HEAVY = 0.95  # of the bytes a second
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """A load that ran for long without a break and stayed flat."""
+    """A load that kept its rate: it ran for long without a break and stayed flat."""
 
     kind: object
     bytes_per_s: float
@@ -52,9 +52,9 @@ def with_unbroken(
 ) -> PlannedRepeat:
     """Return the repeat with its unbroken length, or with the level of an earlier long repeat.
 
-    `group`: the points of its layout. `repeats`: the finished repeats of each point, by point id.
-    `usual_s`: how long writes must run without a break; 0 switches this off. `lasting`: loads that
-    kept their rate.
+    `group`: the points with the same layout. `repeats`: the finished repeats of each point, by
+    point id. `usual_s`: how long writes must run without a break; 0 switches this off. `lasting`:
+    loads that kept their rate.
     """
     if not usual_s:
         return one
@@ -82,9 +82,9 @@ def unbroken_s_of(point: Point, usual_s: float) -> float:
 def lasts(point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence[Lasting]) -> bool:
     """Tell whether a load is known to keep its rate for long.
 
-    This is proven by a long repeat of the load, or by a load in `lasting` of the same kind that
-    moves at least 95 % of the bytes per second. `own`: the finished repeats of the load. Before the
-    first repeat, every load in `lasting` counts as the heavier load.
+    The proof is a long repeat of the load, or a load in `lasting` of the same kind that moves at
+    least 95 % of the bytes per second. `own`: the finished repeats of the load. Before the first
+    repeat, every load in `lasting` counts as the heavier load.
     """
     long_s = unbroken_s_of(point, usual_s)
     most = max((repeat.bw_bytes_per_s for repeat in own), default=0.0)

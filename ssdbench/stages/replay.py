@@ -145,7 +145,7 @@ class Replay(PlainStage):
             )
 
     def measure(self, context: Context, unit: Unit[int]) -> ReplayRun | None:
-        """Send the trace once."""
+        """Send the requests of the trace once."""
         summary, made = self.looked()
         made = replace(made, directory=context.store.directory() / TRACE)
         artifacts = context.directory() / FIO
@@ -304,7 +304,7 @@ class Replay(PlainStage):
         )
 
     def looked(self) -> tuple[TraceSummary, TraceWork]:
-        """Read the whole trace, once. Raises TraceError if it cannot be sent."""
+        """Read the whole trace once, to summarize it. Raises TraceError if it cannot be sent."""
         path = Path(self.wanted.file)
         changed = path.stat().st_mtime_ns if path.exists() else 0
         return _looked(self, changed)

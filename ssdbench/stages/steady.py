@@ -167,7 +167,7 @@ class Steady(PlainStage):
             yield f"that is too short for {self.rule!r}, which needs {format_duration(window_s)}"
 
     def units(self, context: Context, done: Sequence[WarmUpRecord]) -> Iterator[Unit[Job]]:
-        """Yield one long job."""
+        """Yield the warm-up as one long job."""
         seed = derived_seed(context.seed, self.name, UNIT)
         log = not self.workload.streams  # its I/Os are counted differently
         job = Job(
@@ -197,7 +197,7 @@ class Steady(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[WarmUpRecord], ended: Ended[WarmUpRecord]
     ) -> Concluded[WarmUp]:
-        """Return the verdict, also of a warm-up that ended early."""
+        """Return the verdict, even if the warm-up ended early."""
         last = done[0] if done else ended.partial
         return Concluded(last.done if last else WarmUp(), own_findings(done, ended))
 
@@ -248,11 +248,11 @@ class Steady(PlainStage):
         )
 
     def least_s(self) -> float:
-        """Return the seconds after which the warm-up may be given up."""
+        """Return the least time of the warm-up in seconds, before it may be given up."""
         return max(LEAST_S, 2 * rule(self.rule).min_window_s)
 
     def _spent(self, fills: float, t_s: float, least_s: float) -> Spent | None:
-        """Return the limit that is reached, if any."""
+        """Return the limit that the warm-up has reached, if any."""
         if fills >= self.max_fills and t_s >= least_s:
             return Spent(max_fills=self.max_fills)
         if self.max_time_s is not None and t_s >= self.max_time_s:

@@ -34,7 +34,7 @@ BUFFER_BYTES = 256 * MIB  # written before saturated strides, to fill the buffer
 
 
 class StrideWay(StrEnum):
-    """Name the ways of sending strided requests."""
+    """The ways of sending strided requests."""
 
     WRITES = "writes one at a time"
     ONLY_READS = "reads"
@@ -163,7 +163,7 @@ class Trace:
     latencies: list[npt.NDArray[np.float64]] = field(default_factory=list)
 
     def add(self, one: Pass, said: Heard) -> None:
-        """Add a pass, which may be incomplete."""
+        """Add a pass of requests, which may be incomplete."""
         if not len(said.offset_bytes):
             return
         self.passes.append(one)
@@ -183,7 +183,10 @@ class Trace:
         save_arrays(path, {"lengths": np.array(lengths, np.int64), **self.arrays()})
 
     def load(self, path: Path, planned: Sequence[Pass]) -> None:
-        """Add the passes that `save` stored. Raises UsageError for a damaged or missing file."""
+        """Add the passes that `save` stored in a file.
+
+        Raises UsageError for a damaged or missing file.
+        """
         try:
             with np.load(path, allow_pickle=False) as stored:
                 ends = np.cumsum(stored["lengths"])[:-1]

@@ -1,14 +1,15 @@
 """Measure the cost of the block layer: compare points with and without it, and read block traces.
 
 A closed loop keeps a fixed number of requests in flight. By Little's law (1961) the time of a
-request is that number divided by the rate. The difference between the two points is the cost of the
-layer, including queueing if several requests are in flight. Repeats are compared in the same way as
-repeats of two drives.
+request is the number in flight divided by the rate. The difference between the two points is the
+cost of the layer, including queueing if several requests are in flight. Repeats are compared in the
+same way as repeats of two drives.
 
 In a block trace a request is queued (Q), gets a request slot (G), is inserted into the scheduler
 (I), issued to the driver (D) and completed (C), in the letters of btt(1). If the trace also has an
-event of the driver or the interrupt, the time between D and C is divided there. The method follows
-the report on wimpy processors (2010), section 4 "Driver Timing": medians over all requests.
+event of the driver or the interrupt, the time between D and C is divided at this event. The method
+follows the report on wimpy processors (2010), section 4 "Driver Timing", and uses medians over all
+requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,7 +92,10 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One trace event. `sector` and `sectors` are 0 if the event names no sectors."""
+    """One event of a block trace, about one request.
+
+    `sector` and `sectors` are 0 if the event names no sectors.
+    """
 
     at_ns: int
     step: Step
@@ -150,7 +154,10 @@ class TracedRequests:
     _last_issued: dict[int, Request] = field(default_factory=dict)
 
     def take(self, seen: Seen) -> None:
-        """Process one event. Events of requests that began before the first event are ignored."""
+        """Process one trace event.
+
+        Events of requests that began before the first event are ignored.
+        """
         match seen.step:
             case Step.QUEUED:
                 self._bios[seen.sector] = seen.at_ns
@@ -216,7 +223,7 @@ LAYERS = (
 
 
 def traced_requests(events: Iterable[Seen]) -> TracedRequests:
-    """Process events in the order of time."""
+    """Process trace events in the order of time."""
     traced = TracedRequests()
     for seen in events:
         traced.take(seen)

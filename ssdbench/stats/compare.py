@@ -1,7 +1,7 @@
 """Compare drives and stored runs: which is faster, by how much, and how certain is it?
 
 Repeats are few and their distribution is not known, so tests use ranks: the exact Mann-Whitney
-test, and the Hodges-Lehmann shift with its interval. These assume independent repeats, but repeats
+test, and the Hodges-Lehmann shift with its interval. Both assume independent repeats, but repeats
 resemble their neighbours: with an autocorrelation of 0.5 to 0.8, tests for independent values call
 38 to 79 % of equal drives different. So a difference counts only if a second test confirms it
 (`serial_difference`). This test estimates the autocorrelation without bias (Marriott and Pope 1954;
@@ -38,7 +38,7 @@ ALLOWED = 40  # one visit per so many values is allowed: some happen by chance
 
 @dataclass(frozen=True, slots=True)
 class Serial:
-    """A difference of means with a p-value that allows for correlated neighbours."""
+    """A difference of two means, with a p-value that allows for correlated neighbours."""
 
     p: float  # two-sided
     half_width: float  # of the 95 % interval of the difference
@@ -108,7 +108,7 @@ _EXACT_PRODUCT = 2500  # of the two sample sizes
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The second sample compared with the first."""
+    """The comparison of a second sample with a first sample."""
 
     shift: float  # Hodges-Lehmann: median of all differences second - first
     shift_low: float | None  # 95 %, None when the samples are too small for one
@@ -208,7 +208,10 @@ def _mann_whitney_p(a: Floats, b: Floats) -> float:
 
 
 def _midranks(values: Floats) -> Floats:
-    """Rank values from 1. Equal values get the mean of their ranks."""
+    """Rank values in ascending order, beginning with 1.
+
+    Equal values get the mean of their ranks.
+    """
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place], dtype=np.float64)
 
@@ -296,7 +299,7 @@ class Compared:
 
 
 def compared(results: Sequence[RunResult]) -> Compared:
-    """Compare each two runs, point by point."""
+    """Compare every two runs, point by point."""
     points = [points_of(result) for result in results]
     raw = [
         (key, a, b, compare(_rates(points[a][key]), _rates(points[b][key])))

@@ -42,7 +42,8 @@ def _beta_tail(a: float, b: float, x: float, y: float) -> float:
 def one_plus_lambert(share: float) -> float:
     """Return 1 + W(-r exp(-r)) for r = 1 + share and share > 0, where W is Lambert's function.
 
-    It is the solution u of -u - log(1 - u) = share - log(1 + share), and keeps its digits near 0.
+    The result is the solution u of -u - log(1 - u) = share - log(1 + share), and keeps its digits
+    near 0.
     """
     wanted = share - math.log1p(share)
     u, lower = 1.0, 1 - (1 + share) * math.exp(-1 - share)

@@ -35,8 +35,8 @@ def t_interval(values: Sequence[float] | Floats) -> Interval | None:
 def median_interval(values: Sequence[float] | Floats) -> Interval | None:
     """Return the interval of the median by order statistics: x(2) to x(9) of ten values.
 
-    Its confidence is at least 95 %. Returns None for fewer than six values, which cannot give this
-    confidence (Conover 1999, section 3.2).
+    The confidence of the interval is at least 95 %. The result is None for fewer than six values,
+    which cannot give this confidence (Conover 1999, section 3.2).
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     n = len(data)
@@ -49,7 +49,7 @@ def median_interval(values: Sequence[float] | Floats) -> Interval | None:
 def lower_tolerance(values: Sequence[float] | Floats) -> float | None:
     """Return the 95/95 lower tolerance bound: 95 % of such values exceed it, with 95 % confidence.
 
-    Assumes a normal distribution. Returns None for fewer than two values.
+    This assumes a normal distribution. The result is None for fewer than two values.
     """
     data = np.asarray(values, dtype=np.float64)
     if len(data) < 2:

@@ -3,7 +3,7 @@
 The bins are fio's (`stat.h`: FIO_IO_U_PLAT_BITS 6, 29 groups of 64): exact below 128 ns, then 64
 bins per power of two. A percentile is the *upper* edge of its bin, so the error of the binning (at
 most 1/64) is on the pessimistic side. The last bin has no upper edge: it holds all I/Os above 17 s.
-Its end is the longest latency, if fio reports it beside its bins.
+The end of the last bin is the longest latency, if fio reports it beside its bins.
 """
 
 import math
@@ -101,9 +101,9 @@ class Histogram:
     def percentile_ns(self, quantile: float) -> float:
         """Return the latency that a share `quantile` (0.99 for p99) of the I/Os did not exceed.
 
-        This is the upper edge of the bin with the rank ceil(quantile * n). For the last bin it is
-        the longest latency, or infinity if that is not known. Raises ValueError for an empty
-        histogram.
+        The result is the upper edge of the bin with the rank ceil(quantile * n). For the last bin
+        the result is the longest latency, or infinity if that is not known. Raises ValueError for
+        an empty histogram.
         """
         if self.n == 0:
             raise ValueError("an empty histogram has no percentiles")

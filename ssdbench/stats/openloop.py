@@ -1,9 +1,9 @@
 """Judge offered rates and replays by latencies that count from the time when a request was due.
 
 A request that was never sent has waited until the end of the window. In a replay a client sends a
-request when it is due and the previous answer has come: done = max(due, done before) + latency
-(Lindley 1952). fio logs whole milliseconds. A request that is more than `LATE_NS` later than this
-formula says was sent late, and its latency still counts from the time when it was due.
+request when it is due and the previous answer has come, so done = max(due, done before) + latency
+(Lindley 1952). fio logs whole milliseconds. If a request is done more than `LATE_NS` later than
+this formula says, it was sent late, and its latency still counts from the time when it was due.
 """
 
 import math
@@ -118,7 +118,8 @@ class Search:
     """Find the highest rate that keeps the limit: double or halve the rate, then bisect.
 
     Call `next_iops`, measure that rate, and pass the result to `saw`; None ends the search. A rate
-    above one that failed is never tried again, and does not count even if it held by luck.
+    above a failed rate is never tried again, and does not count even if it kept the limit by
+    chance.
     """
 
     start_iops: float
@@ -143,7 +144,7 @@ class Search:
         return None if failed <= held * (1 + self.resolution) else math.sqrt(held * failed)
 
     def saw(self, iops: float, *, held: bool) -> None:
-        """Record whether a rate held."""
+        """Record whether a rate kept the limit."""
         self.steps += 1
         if held:
             self.held_iops = max(iops, self.held_iops or 0.0)
@@ -189,7 +190,10 @@ class Client:
 
 @dataclass(slots=True)
 class Waits:
-    """Sum of the waits of all clients of one replay. Memory does not grow with the requests."""
+    """Sum of the waits of all clients of one replay.
+
+    The memory does not depend on the number of requests.
+    """
 
     start_ns: int  # on the clock of the logs
     last_due_ns: int
@@ -275,7 +279,7 @@ class OfferedWindow:
 
     @property
     def seconds(self) -> float:
-        """Return the length of the window."""
+        """Return the length of the window in seconds."""
         return self.to_s - self.from_s
 
 
@@ -367,7 +371,7 @@ def _grows(parts: list[Histogram]) -> bool:
 
 
 def undelivered(step: RateTrial, limit_ns: float) -> str:
-    """Say why a drive did not keep up with an offered rate; empty if it did."""
+    """Return why a drive did not keep up with an offered rate; empty if it did."""
     chance = on_their_way_iops(step.offered_iops, limit_ns, step.window_s)
     due_iops = step.due_iops or step.offered_iops
     rate = RateStep(due_iops, step.achieved_iops, 0.0, step.backlog_grows, chance)

@@ -61,7 +61,7 @@ def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
     """Return variance over mean of the I/Os slower than `value_ns` per section, at least 1.
 
     Sections of different length are scaled to the mean length. A single section cannot show
-    clusters, so its result is 1.
+    clusters, so its design effect is 1.
     """
     totals = np.array([section.n for section in sections], dtype=np.float64)
     if len(totals) < 2 or totals.min() == 0:
@@ -103,7 +103,7 @@ def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | N
 def _at_rank(
     merged: Histogram, quantile: float, effective: int, probability: float
 ) -> float | None:
-    """Return the order statistic that limits the percentile; None if it is outside the data."""
+    """Return the order statistic that limits the percentile; None if it is beyond the data."""
     rank = binomial_quantile(probability, effective, quantile)
     if probability > 0.5:
         rank += 1
@@ -153,8 +153,8 @@ def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
     The limit exists for some percentiles that are not published, because a target only asks on
     which side of its limit they are. But then few I/Os are independent, and the run may have seen
     only one of several states of the drive. So the limit for writes is raised by the usual
-    difference between states, with 95 % confidence (uncertainty from earlier knowledge: GUM 2008,
-    4.3).
+    difference between states, with 95 % confidence (GUM 2008, 4.3: uncertainty from earlier
+    knowledge).
     """
     if found.upper_ns is None or direction == "read" or found.status == "published":
         return found.upper_ns

@@ -1,7 +1,7 @@
 """Store a rate over time, take means over any window, and test whether values change in order.
 
 `History` stores the running integral of the rate. So a window may begin between two samples, and
-its mean costs the same for a minute as for a day.
+its mean is computed as fast for a day as for a minute.
 """
 
 import math
@@ -22,9 +22,9 @@ _FIRST_CAPACITY = 4096
 class Series:
     """Samples of one workload since its start, one per second.
 
-    `t_s` is the end of each sample, and `rate` the mean rate since the sample before.
-    `written_fills` is what the workload has written so far, in multiples of its active range (None
-    for a workload that only reads).
+    `t_s` is the end of each sample, and `rate` the mean rate since the previous sample.
+    `written_fills` is the amount written so far, in multiples of its active range (None for a
+    workload that only reads).
     """
 
     t_s: Floats
@@ -34,7 +34,7 @@ class Series:
 
 
 class History:
-    """A series that can grow. To append costs O(1) on average, the mean of a window O(log n)."""
+    """A series that can grow. Appending costs O(1) on average, the mean of a window O(log n)."""
 
     def __init__(self) -> None:
         self._t = np.zeros(_FIRST_CAPACITY)
@@ -58,7 +58,10 @@ class History:
         return history
 
     def push(self, t_s: float, rate: float, written_fills: float | None) -> None:
-        """Append one sample. Raises ValueError if its time is not later than the last one."""
+        """Append one sample to the history.
+
+        Raises ValueError if its time is not later than the last one.
+        """
         n = self._n
         step_s = t_s - self._t[n - 1]
         if step_s <= 0:
@@ -129,8 +132,8 @@ def trend(values: Sequence[float] | Floats, order: Sequence[float] | None = None
     """Test whether values rise or fall in order (Mann-Kendall test, Kendall 1975).
 
     `order` has the position of each value (1, 2, … if it is None). The p-value is exact for up to
-    20 values without ties, else from the normal approximation with the correction for ties. It is 1
-    for fewer than four values, which cannot show a trend.
+    20 values without ties, else from the normal approximation with the correction for ties. The
+    p-value is 1 for fewer than four values, which cannot show a trend.
     """
     y = np.asarray(values, dtype=np.float64)
     x = np.arange(len(y), dtype=np.float64) if order is None else np.asarray(order, np.float64)
@@ -172,7 +175,7 @@ def _normal_p(score: float, y: Floats) -> float:
 
 
 def mean_shift(differences: Sequence[float] | Floats) -> tuple[float, float]:
-    """Return the mean of paired differences and its p-value (t test); 1 for fewer than three."""
+    """Return the mean of paired differences and its p-value (t test; 1 for fewer than three)."""
     data = np.asarray(differences, dtype=np.float64)
     if len(data) < 3:
         return (float(data.mean()) if len(data) else 0.0), 1.0
@@ -196,8 +199,8 @@ class Step:
 def largest_step(values: Sequence[float] | Floats) -> Step | None:
     """Find the place where the means before and after it differ most by Student's t.
 
-    The p-value is multiplied by the number of places that were tried (Bonferroni). Returns None for
-    fewer than four values, or where the mean before the place is 0.
+    The p-value is multiplied by the number of places that were tried (Bonferroni). The result is
+    None for fewer than four values, or if the mean before the place is 0.
     """
     data = np.asarray(values, dtype=np.float64)
     n = len(data)

@@ -189,8 +189,8 @@ def _name(found: list[AnyStage], kind: str) -> str:
 def _put_in_order(name: str, profile: Profile) -> Precondition:
     """Return the sequential fill that comes before the stage of growing spans.
 
-    Random writes scatter garbage over all blocks. If later writes go to one span only, greedy
-    garbage collection never frees the garbage in other blocks, so the drive has less spare area.
+    Random writes leave garbage in all blocks. If later writes go to one span only, greedy garbage
+    collection never frees the garbage in other blocks, so the drive has less spare area.
     """
     return Precondition(
         name,

@@ -1,9 +1,9 @@
 """Cut a profile to a time, or to a share of the rated endurance, and say what it still proves.
 
 Cuts are made in a fixed order until the plan fits; cuts that hardly affect the number to plan on
-come first. Then needless cuts are undone, the latest first. The time of a plan is the geometric
-mean of its shortest and longest likely time; its bytes are the most that is likely. Both are
-estimates, so the run also ends when the time or the bytes are used up.
+come first. Then cuts that are no longer necessary are undone, the latest first. The time of a plan
+is the geometric mean of its shortest and longest likely time; its bytes are the most that is
+likely. Both are estimates, so the run also ends when the time or the bytes are used up.
 """
 
 import math
@@ -54,7 +54,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The share of its rated endurance that a drive may lose."""
+    """The share of the rated endurance that a run may use."""
 
     percent: float
     endurance_tb: float
@@ -72,7 +72,10 @@ def within(
     budget_s: float | None,
     allowed: Allowed | None = None,
 ) -> tuple[RunRequest, Budget]:
-    """Cut the request to the time and the wear. Raises UsageError if not even the fills fit."""
+    """Shorten the request to the given time and wear.
+
+    Raises UsageError if not even the fills fit.
+    """
     fit = _Fit(wishes, info, hint, budget_s, allowed)
     cuts = fit.cuts()
     profile = fit.cut(cuts)
@@ -108,13 +111,16 @@ def _least(given: N | None, kept: N | None) -> N | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """The time and the bytes of a profile."""
+    """The likely time and bytes of a profile."""
 
     likely_s: float
     likely_bytes: tuple[int, int]
 
     def share_of(self, endurance_tb: float) -> str:
-        """Format the bytes and their share: `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`."""
+        """Format written bytes and their share of the endurance.
+
+        Example: `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`.
+        """
         least, most = (format_capacity(size) for size in self.likely_bytes)
         share = format_figure(100 * self.likely_bytes[1] / TB / endurance_tb, 2)
         sizes = most if least == most else f"{least} to {most}"
@@ -135,7 +141,7 @@ class _Fit:
         return self.allowed.most_bytes if self.allowed else None
 
     def cuts(self) -> list[Cut]:
-        """Return the cuts that are made, in order."""
+        """Return the cuts of the profile that are made, in order."""
         made: list[Cut] = []
         for cut in self._ladder():
             if self._fits(made):
@@ -221,7 +227,7 @@ class _Fit:
             )
 
     def cut(self, cuts: Sequence[Cut]) -> Profile:
-        """Return the profile after these cuts."""
+        """Return the profile after these cuts were applied."""
         profile = self.wishes.profile
         kept, dropped = self._kept(), {cut.value for cut in cuts if cut.kind == "stage"}
         made = {cut.kind: cut.value for cut in cuts}
@@ -255,7 +261,7 @@ class _Fit:
         return spec.AccessOrder.RANDOM if spec.AccessOrder.RANDOM in values else min(values)
 
     def said(self, cut: Cut) -> str:
-        """Return a cut in words."""
+        """Return a sentence that describes a cut."""
         profile = self.wishes.profile
         if cut.kind == "stage":
             number = int(cut.value)
@@ -278,7 +284,7 @@ class _Fit:
 
 
 def _shorter(stage: spec.MeasuredStage, made: dict[str, int | str]) -> dict[str, object]:
-    """Return the changed keys of a stage of points."""
+    """Return the keys that a cut changes in a stage of points."""
     if not isinstance(stage, spec.Repeated):
         return {}
     changes: dict[str, object] = {}
@@ -292,7 +298,7 @@ def _shorter(stage: spec.MeasuredStage, made: dict[str, int | str]) -> dict[str,
 
 
 def _settled_shorter(settle: spec.Settle, made: dict[str, int | str]) -> spec.Settle:
-    """Shorten settling to at most two minutes; few repeats do not validate, or need not last."""
+    """Shorten settling to at most two minutes, and further for runs that cannot be VALIDATED."""
     shorter = {"window_s": "settle", "unbroken_s": "repeats"}
     update = {
         name: SHORT_SETTLE_S
@@ -303,7 +309,7 @@ def _settled_shorter(settle: spec.Settle, made: dict[str, int | str]) -> spec.Se
 
 
 def _prepared_shorter(profile: Profile, made: dict[str, int | str]) -> dict[str, object]:
-    """Return the changed keys of a profile outside `measure`."""
+    """Return the keys that the cuts change in a profile, outside `measure`."""
     changes: dict[str, object] = {}
     if (settle := _settled_shorter(profile.settle, made)) != profile.settle:
         changes["settle"] = settle

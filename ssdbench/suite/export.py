@@ -1,7 +1,8 @@
 """Make job files for plain fio from a profile, with a README that names the losses.
 
-During a run, ssdbench decides how long each point settles and is measured. In the job files both
-have the shortest time of the profile, and fio's ramp time replaces settling.
+During a run, ssdbench decides how long each point settles and is measured. In the job files,
+settling and measurement have the shortest time of the profile, and fio's ramp time replaces
+settling.
 """
 
 from collections.abc import Iterator, Mapping

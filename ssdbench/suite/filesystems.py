@@ -116,7 +116,7 @@ class _Chosen:
 
 
 def file_trials(before: int, wanted: spec.OnFiles, planning: Planning) -> list[AnyStage]:
-    """Make a fill and a trial on files.
+    """Make the stages of a trial on files: a fill and the trial.
 
     Raises HostLacks for a file system that does not work here, UsageError for a target that is not
     a block device or is too small.
@@ -230,7 +230,7 @@ def application_trials(
     planning: Planning,
     placed: Placed,
 ) -> list[AnyStage]:
-    """Make a fill and a trial with programs.
+    """Make the stages of a trial with programs: a fill and the trial.
 
     Raises HostLacks for a program or file system that is missing, UsageError for a target that is
     not a block device or is too small.

@@ -48,7 +48,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The answer of a trial, and all rates behind it."""
+    """The answer of a trial, with all measured rates."""
 
     side_by_side: bool
     says: str
@@ -116,7 +116,10 @@ def rounds(
     directory: Path,
     rate: Callable[[str, Workload, Path, int], float],
 ) -> Tried:
-    """Measure all rounds. `workloads`: by name and drive. `rate`: measures one drive."""
+    """Measure all rounds of the trial.
+
+    `workloads`: the workload for each name and drive. `rate`: the function that measures one drive.
+    """
     chance = Random("side by side")
     seen: list[Turn] = []
     losses: list[Loss] = []

@@ -33,7 +33,7 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The reads and writes of a stream, or its trims, for which fio needs a separate job."""
+    """The reads and writes of a stream, or its trims; fio needs a separate job for trims."""
 
     stream: spec.MixStream
     trims: bool

@@ -241,7 +241,7 @@ def _short(size_bytes: int) -> str:
 def _used_percent(workload: Workload, planning: Planning) -> float | None:
     """Return the percent of the drive that jobs use; None for the whole filled part.
 
-    A last incomplete block does not count.
+    A last incomplete block of the drive does not count.
     """
     unused = planning.level_bytes - workload.range.length_bytes
     if unused < max(workload.block_sizes):
@@ -353,7 +353,7 @@ def _returns_to(planning: Planning, points: Sequence[Point]) -> Workload | None:
 def steady_workload(planning: Planning) -> Workload:
     """Return the workload of the warm-up, if the profile does not name it.
 
-    If only the user's jobs write, it is the first of these jobs.
+    If only the user's jobs write, the first of these jobs is the warm-up.
     """
     if not names_warm_up(planning.profile) and _heaviest(planning) is None:
         job = jobfiles.warm_up(planning)
@@ -365,7 +365,7 @@ def steady_workload(planning: Planning) -> Workload:
 def _plain_warm_up(planning: Planning) -> Workload:
     """Return the warm-up workload without regard to the user's jobs.
 
-    It is the profile's workload, or the heaviest writer of the plan: random writes without reads,
+    This is the profile's workload, or the heaviest writer of the plan: random writes without reads,
     with the block of the writing points that is closest to 4 KiB, at their deepest queue, but at
     least at the default depth. These writes age a drive fastest, and a smaller depth would not
     shorten the warm-up.
@@ -425,7 +425,8 @@ def _each(value: T | tuple[T, ...]) -> tuple[T, ...]:
 def hottest(planning: Planning) -> Workload | None:
     """Return the writing point of the sweeps that moves most bytes; None if that is the warm-up.
 
-    It has the largest block and, of equal blocks, the largest share of reads beside its writes.
+    This point has the largest block and, of equal blocks, the largest share of reads beside its
+    writes.
     """
     warm = _plain_warm_up(planning)
     writers = [

@@ -20,7 +20,7 @@ Locate = Callable[[str], str | None]  # the name below /sys/block of the drive w
 
 
 class ServiceBackend:
-    """Read and set whether a systemd service runs: "active" or "inactive"."""
+    """Read and set whether a systemd service runs, as "active" or "inactive"."""
 
     def read(self, attribute: str, drive: str) -> str:
         """Return "active" when the service runs, else "inactive"."""
@@ -102,12 +102,12 @@ class Logged:
         self._backend = backend
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return the value in force."""
+        """Return the current value of the setting."""
         require_ours(self._kind, attribute)
         return self._backend.read(attribute, drive)
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write the value and require that it reads back."""
+        """Write the value of the setting, and require that it reads back."""
         what = f"{self._kind} {drive + ' ' if drive else ''}{attribute} = {value!r}"
         try:
             require_ours(self._kind, attribute, value)
@@ -132,7 +132,7 @@ class SysfsBackend:
         return chosen(value)
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write the value and require that it reads back; an error names the possible choices."""
+        """Write the value and require that it reads back; an error names the possible values."""
         try:
             self._sysfs.write(attribute, value)
         except HostLacks as refused:
@@ -196,7 +196,7 @@ class NvmeFeatureBackend(_Located):
     """Read and set features of an NVMe drive by number, such as `0x06`, until its next reset."""
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return the current value as a number."""
+        """Return the current value of the feature as a number."""
         try:
             with nvme.opened(self._node(drive)) as device:
                 return str(device.feature(int(attribute, 16)).result)
@@ -204,7 +204,7 @@ class NvmeFeatureBackend(_Located):
             raise HostLacks(f"feature {attribute} cannot be read: {error.message}") from error
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Set the value and require that it reads back."""
+        """Set the value of the feature, and require that it reads back."""
         try:
             with nvme.opened(self._node(drive)) as device:
                 device.set_feature(int(attribute, 16), int(value))
@@ -264,7 +264,7 @@ class AtaPasswordBackend(_Located):
 
 
 def backends_of(sysfs: Sysfs, locate: Locate) -> dict[Backend, SettingBackend]:
-    """Return the backends of this host, each logged."""
+    """Return the backends for settings of this host; each backend logs its writes."""
     found: dict[Backend, SettingBackend] = {
         Backend.SYSFS: SysfsBackend(sysfs),
         Backend.IRQ: SysfsBackend(sysfs),

@@ -47,7 +47,7 @@ class Change:
 
     @property
     def key(self) -> Key:
-        """Return which setting is changed."""
+        """Return the key of the changed setting: kind, name and drive."""
         return (self.backend, self.attribute, self.drive)
 
 
@@ -124,15 +124,15 @@ class SettingsJournal:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Return the changes made so far."""
+        """Return the settings that were changed so far."""
         return tuple(self._changes)
 
     def apply(self, settings: Sequence[Setting]) -> list[Change]:
         """Change settings in order, except settings that already have the wanted value.
 
-        A setting that a later setting resets is made again. Raises HostLacks if this host or drive
-        does not have a setting or keeps another value; leaving the journal then restores all
-        changes made before the error.
+        If a later setting resets an earlier one, the earlier one is made again. Raises HostLacks if
+        this host or drive does not have a setting or keeps another value; leaving the journal then
+        restores all changes made before the error.
         """
         made = [change for setting in settings if (change := self._make(setting))]
         for setting in settings:
@@ -214,9 +214,9 @@ def put_back(
     """Restore the first value of each setting; return the restored changes and the failures.
 
     The latest change comes first, but a setting that resets others comes before them. All settings
-    are read again until each has its old value. Only then are they recorded in their journals,
-    except settings that a failed setting would reset. The journal with the first value is last, so
-    `restore` still finds the first values after a kill.
+    are read again until each has its old value. Only then they are recorded as restored in their
+    journals, except settings that a failed setting would reset. The journal with the first value is
+    last, so `restore` still finds the first values after a kill.
     """
     first: dict[Key, Change] = {}
     for change, _ in sorted(left, key=lambda one: one[0].n):

@@ -82,7 +82,7 @@ class PartitionBackend:
 
 
 class DirectoryBackend:
-    """Make and remove a directory, or a tracefs instance: "present" or "".
+    """Make and remove a directory, or a tracefs instance, as "present" or "".
 
     Removing deletes only sockets that a killed server left, and the directory when it is empty
     then.
@@ -127,5 +127,5 @@ def _patiently(argv: Sequence[str], *, patience_s: float = _PATIENCE_S) -> str:
 
 
 def partition_name(name: str, number: str) -> str:
-    """Return the kernel's name of a partition: `sda1`, but `loop0p1` after a digit."""
+    """Return the kernel's name of a partition, such as `sda1`, but `loop0p1` after a digit."""
     return f"{name}{'p' if name[-1:].isdigit() else ''}{number}"

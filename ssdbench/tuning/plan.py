@@ -70,7 +70,10 @@ _TURBO = "turbo lasts only while the CPU is cool"
 
 
 def governor_settings(governor: str, host: Topology) -> list[Setting]:
-    """Return one setting per frequency policy. Raises HostLacks for an unknown governor."""
+    """Return one setting for each frequency policy of the CPUs.
+
+    Raises HostLacks for an unknown governor.
+    """
     if governor == KEEP:
         return []
     if not host.policies:

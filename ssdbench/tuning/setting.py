@@ -31,7 +31,7 @@ class Backend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Hold one attribute, the wanted value, and why a benchmark wants it.
+    """Hold one setting of the host or drive: its name, the wanted value, and the reason.
 
     `drive` is the identity of its drive (TargetInfo.id), empty for the host: the drive may be in
     another slot when it is restored.
@@ -44,7 +44,7 @@ class Setting:
     drive: str = ""
 
     def holds(self, now: str) -> bool:
-        """Return whether the value is the wanted one, without regard to a mount's options."""
+        """Return whether the present value is the wanted one; a mount's options are ignored."""
         if self.backend is Backend.MOUNT:
             return now.split(" ")[:2] == self.value.split(" ")[:2]
         return now == self.value

@@ -92,7 +92,7 @@ class ApplicationTrial(FileTrial):
         )
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes that all starts write before they are measured."""
+        """Return the bytes that all starts of programs write before they are measured."""
         return self.starts * self.scale.data_bytes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:

@@ -1,9 +1,9 @@
 """Measure one file system on the drive, with several numbers of threads, fresh and aged.
 
 Figures 13 and 14 of Seppanen et al. (2010). The whole drive is filled again before, because free
-space would make it faster. The partition is known only to the kernel; no partition table is
-written. If it is smaller than the drive, the rest of the drive was discarded and serves as spare
-area.
+space on it would make it faster. The partition is known only to the kernel; no partition table is
+written. If the partition is smaller than the drive, the rest of the drive was discarded and serves
+as spare area.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ class FileSystemTrial(OnFiles):
         return int(target.size_bytes * self.place.part_percent / 100) * (1 + self.wanted.aging)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan as usual, but with one line of text for all numbers of threads."""
+        """Plan as for other trials, but with one line of text for all numbers of threads."""
         starts = f"{self.starts} starts with {', '.join(map(str, self.wanted.threads))} threads"
         return replace(super().plan(target, hint), jobs=(self.place.planned, starts))
 

@@ -58,7 +58,7 @@ class Place:
 def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
     """Mount the file system that finished units left, or a new one, during a `with` block.
 
-    A note says so if the device cannot have partitions. Raises UsageError for a target that is not
+    If the device cannot have partitions, a note says so. Raises UsageError for a target that is not
     a block device, HostLacks if mkfs or mount fails.
     """
     if not isinstance(context.session, ClaimedSession):
@@ -108,7 +108,7 @@ def write_files(
 ) -> bool:
     """Write files once, from start to end, and flush them to the drive.
 
-    `size_bytes`: size of each file, if all have one size. Returns False if the run must end.
+    `size_bytes`: size of each file, if all have one size. The result is False if the run must end.
     """
     block = LAY_BLOCK_BYTES if size_bytes is None else gcd(size_bytes, LAY_BLOCK_BYTES)
     sized: Options = {} if size_bytes is None else {"size": size_bytes}

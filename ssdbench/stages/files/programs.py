@@ -24,7 +24,7 @@ ROW_BYTES = 256  # per row of sysbench in PostgreSQL, with its indexes
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Set the size of the programs' work."""
+    """The size of the work of each program."""
 
     threads: int
     window_s: int

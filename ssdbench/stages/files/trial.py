@@ -1,9 +1,9 @@
 """Compare variants on files of a new file system on the drive, instead of on the drive itself.
 
 The files are written once, before all cells, so that all cells find the same files. After a crash
-the file system is mounted again; if that fails, it is made again and all units are measured again.
-Figures 6 to 13 of Dunn (2009) were measured like this, as were Iozone's surfaces and the random
-workload in figure 3 of Yu et al. (2012).
+the file system is mounted again; if that fails, it is made again and all its units are measured
+again. Figures 6 to 13 of Dunn (2009) were measured like this, as were Iozone's surfaces and the
+random workload in figure 3 of Yu et al. (2012).
 """
 
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ class OnFiles(Experiment, ABC):
 
     @property
     def destructive(self) -> bool:
-        """Return True, because a file system is made."""
+        """Return True, because the stage makes a file system."""
         return True
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
@@ -48,11 +48,11 @@ class OnFiles(Experiment, ABC):
 
     @abstractmethod
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes that are written before the cells, to prepare them."""
+        """Return the bytes that the stage writes to prepare its measurements."""
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
-        """Mount the file system during all units."""
+        """Keep the file system mounted while all units are measured."""
         with mounted(context, self.place, self.name) as there, super().opened(there) as opened:
             yield opened
 

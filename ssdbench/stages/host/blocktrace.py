@@ -93,13 +93,13 @@ class BlockTrace:
                 self._tracing = None
 
     def start(self) -> None:
-        """Begin a window."""
+        """Begin to record a window of events."""
         if self._tracing is not None:
             self._second = blktrace.BlkTrace(self.target.node) if self.btt else None
             self._tracing.start()
 
     def stop(self) -> None:
-        """End the window and compute its figures."""
+        """End the window, and compute its figures."""
         if self._tracing is not None:
             self.figures = medians(self._tracing.stop())
             if self._second is not None:

@@ -184,13 +184,13 @@ class TrialWorkload:
 
     @property
     def writes(self) -> bool:
-        """Tell whether a section writes."""
+        """Tell whether a section of this workload writes."""
         return any(str(s["rw"]).removeprefix("rand") != "read" for s in self.sections)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Describe one cell to measure."""
+    """One cell that is to be measured: a workload and a variant."""
 
     variant: Variant
     workload: TrialWorkload
@@ -233,7 +233,7 @@ class Experiment(PlainStage, ABC):
 
     @property
     def destructive(self) -> bool:
-        """Tell whether a workload writes."""
+        """Tell whether a workload of the experiment writes."""
         return any(workload.writes for workload in self.workloads)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
@@ -297,7 +297,7 @@ class Experiment(PlainStage, ABC):
     def measuring(
         self, turns: Sequence[Turn], context: Context, done: Sequence[Step]
     ) -> Iterator[Unit[Work]]:
-        """Yield the cells as units."""
+        """Yield the cells as units of the stage."""
         ahead = context.hint.sequential_bytes_per_s[1] * (self.window_s + RAMP_S)
         for turn in turns:
             yield Unit(
@@ -366,7 +366,7 @@ class Trial(Experiment):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Return the result with all medians."""
+        """Return the result of the stage, with all medians."""
         return Comparison(
             kind=self.kind,
             medians=tuple(compared),
@@ -404,7 +404,7 @@ def cell_of(
     cost: HostCost = NO_COST,
     more: dict[str, float] | None = None,
 ) -> Cell:
-    """Return the figures of one start."""
+    """Return the figures of one start of fio as a cell."""
     read, write = outcome.read, outcome.write
     ios, moved = read.ios + write.ios, read.bytes + write.bytes
     runtime_s = max(read.runtime_s, write.runtime_s, 1e-9)

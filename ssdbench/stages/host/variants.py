@@ -115,7 +115,7 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
 
 
 def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
-    """Return the host unchanged, with slower CPUs, with and without disk entropy; and notes.
+    """Return variants of the host: unchanged, slower CPUs, with and without disk entropy.
 
     Slower CPUs show how the same drive does with less computing power.
     """

@@ -54,7 +54,10 @@ class Probe(Protocol):
         ...
 
     def ask(self, bench: "Bench") -> Answer:
-        """Measure and judge. Raises CutShort if the run must end."""
+        """Take the measurements of the probe, and judge them.
+
+        Raises CutShort if the run must end.
+        """
         ...
 
 
@@ -212,7 +215,7 @@ class ProbeStage(PlainStage):
 
     @property
     def title(self) -> str:
-        """Return the title of the probe."""
+        """Return the title of the probe for plans and pages."""
         return self.probe.title
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:

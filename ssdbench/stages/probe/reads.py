@@ -111,7 +111,7 @@ class ReadChunk:
     """Find the read chunk, the data that lie in order on one die, with two reads in parallel.
 
     Two reads at a small stride wait for the same die. From a stride of half the chunk on they do
-    not: of two reads on one die, the second runs together with the next read, on the next die.
+    not wait: of two reads on one die, the second runs together with the next read, on the next die.
     Source: reads across the boundary of a chunk, Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
     """
 

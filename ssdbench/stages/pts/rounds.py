@@ -2,8 +2,9 @@
 
 A cell is one workload for one minute. A round measures all cells in the order of the standard.
 After each round, each tracking variable (a metric of one cell) is judged over the last five rounds.
-The test ends when all are steady, or as "steady state not reached" after 25 rounds. A resumed test
-keeps its finished rounds; its next round does not count, because the drive may have recovered.
+The test ends when all variables are steady, or as "steady state not reached" after 25 rounds. A
+resumed test keeps its finished rounds; its next round does not count, because the drive may have
+recovered.
 
 Overhead: each cell is one start of the generator.
 """
@@ -84,7 +85,7 @@ class Rounds(PtsStage):
             yield Length(self.cells[0].workload, seconds, seconds)
 
     def notes(self) -> Sequence[str]:
-        """Say when the rounds end."""
+        """Return a sentence that says when the rounds end."""
         count = len(self.cells)
         return [f"rounds of {count} cells, until five are alike, at most {self.max_rounds}"]
 
@@ -127,7 +128,7 @@ class Rounds(PtsStage):
         return found.model_copy(update={"not_applicable": self.absent})
 
     def where(self, found: Pts) -> str:
-        """Name the rounds of the steady window, or say that no window was steady."""
+        """Return the rounds of the steady window as text, or that no window was steady."""
         if found.steady:
             return f"in {found.windows[0].rounds}"
         return f"in {len(found.rounds)} rounds; the last five are shown"
@@ -217,7 +218,7 @@ def _mean(cells: Sequence[PtsCell]) -> PtsCell:
 def _latency(cells: Sequence[PtsCell]) -> PtsLatency | None:
     """Return mean and extremes over rounds; None if no round has a latency.
 
-    The percentile p99.999 is over all I/Os together, if enough I/Os are slower.
+    The percentile p99.999 is computed over all I/Os together, if enough I/Os are slower.
     """
     seen = [cell.latency for cell in cells if cell.latency is not None]
     if not seen:

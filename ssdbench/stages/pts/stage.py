@@ -55,7 +55,7 @@ class Preparation:
     from_fresh: bool = False  # the test needs a drive that was just purged
 
     def steps(self) -> Iterator[tuple[Purge | Precondition, Measure]]:
-        """Yield each step, with the function that runs the step as a unit of the test."""
+        """Yield each step of the preparation, with the function that runs the step as a unit."""
         if self.purge is not Method.NONE:
             purge = Purge("purge", self.purge)
             yield purge, partial(prepared, purge)
@@ -65,7 +65,7 @@ class Preparation:
             yield fill, partial(prepared, fill)
 
     def plans(self, target: TargetInfo, hint: RateHint) -> list[StagePlan]:
-        """Return the plan of each step."""
+        """Return the plan of each step of the preparation."""
         return [step.plan(target, hint) for step, _ in self.steps()]
 
     def labels(self) -> list[Finding]:
@@ -141,7 +141,7 @@ class PtsStage(PlainStage, ABC):
 
     @abstractmethod
     def found(self, measured: PtsMeasured) -> Pts:
-        """Return the result of all units."""
+        """Return the result from the measurements of all units."""
 
     @abstractmethod
     def about(self, found: Pts) -> Iterator[Finding]:
@@ -151,7 +151,7 @@ class PtsStage(PlainStage, ABC):
     def where(self, found: Pts) -> str:
         """Return where the steady state was found, such as "in rounds 1 to 5".
 
-        Without a steady state, it says how many rounds or samples were judged.
+        Without a steady state, the text says how many rounds or samples were judged.
         """
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
@@ -182,7 +182,7 @@ class PtsStage(PlainStage, ABC):
         )
 
     def notes(self) -> Sequence[str]:
-        """Return notes for the plan."""
+        """Return the notes of this test for the plan."""
         return ()
 
     def units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
@@ -194,7 +194,7 @@ class PtsStage(PlainStage, ABC):
             yield unit(f"finale-{place:02d}", partial(self._last, cell), cell.name)
 
     def measure(self, context: Context, unit: Unit[Measure]) -> PtsRecord | None:
-        """Run one unit by its function."""
+        """Run one unit by calling its function."""
         return unit.work(context)
 
     def conclude(
@@ -224,7 +224,7 @@ class PtsStage(PlainStage, ABC):
         means: Sequence[PtsCell] = (),
         phases: Sequence[PtsPhase] = (),
     ) -> Pts:
-        """Return the result in the form that is stored."""
+        """Return the result of the test in the form that is stored."""
         loads = [part.workload for part in self.parts]
         return Pts(
             **dict(measured),
@@ -300,7 +300,7 @@ def wanted_cache(form: PtsForm) -> bool:
 def cache_finding(
     target: TargetInfo, form: PtsForm, settings: Sequence[Mapping[str, str]] = ()
 ) -> Iterator[Finding]:
-    """Return a finding if the write cache is not as the form asks: off for enterprise.
+    """Return a finding if the write cache is not set as the form of the test asks.
 
     `settings`: settings that the run has changed.
     """

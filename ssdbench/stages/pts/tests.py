@@ -192,7 +192,7 @@ class Setting:
 
 
 def cell_name(read: int, block: int) -> str:
-    """Return the name of a cell by its share of reads and block size: `65/35 64 KiB`."""
+    """Return the name of a cell by its share of reads and block size, such as `65/35 64 KiB`."""
     return f"{read}/{100 - read} {format_size(block)}"
 
 
@@ -280,7 +280,8 @@ def _matrix(name: str, test: PtsTest, setting: Setting, base: Workload) -> Round
 def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
     """Test a purged drive under writes: for four drive fills, a day, or until it is steady.
 
-    Returns one test for each workload. Raises UsageError if no workload fits the drive's blocks.
+    The result is one test for each workload. Raises UsageError if no workload fits the drive's
+    blocks.
     """
     phases = {kind: _saturating(kind, setting) for kind in setting.saturation}
     skipped = [setting.not_applicable(p) for p in phases.values() if not setting.fits(p)]

@@ -76,7 +76,7 @@ class Timed(PtsStage):
         )
 
     def where(self, found: Pts) -> str:
-        """Say which samples were steady, or how many samples were not."""
+        """Return as text which samples were steady, or how many samples were not."""
         if found.steady:
             return f"by five samples {format_minutes(SPACING_S * self.scale)} apart"
         judged = next(phase for phase in self.phases if phase.until_steady)

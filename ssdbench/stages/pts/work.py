@@ -198,7 +198,7 @@ class _Samples:
         self._idle_s = 0.0
 
     def add(self, second: Second) -> bool:
-        """Add one second; return whether it completed a sample."""
+        """Add one second to the samples; return whether it completed a sample."""
         self.t_s = second.t_s
         self.written += second.write_bytes
         self._ios += second.ios
@@ -228,7 +228,7 @@ class _Samples:
     def filled(self) -> float:
         """Return the finished share (0 to 1) of the drive fills after which the phase ends.
 
-        Return 0 if no number of drive fills ends the phase.
+        The result is 0 if no number of drive fills ends the phase.
         """
         fills = self._phase.fills
         return self.written / (fills * self._size_bytes) if fills else 0.0

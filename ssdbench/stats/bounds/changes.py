@@ -4,7 +4,7 @@ Two tests look at the stretches of one workload in the order of time. The first 
 warm-up, the repeats and the return to the warm-up's workload by their intervals (Student's t,
 Bonferroni for the comparisons). The second searches the place that divides the sequence most
 clearly into two levels (largest t over all places, Bonferroni). A change below 2 % does not count.
-Inside a stretch the place of a step is found to about a minute.
+The place of a step inside a stretch is found to about a minute.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,8 @@ repeat after it has written the spare area once, or the return to the warm-up's 
 second of a stretch counts, not only the declared window.
 
 The bound is about means over a horizon: 10 minutes, or whole periods if the rate is periodic. A
-shorter slowdown disappears in a mean over ten minutes; a longer slowdown is a level. A stretch that
-is shorter than the horizon counts as one piece, which errs on the safe side.
+mean over ten minutes hides a shorter slowdown; a longer slowdown counts as a level of the rate. A
+stretch that is shorter than the horizon counts as one piece, which makes the bound lower.
 """
 
 import math
@@ -45,7 +45,7 @@ class Stretch:
 
     @property
     def seconds(self) -> float:
-        """Return the length in seconds."""
+        """Return the length of the stretch in seconds."""
         return float(self.series.t_s[-1]) if len(self.series.t_s) else 0.0
 
     @property
@@ -89,9 +89,9 @@ class Piece:
 def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[Piece]:
     """Cut all stretches into pieces of one horizon, counted back from their ends.
 
-    The rest at the start of a stretch becomes a piece if it is at least half a horizon long, or if
-    the stretch has no other piece. A shorter rest is in no piece, but counts in the mean and the
-    minimum.
+    Seconds that are left at the start of a stretch become a piece if they last at least half a
+    horizon, or if the stretch has no other piece. Otherwise they are in no piece, but count in the
+    mean and the minimum.
     """
     found: list[Piece] = []
     for index, stretch in enumerate(stretches):
@@ -109,7 +109,7 @@ def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[P
 
 
 def mean_of(stretches: Iterable[Stretch]) -> float:
-    """Return the mean rate over all seconds; 0 if there are no seconds."""
+    """Return the mean rate over all seconds of these stretches; 0 without seconds."""
     pairs = [(stretch.mean, stretch.seconds) for stretch in stretches]
     total = sum(seconds for _, seconds in pairs)
     return sum(mean * seconds for mean, seconds in pairs) / total if total else 0.0
@@ -133,11 +133,11 @@ def _slowest(series: Series, length_s: float) -> float:
 
 
 def lower_limit(means: Sequence[float] | Floats) -> float:
-    """Return the rate that 95 % of such means exceed, with 95 % confidence.
+    """Return the rate that 95 % of means over a horizon exceed, with 95 % confidence.
 
-    Normal tolerance bound of the logarithms (Owen 1968), never above the lowest mean and never
-    below zero. For means that agree to a few percent it equals the bound of the means themselves.
-    Fewer than five means cannot show their spread; then the result is the lowest mean.
+    The limit is the normal tolerance bound of the logarithms (Owen 1968), never above the lowest
+    mean and never below zero. If the means agree to a few percent, it equals the bound of the means
+    themselves. Fewer than five means cannot show their spread; then the lowest mean is returned.
     """
     data = np.asarray(means, dtype=np.float64)
     lowest = float(data.min()) if len(data) else 0.0
@@ -167,7 +167,7 @@ class MeanInterval:
 def interval_of(
     stretches: Sequence[Stretch], *, comparisons: int, block_s: float = MINUTE_S
 ) -> MeanInterval:
-    """Return the mean over stretches with its interval, corrected for the number of comparisons.
+    """Return the mean rate with its interval, corrected for the number of comparisons.
 
     Several stretches are independent samples. A single stretch is cut into up to ten blocks of at
     least `block_s` (a period, if the rate is periodic). On such blocks Student's t has nearly its

@@ -1,8 +1,8 @@
 """Find rates that keep moving between two levels, as bistable and periodic drives do.
 
-Such a drive is steady although its rate is not flat: garbage collection in waves, folding, a fan.
-The two levels count if the drive visited both at least twice and neither level drifts. The
-sustained rate of the drive is then its lower level.
+Such a drive is steady although its rate is not flat, for example because of garbage collection in
+waves or a fan. The two levels count if the drive visited both at least twice and neither level
+drifts. The sustained rate of the drive is then its lower level.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.
 def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -> float:
     """Return the drift over all steps or over whole cycles, whichever is larger.
 
-    A wave that is cut in mid-cycle falsifies the drift over all steps and may hide a drift. The
+    If the last wave is incomplete, the drift over all steps is wrong and may hide a drift. The
     drift over whole cycles does not see a level that the drive has left for good.
     """
     over_all = common_drift(steps, low)
@@ -108,7 +108,7 @@ def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -
 
 
 def common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:
-    """Return the drift over the whole time, from one line per level with a common slope."""
+    """Return the drift over the whole time: one line per level, with a common slope."""
     t = np.linspace(-0.5, 0.5, len(steps))
     inside_t, inside_y = t.copy(), steps / steps.mean()
     for group in (low, ~low):
@@ -144,9 +144,9 @@ MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a pl
 def two_modes(values: Sequence[float] | Floats, *, min_share: float = 0.1) -> Modes | None:
     """Return the best split into two levels; None if one level describes the values equally well.
 
-    The split is Otsu's (1979): it leaves the least variance within the groups. It must be clearer
-    than the best split of values that have a single level. Each level must hold `min_share` of the
-    values, and at least two values.
+    The split is Otsu's (1979): it leaves the least variance within the groups. The split must be
+    clearer than the best split of values that have a single level. Each level must hold `min_share`
+    of the values, and at least two values.
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     n = len(data)

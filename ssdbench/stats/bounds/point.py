@@ -1,6 +1,6 @@
-"""Judge one point: turn its repeats into estimates, findings and a verdict. All repeats count.
+"""Judge one point from all its repeats: compute estimates, findings and a verdict.
 
-The value is the mean over repeats. Its interval includes the mean of all evidence. A planner uses
+The value is the mean over repeats. The interval includes the mean of all evidence. A planner uses
 the bound: the lower limit of means over the horizon, from all evidence of the workload
 (`ssdbench.stats.bounds.sustained`).
 """
@@ -54,10 +54,10 @@ def judge_point(
 
 
 def without_bound(estimate: Estimate, why: str) -> Estimate:
-    """Remove the bound of a rate that cannot have one; return other estimates unchanged.
+    """Remove the bound of a rate that cannot have a bound; return other estimates unchanged.
 
-    A rate that the job sets does not show the highest rate of the drive. A rate that was still
-    changing does not show the later rate.
+    If the job sets the rate, the rate does not show the highest rate of the drive. If the rate was
+    still changing, it does not show the later rate of the drive.
     """
     if estimate.unit not in RATE_UNITS:
         return estimate
@@ -140,8 +140,8 @@ def reaching(estimate: Estimate, whole: float) -> Estimate:
     `whole` is the mean over all seconds that count, divided by the mean over the windows. The
     previous load still affects every window a little (settling allows 2 % of the rate), so repeats
     agree on this error and their t interval does not show it. The unbroken repeat, the warm-up and
-    the return to its workload do show it. A known error that is not corrected is added to the
-    interval on its own side (Phillips, Eberhardt and Parry 1997, SUMU).
+    the return to the warm-up's workload show it. A known error that is not corrected is added to
+    the interval on its own side (Phillips, Eberhardt and Parry 1997, SUMU).
     """
     if estimate.ci_low is None or estimate.ci_high is None:
         return estimate
@@ -168,7 +168,7 @@ def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
 
 
 def _lower_level(known: Sustained) -> list[Estimate]:
-    """Estimate the rate on the lower of two levels, which the bound is about."""
+    """Estimate the rate on the lower of two levels, for which the bound is computed."""
     levels = known.levels
     if levels is None:
         return []

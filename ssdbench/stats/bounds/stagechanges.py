@@ -1,11 +1,11 @@
 """Compare the points of one stage, which were measured in the same hours.
 
 Three questions need more than one point. First: did the drive change while another point was
-measured? Then this point may have been lucky, so it is not valid either. It stays valid if the
+measured? If so, this point may have been lucky, so it is not valid either. It stays valid if the
 other point varies by chance only, or if at least twice the other point was slow just before and
-just after a repeat of this point that was not slow. Second: does the rate rise and fall over hours?
-All points show the same wave, each around its own mean. Third: how slow a wave could this run have
-seen?
+just after a repeat of this point that was not slow. Second: does the rate rise and fall over hours
+in a wave? All points show the same wave, each around its own mean. Third: what is the slowest wave
+that this run could detect?
 """
 
 import math
@@ -114,7 +114,8 @@ def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, 
 def by_chance(stretches: Sequence[Stretch]) -> bool:
     """Tell whether the repeats differ no more than blocks within one repeat do.
 
-    One-way analysis of variance: the means of the repeats against ten blocks of each repeat.
+    The test is a one-way analysis of variance: the means of the repeats against ten blocks of each
+    repeat.
     """
     cut = [
         History.of(s.series).blocks(0.0, s.seconds, BLOCKS)
@@ -133,7 +134,7 @@ def by_chance(stretches: Sequence[Stretch]) -> bool:
 def alternations(changed: Sequence[Repeat], steady: Sequence[Repeat]) -> int:
     """Count how often `changed` was slow both before and after a normal repeat of `steady`.
 
-    Returns 0 if any repeat of `steady` was slow.
+    The result is 0 if any repeat of `steady` was slow.
     """
     slow_steady = _slow(steady)
     if any(slow_steady):
@@ -161,8 +162,9 @@ def longest_wave_s(groups: Sequence[Sequence[Stretch]]) -> float:
 def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
     """Search for one wave in the rates of all groups, each around its own mean, or None.
 
-    Least squares of a sine of each period on the logarithms of the pieces (Lomb 1976, Scargle
-    1982), with a level for each group; F-test, corrected for the number of tested periods.
+    The method is least squares of a sine of each period on the logarithms of the pieces (Lomb 1976,
+    Scargle 1982), with a level for each group; the F-test is corrected for the number of tested
+    periods.
     """
     cut = [pieces(own) for own in groups]
     parts = [(number, piece) for number, own in enumerate(cut) for piece in own if piece.mean > 0]

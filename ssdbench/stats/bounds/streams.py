@@ -84,7 +84,7 @@ def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
 
     A thread of fio that is on time waits for all requests in flight before it waits until the next
     request is due, at any queue depth (`rate_ddir` in its io_u.c). So a slow request or flush
-    delays all requests that become due meanwhile.
+    delays all requests that become due in the meantime.
     """
     if not stream.offered_iops or not seen.requests:
         return seen
@@ -129,9 +129,9 @@ def _by_bytes(stream: Stream, seen: Sequence[StreamSeen]) -> bool:
 def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
     """Tell whether a repeat reached less of the offered rate than chance can explain.
 
-    A count may be wrong by the last one or two requests; for Poisson arrivals, by the root of their
-    number; for several sizes, by the sizes that chance drew: their variance is at most (most -
-    mean)(mean - least), by Bhatia and Davis (2000).
+    The count may differ by the last one or two requests; for Poisson arrivals, by the square root
+    of their number; for several sizes, by the random choice of sizes, whose variance is at most
+    (most - mean)(mean - least), by Bhatia and Davis (2000).
     """
     least, mean, most = min(stream.block_sizes), stream.mean_bytes, max(stream.block_sizes)
     drawn = math.sqrt(max(0.0, (most - mean) * (mean - least))) / mean

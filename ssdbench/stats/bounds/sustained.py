@@ -1,8 +1,9 @@
-"""Compute the bound of a point, the number to plan on, from all evidence. Only this module does so.
+"""Compute the bound of a point, the number to plan on, from all evidence.
 
 The bound is the lower 95/95 limit of means over the horizon (`evidence`). If the rate moves between
-two levels, it is the limit of the lower level. If the drive changed, it is from the evidence after
-the change. The worst minute and the worst second are the worst of everything that was measured.
+two levels, the bound is the limit of the lower level. If the drive changed, the bound comes from
+the evidence after the change. The worst minute and the worst second are taken from all measured
+seconds.
 """
 
 import math
@@ -219,8 +220,8 @@ def _days(piece: Piece) -> float:
 def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fills) -> float | None:
     """Return the largest drift that the pieces cannot exclude (95 %), per drive fill or per day.
 
-    Least squares of the logarithms over the written fills, or over the time of the run. None if
-    there are too few pieces, or if a piece has no rate.
+    The method is least squares of the logarithms over the written fills, or over the time of the
+    run. The result is None if there are too few pieces, or if a piece has no rate.
     """
     x = np.array([along(piece) for piece in parts])
     y = np.array([piece.mean for piece in parts])
@@ -239,8 +240,8 @@ def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fill
 class WarmUpEvidence:
     """Evidence from the warm-up before the points and the return to its workload after them.
 
-    If the drive was filled sequentially in between, the two still show whether the drive changed,
-    but the warm-up is no longer evidence of a point.
+    If the drive was filled sequentially in between, warm-up and return still show whether the drive
+    changed, but the warm-up is no longer evidence of a point.
     """
 
     workload: Workload | None = None  # of the warm-up
@@ -258,7 +259,7 @@ class WarmUpEvidence:
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """Return the stretches of the warm-up and of the return, as far as they were measured."""
+        """Return the stretches of the warm-up and of the return to it, if they were measured."""
         return tuple(stretch for stretch in (self.warm_up, self.again) if stretch is not None)
 
 

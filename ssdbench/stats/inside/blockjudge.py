@@ -1,12 +1,13 @@
 """Judge the block size: ignore peaks of a buffer, and test parts and multiples of the period.
 
-Peaks after every B writes repeat in offset after B strides of 4 KiB, like a block. So the search is
-repeated without such peaks. Behind a large buffer, peaks belong to writes of an earlier pass; if no
-block is found, each latency is moved to the write that it waited for. The latency peaks of a block
-of N bytes also repeat every N/2, N/3, 2N or 3N bytes. So the period is also tested divided by prime
-numbers and multiplied by prime numbers. One half of the writes chooses a period; the other half
-judges the choice. Only strides shorter than a part can show the part, so the answer may be "or
-less". docs/methods-blocksize.md explains the method.
+If peaks come after every B writes, they repeat in offset after B strides of 4 KiB, like the peaks
+of a block. So the search is repeated without the peaks of the buffer. Behind a large buffer, peaks
+belong to writes of an earlier pass; if no block is found, each latency is moved to the write that
+it waited for. The latency peaks of a block of N bytes also repeat every N/2, N/3, 2N or 3N bytes.
+So the period is also divided by prime numbers and multiplied by prime numbers, and the results are
+tested. One half of the writes chooses a period; the other half judges the choice. Only strides
+shorter than a part of the block can show this part, so the answer may be "or less".
+docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +48,7 @@ LEAST_UNITS = 3  # nearly every write enters a smaller block, so such blocks sho
 
 
 class Kin(Enum):
-    """How slow writes are behind the places that divide a period or multiply it."""
+    """How slow writes are at the places that divide a period, or at every k-th boundary."""
 
     SLOW = "as slow as behind the boundaries"
     USUAL = "as fast as any write"
@@ -170,7 +171,7 @@ def _one_of(
 ) -> tuple[Kin, Sequence[_Entered]]:
     """Compare the slowest of every `k` boundaries with the other boundaries.
 
-    If the other boundaries are not slow, the returned series have the place of the slow boundaries.
+    If only these are slow, the returned series have the place of the slow boundaries.
     """
     at: list[Floats] = []
     other: list[Floats] = []
@@ -243,8 +244,8 @@ UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
 def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> BlockVerdict:
     """Find a block, but ignore one that only the peaks of a buffer show.
 
-    `own`: the latencies belong to single writes. Only then do they show what a boundary costs, and
-    which writes waited for a full buffer.
+    `own`: the latencies belong to single writes. Only such latencies show the cost of a boundary,
+    and which writes waited for a full buffer.
     """
     verdict = _judged(series, seed=seed, own=own)
     if verdict.block_bytes is not None or not own:
@@ -325,9 +326,9 @@ def cost_ns(series: Sequence[Series], best: Evidence) -> float:
 
 
 def frequency(score: float) -> float:
-    """Return how often answers with such a score were right on the hidden drives of `FREQUENCIES`.
+    """Return how often answers with such a score were right on hidden drives (`FREQUENCIES`).
 
-    Uses Laplace's rule of succession, which never gives 100 %.
+    The frequency uses Laplace's rule of succession, which never gives 100 %.
     """
     _, answered, right = max(row for row in FREQUENCIES if row[0] <= max(score, FREQUENCIES[0][0]))
     return (right + 1) / (answered + 2)

@@ -2,8 +2,8 @@
 
 For each period the scores of all writes are summed by offset modulo the period. The place of the
 boundary is chosen in one region and judged in the other, so that without a boundary the score is
-about standard normal. The form `aligned` expects the same place at all strides; `delayed` allows
-each stride its own place, because peaks come late behind a full buffer.
+about standard normal. The form `aligned` expects the same place at all strides; the form `delayed`
+allows a different place for each stride, because peaks come late behind a full buffer.
 
 Limits: blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only m x 2^k x 4 KiB
 with odd m below 32. Source: Dunn 2009, chapter III; the joint test is our own.
@@ -64,7 +64,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The scores of one period."""
+    """The scores of one period, which show whether it is a block size."""
 
     period_bytes: int
     form: Form
@@ -98,7 +98,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class BlockVerdict:
-    """The block size, or None; and the best period that was seen."""
+    """The block size, or None, and the best period of the search."""
 
     block_bytes: int | None
     best: Evidence | None
@@ -166,7 +166,7 @@ def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
 
 
 def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
-    """Return the best period near a rough one; None if others are nearly as good."""
+    """Return the best period near a rough one; None if others score nearly as high."""
     data = scored(series, [scores(one.latency_ns) for one in series])
     near = range(period_bytes - AROUND_BYTES, period_bytes + AROUND_BYTES + 1, UNIT_BYTES)
     found = sorted(
@@ -180,8 +180,8 @@ def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
 def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:
     """Return how slow writes behind a boundary must be so that the search finds the boundary.
 
-    The slowdown is put into the measured latencies at some block sizes. The result is the smallest
-    factor of `INJECTED` that is found, or None.
+    The slowdown is put into the measured latencies at some block sizes. The result is, for each
+    block size, the smallest factor of `INJECTED` that is found, or None.
     """
     rng = np.random.default_rng(seed)
     effects: dict[int, float | None] = {}
@@ -222,7 +222,7 @@ def behind(
 
 
 def _judge(data: Scored, period: int) -> Evidence | None:
-    """Return the best form of one period; None if too few strides can show the period."""
+    """Return the better of the two forms of one period; None if too few strides show it."""
     seen = data.within(period / MOST_STRIDES_PER_BLOCK, period / STRIDES_PER_BLOCK)
     rows = _paired(seen, period)
     if len(rows[0]) < LEAST_STRIDES:

@@ -1,4 +1,4 @@
-"""Judge the inside of a drive from plain measurements. None means "cannot tell".
+"""Judge the inside of a drive from plain measurements. A result of None means "cannot tell".
 
 `spare` estimates the spare area as a range that is true for every method of garbage collection,
 from two methods that must not contradict each other. Room: a drive that was trimmed and filled
@@ -45,8 +45,8 @@ def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
     """Return the block size from which doubling no longer nearly doubles the bytes per second.
 
     Each random write below the remap unit costs a whole unit, so bytes per second grow with the
-    block size. Returns None if they grow up to the largest block: then something else is the limit,
-    such as commands.
+    block size. The result is None if they grow up to the largest block: then something else is the
+    limit, such as commands.
     """
     for small, large in pairwise(sorted(bytes_per_s)):
         if bytes_per_s[large] <= UNIT_GAIN * bytes_per_s[small]:
@@ -57,9 +57,9 @@ def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
 def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
     """Return the largest known remap unit in bytes.
 
-    The remap unit is the size in which a drive maps logical to physical addresses. Known
-    units are the drive's physical block size, the unit of a simulated drive, and the unit that the
-    probe found. A probe that said "4 KiB or less" found no unit.
+    The remap unit is the size in which a drive maps logical to physical addresses. Known units are
+    the drive's physical block size, the unit of a simulated drive, and the unit that the probe
+    found. If the probe said "4 KiB or less", it found no unit.
     """
     probed = [s.found.numbers for s in stages if isinstance(s.found, ProbeFound)]
     units = [said.remap_unit_bytes or 0 for said in probed if not said.at_most]
@@ -79,8 +79,8 @@ def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
 def stripe(iops: Mapping[int, float]) -> int | None:
     """Return the smallest stride at which all parallel reads go to one die; None if no stride does.
 
-    At a part of the stripe, reads go to a few dies and are faster. At a multiple, they go to one
-    die.
+    At a part of the stripe, reads go to a few dies, so they are faster. At a multiple of the
+    stripe, they also go to one die.
     """
     least, most = min(iops.values(), default=0.0), max(iops.values(), default=0.0)
     if least >= DIP * most:
@@ -91,10 +91,10 @@ def stripe(iops: Mapping[int, float]) -> int | None:
 def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
     """Return twice the smallest stride at which two parallel reads are as fast as at any stride.
 
-    At a stride of half a chunk, two reads lie on each die. When the first is done, the next but one
-    begins on the next die, beside the second: from this stride on no read waits. None if two reads
-    are hardly faster than one (`alone`) at any stride, or as fast at every stride: then reads do
-    not wait for dies.
+    At a stride of half a chunk, two reads lie on each die. When the first read is done, the next
+    but one begins on the next die, while the second still runs: from this stride on no read waits.
+    The result is None if two reads are hardly faster than one (`alone`) at any stride, or as fast
+    at every stride: then reads do not wait for dies.
     """
     most = max(iops.values(), default=0.0)
     if most < SIDE_BY_SIDE * alone or min(iops.values()) >= FULL * most:
@@ -126,10 +126,10 @@ def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) ->
     """Return how many bytes a buffer took before writes waited, without those that left.
 
     With a fixed number in flight the rate is the inverse of the latency. So the time of the fast
-    writes and the rate of the slow writes show how much was programmed meanwhile. Data leave in
-    steps, when dies finish, and the first waiting write waits for the next step. So half a step
-    less has left, on average, than at an even rate. Returns None if latency never rises, or rises
-    too early.
+    writes and the rate of the slow writes show how much was programmed in the meantime. Data leave
+    in steps, when dies finish, and the first waiting write waits for the next step. So, on average,
+    half a step less has left than at an even rate. The result is None if latency never rises, or
+    rises too early.
     """
     values = np.asarray(latency_ns, dtype=np.float64)
     if len(values) < LEAST_BURST:
@@ -155,9 +155,9 @@ class Flush(StrEnum):
 def flush_waits(write_ns: float, flush_ns: Mapping[int, float]) -> Flush | None:
     """Return whether flushes wait, from their usual latency after one and after many writes.
 
-    If a flush takes longer after more writes, it waits for the buffer. If it ends faster than flash
-    can be programmed, it does not wait. Returns None for slow flushes of equal length, and for fast
-    flushes after slow writes, because the buffer was already empty.
+    If a flush takes longer after more writes, it waits for the buffer. If a flush ends faster than
+    flash can be programmed, it does not wait. The result is None for slow flushes of equal length,
+    and for fast flushes after slow writes, because the buffer was already empty.
     """
     if len(flush_ns) < 2:
         return None

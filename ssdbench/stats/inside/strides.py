@@ -1,9 +1,9 @@
-"""Plan strided writes that tell a block boundary from a buffer, and score their latencies.
+"""Plan strided writes that separate block boundaries from a buffer, and score latencies.
 
 Peaks of latency at a fixed distance in offset are block boundaries; peaks after a fixed amount of
-writes are a buffer (Dunn 2009). To tell them apart, strides are primes times 4 KiB, every pass
-begins at a random offset, and one of two regions confirms what the other finds. A block of P bytes
-shows at strides from P / 512 to P / 3; blocks up to 8 MiB cost 0.875 GiB of writes.
+writes are a buffer (Dunn 2009). To separate the two causes, strides are primes times 4 KiB, every
+pass begins at a random offset, and one of two regions confirms the result of the other. A block of
+P bytes shows at strides from P / 512 to P / 3; blocks up to 8 MiB cost 0.875 GiB of writes.
 docs/methods-blocksize.md explains the method.
 """
 
@@ -72,7 +72,7 @@ def scores(latency_ns: Floats) -> Floats:
     """Score how far each latency stands out, by its rank.
 
     The score is max(-ln((M - rank + 1/2) / M) - 2, 0), which is exponentially distributed above 0.
-    Ranks make it independent of units and outliers.
+    Ranks make the score independent of units and outliers.
     """
     count = len(latency_ns)
     if count == 0:
@@ -85,7 +85,7 @@ def scores(latency_ns: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """The writes of several series that stand out, in common arrays for folding.
+    """The writes with a score above zero of several series, in common arrays for folding.
 
     Series are in the order of their strides, so that the strides of one period are a slice of all
     arrays.
@@ -165,9 +165,9 @@ def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
 def excess(data: Scored, folded: Floats, period_bytes: int, writes: int) -> Floats:
     """Return the standardised score of the first `writes` writes after each place in the period.
 
-    Without a boundary it is about normal with a standard deviation of 1. The deviation is taken
-    from groups of the same number of consecutive writes, so bursts of slow writes do not count as
-    boundaries. The score is 0 if the writes cover too much of the period to show anything.
+    Without a boundary the score is about normal with a standard deviation of 1. The deviation is
+    taken from groups of the same number of consecutive writes, so bursts of slow writes do not
+    count as boundaries. The score is 0 if the writes cover too much of the period to show anything.
     """
     rows, count = folded.shape
     share = share_of(data, period_bytes, writes)

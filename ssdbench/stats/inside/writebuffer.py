@@ -45,7 +45,8 @@ def likeliest_lag(series: Sequence[Series]) -> Lag:
     """Return the lag that explains the latencies best; 0 if no lag is better than 0.
 
     Latencies of neighbours are correlated, so the likelihood is steeper than the evidence: for 32
-    hidden drives with a buffer, the log likelihood of the true lag was at most 37 below the best.
+    hidden drives with a buffer, the log likelihood of the true lag was at most 37 below the best
+    one.
     """
     count = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     most = count // MOST_SHARE
@@ -90,7 +91,7 @@ def _explained(value: Floats, waited: Floats, stride: Ints, most: int) -> Floats
 
 
 def shifted(series: Sequence[Series], writes: int) -> list[Series]:
-    """Give each write the latency of the write `writes` later; drop the last writes."""
+    """Give each write the latency that is `writes` writes later; drop the last writes."""
     count = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     latency = np.zeros(count)
     for one in series:
@@ -204,7 +205,7 @@ def lags(best: Evidence) -> list[int]:
 
 
 def off(best: Evidence) -> int:
-    """Return the lag, or minus the number of writes to the next period if that is smaller."""
+    """Return the lag, or minus the distance to the next period if that is smaller."""
     late, again = lag(best), best.period_bytes // UNIT_BYTES
     return late if 2 * late <= again else late - again
 

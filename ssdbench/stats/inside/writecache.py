@@ -2,10 +2,10 @@
 
 A drive reports the volatile write cache of NVM Express (2.0, Identify Controller VWC and feature
 06h), words 82 and 85 of ATA's IDENTIFY DEVICE, or WCE of SCSI's caching page (SBC-3). If a flush
-takes longer after more writes, it empties a volatile memory. If it ends faster than flash can be
-programmed, it has nothing to wait for, or the drive ignores it; no test from outside can separate
-these two. If the kernel takes a cache for write-through, it sends no flushes
-(Documentation/block/writeback_cache_control.rst), so their time means nothing.
+takes longer after more writes, it empties a volatile memory. If a flush ends faster than flash can
+be programmed, it has nothing to wait for, or the drive ignores it; no test from outside can
+separate these two. If the kernel takes a cache for write-through, it sends no flushes
+(Documentation/block/writeback_cache_control.rst), so the times of flushes mean nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,9 +1,9 @@
 """Find latency peaks after a fixed number of writes: an emptied buffer, or an open superblock.
 
-Peaks at block boundaries are removed first. Then the series of all writes is folded with every
-period. The phase is chosen by every second stride and judged by the other strides, so block
-boundaries, which are periodic at each single stride, do not count. Limits: periods from 16 to 6143
-writes (24 MiB of 4 KiB writes). docs/methods-blocksize.md explains the method.
+Peaks at block boundaries are removed first. Then the latencies of all writes in order are folded
+with every period. The phase is chosen by every second stride and judged by the other strides, so
+block boundaries, which are periodic at each single stride, do not count. Limits: periods from 16 to
+6143 writes (24 MiB of 4 KiB writes). docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterator, Sequence
@@ -151,7 +151,7 @@ def _halves(train: _Train) -> tuple[_Floats32, Floats]:
 def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
     """Return the sums by phase for every period, one row per half, over whole cycles only.
 
-    The sums for half of an even period follow from those for the period: add its two halves, and
+    The sums for half of an even period follow from the sums for the period: add its two halves, and
     the last cycle if one is left over. So only the longer half of the periods needs a full pass.
     """
     length = split.shape[1]
@@ -231,7 +231,8 @@ def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
 def _as_normal(z: Floats, skew: Floats) -> Floats:
     """Correct scores for skewed values: a sum of few skewed values exceeds its mean more often.
 
-    Wilson and Hilferty 1931: the cube root of a gamma variable is nearly normal.
+    The correction assumes that the cube root of a gamma variable is nearly normal (Wilson and
+    Hilferty 1931).
     """
     shape = (2 / np.maximum(skew, LEAST_SKEW)) ** 2
     root = np.cbrt(np.maximum(z / np.sqrt(shape) + 1, 0.0))

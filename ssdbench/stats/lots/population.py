@@ -144,7 +144,7 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outliers:
-    """How the drives of fleets deviate. Arrays have the drives in their last axis."""
+    """The deviations of the drives in several fleets. The last axis of the arrays is the drives."""
 
     median: Floats
     spread: Floats  # MAD of the fleet as a standard deviation, over its median
@@ -401,8 +401,7 @@ def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
 def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
     """Return the rate that may be promised for the lot, or for the model.
 
-    With too few drives for the usual confidence, it is the lowest rate, with the confidence of
-    that.
+    With too few drives for the usual confidence, it is the lowest rate, with its own confidence.
     """
     drawn, failing = len(counts), sum(rate <= 0 for rate in counts)
     place = max(1, tolerance.rank(drawn, lot=lot))

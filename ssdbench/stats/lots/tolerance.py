@@ -42,7 +42,7 @@ def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
 def rank(drawn: int, *, lot: int | None = None) -> int:
     """Return the highest r for which the r-th lowest drawn rate may be promised; 0 if no r may.
 
-    The result does not depend on measured rates, so a drive without a rate can be one of the r
+    The result does not depend on measured rates, so a drive without a rate can also be one of the r
     drives.
     """
     found = 0
@@ -55,7 +55,7 @@ def rank(drawn: int, *, lot: int | None = None) -> int:
 def needed(below: int = 0, *, lot: int | None = None) -> int:
     """Return how many drives to draw to promise the lowest rate, with `below` failures allowed.
 
-    For a model without failures these are 59 drives; for a lot, never more than the whole lot.
+    For a model without failures, this is 59 drives; for a lot, at most the whole lot.
     """
     most = lot or MOST_DRIVES
     return smallest(below, most, lambda n: confidence(n, below, lot=lot) >= CONFIDENCE)
@@ -79,8 +79,8 @@ def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
 def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
     """Return the expected rate of the slowest of `size` drives.
 
-    It is the mean of the slowest over all sets of that size that the measured drives can form, and
-    unbiased for lot and model. None if fewer than `size` drives were measured.
+    The result is the mean of the slowest drive over all sets of this size of the measured drives;
+    it is unbiased for lot and model. The result is None if fewer than `size` drives were measured.
     """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
     drawn = ordered.shape[-1]

@@ -44,7 +44,7 @@ SLOWS = (Code.THROTTLED, Code.DISTURBED, Code.HOST_BOUND, Code.BELOW_REMAP_UNIT)
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One measured number: its pessimistic value, and the value in the middle."""
+    """One measured number: its pessimistic value, and its mean or percentile."""
 
     pessimistic: float | None  # a bound or upper limit; None if the evidence is not enough for one
     middle: float  # the mean, or the percentile itself
@@ -301,7 +301,10 @@ CLOSE = 1e-9  # relative difference that is rounding, not a miss
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """One limit of a target. `own` is true for limits of the profile, false for the datasheet's."""
+    """One limit of a target, such as a rate or a percentile.
+
+    `own` is true for limits of the profile, false for the datasheet's.
+    """
 
     metric: str
     wanted: float
@@ -329,7 +332,7 @@ class _Limit:
         return UNITS.get(self.metric, "ns")
 
     def kept_by(self, value: float) -> bool:
-        """Tell whether a value keeps the limit."""
+        """Tell whether a value is within the limit."""
         if self.lowest:
             return value >= self.wanted * (1 - CLOSE)
         return value <= self.wanted * (1 + CLOSE)

@@ -17,7 +17,7 @@ MOST_DRIVES = 1_000_000  # largest plan
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The demand on a set of drives."""
+    """The demand on a set of drives: rate, growth, capacity and more."""
 
     iops: float
     peak: float = 1.0  # factor of bursts
@@ -324,8 +324,8 @@ def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | 
 def keeps(step: RateStep, slo_ns: float) -> bool:
     """Tell whether a step kept the limit.
 
-    At least 99 % of the offered rate was achieved, the upper limit of the percentile is within the
-    limit, and no backlog grew.
+    A step keeps the limit if at least 99 % of the offered rate was achieved, the upper limit of the
+    percentile is within the limit, and no backlog grew.
     """
     achieved = step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops
     return achieved and step.percentile_upper_ns <= slo_ns and not step.backlog_grows

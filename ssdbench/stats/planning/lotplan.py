@@ -48,8 +48,7 @@ class LotAnswer:
 def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Spread) -> LotAnswer:
     """Plan drives for a demand from all measured drives; a drive without a valid plan counts as 0.
 
-    The plan uses the point of the weakest drive whose rate is known. Raises ValueError if the plan
-    names no demand.
+    The plan uses the point of the weakest drive whose rate is known.
     """
     alone = [capacity_answer(result, wanted) for result in results]
     known = [one for one in alone if one.point is not None]

@@ -708,7 +708,7 @@ MOST_RESERVE = 2
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The plan with one input changed."""
+    """A plan after a change of one input."""
 
     what: str
     drives: int | None  # None where there is no plan then

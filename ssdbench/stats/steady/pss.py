@@ -7,8 +7,8 @@
     newest  the newest minute is at most 2 % below all others: a drop may begin there
 
 These five limits must hold at five checks in a row. A rate that keeps moving between two levels
-breaks them; it counts as steady if it has visited both levels often enough and neither level
-drifts, and the lower level is then the answer. The bound includes the worst minute of the last
+breaks these limits; it counts as steady if it has visited both levels often enough and neither
+level drifts. Its result is then the lower level. The bound includes the worst minute of the last
 three quarters of the run. docs/steady-state.md says what the rules cannot see, and how often they
 are wrong.
 """

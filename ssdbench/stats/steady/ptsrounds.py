@@ -103,7 +103,7 @@ def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
     """Choose the cells with the highest, a middle and the lowest demand.
 
     Highest: most IOPS with a mean response below 5 ms. Lowest: one thread with one request. Middle:
-    the IOPS nearest to halfway between. If no cell responds within 5 ms, only the lowest is
+    the IOPS closest to the mean of both. If no cell responds within 5 ms, only the lowest cell is
     returned.
     """
     found: dict[str, Demand] = {}

@@ -1,11 +1,11 @@
 """Define steady-state rules from other publications, list all rules, and judge a series by a rule.
 
-Other publications' rules are for comparison; none validates a result. They are implemented to the
-letter, even if this accepts a drive too early: the SNIA rule takes the first five minutes that look
-alike, Seppanen's 20 s + 20 s was meant for full and worn drives, and Heger's limit is for repeats
-and is applied to minutes here. fio's rules follow its steadystate.c: a window of one-second
-samples, tested every second. The slope limit of fio is in percent of the mean *per sample*, so over
-the window the rate may drift by the limit times the window's length.
+Rules of other publications are for comparison; none of them validates a result. The rules follow
+their publications exactly, even if this accepts a drive too early: the SNIA rule takes the first
+five minutes that look alike, Seppanen's 20 s + 20 s was meant for full and worn drives, and Heger's
+limit is for repeats and is applied to minutes here. fio's rules follow its steadystate.c: a window
+of one-second samples, tested every second. The slope limit of fio is in percent of the mean *per
+sample*, so over the window the rate may drift by the limit times the window's length.
 """
 
 from collections.abc import Callable
@@ -80,7 +80,7 @@ class Snia:
         return (ROUNDS - 1) * self.spacing_s + ROUND_S
 
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the last five rounds."""
+        """Judge the last five rounds of the history."""
         span_s = self.min_window_s
         if at_s < span_s:
             return _early(at_s, span_s)
@@ -106,7 +106,7 @@ class BlockRule:
     hold: int = 1
 
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the newest window."""
+        """Judge the newest window of the history."""
         if at_s < self.min_window_s or history.fills_at(at_s) < self.min_fills:
             return _early(at_s, self.min_window_s)
         blocks = history.blocks(at_s - self.min_window_s, at_s, self.blocks)

@@ -3,13 +3,14 @@
 When a steady drive gets another workload, effects of the previous workload (free blocks, full
 buffers, a different mix of victims) last until about its spare area was written once more. So
 settling ends after a number of bytes and a time that are fixed in advance, and continues only while
-the rate clearly rises or falls (Kendall 1975, on ten blocks of the newest half). It never waits for
-a quiet stretch: then a drive that stalls now and then would be measured between its stalls.
+the rate clearly rises or falls (Kendall 1975, on ten blocks of the newest half). Settling never
+waits for a quiet stretch, because then a drive that stalls now and then would be measured between
+its stalls.
 
-Once per point the phase is long: the load runs for 30 minutes or more without a break, until the
-last two thirds of that time are flat. Some drives slow down only after minutes of one load (heat,
-reads that disturb their neighbours, a reserve that is used up), and a window of a minute would end
-before.
+Once per point the settle phase is long: the load runs for 30 minutes or more without a break, until
+the last two thirds of that time are flat. Some drives slow down only after minutes of one load
+(heat, reads that disturb their neighbours, a reserve that is used up), and a window of a minute
+would end before.
 """
 
 from dataclasses import dataclass
@@ -36,7 +37,8 @@ class Settle:
 
     `unbroken_s`: wait at least this long, until the newest two thirds have no trend and no step.
     `level_iops`: the rate of the unbroken repeat; at a different rate this repeat must be unbroken,
-    too. `from_s`: ignore everything before, because the load needed this long before.
+    too. `from_s`: ignore everything before this time, because the load needed this long in an
+    earlier repeat.
     """
 
     spare_fills: float = 0.0  # spare area / active range; 0 for read points
@@ -104,7 +106,8 @@ def _elsewhere(blocks: Floats, level: float) -> bool:
 def _step(history: History, from_s: float, to_s: float) -> Step | None:
     """Find the clearest step between minutes, if it matters.
 
-    Returns None if the rate keeps returning to two levels: those are judged over the whole point.
+    The result is None if the rate keeps returning to two levels, because those are judged over the
+    whole point.
     """
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
@@ -116,7 +119,7 @@ def _step(history: History, from_s: float, to_s: float) -> Step | None:
 
 
 def _carried(history: History, from_s: float, to_s: float, level: float) -> float:
-    """Return when the rate steps to the known level; before, the previous load still shows."""
+    """Return when the rate steps to the known level; before, the old load still shows."""
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
     if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:
@@ -128,7 +131,7 @@ def _carried(history: History, from_s: float, to_s: float, level: float) -> floa
 def settled_after_s(history: History, usual_s: float, flat_from_s: float) -> float:
     """Find when a load stopped changing its rate: the last clear step between minutes.
 
-    Returns 0 if that was before `usual_s`, and never more than `flat_from_s`.
+    The result is 0 if the step was before `usual_s`, and never more than `flat_from_s`.
     """
     at_s = usual_s
     while at_s < flat_from_s and (found := _step(history, at_s, history.end_s)) is not None:

@@ -1,7 +1,7 @@
 """Apply a steady-state rule to samples during a run, and in the same way to a stored series.
 
-A check costs the same however many samples there are: a day of one-second samples is judged in a
-fraction of a second of CPU time.
+The cost of a check does not depend on the number of samples: a day of one-second samples is judged
+in a fraction of a second of CPU time.
 """
 
 from dataclasses import dataclass, field
@@ -27,12 +27,12 @@ class Criterion:
         return self.measured <= self.allowed
 
     def words(self) -> str:
-        """Name the criterion as the report does: `variation of the blocks (CV)`."""
+        """Name the criterion as in the report, such as `variation of the blocks (CV)`."""
         words = criterion_words(self.name)
         return f"{words[:1].lower()}{words[1:]}"
 
     def sentence(self) -> str:
-        """Return value and limit in words: `variation of the blocks (CV) 5.2 % (limit 4 %)`."""
+        """Return value and limit as text: `variation of the blocks (CV) 5.2 % (limit 4 %)`."""
         measured = criterion_value(self.name, self.measured)
         return f"{self.words()} {measured} (limit {criterion_value(self.name, self.allowed)})"
 
@@ -102,7 +102,7 @@ class Watch:
         return watch
 
     def push(self, t_s: float, rate: float, written_fills: float | None = None) -> bool:
-        """Add one sample. Returns True once the rule is satisfied."""
+        """Add one sample of the rate. The result is True once the rule is satisfied."""
         self._history.push(t_s, rate, written_fills)
         self._advance()
         return self.steady
@@ -142,7 +142,7 @@ class Watch:
         )
 
     def state(self) -> str:
-        """Describe the progress to a user who waits for the verdict: `0 of 60 s`."""
+        """Describe the progress to a user who waits for the verdict, such as `0 of 60 s`."""
         look = self._look
         if self.steady or look.early:
             return look.early or "steady"

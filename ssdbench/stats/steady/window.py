@@ -55,7 +55,7 @@ class Needed:
     too_long_s: float | None = None  # a period that is too long to lengthen windows for
 
     def over(self, other: "Needed") -> "Needed":
-        """Return the longer of two requirements, in whole periods of this one."""
+        """Return the longer of two requirements, in whole periods of the first one."""
         if self.length_s >= other.length_s:
             return self
         if not self.rhythm_s:
@@ -75,8 +75,8 @@ def needed_window(
 ) -> Needed:
     """Return how long windows must be, judged by the steady seconds of the warm-up.
 
-    `two_levels`: the rate moves between levels; these are judged separately and are no period.
-    `short`: there are few seconds, so windows may vary by more than the seconds show.
+    `two_levels`: the rate moves between two levels; levels are judged separately and are not a
+    period. `short`: there are few seconds, so windows may vary more than these seconds show.
     """
     if steady is None or not len(steady.t_s):
         return Needed(asked_s)
@@ -105,7 +105,7 @@ def _variation(history: History, end_s: float, length_s: float, *, short: bool) 
 def _unsure(means: float) -> float:
     """Return the upper 90 % limit of a standard deviation over its estimate.
 
-    By the chi-square distribution, in an approximation (Wilson, Hilferty 1931).
+    It uses the chi-square distribution, in an approximation (Wilson, Hilferty 1931).
     """
     freedom = max(1.0, means - 1)
     part = 2 / (9 * freedom)
@@ -115,8 +115,8 @@ def _unsure(means: float) -> float:
 def rhythm(rate: Floats) -> float | None:
     """Find the period of a rate that was sampled once a second; None if the rate has no period.
 
-    The period, in seconds, is the first clear peak of the autocorrelation. It is searched up to a
-    third of the series, so that the series holds at least three periods.
+    The period, in seconds, is the first clear peak of the autocorrelation. The period is searched
+    up to a third of the series, so that the series holds at least three periods.
     """
     n = len(rate)
     if n < 4 * _SHORTEST_S or not np.ptp(rate):
@@ -256,8 +256,8 @@ class Section:
 def standard_error(rates: Sequence[float]) -> float:
     """Return the relative standard error of a mean of correlated seconds.
 
-    Ten batch means, with their lag-1 correlation (an AR(1) process: Fishman 1978). It is a quarter
-    too small if neighbours correlate over a whole batch.
+    It is computed from ten batch means, with their lag-1 correlation (an AR(1) process: Fishman
+    1978). The result is a quarter too small if neighbours correlate over a whole batch.
     """
     batches = np.array([part.mean() for part in np.array_split(np.array(rates), BATCHES)])
     mean, spread = float(batches.mean()), float(batches.std(ddof=1))
