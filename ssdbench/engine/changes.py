@@ -24,7 +24,7 @@ FASTEST_BYTES_PER_S = 16e9  # of any drive (PCIe 5.0 x4), for journals that show
 
 @dataclass(frozen=True, slots=True)
 class DriveCheck:
-    """Say whether the drive still holds what the run wrote, and why."""
+    """Whether the drive still holds the data that the run wrote, and the reason."""
 
     intact: bool
     reason: str  # a clause: "the drive's counters match the journal"
@@ -94,8 +94,8 @@ def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
 def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
     """Return the bytes in the health log that neither the kernel nor our NVMe passthrough wrote.
 
-    The log drifts from the kernel's count when it is late, or counts other namespaces too. A drift
-    as large as the one during the run is allowed.
+    The log differs from the kernel's count when it is late, or counts other namespaces too. A
+    difference as large as the one during the run is allowed.
     """
     gaps: list[int] = []
     passing, passed, before = False, 0, 0
@@ -120,7 +120,7 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
 def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
     """Return the bytes in the health log since the run, after the kernel's counters restarted.
 
-    The drift between log and kernel that was seen before is subtracted.
+    Then the earlier difference between log and kernel is subtracted.
     """
     logged = [pair for pair in seen if pair[1].log_bytes is not None]
     if now.log_bytes is None or not logged or now.source == SIMULATED:
@@ -147,7 +147,7 @@ def _passes(begun: Record) -> bool:
 def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
     """Return the fastest write rate between two records; FASTEST_BYTES_PER_S if unknown.
 
-    Uses the monotonic clock, because the wall clock may be set during a run.
+    The times come from the monotonic clock, because the wall clock may be set during a run.
     """
     rates = [
         (b.written_bytes - a.written_bytes) / elapsed_s
@@ -228,8 +228,8 @@ def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fi
     """Return a finding for each kind of PCIe error on the drive's link during the run (AER).
 
     A corrected error costs the time to send a packet again; the other kinds lose a request.
-    Counters restart at each boot, so a count that fell is ignored. Source:
-    Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and the like).
+    Counters restart at each boot, so a count that fell is ignored. Source: The source is
+    Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and others).
     """
     findings = []
     for name in _COUNTERS:

@@ -134,7 +134,8 @@ class ClaimedSession:
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
         """Read the bytes that the host wrote and the bytes written to flash (NVMe with OCP log).
 
-        Waits until the counter no longer changes. Returns None if the drive lacks a log.
+        The method waits until the counter no longer changes. The result is None if the drive lacks
+        a log.
         """
 
         def read() -> FlashWritten | None:
@@ -161,7 +162,7 @@ class ClaimedSession:
             return None
 
     def _ocp(self, drive: Nvme) -> bytes:
-        """Read the OCP log; not again after a refusal, which adds to the drive's error log."""
+        """Read the OCP log; after a refusal never again, because it would add to the error log."""
         if not self._lacks_ocp:
             try:
                 return drive.log_page(OCP_LOG, OCP_BYTES)
@@ -181,7 +182,10 @@ class ClaimedSession:
         return self._ceilings[kind]
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Purge the claimed drive. `share` is called with the share that is done, 0 to 1."""
+        """Purge the claimed drive.
+
+        `share` is called with the finished share of the purge, 0 to 1.
+        """
         if method is Purge.FORMAT and self._reformatted is not None:
             done, self._reformatted = self._reformatted, None  # `reformat` purged it already
             return done
@@ -230,8 +234,9 @@ class ClaimedSession:
     ) -> Iterator[None]:
         """Release the claim during a `with` block, and store that in the journal.
 
-        No generator may be running. `leaves_signatures`: the block makes file systems; after a
-        crash, `resume` learns from the journal that they are ours. See `Claim.released`.
+        No generator may be running during the block. `leaves_signatures`: the block makes file
+        systems; after a crash, `resume` learns from the journal that these are ours. See
+        `Claim.released`.
         """
 
         def note(said: str) -> None:
@@ -243,7 +248,7 @@ class ClaimedSession:
             yield
 
     def save(self) -> None:
-        """Store from time to time which content the target has."""
+        """Store the content of the target from time to time, for a later comparison."""
         self._renew()
 
     def _renew(self, *, at_once: bool = False) -> None:

@@ -1,8 +1,9 @@
 """Read the drive's own logs: the bytes written to flash, and its raw log pages.
 
 The OCP log counts the bytes written to flash (Physical Media Units Written), but drives update it
-slowly: a P5520 once a minute, in steps of 95 GiB. So each reading may be wrong by one step. The
-step is found from all readings of a run, and the first and last reading wait for an update.
+slowly: a P5520 once a minute, in steps of 95 GiB. So each reading may be wrong by as much as one
+step. The step is found from all readings of a run, and the first and last reading wait for an
+update.
 """
 
 import json
@@ -87,7 +88,7 @@ INDEX = "index.json"
 def store_pages(info: TargetInfo, directory: Path) -> None:
     """Store each log page of a drive in a file, and their names and checksums in `index.json`.
 
-    Does nothing for a target without log pages. If the drive does not answer, the index says so.
+    A target without log pages is ignored. If the drive does not answer, `index.json` says so.
     Raises HostLacks when the directory cannot be written.
     """
     kernel = kernel_name(info)

@@ -68,7 +68,7 @@ def rate_hint(info: TargetInfo, rated: Rated = Rated()) -> RateHint:  # noqa: B0
 
 
 def _of_size(size_bytes: int) -> RateHint:
-    """Return the rates of most drives of this size."""
+    """Return the rates of most drives of this size in bytes."""
     larger = (size_bytes / 1e12) ** LARGER_IS_FASTER
     ends = zip(ANY_DRIVE.random_write_iops, MOST_OF_SIZE, strict=True)
     slow, fast = (max(1.0, min(iops * larger, most)) for iops, most in ends)

@@ -130,7 +130,7 @@ class Reporter:
         self._moved = self._began, 0.0  # time and value of the last change
 
     def doing(self, text: str, fraction: Callable[[], float | None]) -> None:
-        """Begin a step of the stage. `fraction` returns how much of the stage is done, 0 to 1."""
+        """Begin a step of the stage. `fraction` returns the finished share of the stage, 0 to 1."""
         self._text = text
         self._fraction = fraction
         self._state = lambda: ""
@@ -172,7 +172,7 @@ class Reporter:
         )
 
     def _left_s(self, fraction: float | None, now: float) -> float | None:
-        """Estimate the time left from the share that is done; None while that is not possible."""
+        """Estimate the time left from the finished share; None while that is not possible."""
         if fraction is None or fraction < LEAST_FRACTION:
             return None
         if fraction != self._moved[1]:

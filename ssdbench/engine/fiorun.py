@@ -1,15 +1,7 @@
-"""Run fio or another program for one unit.
+"""Time, bytes and I/O errors are counted for the run and for the unit.
 
-    with FioRun(context, jobs, phase="settle") as run:
-        for second in run:
-            if judge(run.series):
-                run.stop()
-    outcome = run.outcome()
-
-A signal or a limit ends it early; then `context.unit.cut_short` has the reason. Time, bytes and I/O
-errors are counted for the run and for the unit. Cost: a few microseconds per second of the target's
-clock; every few seconds of wall time the seconds are flushed and a journal record says that the
-unit is alive.
+Cost: a few microseconds per second of the target's clock; every few seconds of wall time the
+seconds are flushed and a journal record says that the unit is alive.
 """
 
 import math
@@ -118,13 +110,13 @@ class FioRun:
         return self._context.store.relative(self.directory / rundirectory.SECONDS)
 
     def stop(self) -> None:
-        """End the jobs; their seconds so far stay valid."""
+        """End the jobs; the seconds so far stay valid."""
         if not self._stopped:
             self._stopped = True
             self._now_running().stop()
 
     def run_out(self) -> Self:
-        """Wait until the jobs end by themselves."""
+        """Wait until the jobs have ended."""
         for _ in self:
             pass
         return self
@@ -213,7 +205,7 @@ class FioRun:
         self._context.reporter.saw(second)
 
     def _look_around(self) -> None:
-        """Stop after a signal or at a limit; otherwise record from time to time that it runs."""
+        """Stop after a signal or at a limit; otherwise store at times that the unit still runs."""
         unit = self._context.unit
         unit.cut_short = self._context.must_end(ahead_bytes=self._ahead_bytes()) or unit.cut_short
         if unit.cut_short:
@@ -233,7 +225,7 @@ class FioRun:
 
 
 def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) -> None:
-    """Raise HostLacks if fio reports more bytes than the kernel counted: its report is wrong.
+    """Raise HostLacks if fio reports more bytes than the kernel counted, because it is wrong.
 
     `counted`: each number of I/Os that fio reports, with their sizes in bytes and at the end the
     mean size. `moved`: the bytes of each second by the kernel.
@@ -261,7 +253,7 @@ def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[CountedIos]:
 
 
 def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
-    """Return the jobs; writing jobs without an end get one, after `may_write_bytes` bytes."""
+    """Return the jobs; a writing job without an end gets one after `may_write_bytes` bytes."""
     if may_write_bytes is None:
         return jobs
 
@@ -296,7 +288,7 @@ class ProgramWatch:
         self._alive_at = context.wall()
 
     def __call__(self) -> None:
-        """Check once, and record from time to time that the unit is running."""
+        """Check once whether the run must end, and record from time to time that the unit runs."""
         if why := self._context.must_end():
             raise RunMustEnd(why)
         if (now := self._context.wall()) - self._alive_at >= ALIVE_EVERY_S:
@@ -322,8 +314,8 @@ def run_sections(
 ) -> JobOutcome | None:
     """Run fio sections for the current unit, on the target or on the file system mounted on it.
 
-    `look` is called once while fio runs. Returns None if the run must end. Raises UsageError for a
-    target that is not a block device, and errors of fio, drive and host.
+    `look` is called once while fio runs. The result is None if the run must end. Raises UsageError
+    for a target that is not a block device, and errors of fio, drive and host.
     """
     session = context.session
     if not isinstance(session, RunsSections):

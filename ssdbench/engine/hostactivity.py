@@ -2,7 +2,7 @@
 
 A disturbed repeat is kept and marked, and its point is not validated. One reading takes about 5 ms
 of CPU time, less than 0.1 % of one CPU. The clock of a simulated drive stops while the host is
-busy, so nothing is read for it.
+busy, so the host is not read for it.
 """
 
 import threading
@@ -31,7 +31,7 @@ STOPPED_S = 3.0  # between two seconds of a measurement
 
 @dataclass(frozen=True, slots=True)
 class ActivityBetween:
-    """Say what happened on the host between two readings."""
+    """The work of the host between two readings."""
 
     seconds: float
     stolen_share: float
@@ -96,7 +96,7 @@ class HostWatch:
         self._before = read()
 
     def findings(self) -> list[Finding]:
-        """Read the host again, and return what `disturbed` finds."""
+        """Read the host again, and return a finding about disturbances, if any."""
         return disturbed(activity_between(self._before, self._read()))
 
 
@@ -273,7 +273,7 @@ class TrialHost:
     """Record the host during all starts of a trial, in one series for the stage.
 
     A thread reads the host every 10 s, because the stage waits for the end of each start. I/O of
-    other programs is not counted.
+    other programs on the drive is not counted.
     """
 
     def __init__(self, path: Path, read: Callable[[], Activity]) -> None:

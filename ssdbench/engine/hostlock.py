@@ -2,7 +2,7 @@
 
 Two files in the run directory are locked (flock(2)). An inspector takes a shared lock on the gate,
 then on the room, and releases the gate. A run locks the gate exclusively, so that no inspector can
-enter, and then the room after the last inspector has left; it does not wait long for that. The
+enter, and then the room after the last inspector has left; it waits only a short time for this. The
 kernel releases the locks of a run that dies. The inspector is `ssdbench.fleet.hostscripts.look`.
 """
 
@@ -23,7 +23,7 @@ LET_IN_S = 0.02  # time for the waiting inspectors to wake up
 
 
 class HostLock:
-    """Lock out inspectors of one run, between `take` and `release`; never without a directory."""
+    """Lock out inspectors of one run, between `take` and `release`; without a directory, never."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory

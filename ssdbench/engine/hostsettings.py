@@ -59,8 +59,9 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
 def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
     """Plan to make the kernel count the drive's I/O as usual, if this was switched off.
 
-    Each second of a run comes from these counters. With `iostats_passthrough` (newer kernels) they
-    also count NVMe passthrough commands, which would look like I/O of other programs.
+    Each second of a run comes from the kernel's counters. With `iostats_passthrough` (newer
+    kernels) these also count NVMe passthrough commands, which would look like I/O of other
+    programs.
     """
     reason = "every second of a run comes from the kernel's counters"
     wanted = (("queue/iostats", "1"), ("queue/iostats_passthrough", "0"))
@@ -76,7 +77,7 @@ def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
 
 
 def _module(name: str, sysfs: Sysfs) -> Setting:
-    """Plan to load a kernel module: one of ours by the path of its file, others by name."""
+    """Plan to load a kernel module: one of ssdbench by its file, others by name."""
     reason = "asked for by the profile"
     bundled = next((s for s in kmod.states(sysfs, kmod.built_directory()) if s.name == name), None)
     if bundled is None:
@@ -105,9 +106,9 @@ def applied(
 ) -> Iterator[tuple[dict[str, str], ...]]:
     """Apply a plan during a `with` block; each change is stored on disk before it is made.
 
-    First restores settings that a killed run left changed, except on absent drives. Yields the
-    changes for the report. Raises HostLacks if a setting cannot be changed, NotRestored if it
-    cannot be restored.
+    At first, settings that a killed run left changed are restored, except on absent drives. The
+    block gets the changes for the report. Raises HostLacks if a setting cannot be changed,
+    NotRestored if it cannot be restored.
     """
     directory = directory or settings_directory()
     sysfs = Sysfs()

@@ -65,7 +65,7 @@ class Record:
 
 
 def utc_now() -> str:
-    """Return the current time in the form of records and results: ISO 8601, UTC."""
+    """Return the current time in ISO 8601, UTC, as in records and results."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -94,7 +94,10 @@ def sound(text: bytes) -> tuple[list[Record], int | None]:
 
 
 def believed_records(directory: Path) -> tuple[list[Record], int | None]:
-    """Read the journal of a run directory: see `sound`. Raises UsageError if it cannot be read."""
+    """Read the valid records of a run directory's journal: see `sound`.
+
+    Raises UsageError if it cannot be read.
+    """
     path = directory / rundirectory.JOURNAL
     try:
         return sound(read_regular(path))
@@ -187,14 +190,14 @@ class Journal:
         unit: str = "",
         data: Mapping[str, object] | None = None,
     ) -> Record:
-        """Add a record; when this returns, a power cut cannot lose it."""
+        """Add a record; after the return, a power cut cannot lose it."""
         record = Record(len(self._records), self._now(), kind, stage, unit, data or {})
         self._file.append(record.line())
         self._records.append(record)
         return record
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the journal."""
         self._file.close()
 
     def finished(self, stage: str) -> dict[str, Record]:
@@ -254,7 +257,7 @@ class StageJournal:
         self._append(Kind.CLAIM, "", {"said": said, **data})
 
     def finished(self, unit: str, **data: object) -> None:
-        """Store that the result of a unit is stored."""
+        """Store that a unit is finished and its result is on disk."""
         self._append(Kind.FINISHED, unit, data)
 
     def written(self) -> dict[str, Record]:

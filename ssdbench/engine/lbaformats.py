@@ -28,7 +28,7 @@ REASON = "asked for by lba_format"
 
 @dataclass(frozen=True, slots=True)
 class ChangedFormat:
-    """Name a present drive with another LBA format than before, and both formats."""
+    """A present drive with another LBA format than before, and both formats."""
 
     drive: str
     node: str
@@ -37,7 +37,7 @@ class ChangedFormat:
 
     @property
     def sentence(self) -> str:
-        """Say which LBA format the drive has and had, and how to bring the old one back."""
+        """Return a sentence with both LBA formats of the drive, and how to restore the old one."""
         return (
             f"{self.drive} has LBA format {self.now} now (it was {self.was}); "
             f"`{way_back(self.node, self.was)}` brings the old one back and erases the drive"

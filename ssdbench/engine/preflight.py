@@ -26,9 +26,10 @@ STEADY_GOVERNORS = frozenset({"performance"})
 
 
 class Grade(StrEnum):
-    """Say how serious a check is: MISSING stops a run, NOISY makes its numbers worse.
+    """Say how serious a failed check is.
 
-    ABSENT stops only a run whose profile asks for the thing by name.
+    MISSING stops a run, and NOISY makes its numbers worse. ABSENT stops only a run whose profile
+    asks for the thing by name.
     """
 
     FINE = "fine"
@@ -48,7 +49,7 @@ class Requirement:
 
     @classmethod
     def of(cls, name: str, said: str, fine: bool, otherwise: Grade, hint: str) -> Self:
-        """Return a check that is FINE, or else has another grade and a hint."""
+        """Return a check with the grade FINE, or with another grade and a hint."""
         return cls(name, Grade.FINE, said) if fine else cls(name, otherwise, said, hint)
 
 
@@ -180,7 +181,7 @@ PAGE_BYTES = 4 * KIB  # least size of a segment: pages of a buffer may be scatte
 
 @dataclass(frozen=True, slots=True)
 class EngineSupport:
-    """Say what fio, kernel and drive support, from which the usable engines follow."""
+    """Support of fio, kernel and drive for engines; it shows which engines can be used."""
 
     fio_engines: frozenset[str]
     refused: str = ""  # why io_uring cannot be used, if it cannot
@@ -210,7 +211,7 @@ def engine_support(info: TargetInfo | None = None) -> EngineSupport:
 def engine_lack(
     engine: IoEngine, info: TargetInfo | None, found: EngineSupport, *, block_bytes: int = 0
 ) -> str:
-    """Say why an engine cannot be used with requests of this size; empty if it can."""
+    """Return why an engine cannot be used with requests of this size; empty if it can."""
     if engine is IoEngine.LIBAIO:
         return ""
     if info is not None and (why := engine_obstacle(engine, info)):
@@ -260,7 +261,7 @@ def require_engines(profile: Profile, info: TargetInfo) -> None:
 
 
 def zones_lacking(info: TargetInfo | None) -> str:
-    """Say why the first fill of a zoned drive would fail; empty if it would not."""
+    """Return why the first fill of a zoned drive would fail; empty if it would not."""
     if info is None or not info.facts.get(ZONES, "").endswith(USED_UP):
         return ""
     (major, minor), _ = installed()
@@ -277,7 +278,7 @@ def require_zones(info: TargetInfo) -> None:
 
 
 def engine_obstacles(info: TargetInfo | None) -> dict[str, str]:
-    """Say for each optional engine why it cannot be used; an empty text if it can."""
+    """Return for each optional engine why it cannot be used; an empty text if it can."""
     try:
         found = engine_support(info)
     except HostLacks:  # there is no fio, which is reported elsewhere

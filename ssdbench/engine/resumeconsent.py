@@ -38,7 +38,7 @@ from ssdbench.target.objection import DATA, DESTROY, Objection, options_of, refu
 
 @dataclass(frozen=True, slots=True)
 class ContentCheck:
-    """Say how the target's content differs from the content that a run left on it."""
+    """The differences between the target's content and the content that a run left there."""
 
     known: bool = True  # this host has a record of the content that the run left
     against: tuple[Objection, ...] = ()  # what differs now
@@ -60,9 +60,9 @@ def check_content(
 ) -> ContentCheck:
     """Compare a target with the content that `run` left, by this host's record and the journal.
 
-    `ours`: the run may have left file systems. A killed run may have written after the record was
-    made: data of fio is recognized by its form, and file system blocks are accepted only if the
-    counters show that nothing else wrote.
+    `ours`: the run may have left file systems on the target. A killed run may have written after
+    the record was made: data of fio is recognized by its form, and file system blocks are accepted
+    only if the counters show that nothing else wrote.
     """
     if not records_content(info):
         return ContentCheck()
@@ -189,8 +189,8 @@ def consent_to_go_on(
 
     `ours`: the journal says that the run left file systems on the target; if a record is needed,
     only the record counts. `left`: how the target changed; changes need new consent. `again`: the
-    command that can give it, for callers that repeat the first command line, which cannot consent
-    to changes. Raises TargetRefused without consent.
+    command that can give consent, for callers that repeat the first command line, which cannot
+    consent to changes. Raises TargetRefused without consent.
     """
     agreed = kept.consent
     if needs_record(info):

@@ -78,7 +78,7 @@ from ssdbench.units import format_capacity
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Hold what a run is given besides its stages and target."""
+    """Everything that a run is given besides its stages and target."""
 
     run_id: str
     title: str
@@ -96,7 +96,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Hold the functions by which a run reaches its user and host; tests replace them."""
+    """The functions by which a run reaches its user and host; tests replace them."""
 
     emit: Callable[[Event], None]
     interrupted: Callable[[], int | None] = lambda: None  # number of the signal that came, if any
@@ -122,8 +122,8 @@ def require_same(
 ) -> None:
     """Raise TargetRefused unless a target is the one on which the run was begun.
 
-    `begun_on`: the identity at that time. `known`: model and serial at that time, because several
-    drives may share a name.
+    `begun_on`: the identity of the target at the start of the run. `known`: model and serial at the
+    start, because several drives may share a name.
     """
     reasons = []
     if known is not None:
@@ -217,9 +217,9 @@ class Runner:
         return self._go(journal, reusable=reusable)
 
     def _require_room(self, reusable: frozenset[str]) -> None:
-        """Raise UsageError if a limit is used up already.
+        """Raise UsageError if a limit of the run is already used up.
 
-        Otherwise the run would measure nothing, and its result would lack the stage at which it
+        Otherwise the run would measure nothing, and its result would lack the stage in which it
         ended before, because that stage begins again.
         """
         first = next((stage for stage in self._stages if stage.name not in reusable), None)
@@ -443,7 +443,7 @@ class Runner:
         return {} if info.simulated else self._world.facts(info)
 
     def _flash_written(self) -> FlashWritten | None:
-        """Read the bytes written to flash, without a wait if the user interrupts."""
+        """Read the bytes written to flash, without a wait after an interruption by the user."""
         return self._session.flash_written(hurried=lambda: self._world.interrupted() is not None)
 
     def _compare_host(self, journal: Journal) -> None:

@@ -27,7 +27,8 @@ Floats = npt.NDArray[np.float64]
 def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
     """Set the mean of a verdict without a window to the mean of the newest half of the rates.
 
-    A warm-up may end before its rule has a whole window. The report then says "at most" this rate.
+    A warm-up may end before its rule has a whole window. The report then calls the mean "at most"
+    this rate.
     """
     if verdict.steady or verdict.window_blocks or not len(rates):
         return verdict
@@ -88,7 +89,7 @@ class Recorder:
         return self._n
 
     def add(self, second: Second) -> None:
-        """Add one second. Raises HostLacks when the disk is full."""
+        """Add one second of the generator. Raises HostLacks when the disk is full."""
         if self._n == len(self._rows):
             self._rows = np.concatenate((self._rows, np.zeros_like(self._rows)))
         row = [getattr(second, name) for name in COLUMNS]
@@ -99,7 +100,7 @@ class Recorder:
         self._written(lambda: self._file.write(_line(row, self.phase)))
 
     def flush(self) -> None:
-        """Write the buffered lines to the file, so that a crash loses only seconds."""
+        """Write the buffered lines to the file, so that a crash loses only a few seconds."""
         self._written(self._file.flush)
 
     def phases(self) -> Iterator[slice]:

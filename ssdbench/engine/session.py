@@ -37,7 +37,7 @@ class Counters(Model):
 class TargetSession(Protocol):
     """Hold a target exclusively until `close`.
 
-    The methods with a default fit a target without logs.
+    Methods that have a default are right for a target without logs.
     """
 
     @property
@@ -73,10 +73,10 @@ class TargetSession(Protocol):
         return None
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Read from the drive's logs the bytes from the host and those written to flash, or None.
+        """Return the bytes from the host and to flash, by the drive's logs; None if unknown.
 
-        Waits a minute or more for a slow counter; if `hurried`, returns a useless reading at once.
-        Sends admin commands, so do not call it during a measurement.
+        The method waits a minute or more for a slow counter; if `hurried`, it returns a useless
+        reading at once. The method sends admin commands, so do not call it during a measurement.
         """
         return None
 
@@ -90,7 +90,7 @@ class TargetSession(Protocol):
     def ceiling_iops(self, workload: Workload) -> float | None:
         """Measure the IOPS of this host with a workload and without a drive; None if unknown.
 
-        Loads the host for half a second, so do not call it during a measurement.
+        The method loads the host for half a second, so do not call it during a measurement.
         """
         return None
 
@@ -99,7 +99,10 @@ class TargetSession(Protocol):
         ...
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """Discard a range of bytes. Raises HostLacks if not supported, DeviceError if refused."""
+        """Discard a range of bytes of the target.
+
+        Raises HostLacks if not supported, DeviceError if refused.
+        """
         ...
 
     def save(self) -> None:
@@ -126,7 +129,7 @@ class RunsSections(Protocol):
     ) -> JobOutcome:
         """Run the sections on the target, or on files in the directory `below`, and wait.
 
-        They run on the CPUs of the run unless `cpus` names others. `meanwhile` is called with the
-        running fio. Raises the errors of `run_fio_sections`.
+        The sections run on the CPUs of the run unless `cpus` names others. `meanwhile` is called
+        with the running fio. Raises the errors of `run_fio_sections`.
         """
         ...

@@ -48,8 +48,8 @@ def _stored_epoch(path: Path) -> str:
 class SimulatedSession(TargetSession):
     """Open the simulated drive of a run, or create a new one.
 
-    Its state is a mapped file, which is locked. It has no logs, and the speed of the host does not
-    change it.
+    The state of the drive is a mapped file, which is locked. A simulated drive has no logs, and the
+    speed of the host does not change its results.
     """
 
     def __init__(self, info: TargetInfo, run_path: Path, applies: Applies = with_fio) -> None:
@@ -90,7 +90,7 @@ class SimulatedSession(TargetSession):
         )
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Create the drive again, as a format does, or discard all of it.
+        """Create the drive again, as a format does, or discard the whole drive.
 
         Raises TargetRefused for an ATA erase.
         """
@@ -137,7 +137,7 @@ class SimulatedSession(TargetSession):
         self._drive.close()
 
     def _open(self) -> SimDrive:
-        """Open the drive as it was left, or repair it, or create a new one with a new epoch."""
+        """Open the drive as it was left, repair it, or create a new one with a new epoch."""
         if self._path.exists() and self._epoch_path.exists():
             for repair in (False, True):
                 try:

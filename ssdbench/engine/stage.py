@@ -66,7 +66,7 @@ class RecentWrites:
 def derived_seed(seed: int, *parts: str | int) -> int:
     """Derive a 63-bit seed from the run's seed and names, such as a stage, a point and a repeat.
 
-    It is a hash, because fio's random numbers are similar at first if two seeds are close.
+    The seed is a hash, because fio's random numbers are similar at first if two seeds are close.
     """
     text = "\0".join(str(part) for part in (seed, *parts))
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1
@@ -78,7 +78,7 @@ R = TypeVar("R", bound=AnyFound)  # the result of a stage
 
 
 def stopped_by(number: int) -> str:
-    """Say which signal stopped a run: `stopped with Ctrl-C`, `stopped by SIGTERM`."""
+    """Return which signal stopped a run, such as `stopped with Ctrl-C`, `stopped by SIGTERM`."""
     if number == signal.SIGINT:
         return "stopped with Ctrl-C"
     return f"stopped by {signal.Signals(number).name}"
@@ -136,7 +136,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """Describe what a stage would do; pairs are the least and the most that is likely."""
+    """The plan of a stage; pairs are the least and the most that is likely."""
 
     name: str
     kind: StageKind
@@ -246,7 +246,7 @@ class Meter:
         return found
 
     def exceeded(self, *, ahead_bytes: int = 0) -> str | None:
-        """Say which limit is reached if `ahead_bytes` more bytes are written, or return None."""
+        """Return the limit that is reached if `ahead_bytes` more bytes are written, or None."""
         return next((limit.why for limit in self.used_up(ahead_bytes=ahead_bytes)), None)
 
 
@@ -305,7 +305,7 @@ class Context:
         return path
 
     def must_end(self, *, ahead_bytes: int = 0) -> str:
-        """Say why the run must end now: a signal, or a limit with `ahead_bytes` more; "" if not."""
+        """Return why the run must end now (a signal, or a limit after `ahead_bytes`), or ""."""
         if (number := self.interrupted()) is not None:
             return f"the run was {stopped_by(number)}"
         return self.meter.exceeded(ahead_bytes=ahead_bytes) or ""
@@ -354,7 +354,7 @@ class Unit(Generic[W]):
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[U]):
-    """Say whether all units of a stage were measured."""
+    """Whether all units of a stage were measured, and why not."""
 
     cut_short: str = ""  # why the run must end; empty if all units are finished
     partial: U | None = None  # record of the unit that was interrupted
@@ -392,7 +392,7 @@ class Stage(Protocol[W, U, R]):
 
     @property
     def title(self) -> str:
-        """Return a title for the user."""
+        """Return the title of the stage for the user."""
         ...
 
     @property
@@ -434,7 +434,7 @@ class Stage(Protocol[W, U, R]):
         ...
 
     def units(self, context: Context, done: Sequence[U]) -> Iterator[Unit[W]]:
-        """Yield the units in order. `done` grows: it has the records of all units so far.
+        """Yield the units in order; the records of finished units are added to `done`.
 
         The next unit may depend only on `done`, the run's seed and the target, so that a resumed
         run has the same units.
@@ -457,8 +457,8 @@ class Stage(Protocol[W, U, R]):
 class PlainStage:
     """Provide defaults that fit most stages.
 
-    After a crash, the results of finished units stay valid. No resource is opened that all units
-    share.
+    After a crash, the results of finished units stay valid. The stage opens no resource that all
+    units share.
     """
 
     lasting = Lasting.RESULTS

@@ -76,10 +76,11 @@ def claimed(
 ) -> Iterator[TargetSession]:
     """Open a target during a `with` block, under the locks of host and target.
 
-    `destroys`: False for work that only reads. `before_signatures`: called before file systems are
-    made on the target. `locked`: the caller has the lock of the host already. `seen`: the content
-    of the target when consent was given; None: it is read now. A simulated drive needs no lock.
-    Raises TargetRefused with all reasons, HostLacks if another run uses this host.
+    `destroys`: `destroys`: False for work that only reads. `before_signatures`: called before file
+    systems are made on the target. `locked`: the caller has the lock of the host already. `seen`:
+    the content of the target when consent was given; None: the content is read now. A simulated
+    drive needs no lock of the host. Raises TargetRefused with all reasons, HostLacks if another run
+    uses this host.
     """
     watched, unseen = destroys and records_content(info), ""
     if watched and seen is None:
@@ -118,7 +119,7 @@ def claimed(
 
 
 def _untouched(session: TargetSession, before: Counters) -> bool:
-    """Tell whether nothing was written to a target; True if the drive is gone."""
+    """Return whether a target is unchanged since `before`; True if the drive is gone."""
     if isinstance(session, ClaimedSession) and session.wrote_past_the_kernel:
         return False
     try:

@@ -1,7 +1,7 @@
 """Run the units of a stage in the one loop that all kinds of stages share.
 
 The loop takes finished units of a resumed run from the journal, ends the stage when the run must
-end, reports progress, and counts time and bytes. It adds findings if the stage was cut short,
+end, reports progress, and counts time and bytes. The loop adds findings if the stage was cut short,
 requests failed, or units were measured again.
 """
 
@@ -81,7 +81,7 @@ class _Loop(Generic[W, U, R]):
         self._finished = self._standing(frozenset(self.context.journal.done()))
 
     def spent_before(self) -> Meter:
-        """Return the time and bytes that the run had used before the units that are still valid."""
+        """Return the time and bytes that the run had used before its valid units."""
         before = replace(self.context.meter)
         if self._finished:
             own = (r for r in self.context.journal.journal.records if r.stage == self.stage.name)
@@ -91,7 +91,7 @@ class _Loop(Generic[W, U, R]):
         return before
 
     def ended(self) -> Ended[U]:
-        """Measure all units, or until the run must end."""
+        """Measure all units, or stop when the run must end."""
         try:
             context = replace(self.context, intact=bool(self._finished))
             with self.stage.opened(context) as self.context:
@@ -164,7 +164,7 @@ class _Loop(Generic[W, U, R]):
         return standing
 
     def _lose(self, count: int, *, all_of_it: bool = True) -> None:
-        """Add the finding that units are measured again; if all, store that in the journal too."""
+        """Add the finding that units are measured again; the journal stores this only for all."""
         if all_of_it:
             self._finished = frozenset()
             self.context.journal.lost()

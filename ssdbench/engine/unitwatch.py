@@ -77,7 +77,7 @@ class ThrottleWatch:
         self._before = read()
 
     def findings(self) -> list[Finding]:
-        """Read the counters after the last request, and return one finding if some grew."""
+        """Read the counters after the last request, and return one finding if any counter grew."""
         after = self._read() if self._before else {}
         more = {
             name: after[name] - count

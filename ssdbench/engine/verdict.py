@@ -2,7 +2,8 @@
 
 A run is valid if every point that its plan uses is valid. A run without points is valid if it has a
 rate within a latency limit, a load or a replay, and no finding invalidates it. A preparation that
-failed (not steady, fill unproven) makes every later point invalid, so it needs no rule here.
+failed (not steady, fill unproven) makes every later point invalid, so this module needs no rule for
+it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -9,7 +9,8 @@ A running workload is an iterator of one-second samples that the judge may stop:
     outcome = running.outcome()
 
 On a real drive the samples come from the kernel's counters while one long job runs. On a simulated
-drive they come from the drive's own clock, which advances only when the next sample is requested.
+drive the samples come from the drive's own clock, which advances only when the next sample is
+requested.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,7 @@ class Job:
     """One workload and its length; jobs in a list run one after another in one start.
 
     A job ends after `total_bytes` (a fill: every block of the range once per pass) or `runtime_s`.
-    Without either it runs until it is stopped.
+    Without these, a job runs until it is stopped.
     """
 
     name: str
@@ -69,12 +70,12 @@ class Second:
 
     @property
     def ios(self) -> int:
-        """Return I/Os of both directions."""
+        """Return the number of I/Os in both directions."""
         return self.read_ios + self.write_ios
 
     @property
     def bytes(self) -> int:
-        """Return bytes of both directions."""
+        """Return the number of bytes in both directions."""
         return self.read_bytes + self.write_bytes
 
 
@@ -147,7 +148,7 @@ class Outcome(Protocol):
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Return the histogram of "read" or "write" between two times on the clock of `seconds`.
 
-        Needs a job with `histogram_log`.
+        The method needs a job with `histogram_log`.
         """
         ...
 
@@ -156,9 +157,9 @@ class Outcome(Protocol):
         ...
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return both directions by interval of `every_s`, from 0, in one pass over the logs.
+        """Return latencies of both directions by interval of `every_s`, in one pass over the logs.
 
-        Needs a job with `histogram_log`; intervals without I/O are missing.
+        The method needs a job with `histogram_log`; intervals without I/O are missing.
         """
         ...
 
@@ -169,7 +170,8 @@ class Outcome(Protocol):
     def requests(self, job: str, *, end_s: float) -> Requests:
         """Return all requests that were due until `end_s`, on the clock of `seconds`.
 
-        Needs a job with a rate and `latency_log`; requests that were never sent are included.
+        The method needs a job with a rate and `latency_log`; requests that were never sent are
+        included.
         """
         ...
 
@@ -211,7 +213,7 @@ class Generator(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name of the generator: `fio 3.33`, `ssdb_slam`, …"""
+        """Return the name of the generator, such as `fio 3.33`, `ssdb_slam`, …"""
         ...
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:

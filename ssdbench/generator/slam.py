@@ -4,8 +4,8 @@ Each job of `numjobs` has one instance of ssdb_slam with its own kernel thread. 
 claim to the module, which keeps the drive open and ends when this process ends. Writes are allowed
 for this drive only, by its number and size.
 
-Anything that the module cannot do is refused by name. Only fills in random order that write each
-block once are done by fio, because they need a map and measure nothing.
+Any job that the module cannot do is refused by name. Only random fills that write each block once
+are done by fio, because they need a map and measure nothing.
 """
 
 import json
@@ -279,7 +279,7 @@ class SlamRunning:
             yield second
 
     def _until(self, deadline: float) -> bool:
-        """Wait until a time; returns whether anything still runs."""
+        """Wait until a time; return whether an instance still runs."""
         while time.monotonic() < deadline:
             if not any(instance.running for instance in self._instances):
                 return False

@@ -1,1 +1,1 @@
-"""Touch the operating system: the only package that does."""
+"""Access the operating system; only this package does."""

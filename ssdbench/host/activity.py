@@ -131,7 +131,8 @@ def _hottest(sysfs: Sysfs) -> float | None:
 def _energy(sysfs: Sysfs) -> float | None:
     """Return the joules that all CPU packages used, from meters (RAPL) that wrap around.
 
-    Documentation/power/powercap/powercap.rst; only root can read them since Linux 5.10.
+    The source is Documentation/power/powercap/powercap.rst; only root can read the meters since
+    Linux 5.10.
     """
     base = "/sys/class/powercap"
     packages = [n for n in sysfs.names(base) if re.fullmatch(r"intel-rapl:\d+", n)]

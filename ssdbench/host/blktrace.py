@@ -26,7 +26,7 @@ _ROW = re.compile(r"^(\w2\w)\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+\d+\s*$", re.M)
 
 
 def missing() -> str:
-    """Return a sentence naming a program that is not installed; empty when all are."""
+    """Return a sentence that names a program that is not installed; empty if all are installed."""
     for program in PROGRAMS:
         if command.which(program) is None:
             return f"{program} is not installed (package blktrace)"
@@ -39,7 +39,7 @@ def mounted(sysfs: Sysfs) -> bool:
 
 
 def closed(kernel_name: str, sysfs: Sysfs) -> str:
-    """Return a sentence on why mounted debugfs cannot be opened; empty when it can."""
+    """Return a sentence on why mounted debugfs cannot be opened; empty if it can be opened."""
     try:
         sysfs.known(f"{DEBUGFS}/block/{kernel_name}/state")
     except PermissionError:

@@ -43,8 +43,9 @@ class Geometry:
 def claim(node: Path) -> int:
     """Open a block device exclusively, so that no other program can claim or mount it.
 
-    Returns a descriptor for reading and writing that the caller closes. Raises BlockingIOError when
-    it is already claimed, DeviceLost when it is not a block device, HostLacks without permission.
+    The result is a descriptor for reading and writing that the caller closes. Raises
+    BlockingIOError when it is already claimed, DeviceLost when it is not a block device, HostLacks
+    without permission.
     """
     try:
         descriptor = os.open(node, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
@@ -61,8 +62,8 @@ def claim(node: Path) -> int:
 def locked_against_udev(node: Path) -> int:
     """Take the lock that keeps udev away from the device (systemd.io/BLOCK_DEVICE_LOCKING).
 
-    Returns a descriptor that the caller closes; as it is read-only, closing it wakes no udev rule.
-    Raises BlockingIOError when another process keeps the lock for longer than udev does,
+    The result is a descriptor that the caller closes; because it is read-only, closing it wakes no
+    udev rule. Raises BlockingIOError when another process keeps the lock for longer than udev does,
     DeviceLost, HostLacks.
     """
     try:
@@ -108,7 +109,7 @@ def geometry_of(descriptor: int) -> Geometry:
 def set_block_size(descriptor: int, block_bytes: int) -> None:
     """Set the block size for buffered I/O of a claimed device, as after a format.
 
-    The kernel updates it by itself only when the device is not open. Raises OSError.
+    The kernel updates the block size by itself only if the device is not open. Raises OSError.
     """
     fcntl.ioctl(descriptor, BLKBSZSET, struct.pack("N", block_bytes))
 
@@ -163,7 +164,7 @@ def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, i
 
 
 def sampled(node: Path, places: Iterable[int]) -> dict[int, bytes | None]:
-    """Return the 4 KiB at each byte address, None if unreadable.
+    """Return the 4 KiB at each byte address; None if they cannot be read.
 
     Raises OSError if it cannot open.
     """

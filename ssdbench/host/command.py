@@ -1,7 +1,7 @@
 """Start programs; no other module of ssdbench does.
 
-Every program runs in its own session, so that one signal reaches all its processes. It has English
-messages (LC_ALL=C) for our parsers, and no terminal.
+Every program runs in its own session, so that one signal reaches all its processes. The program has
+English messages (LC_ALL=C) for our parsers, and no terminal.
 """
 
 import logging
@@ -76,7 +76,7 @@ def run(
     input: bytes | None = None,  # the name that subprocess uses
     most_bytes: int = MOST_ANSWER_BYTES,
 ) -> Completed:
-    """Run a program to its end and return what it printed.
+    """Run a program to its end and return its output.
 
     `env` is added to our environment. Raises CommandFailed for a status outside `ok`, or when the
     program is killed after `timeout_s`; AnsweredTooMuch when it is killed after `most_bytes` of
@@ -127,7 +127,8 @@ def _said_by(
 ) -> tuple[bytes, bytes]:
     """Return stdout and stderr of a program that has ended. Raises TimeoutExpired, _TooMuch.
 
-    Unlike `communicate` it has a limit: a program that prints without end would fill the memory.
+    Unlike `communicate`, this function has a limit, because a program that prints without end would
+    fill the memory.
     """
     until_s = None if timeout_s is None else time.monotonic() + timeout_s
     said: dict[int, list[bytes]] = {}
@@ -225,8 +226,8 @@ class Process:
     def ended(self, within_s: float) -> bool:
         """Wait up to `within_s`; return whether the program has ended.
 
-        Unlike `poll` and `wait` it leaves the status with the kernel, so that /proc still shows the
-        program.
+        Unlike `poll` and `wait`, this method leaves the status in the kernel, so that /proc still
+        shows the program.
         """
         if self._popen.returncode is not None:
             return True
@@ -279,7 +280,7 @@ def spawn(
 ) -> Process:
     """Start a program that the kernel kills when the calling thread ends, even by SIGKILL.
 
-    Output goes to new or emptied files, or nowhere. `env` is added to our environment for this
+    Output goes to new or emptied files, or is discarded. `env` is added to our environment for this
     program only; `pass_fds` stay open in it; `cpus` are the only CPUs that it may use. Raises
     HostLacks when it is not installed.
     """
@@ -329,10 +330,10 @@ def _said(path: Path | None) -> Iterator[int]:
 
 
 def foreground(argv: Sequence[str]) -> int:
-    """Run a program at the terminal in our place; return its status (negative: signal).
+    """Run a program at the terminal instead of us; return its status (negative: signal).
 
-    It shares our stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. For the main thread
-    only. Raises HostLacks when it is not installed.
+    The program shares our stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. Only the
+    main thread may call this function. Raises HostLacks when it is not installed.
     """
     try:
         process = subprocess.Popen(list(argv), env=_environment(None))

@@ -46,7 +46,7 @@ def serving(
 ) -> Iterator[None]:
     """Serve a new, empty database cluster below `work` until the end of the block.
 
-    Its socket is made in `sockets`, whose path must be short, because a socket's path has at most
+    The socket is made in `sockets`, whose path must be short, because a socket's path has at most
     107 bytes. The write-ahead log is limited to a quarter of `data_bytes`; other settings are
     PostgreSQL's defaults. Raises HostLacks when it is not installed, CommandFailed with the
     server's last messages when it does not start or stop.
@@ -83,7 +83,7 @@ def serving(
 
 
 def checkpoint(sockets: Path) -> None:
-    """Make the server write all its data now, so that it does not do so during the measurement."""
+    """Make the server write all its data now, and not during the measurement."""
     place = programs()
     if place is not None:
         where = ["-h", str(sockets), "-U", ROLE, "-d", DATABASE]

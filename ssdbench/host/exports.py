@@ -1,4 +1,4 @@
-"""List what the kernel serves to other hosts: NVMe and SCSI targets, USB gadgets.
+"""List the devices and files that the kernel serves to other hosts, such as NVMe targets.
 
 To serve a device or file the kernel opens it, often without a claim, and keeps it open even after
 its node is deleted.
@@ -26,12 +26,12 @@ class Export:
 
     @property
     def said(self) -> str:
-        """Return the reason not to use the target that is served."""
+        """Return the reason not to use the served target."""
         return f"the kernel serves {self.path} to others ({self.what})"
 
     @property
     def stale(self) -> str:
-        """Return the reason when the served path is gone, because it may have been this target."""
+        """Return the reason if the served path is gone: it may have been this target."""
         return (
             f"{self.said}; this path is gone, so it may be the same drive under an old name "
             f"(`{self.end}` removes a stale export)"

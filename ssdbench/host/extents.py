@@ -6,7 +6,7 @@ all of it, because its space is allocated on demand. So two devices that are rep
 share no byte.
 
 Device mapper tables come from the kernel (<linux/dm-ioctl.h>), without `dmsetup` and names in /dev.
-Their format is the one of drivers/md (STATUSTYPE_TABLE in `dm-linear.c` and so on).
+The format of these tables is the one of drivers/md (STATUSTYPE_TABLE in `dm-linear.c` and so on).
 """
 
 import fcntl
@@ -38,7 +38,7 @@ PRIVATE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Hold one line of a device mapper table: `0 2048 linear 8:0 4096`."""
+    """Hold one line of a device mapper table, such as `0 2048 linear 8:0 4096`."""
 
     begin: int  # sectors of 512 bytes
     length: int
@@ -103,7 +103,7 @@ def target(begin: int, length: int, kind: str, text: str) -> Target:
 
 
 def segments(table: Sequence[Target]) -> list[Segment] | None:
-    """Return what a table maps, by device number, without logs; None for an unknown line."""
+    """Return the ranges that a table maps, by device number; None for an unknown line."""
     try:
         return [segment for line in table for segment in _of(line)]
     except (ValueError, IndexError):
@@ -111,7 +111,7 @@ def segments(table: Sequence[Target]) -> list[Segment] | None:
 
 
 def is_private(table: Sequence[Target]) -> bool:
-    """Return whether no two bytes of a mapping are stored in the same byte below."""
+    """Return whether each byte of a mapping has its own byte on the devices below."""
     return all(line.kind in PRIVATE for line in table)
 
 
@@ -138,7 +138,10 @@ def _pair(at: int) -> Callable[[int, Sequence[str]], _Found]:
 
 
 def _nothing(length: int, words: Sequence[str]) -> _Found:
-    """Yield no ranges: `zero` has no device, and `error` sends nothing to the device below."""
+    """Yield no ranges, for tables without a device below.
+
+    `zero` has no device below, and `error` sends nothing to the device below.
+    """
     return iter(())
 
 
@@ -196,7 +199,7 @@ class Mapping:
     private: bool = True
 
     def below(self, begin: int, end: int) -> Iterator[tuple[str, Range]]:
-        """Yield the ranges on lower devices that a range of this device reaches."""
+        """Yield the ranges on lower devices that belong to a range of this device."""
         for segment in self.segments:
             first, last = max(begin, segment.begin), min(end, segment.end)
             if first >= last:

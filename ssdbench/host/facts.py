@@ -109,7 +109,7 @@ def _activity(sysfs: Sysfs) -> dict[str, str]:
 
 
 def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
-    """Return how a drive is attached, as far as known: PCIe, power, queue, host memory buffer."""
+    """Return how a drive is attached, such as its PCIe link, power states and queue."""
     if not kernel_name:
         return {}
     sysfs = sysfs or Sysfs()

@@ -141,8 +141,8 @@ def require_own_files(directory: Path) -> None:
 def make_private_directory(path: Path) -> None:
     """Create a directory, and missing parents, that only this user can write.
 
-    A stricter umask is kept. Raises HostLacks when it cannot be created, or when others can write
-    the existing one.
+    A stricter umask of the user is kept. Raises HostLacks when it cannot be created, or when others
+    can write the existing one.
     """
     missing = [place for place in (path, *path.parents) if not place.exists()]
     try:
@@ -171,10 +171,10 @@ def require_room(directory: Path) -> None:
 
 
 def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
-    """Allocate all blocks of an open file; its content stays.
+    """Allocate all blocks of an open file; the content does not change.
 
-    Later writes then cannot fill the disk, which would end a program with SIGBUS when the file is
-    mapped. Raises HostLacks, with the file unchanged, when there is not enough room.
+    Later writes then cannot fill the disk; on a full disk a program with a mapped file ends with
+    SIGBUS. Raises HostLacks, with the file unchanged, when there is not enough room.
     """
     file_now, system = os.fstat(descriptor), os.fstatvfs(descriptor)
     free = system.f_bavail * system.f_frsize
@@ -210,8 +210,8 @@ def _no_room(path: Path, size_bytes: int, free: int) -> HostLacks:
 class Appender:
     """Append lines to a file; each is on disk when `append` returns.
 
-    Opening removes a last line without its newline, which was never acknowledged, but keeps one
-    whose newline is damaged (`ssdbench.model.records`).
+    Opening removes a last line without its newline, because it was never acknowledged, but keeps a
+    line whose newline is damaged (`ssdbench.model.records`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -226,7 +226,10 @@ class Appender:
         self._drop_torn_line()
 
     def append(self, line: str) -> None:
-        """Add one line, given without its newline. Raises HostLacks, with the file unchanged."""
+        """Add one line, given without its newline, to the file.
+
+        Raises HostLacks, with the file unchanged.
+        """
         size = os.fstat(self._descriptor).st_size
         try:
             _write_all(self._descriptor, line.encode() + b"\n")
@@ -284,7 +287,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 def settings_directory() -> Path:
     """Return the directory for settings journals and for records of runs and drives.
 
-    It is outside every run directory; for root it is one that only root can write.
+    The directory is outside every run directory; for root, only root can write it.
     """
     if chosen := os.environ.get("SSDBENCH_SETTINGS"):
         return Path(chosen)

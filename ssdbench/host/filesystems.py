@@ -39,11 +39,11 @@ class FileSystem:
 
     @property
     def program(self) -> str:
-        """Return the program that makes it."""
+        """Return the program that makes the file system."""
         return f"mkfs.{self.name}"
 
     def make(self, node: str) -> None:
-        """Make it on a node, after waiting for users of the node. Raises HostLacks."""
+        """Make the file system on a node, after waiting for users of the node. Raises HostLacks."""
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -91,7 +91,8 @@ FILE_SYSTEMS: Mapping[str, FileSystem] = {
 def _in_kernel(name: str, sysfs: Sysfs) -> bool:
     """Return whether the file system is built in, loaded, or a module that mounting loads.
 
-    Mounting loads `fs-NAME`. On a generic kernel ext2 and ext3 are aliases of the module ext4.
+    Mounting loads the module `fs-NAME`. On a generic kernel ext2 and ext3 are aliases of the module
+    ext4.
     """
     if re.search(rf"^\s+{name}$", sysfs.find("/proc/filesystems") or "", re.M):
         return True
@@ -111,7 +112,7 @@ Inode = tuple[int, int]  # (st_dev, st_ino)
 def in_layer(path: Path, procfs: Procfs) -> str:
     """Return where an overlay is mounted that has a file in one of its layers; else empty.
 
-    Writing to the file changes what that overlay shows.
+    Writing to the file also changes the content of that overlay.
     """
     overlays = [mount for mount in procfs.all_mounts() if mount.file_system == OVERLAY]
     above = {inode for parent in path.parents if (inode := _inode(parent))} if overlays else set()

@@ -75,7 +75,7 @@ class Rings:
         self._ended = 0
 
     def ended(self) -> int:
-        """Return the sum now; after the end of the process, the last sum."""
+        """Return the present sum of requests; after the end of the process, the last sum."""
         for name in self._names():
             now = self._tail(name)
             if now is None:

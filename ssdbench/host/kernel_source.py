@@ -77,9 +77,9 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")  # the BTF of the kernel that runs
 def compared(into: Path, headers: Path, block_source: Path) -> str:
     """Return why a scheduler built from this source must not be loaded into the headers' kernel.
 
-    Another patch level, or a vendor's kernel of the same level, may have other structures. Where
-    BTF shows the kernel's structures, the build compares them; elsewhere the same version counts as
-    the same.
+    Another patch level, or a vendor's kernel of the same level, may have other structures. If BTF
+    shows the kernel's structures, the build compares them; otherwise the same version number is
+    enough.
     """
     ours, theirs = version_of(block_source), header_version(headers)
     btf = _btf_of(headers, into)
@@ -99,7 +99,7 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
 def by_number_alone(built: Path) -> bool:
     """Return whether the build of the schedulers compared only the version numbers of Linux.
 
-    In this case it did not compare the kernel's structures by BTF. `built`: the build directory.
+    If so, the build did not compare the kernel's structures by BTF. `built`: the build directory.
     """
     return not (built / LAYOUT).exists()
 

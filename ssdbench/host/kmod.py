@@ -42,12 +42,18 @@ _log = logging.getLogger(__name__)
 
 
 def directory() -> Path:
-    """Return where modules are built, with one directory per kernel release. Raises UsageError."""
+    """Return the directory in which modules are built, with a subdirectory for each kernel release.
+
+    Raises UsageError.
+    """
     return kept_at("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY)
 
 
 def directory_of(release: str) -> Path:
-    """Return the directory, which a build replaces, for one release. Raises UsageError."""
+    """Return the directory of the modules for one release; a build replaces it.
+
+    Raises UsageError.
+    """
     if not release or release in (".", "..") or "/" in release:
         raise UsageError(
             f"{release!r} is not a kernel release",
@@ -57,7 +63,7 @@ def directory_of(release: str) -> Path:
 
 
 def built_directory() -> Path:
-    """Return where the modules for the running kernel are."""
+    """Return the directory of the modules for the running kernel."""
     return directory() / platform.release()
 
 
@@ -104,7 +110,7 @@ def source_digest(source: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Hold the modules that a build made, and for each other module a sentence why not."""
+    """The modules that a build made, and the reason why each other module was not built."""
 
     files: tuple[Path, ...]
     lacking: dict[str, str]
@@ -171,7 +177,7 @@ def build(
 def _taking_the_place_of(into: Path) -> Iterator[Path]:
     """Yield a directory to fill; it replaces `into` when the block ends without an error.
 
-    The old directory is removed last, and comes back when the replacement is interrupted.
+    The old directory is removed last; if the replacement is interrupted, it comes back.
     """
     work, before = (into.with_name(f".{into.name}.{which}") for which in ("new", "before"))
     shutil.rmtree(work, ignore_errors=True)  # left by a build that was killed
@@ -335,7 +341,7 @@ def require_of_kernel(name: str, root: Path) -> None:
 
 
 def load(state: ModuleState) -> None:
-    """Load one module. Raises HostLacks with the kernel's reason."""
+    """Load one kernel module. Raises HostLacks with the kernel's reason."""
     if state.built is None:
         raise unbuilt(state.name)
     for need in NEEDS:
@@ -418,7 +424,7 @@ def require_unused(states: Sequence[ModuleState], sysfs: Sysfs) -> None:
 
 
 def unload(state: ModuleState, sysfs: Sysfs) -> None:
-    """Unload one module. Raises HostLacks when something still uses it."""
+    """Unload one kernel module. Raises HostLacks when something still uses it."""
     try:
         command.run(["rmmod", state.name])
     except CommandFailed as failed:

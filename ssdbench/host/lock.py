@@ -19,9 +19,9 @@ from ssdbench.host.processes import side_by_side_leader
 class Lock:
     """Hold a lock file inside `with`; a killed process loses the lock too.
 
-    The file is removed at the end. A process that opened it before then locks a removed file, so a
-    lock counts only while its path leads to the locked file. When another process ("process 4711")
-    has the lock, entering raises `taken(holder)`.
+    The lock file is removed at the end. A process that opened the file before locks a removed file,
+    so a lock counts only if its path leads to the locked file. When another process ("process
+    4711") has the lock, entering raises `taken(holder)`.
     """
 
     def __init__(self, path: Path, taken: Callable[[str], SsdbenchError]) -> None:
@@ -59,7 +59,7 @@ class Lock:
 
 @contextmanager
 def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Wait for a lock file and hold it for a block; `busy` is called when we must wait.
+    """Wait for a lock file and hold it during a block; `busy` is called if we must wait.
 
     Programs that `command.run` starts in the block inherit the lock. The programs of a killed
     process still run for a while and would disturb the next holder.
@@ -102,7 +102,7 @@ def _opened(path: Path) -> int:
 
 
 def _locked(path: Path) -> int | None:
-    """Return a descriptor with the lock, None if the file is gone.
+    """Return a descriptor with the lock; None if the file is gone.
 
     Raises BlockingIOError, OSError.
     """

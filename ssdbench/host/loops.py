@@ -1,7 +1,7 @@
 """Find loop devices over a file or device, and the file or device below a loop device.
 
-Device and inode numbers identify them, because a path may be deleted, lead elsewhere in another
-mount namespace, or be one of many nodes of a device.
+Files and devices are identified by device and inode numbers, because a path may be deleted, lead
+elsewhere in another mount namespace, or be one of many nodes of a device.
 """
 
 import errno
@@ -36,7 +36,10 @@ class Backing:
 
 
 def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
-    """Return the file or device below a loop device, None if detached. Raises OSError."""
+    """Return the file or device below a loop device; None if the loop device is detached.
+
+    Raises OSError.
+    """
     return sysfs.once(("behind", name), lambda: _behind(name, sysfs))
 
 

@@ -4,9 +4,9 @@ A name is a path, an address or a serial number. Another person may have chosen 
 each program gives some letters a special meaning. No name passes through a shell, so only the
 program's own rules count.
 
-Not listed: dmsetup, which ssdbench never starts; absolute paths of nodes given as single arguments
-to wipefs, lsblk, mkfs and others; make and apt, for which `host.files.kept_at` refuses names; ssh's
-remote command, which `shlex.join` writes for its shell.
+This list has no entry for these programs: dmsetup, which ssdbench never starts; wipefs, lsblk, mkfs
+and others, which get absolute paths of nodes as single arguments; make and apt, for which
+`host.files.kept_at` refuses names; ssh's remote command, which `shlex.join` writes for its shell.
 """
 
 import re
@@ -32,7 +32,7 @@ class Reader(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Hold which letters a program needs escaped, and which it cannot be given."""
+    """The characters that a program needs escaped, and the characters that it cannot be given."""
 
     escaped: Mapping[str, str] = field(default_factory=dict)
     refused: str = r"(?!)"  # a pattern; this one matches nothing

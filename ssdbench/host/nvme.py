@@ -56,7 +56,7 @@ class _Passthrough(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Hold one command: `reads_bytes` come back, `data` is sent."""
+    """One NVMe command, with the `data` that it sends and the `reads_bytes` that it returns."""
 
     opcode: int
     nsid: int = 0

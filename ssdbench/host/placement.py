@@ -38,7 +38,7 @@ def shallow_idle() -> Iterator[None]:
 
 @contextmanager
 def pinned(cpus: Collection[int]) -> Iterator[None]:
-    """Keep this process on some CPUs; none changes nothing. Raises HostLacks."""
+    """Keep this process on some CPUs; an empty set changes nothing. Raises HostLacks."""
     if not cpus:
         yield
         return
@@ -61,8 +61,8 @@ def pinned(cpus: Collection[int]) -> Iterator[None]:
 def memory_policy(policy: str) -> Iterator[None]:
     """Give this process a memory policy, and the old one back at the end. Raises HostLacks.
 
-    The policy is written as the kernel shows it: `bind:0`, `interleave:0-1`, `prefer:1`, `local`;
-    an empty one changes nothing.
+    The policy is written as in the kernel, such as `bind:0`, `interleave:0-1`, `prefer:1`, `local`;
+    an empty policy changes nothing.
     """
     if not policy:
         yield

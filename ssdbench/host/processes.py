@@ -30,14 +30,14 @@ class ProcessId:
     boot_id: str
 
     def alive(self) -> bool:
-        """Return whether this very process still runs; a zombie does not."""
+        """Return whether exactly this process still runs; a zombie does not count."""
         return self == find(self.pid)
 
     def works_on(self, directory: Path) -> bool:
-        """Return whether it is an ssdbench command with open files of a run directory.
+        """Return whether the process is an ssdbench command with open files of a run directory.
 
-        A user who may write a run directory could name any process in it, so a name alone is not
-        believed. Raises PermissionError for another user's process.
+        A user who may write a run directory could name any process in it, so the name is not
+        enough. Raises PermissionError for another user's process.
         """
         own = Path("/proc") / str(self.pid)
         try:
@@ -51,7 +51,7 @@ class ProcessId:
         return ours and bool(files & held)
 
     def send(self, signal_number: signal.Signals) -> bool:
-        """Signal the process; return False when it is gone. Raises PermissionError."""
+        """Send a signal to the process; return False if it is gone. Raises PermissionError."""
         if not self.alive():
             return False
         try:
@@ -71,7 +71,7 @@ def _file(descriptor: Path) -> tuple[int, int] | None:
 
 
 def find(pid: int, *, root: Path = Path("/")) -> ProcessId | None:
-    """Return the process of that number as it is now, or None."""
+    """Return the process with that number as it is now, or None."""
     try:
         stat = (root / "proc" / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
         boot_id = (root / BOOT_ID.lstrip("/")).read_text(encoding="ascii").strip()
@@ -126,7 +126,7 @@ LEAST_ROOM_BYTES = 1 << 28
 
 
 def _data_bytes() -> int:
-    """Return our private writable memory, as RLIMIT_DATA counts it (proc(5), VmData)."""
+    """Return our private writable memory in bytes, as RLIMIT_DATA counts it (proc(5), VmData)."""
     for line in (
         Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
     ):
@@ -139,9 +139,9 @@ def _data_bytes() -> int:
 def memory_at_most(most_bytes: int) -> Iterator[None]:
     """Make requests for more memory in a block fail, also in C libraries (MemoryError).
 
-    The limit counts private writable memory of the whole process (setrlimit(2): RLIMIT_DATA),
-    without the pages of programs and libraries. A process close to the limit still gets
-    `LEAST_ROOM_BYTES`, because otherwise not even a thread could start.
+    The limit counts private writable memory of the whole process (setrlimit(2), RLIMIT_DATA),
+    without the pages of programs and libraries. A process close to the limit still gets `LEAST_ROOM_BYTES`, because otherwise not
+    even a thread could start.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     most_bytes = max(most_bytes, _data_bytes() + LEAST_ROOM_BYTES)

@@ -76,7 +76,7 @@ class Procfs:
         return found
 
     def source(self, mount: Mount) -> os.stat_result | None:
-        """Return the stat of a mount's source, where it was mounted; None when it is not a path.
+        """Return the stat of a mount's source at mount time; None if the source is not a path.
 
         The source may be a file: since Linux 6.12 EROFS needs no loop device.
         """
@@ -133,7 +133,7 @@ class OneLookProcfs(Procfs):
     swap_areas = cache(Procfs.swap_areas)
 
     def openers(self, wanted: "Wanted") -> list[Opener]:
-        """Return the openers as they were at the first call."""
+        """Return the openers that the first call found."""
         found = {pid: one for key in wanted.keys for pid, one in self._used.get(key, {}).items()}
         return [found[pid] for pid in sorted(found)]
 
@@ -223,7 +223,7 @@ def _used_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result
 def _mapped_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
     """Yield files mapped into memory; their descriptors may be closed.
 
-    With `wanted`, some other files may be left out; without it, all are yielded.
+    With `wanted`, files that are not wanted may be left out; without it, all are yielded.
     """
     try:
         maps = (process / "maps").read_bytes()
@@ -286,9 +286,9 @@ def _listed(directory: str) -> list[str]:
 def _share_descriptors(process: Path, thread: str) -> bool:
     """Return whether a thread shares its process's file table, as almost all do (kcmp(2)).
 
-    Then its descriptors need no look: a process may have thousands of threads. Return False when
-    the kernel does not tell. The caller then looks at the thread's descriptors, which only takes
-    longer.
+    Then the thread's descriptors need no check: a process may have thousands of threads. The result
+    is False if the kernel does not say. In this case the caller checks the thread's descriptors,
+    which only takes longer.
     """
     number = _KCMP.get(os.uname().machine)
     if number is None or process.parent != Path("/proc"):

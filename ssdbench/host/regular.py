@@ -59,9 +59,9 @@ def held(descriptor: int) -> Path:
 def born_ns(path: Path, inode: int) -> int | None:
     """Return when the file at `path` with that inode was created, in ns since 1970, or None.
 
-    A file system reuses inode numbers, so the time of birth identifies a file. None when another
-    file is there, or when the file system does not keep the time. Uses statx(2), which needs no
-    right to open the file; Python has no call for it before 3.15.
+    A file system reuses inode numbers, so the time of birth identifies a file. The result is None
+    if another file is there, or if the file system does not store the time. The function uses
+    statx(2), which needs no right to open the file; Python has no call for it before 3.15.
     """
     answer = ctypes.create_string_buffer(_STATX_BYTES)
     ask = ctypes.CDLL(None).statx  # glibc 2.28
@@ -76,7 +76,7 @@ def born_ns(path: Path, inode: int) -> int | None:
 
 
 def has_data(descriptor: int) -> bool:
-    """Return whether a file holds more than holes and unwritten space."""
+    """Return whether a file has data, not only holes and unwritten space."""
     try:
         os.lseek(descriptor, 0, os.SEEK_DATA)
     except OSError as error:
@@ -178,8 +178,8 @@ EDGE_BYTES = 1 << 20  # hashed at both ends, where partition tables and superblo
 def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
     """Mark a file, before the run writes to it, as in use by the run. Raises HostLacks.
 
-    `ours`: its present content is ours. The mark then keeps the hash of the content, because a run
-    that is killed before its first write has changed nothing.
+    `ours`: the present content of the file is ours. The mark then keeps the hash of the content,
+    because a run that is killed before its first write has changed nothing.
     """
     status = os.fstat(descriptor)
     mark: dict[str, object] = {"run": run, "inode": status.st_ino, "size": status.st_size}
@@ -201,8 +201,8 @@ def mark_given_back(descriptor: int, path: Path) -> None:
 def mark_objection(descriptor: int, path: Path, run: str) -> str | None:
     """Return why the content of a marked file may not be ours; empty when it is ours.
 
-    None for a file without a mark. Content that `run` itself left there counts as ours. Raises
-    OSError.
+    The result is None for a file without a mark. Content that `run` itself left there counts as
+    ours. Raises OSError.
     """
     text = _read(descriptor, path)
     if text is None:
@@ -281,10 +281,10 @@ PACKING_LEVEL = 3  # 1 MiB in a few ms; higher levels gain little on rows of zer
 
 
 def pack_logs(paths: Iterable[Path]) -> None:
-    """Replace files by compressed ones; a file that cannot be compressed stays.
+    """Replace files by compressed files; a file that cannot be compressed is kept.
 
-    The same bytes always give the same compressed file. A crash leaves the file, the compressed
-    file, or both.
+    The same bytes always give the same compressed file. After a crash there is the file, the
+    compressed file, or both.
     """
     for path in paths:
         beside = path.with_name(f".{path.name}.tmp")

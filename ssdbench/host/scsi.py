@@ -1,8 +1,8 @@
 """Send SCSI commands, and ATA commands inside them, through SG_IO: bytes in, bytes out.
 
-`ssdbench.target` decodes the pages. ATA security (ACS-4, 4.18 and 7.37 to 7.42) is here too. Its
-password is always the same and not secret: an erase needs a password, and a user whose drive was
-left locked by a crash must be able to unlock it.
+`ssdbench.target` decodes the pages. This module also has ATA security (ACS-4, 4.18 and 7.37 to
+7.42). The password is always the same and not secret: an erase needs a password, and a user whose
+drive was left locked by a crash must be able to unlock it.
 """
 
 import ctypes
@@ -260,7 +260,7 @@ def set_ata_password(disk: Scsi) -> None:
 
 
 def ata_erase(disk: Scsi, *, enhanced: bool, minutes: int) -> None:
-    """Erase everything, the password included; `minutes` is the time that the drive estimates."""
+    """Erase all data and the password; `minutes` is the time that the drive estimates."""
     timeout_ms = max(LEAST_TIMEOUT_MS, 2 * 60_000 * minutes) if minutes else UNKNOWN_TIMEOUT_MS
     control = _USER | (_ENHANCED if enhanced else 0)
     disk.ata(AtaCommand(_ERASE_PREPARE))
@@ -268,7 +268,7 @@ def ata_erase(disk: Scsi, *, enhanced: bool, minutes: int) -> None:
 
 
 def ata_unlock(disk: Scsi) -> None:
-    """Unlock the drive when it is locked, and remove the password. Raises DeviceError."""
+    """Unlock a locked drive, and remove the password. Raises DeviceError."""
     if ata_security_word(disk) & LOCKED:
         disk.ata(AtaCommand(_UNLOCK, data=_with_password(_USER)))
     if ata_security_word(disk) & ATA_SECURITY_ENABLED:

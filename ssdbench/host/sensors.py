@@ -1,11 +1,11 @@
 """Read the drive's temperature, and recognize readings that mean "unknown".
 
-Reading costs time. For NVMe the kernel reads the SMART log at most once a second (nvme_hwmon_read
-in drivers/nvme/host/hwmon.c). drivetemp sends a command that waits for all earlier I/O
-(drivers/hwmon/drivetemp.c), so it is read only outside of measurements.
+Reading a temperature costs time. For NVMe the kernel reads the SMART log at most once a second
+(nvme_hwmon_read in drivers/nvme/host/hwmon.c). drivetemp sends a command that waits for all earlier
+I/O (drivers/hwmon/drivetemp.c), so it is read only outside of measurements.
 
 Drives, bridges and the kernel mark "unknown" in many ways: 0 K (-273.15 °C), a byte of FFh, all
-bits set, 2147483647, a page of zeros or of FFh, and "(null)". None of these may become a
+bits set, 2147483647, a page of zeros or of FFh, and "(null)". None of these values may become a
 temperature, a threshold or a count.
 """
 
@@ -29,7 +29,7 @@ def celsius(value: float | None) -> float | None:
 
 
 def from_kelvin(kelvin: int) -> int | None:
-    """Return degrees Celsius of NVMe's whole kelvins; None where 0 K means no reading."""
+    """Return degrees Celsius from NVMe's whole kelvins; None for 0 K, which means no reading."""
     return None if celsius(kelvin - KELVIN) is None else kelvin - KELVIN
 
 
@@ -63,7 +63,7 @@ def used(value: int) -> str:
 
 
 def hours(value: int | None) -> int | None:
-    """Return the power-on hours; None for more than a drive can have."""
+    """Return the power-on hours; None for a number that no drive can have."""
     return value if value is not None and 0 <= value <= MOST_HOURS else None
 
 

@@ -13,7 +13,7 @@ PREFIX = "ssdbench-"
 
 @dataclass(frozen=True, slots=True)
 class Slammed:
-    """Hold what an instance has done since its start."""
+    """The counts of an instance since its start."""
 
     errors: int
     elapsed_ns: int
@@ -27,7 +27,7 @@ def available() -> bool:
 
 
 def sweep(sysfs: Sysfs | None = None) -> None:
-    """Remove instances of a run that was killed; their requests ended with it."""
+    """Remove instances of a killed run, whose requests have already ended."""
     sysfs = sysfs or Sysfs()
     for name in sysfs.names(CONFIGFS):
         if name.startswith(PREFIX):
@@ -46,7 +46,7 @@ class Instance:
             raise HostLacks(f"ssdb_slam cannot create an instance: {error.strerror}") from error
 
     def set(self, values: Mapping[str, int | str]) -> None:
-        """Set attributes in order. Raises HostLacks when the module refuses one."""
+        """Set attributes of the instance in order. Raises HostLacks when the module refuses one."""
         for name, value in values.items():
             try:
                 self._write(name, str(value))

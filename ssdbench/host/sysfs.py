@@ -27,11 +27,14 @@ class Sysfs:
         return self.root / attribute.lstrip("/")
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
-        """Return the answer of `ask`; the subclass `OneLook` asks each question only once."""
+        """Call `ask` and return its answer; the subclass `OneLook` calls it only once."""
         return ask()
 
     def read(self, attribute: str) -> str:
-        """Return the value without its newline. Raises OSError when it cannot be read."""
+        """Return the value of an attribute without its newline.
+
+        Raises OSError when it cannot be read.
+        """
         return self.path(attribute).read_text(errors="replace").rstrip("\n")
 
     def find(self, attribute: str) -> str | None:
@@ -98,9 +101,9 @@ class Sysfs:
             ) from error
 
     def write(self, attribute: str, value: str) -> None:
-        """Write a value and require that it reads back. Raises HostLacks.
+        """Write a value to an attribute, and require that it reads back. Raises HostLacks.
 
-        The kernel accepts some values but keeps others: rq_affinity=5 reads 2, nomerges=7 reads 1.
+        The kernel accepts some values but stores others: rq_affinity=5 reads 2, nomerges=7 reads 1.
         """
         self.ask(attribute, value)
         try:
@@ -117,7 +120,7 @@ class Sysfs:
 class OneLook(Sysfs):
     """Keep each attribute as it was when first read, for lists of many devices.
 
-    Code that decides about a write never uses this, because the answers grow old.
+    Code that decides about a write never uses this class, because its answers may be outdated.
     """
 
     def __init__(self, root: Path = Path("/")) -> None:
@@ -126,7 +129,7 @@ class OneLook(Sysfs):
         self._values: dict[str, str] = {}  # hundreds of loop devices ask a million times
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
-        """Return the first answer; if the first answer was an OSError, raise that error again."""
+        """Return the first answer to a question; if this was an OSError, raise it again."""
         if question not in self._answers:
             try:
                 self._answers[question] = (ask(), None)
@@ -151,12 +154,12 @@ class OneLook(Sysfs):
         return self.once(("listed", directory), lambda: super(OneLook, self).listed(directory))
 
     def exists(self, attribute: str) -> bool:
-        """Return whether the attribute existed at the first question."""
+        """Return whether the attribute existed at the first check."""
         return self.once(("exists", attribute), lambda: super(OneLook, self).exists(attribute))
 
 
 def node_of(kernel: str) -> str:
-    """Return the node of a block device; a `!` in its kernel name is a `/` (etherd!e1.0)."""
+    """Return the node of a block device; a `!` in its kernel name means `/` (etherd!e1.0)."""
     return f"/dev/{kernel.replace('!', '/')}"
 
 
@@ -167,7 +170,7 @@ def chosen(value: str) -> str:
 
 
 def queues_of(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the names below /sys/block of the disks with this disk's queues: mostly itself.
+    """Return the disks below /sys/block that have the queues of this disk, usually itself.
 
     An NVMe multipath head nvmeSnN has no request queue; it passes requests to its paths nvmeScCnN.
     """
@@ -179,8 +182,8 @@ def queues_of(kernel: str, sysfs: Sysfs) -> list[str]:
 def device_of(kernel: str, sysfs: Sysfs) -> str:
     """Return the sysfs directory of the device that a whole disk belongs to.
 
-    For an NVMe multipath head this is its subsystem's first controller, because a subsystem has no
-    place on a bus.
+    For an NVMe multipath head this is the first controller of its subsystem, because a subsystem
+    has no place on a bus.
     """
     device = f"/sys/block/{kernel}/device"
     below = [name for name in sysfs.names(device) if re.fullmatch(r"nvme[0-9]+", name)]

@@ -35,7 +35,7 @@ class Interrupt:
 
     @property
     def attribute(self) -> str:
-        """Return the file that sets which CPUs handle it."""
+        """Return the file that sets which CPUs handle the interrupt."""
         return f"/proc/irq/{self.number}/smp_affinity_list"
 
 
@@ -62,7 +62,7 @@ class Topology:
 
 
 def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
-    """Read the host, and the drive of that name below /sys/block, if any."""
+    """Read the CPUs of the host, and the drive with that name below /sys/block, if any."""
     sysfs = sysfs or Sysfs()
     queues = queues_of(kernel_name, sysfs) if kernel_name else []
     cpus = cpu_list(sysfs.find(f"{CPU}/online") or "0")
@@ -104,7 +104,7 @@ def cpu_list(text: str) -> tuple[int, ...]:
 
 
 def cpu_text(cpus: Iterable[int]) -> str:
-    """Return the shortest list of CPUs, as the kernel writes it: `0-2,5`."""
+    """Return the shortest list of CPUs, written like in the kernel, such as `0-2,5`."""
     runs: list[tuple[int, int]] = []
     for cpu in sorted(set(cpus)):
         if runs and cpu == runs[-1][1] + 1:

@@ -111,7 +111,7 @@ def mounted(sysfs: Sysfs) -> bool:
 
 
 def in_use(kernel_name: str, sysfs: Sysfs) -> str:
-    """Return who traces already, which would slow our requests; empty if no program does."""
+    """Return the program that traces already, and would slow our requests; else empty."""
     tracer = chosen(sysfs.find(f"{ROOT}/current_tracer") or "nop")
     if tracer != "nop":
         return f"the tracer {tracer} is running"

@@ -34,11 +34,11 @@ SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
 
 class BlockUsage:
-    """A use of a whole device, found for the device and everything that has the same bytes.
+    """Find the users of a whole device and of everything that has the same bytes.
 
     `kernel_name` is its name below /sys/block, such as `nvme0n1`. `twins` returns the other paths
     to the same drive, whose users count too. The stack of devices is read once, so make a new
-    BlockUsage for each look.
+    BlockUsage for each check.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class BlockUsage:
         return self._sysfs.read(f"/sys/class/block/{name}/dev").strip()
 
     def _character_numbers(self) -> set[str]:
-        """Return the numbers of the drives' other nodes: SCSI generic, bsg, NVMe generic."""
+        """Return the numbers of the drives' SCSI generic, bsg and NVMe generic nodes."""
         names = (self._name, *self._twins, *self.lower())
         nodes = [node for name in names for node in self._character_nodes(name)]
         numbers = (self._sysfs.known(f"{node}/dev") for node in nodes)
@@ -233,7 +233,8 @@ class BlockUsage:
     def lower(self) -> list[str]:
         """Return the kernel names of all devices below the device, down to the drives.
 
-        Other volumes on the same drive use these too. For a partition the whole disk is among them.
+        Other volumes on the same drive also use these devices. For a partition, the whole disk is
+        one of them.
         """
         return sorted(self._below[0] - {self._name, *self._twins})
 

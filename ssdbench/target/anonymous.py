@@ -33,9 +33,9 @@ _AS_IT_IS = (
 
 
 def blanked(name: str, page: bytes) -> bytes | None:
-    """Return the bytes of a page, without those that could identify the single drive.
+    """Return the bytes of a page without the bytes that could identify the single drive.
 
-    Bytes about the model and about wear stay. Return None for a page that is left out.
+    Bytes about the model and about wear are kept. The result is None for a page that is left out.
     """
     if name in _AS_IT_IS:
         return page

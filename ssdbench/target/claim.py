@@ -18,10 +18,10 @@ from ssdbench.target.inspect import inspect
 class Claim:
     """Hold a target exclusively from `with` to its end.
 
-    Entering checks the target again after claiming it, because it may have changed since the first
-    look. Generators inherit `fd`, so the target stays busy until the last generator has ended. A
-    block device is also locked against udev, which would probe it whenever fio closes it. A
-    simulated drive has no descriptor; its state file is locked instead.
+    At the start, the target is checked again after the claim, because it may have changed since the
+    first check. Generators inherit `fd`, so the target stays busy until the last generator has
+    ended. A block device is also locked against udev, which would probe it whenever fio closes it.
+    A simulated drive has no descriptor; its state file is locked instead.
 
     A step that cannot work on a claimed device (mkfs, mount, a module) runs inside `released`,
     which gives the claim up only for that step.
@@ -89,10 +89,10 @@ class Claim:
 
         The guard is asked before the claim is given up and after it is taken again. udev's lock is
         kept throughout (https://systemd.io/BLOCK_DEVICE_LOCKING), so a program inside must not wait
-        for it. `note` stores a sentence durably; it is called before and after the release.
-        `leaves_signatures`: from now on signatures on the target are ours. Everything that the step
-        mounts or builds must be gone at its end. The lock of a file is kept; a simulated drive is
-        not locked.
+        for it. `note` stores a sentence durably; it is called before the release and after it.
+        `leaves_signatures`: from now on, signatures on the target count as ours. Everything that
+        the step mounts or builds must be gone at its end. The lock of a file is kept; a simulated
+        drive is not locked.
 
         Raises TargetRefused or DeviceLost: before the step when another program uses the target,
         and after it when the target was taken or replaced. An error of the step itself is raised
@@ -117,14 +117,14 @@ class Claim:
         note(f"the claim is held again: {reason}")
 
     def _take_again_if_possible(self) -> None:
-        """Claim again after a failed step, whose error is raised in any case."""
+        """Claim the target again after a failed step, whose error is raised in any case."""
         try:
             self.fd = self._open()
         except SsdbenchError:
             self.fd = None
 
     def _give_back(self) -> None:
-        """Mark a file's content as ours, unless somebody else may have written to it."""
+        """Mark a file's content as ours, unless another program may have written to it."""
         if self.fd is None or not self._prepared:
             return
         try:

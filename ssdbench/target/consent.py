@@ -23,9 +23,9 @@ LEAST_USED_PERCENT = 5  # a smaller percentage says little, because it is rounde
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """Hold what a run writes, and the endurance that the drive is rated for.
+    """The bytes that a run writes, and the rated endurance of the drive.
 
-    SMART has no rated endurance, so only the user can give it; None when it is not given.
+    SMART has no rated endurance, so only the user can give it; else it is None.
     """
 
     most_bytes: int  # if each repeat settles as late as it may
@@ -45,12 +45,12 @@ class Wear:
 
     @property
     def needs_consent(self) -> bool:
-        """Return whether the share is above FREE_SHARE or unknown."""
+        """Return whether the wear needs consent: its share is above FREE_SHARE or unknown."""
         return self.most_bytes > 0 and (self.share is None or self.share > FREE_SHARE)
 
     @property
     def sentence(self) -> str:
-        """Return a sentence on what the run would cost: bytes, and shares of the endurance."""
+        """Return a sentence on the wear by a run: bytes, and shares of the endurance."""
         known = self.known_tb
         if known is None:
             unknown = "its rated endurance is unknown (give it with --endurance TBW)"
@@ -80,8 +80,8 @@ class Wear:
 def reported_endurance_tb(facts: Mapping[str, str]) -> float | None:
     """Return the bytes that wear a drive out by its own counters, in TB; None if not known.
 
-    These are the data written so far, divided by the "percentage used" (NVM Express base
-    specification, SMART log), which counts whole percents: one more is assumed.
+    This is the amount of data written so far, divided by the "percentage used" (NVM Express base
+    specification, SMART log), which counts whole percents, so one more is assumed.
     """
     used, written = facts.get("percentage used", ""), facts.get("data written", "")
     share = re.fullmatch(r"([0-9]+) %", used)
@@ -119,7 +119,7 @@ def needed(info: TargetInfo) -> bool:
 def implied(
     info: TargetInfo, *, environment: Mapping[str, str] = os.environ, disks: Path = LAB_DISKS
 ) -> bool:
-    """Return whether the lab made this disk for this guest; all three signs are needed."""
+    """Return whether the lab made this disk for this guest; three signs must all be present."""
     if environment.get("SSDBENCH_LAB") != "1" or not info.serial.startswith(LAB_SERIALS):
         return False
     try:
@@ -158,7 +158,7 @@ def objections(
 
 
 def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Objection]:
-    """Return the objection that a run wears a real drive too much, unless that is accepted.
+    """Return the objection that a run wears a real drive too much, unless the user accepts it.
 
     Only flash wears out. Without a rated endurance, any wear must be accepted.
     """
@@ -185,7 +185,10 @@ def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
 def lacking(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> list[Objection]:
-    """Return the objections that remain. Work that only reads ignores signatures and consent."""
+    """Return the objections that the consent does not override.
+
+    Work that only reads ignores signatures and consent.
+    """
     if not destroys:
         return guard.standing(info, consent.overwriting())
     wrong = consent.identity not in (None, info.consent_id)

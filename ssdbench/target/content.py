@@ -82,20 +82,20 @@ class Look:
 
     @property
     def digests(self) -> dict[int, str]:
-        """Return a short digest per place, without places that could not be read."""
+        """Return a short digest of the data at each place; unreadable places are left out."""
         return {place: sha256(data).hexdigest()[:16] for place, data in self.found.items() if data}
 
     def filled(self) -> list[int]:
-        """Return the places that hold data."""
+        """Return the sampled places that hold data."""
         return [p for p, data in self.found.items() if data is not None and not blank(data)]
 
     def unread(self) -> list[int]:
-        """Return the places that could not be read."""
+        """Return the sampled places that could not be read."""
         return [place for place, data in self.found.items() if data is None]
 
 
 def places(info: TargetInfo) -> list[int]:
-    """Return the byte addresses to read: always the same for one identity and size."""
+    """Return the byte addresses of the samples: always the same for one identity and size."""
     last = info.end_bytes - SAMPLE_BYTES
     if last < 0:
         return []
@@ -112,7 +112,7 @@ def places(info: TargetInfo) -> list[int]:
 
 
 def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
-    """Read the present data of a target, at its places and at the places in `also`.
+    """Read samples of a target's data, at its usual places and at the places in `also`.
 
     Raises OSError, HostLacks.
     """
@@ -167,9 +167,9 @@ def came_since(
 ) -> list[Objection]:
     """Return objections to data that the recorded run did not leave on the target.
 
-    If that run ended, every place must be unchanged. If it was killed, it wrote after the record: a
-    changed place must be blank or look like our own writes. `ours`: the run may have left file
-    systems, whose blocks have no mark of ours.
+    If that run ended, every place must be unchanged. If the run was killed, it wrote after the
+    record: a changed place must be blank or look like our own writes. `ours`: the run may have left
+    file systems, whose blocks have no mark of ours.
     """
     now = seen.digests
     other = [place for place, digest in left.digests.items() if now.get(place) != digest]
@@ -220,7 +220,7 @@ def recalled(info: TargetInfo, *, directory: Path | None = None) -> Remembered |
 class Watch:
     """Compare the data of a target from the look before consent to the end of the run.
 
-    Before the first write everything is read once more. Then the record says that the run is at
+    Before the first write all samples are read once more. Then the record says that the run is at
     work, so that after a kill the target can be compared.
     """
 
@@ -242,7 +242,10 @@ class Watch:
         self._ours = True
 
     def before_writing(self) -> None:
-        """Require, once, the same data as before consent. Raises TargetRefused."""
+        """Raise TargetRefused, once, if the data differ from the data before consent.
+
+        Raises TargetRefused.
+        """
         if self._seen is None:
             return
         left, self._seen = _remembered(self._info, self._seen), None

@@ -178,7 +178,7 @@ def _ata_lacks(page: bytes, size_bytes: int) -> list[str]:
 
 
 def _size_lacks(tells: int, place: Place) -> list[str]:
-    """Return that the sizes differ: a volume that passes on one drive's answer has another size."""
+    """Return a sentence if the sizes differ: a volume that passes on a drive's answer differs."""
     if not tells or not place.size_bytes or abs(tells - place.size_bytes) <= CLOSE_BYTES:
         return []
     return [f"the drive that answers has {tells} bytes, but the disk {place.size_bytes}"]
@@ -293,8 +293,8 @@ def kind_of(
 ) -> TargetKind:
     """Return the kind of a whole block device, from kernel name, attributes and evidence.
 
-    `models` are the model names in its own pages. With proof it is a drive, without proof unproven;
-    with the sign or the name of a volume it is virtual.
+    `models` are the model names in the disk's own pages. With proof the disk is a drive, without
+    proof unproven; with the sign or the name of a volume it is virtual.
     """
     if kernel_name.startswith("loop"):
         return TargetKind.LOOP
@@ -333,7 +333,7 @@ def unplannable(info: TargetInfo) -> str:
 
 
 def taken_for_a_drive(info: TargetInfo) -> TargetInfo:
-    """Return an unproven disk as the drive that the user says it is; others unchanged."""
+    """Return an unproven disk as a drive, because the user says so; others stay unchanged."""
     if info.kind is not TargetKind.UNPROVEN:
         return info
     why = f"by {' '.join(UNPROVEN)}, though {info.facts.get(LACKS, 'nothing shows it')}"

@@ -26,8 +26,8 @@ def objections(
 ) -> list[Objection]:
     """Return why a file must not be overwritten; empty if it may be.
 
-    `held` is the descriptor of our claim: then that file is checked, wherever its path leads now.
-    Content that `run` left in the file is allowed.
+    `held` is the descriptor of our claim: then the claimed file is checked, wherever its path leads
+    now. Content that `run` left in the file is allowed.
     """
     path = Path(info.node)
     try:

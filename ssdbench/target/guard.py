@@ -45,7 +45,7 @@ class HostView(Protocol):
 
 
 class OneLook:
-    """Read the host once, for lists of devices; never to decide whether one may be written."""
+    """Read the host once, for lists of devices; never to decide about a write."""
 
     def __init__(self, kernels: Sequence[str]) -> None:
         self.sysfs = attributes.OneLook()
@@ -54,7 +54,7 @@ class OneLook:
         self._signatures: dict[Path, list[str] | OSError | SsdbenchError] | None = None
 
     def signatures(self, node: Path) -> list[str]:
-        """Return the signatures on a node, read with the others'. Raises OSError."""
+        """Return the signatures on a node; all nodes are read together. Raises OSError."""
         if self._signatures is None:
             filled = (k for k in self._kernels if self.sysfs.number(f"/sys/block/{k}/size"))
             self._signatures = usage.signatures_of([Path(node_of(k)) for k in filled])
@@ -65,7 +65,7 @@ class OneLook:
 
 
 class LiveHost(usage.BlockUsage):
-    """Look at the running host. Raises DeviceLost when the device is gone."""
+    """Read the running host. Raises DeviceLost when the device is gone."""
 
     def __init__(
         self,

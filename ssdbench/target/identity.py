@@ -33,10 +33,10 @@ class Names:
 
 
 def of_a_company(name: str) -> bool:
-    """Return whether an NAA name (hex) has a company's number, as names of one unit must.
+    """Return whether an NAA name (hex) has a company's number, which names of one unit need.
 
-    Some cheap SATA drives have a name of zeros or one without a company (NAA 5h and 6h of SPC-5,
-    7.7.6), the same for every drive of the model.
+    Some cheap SATA drives have a name of zeros, or a name without a company (NAA 5h and 6h of
+    SPC-5, 7.7.6), which is the same for every drive of the model.
     """
     digits = name.lower().removeprefix("naa.").removeprefix("0x")
     company = digits[1:7] if digits[:1] in ("5", "6") else digits
@@ -62,7 +62,7 @@ def not_used(names: Names, here: Mapping[str, Names]) -> dict[str, str]:
 
 
 def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
-    """Return why a name could belong to another drive; empty when nothing shows that.
+    """Return why a name could belong to another drive; empty without such a reason.
 
     Namespaces of a controller share its serial number, USB bridges copy it, and some series of
     drives have one world-wide name.
@@ -84,7 +84,7 @@ def filler(name: str) -> bool:
     """Return whether an identity is a maker's placeholder: zeros, one digit, no company.
 
     A company's number (OUI) is never zero, and the part that the company adds is never almost
-    empty. Names given locally (NAA 3h of SPC-5, 7.7.6) are unique only on their host.
+    empty. Names given locally (NAA 3h of SPC-5, 7.7.6) are unique only on one host.
     """
     kind, _, value = name.partition(".")
     if kind == "serial":
@@ -108,7 +108,7 @@ def filler(name: str) -> bool:
 
 
 def _no_company(digits: str) -> bool:
-    """Return whether this is no company's number; QEMU gives 525400h, a local one, to every device.
+    """Return whether this is not a company's number; QEMU gives each device the local 525400h.
 
     The local bit alone proves nothing: some makers write their number backwards.
     """

@@ -65,8 +65,8 @@ def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
 def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     """Return the kernel name of the block device with that identity, wherever it is now.
 
-    An identity with a path (TargetInfo.here) means that path while other paths exist. None if no
-    device or more than one device has the identity: then no device is touched.
+    An identity with a path (TargetInfo.here) means this path while other paths exist. The result is
+    None if no device or more than one device has the identity: then no device is touched.
     """
     named = [(kernel, id_) for id_, kernel in _identities(sysfs)]
     kernels = [kernel for kernel, id_ in named if id_ == drive]
@@ -79,10 +79,10 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
 
 
 def found_again(known: TargetInfo) -> TargetInfo:
-    """Return a known target, where it was or where its identity is now.
+    """Return a known target, at its old place or where its identity is now.
 
-    The drive may have another slot and name. When its identity is not here, the device with its old
-    name is returned, so the caller must compare. Raises as `inspect` does.
+    The drive may have another slot and name. If its identity is not on this host, the device with
+    the old name is returned, so the caller must compare. Raises as `inspect` does.
     """
     try:
         now = inspect(known.name)
@@ -136,7 +136,7 @@ def _simulated(name: str) -> TargetInfo:
 
 
 def _cache_facts(params: Mapping[str, int]) -> dict[str, str]:
-    """Return cache facts in the words of an NVMe drive, whose pages a simulated drive lacks."""
+    """Return cache facts of a simulated drive, in the words of an NVMe drive."""
     volatile = bool(params["wbuf_volatile"] and params["wbuf_bytes"])
     return (
         {"volatile write cache": "present", "write cache": "on"}
@@ -207,7 +207,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
 
 
 def _with_content(info: TargetInfo) -> TargetInfo:
-    """Add a digest of the data, because another drive may be in its place tomorrow."""
+    """Add a digest of the data to the identity, because another drive may be there later."""
     try:
         return info.model_copy(update={"content": content.digest(info)})
     except OSError as error:
@@ -296,7 +296,7 @@ def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
 
 
 def page_facts(found: pages.Pages) -> dict[str, str]:
-    """Return all facts in a drive's pages, whatever its protocol."""
+    """Return all facts in a drive's pages, for any protocol."""
     return {**scsi.facts(found), **ata.facts(found), **nvme.facts(found)}
 
 
@@ -309,7 +309,7 @@ def _asked(kernel: str, node: Path, sysfs: Sysfs) -> tuple[pages.Pages, dict[str
 
 
 def _links_here(sysfs: Sysfs) -> dict[str, list[str]]:
-    """Return the lasting links of this host, by the nodes that they lead to."""
+    """Return the lasting links of this host, by the nodes to which they lead."""
     found: dict[str, list[str]] = {}
     for link in sysfs.names(BY_ID):
         node = (sysfs.path(BY_ID) / link).resolve()

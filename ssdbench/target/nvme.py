@@ -80,7 +80,7 @@ class Namespace:
 
     @property
     def format(self) -> tuple[int, int]:
-        """Return data and metadata bytes of the format in use."""
+        """Return data and metadata bytes of the present format."""
         return self.formats[self.format_index]
 
 
@@ -90,7 +90,7 @@ def number(page: bytes, offset: int, size: int) -> int:
 
 
 def text(page: bytes, offset: int, size: int) -> str:
-    """Return a padded ASCII string."""
+    """Return the text in a padded ASCII field."""
     return page[offset : offset + size].decode("ascii", "replace").strip(" \0")
 
 

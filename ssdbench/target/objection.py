@@ -16,7 +16,7 @@ ELSEWHERE = "choose another target: `ssdbench drives` lists all of them"
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Hold one reason; `option` are the words that override it, empty when nothing does."""
+    """One reason; `option` has the words that override it, or is empty if no option does."""
 
     reason: str
     option: tuple[str, ...] = ()

@@ -60,7 +60,7 @@ def read(kernel: str, node: Path, *, sysfs: Sysfs) -> Pages:
 
 
 def bridge(kernel: str, sysfs: Sysfs) -> str:
-    """Return the bridge before a disk: `152d:0583` for USB, `firewire`; empty without a bridge."""
+    """Return the bridge before a disk (`152d:0583` for USB, `firewire`); empty without a bridge."""
     directory = sysfs.path(f"/sys/block/{kernel}").resolve()
     for parent in directory.parents:
         if re.fullmatch(r"[0-9]+-[0-9]+(\.[0-9]+)*", parent.name):
@@ -95,7 +95,7 @@ def askable(kernel: str, sysfs: Sysfs) -> bool:
 def _bridged(disk: scsi_bus.Scsi, ids: str) -> Pages:
     """Return the pages of the drive behind a USB bridge, under separate names.
 
-    The pages identify the drive. Purge and settings still use commands that the bridge understands.
+    The pages identify the drive. Purge and settings still use the commands of the bridge.
     """
     if not ids or ids == "firewire":
         return {}

@@ -1,6 +1,6 @@
 """Reset a drive to its fresh state by its own command; discard is only the fallback.
 
-The caller has the claim. A method that would erase more than this one target is refused.
+The caller must hold the claim. A method that would erase more than this one target is refused.
 """
 
 import errno
@@ -106,7 +106,7 @@ def _nothing(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Hold callbacks that store durably what happens during a purge."""
+    """Callbacks that store durably the events of a purge."""
 
     password: Callable[[], None] = _nothing  # before a password is set on the drive
     share: Callable[[float], None] = _nothing  # the finished share of a sanitize, repeatedly
@@ -247,8 +247,8 @@ def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) ->
 def awaited(info: TargetInfo) -> bool:
     """Wait for a running sanitize or SCSI format; return whether there was one.
 
-    Until it ends the drive refuses reads, so the guard could not check it. Raises DeviceError when
-    it fails.
+    Until this ends, the drive refuses reads, so the guard could not check the drive. Raises
+    DeviceError when it fails.
     """
     if not info.major_minor:  # a file, or simulated
         return False
@@ -313,9 +313,9 @@ def _await_ata(disk: scsi_bus.Scsi) -> bool:
 
 
 def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
-    """Erase by ATA security, enhanced where the drive can.
+    """Erase by ATA security, with the enhanced erase if the drive has it.
 
-    The note of the password is on disk before the password is set, because a crash then leaves a
+    A note about the password is on disk before the password is set, because a crash then leaves a
     locked drive.
     """
     said = ata.identify(found[ata.IDENTIFY])

@@ -35,10 +35,10 @@ def world_wide_name(page: bytes) -> str:
 
 
 def name_of_a_drive(page: bytes) -> bool:
-    """Return whether page 83h names its unit as makers of drives do.
+    """Return whether page 83h has a name of the kind that makers of drives use.
 
-    That is an NAA 5h name of 8 bytes, an EUI-64 name, or a name of 16 bytes together with a SAS
-    port: drives with several units have these, but a volume has no port.
+    Such a name is an NAA 5h name of 8 bytes, an EUI-64 name, or a name of 16 bytes together with a
+    SAS port: drives with several units have these, but a volume has no port.
     """
     name = world_wide_name(page)
     return name.startswith(("naa.5", "eui.")) or (bool(name) and has_port(page))
@@ -116,7 +116,7 @@ def unsupported(sense: bytes) -> bool:
 
 
 def attention(sense: bytes) -> bool:
-    """Return whether the unit reports an event such as a reset, once, instead of an answer."""
+    """Return whether the unit reports an event such as a reset instead of an answer."""
     return _said(sense)[0] == 6
 
 

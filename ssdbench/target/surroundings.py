@@ -153,11 +153,11 @@ def names_here(sysfs: Sysfs) -> dict[str, Names]:
 
 
 def place(kernel: str, sysfs: Sysfs) -> str:
-    """Return where a disk is plugged in, in a form that does not depend on the order of discovery.
+    """Return the place of a disk, in a form that does not depend on the order of discovery.
 
-    For a namespace the form has its own number, not the number in its kernel name: since Linux 6.12
-    namespaces are scanned in parallel (nvme_scan_ns_async) and named in the order in which they are
-    found.
+    For a namespace the place has its own number, not the number in its kernel name: since Linux
+    6.12 namespaces are scanned in parallel (nvme_scan_ns_async) and named in the order in which
+    they are found.
     """
     link = sysfs.path(f"/sys/block/{kernel}")
     parts = link.resolve().parts
@@ -179,8 +179,8 @@ def place(kernel: str, sysfs: Sysfs) -> str:
 def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
     """Return the parts of a mapping as lasting text: its table, or its members in order.
 
-    `called` gives each lower device a lasting name. Empty for any other device and for an
-    unreadable table.
+    `called` gives each lower device a lasting name. The text is empty for any other device and for
+    an unreadable table.
     """
     base = f"/sys/block/{kernel}"
     names = {(sysfs.find(f"/sys/class/block/{n}/dev") or "").strip(): n

@@ -40,7 +40,7 @@ class Pace:
 
     @property
     def both(self) -> tuple[int, int]:
-        """Return reads and writes in the order of fio's option."""
+        """Return the rates of reads and writes in the order of fio's option."""
         return self.reads, self.writes
 
 
@@ -87,7 +87,7 @@ def offered_iops(workload: Workload) -> float:
 
 
 def arriving_iops(asked: int, arrivals: Arrivals) -> float:
-    """Return the requests per second that one thread really sends of a whole rate."""
+    """Return the requests per second that one thread really sends, for a rate in whole numbers."""
     if arrivals is Arrivals.EVEN:
         return float(asked)
     # The mean of floor(c X), X exponential with mean 1, is 1 / (exp(1 / c) - 1).
@@ -96,7 +96,7 @@ def arriving_iops(asked: int, arrivals: Arrivals) -> float:
 
 
 def due_us(asked: Whole, arrivals: Arrivals, seeds: "list[int]", until_us: float) -> list[Whole]:
-    """Return when requests of each stream are due, from its start to a little beyond a time.
+    """Return the due times of the requests of each stream, until a little beyond a given time.
 
     `asked` are the whole rates of the streams, `seeds` their seeds (`poisson_seed`).
     """
@@ -118,7 +118,7 @@ def due_us(asked: Whole, arrivals: Arrivals, seeds: "list[int]", until_us: float
 
 
 def poisson_seed(randseed: int, thread: int, direction: int) -> int:
-    """Return the seed of the gaps of a thread (from 1) in a direction (0 reads, 1 writes)."""
+    """Return the seed of a thread's gaps in one direction; threads count from 1, reads are 0."""
     place = POISSON_SEEDS[direction]
     spread = randseed % _LONG * pow(_SPREAD, 4 + place, _LONG)
     return (spread * thread + place) % _WORD
@@ -140,7 +140,7 @@ class _Taus88:
             self.next()
 
     def next(self) -> _Words:
-        """Return the next number of each stream."""
+        """Return the next random number of each stream."""
         one, two, three = self._states
         self._states = [
             _turned(one, 13, 19, 4294967294, 12),

@@ -21,7 +21,7 @@ ROOT = Path("/")
 
 
 class Access(Protocol):
-    """Describe how fio reaches a target."""
+    """How fio reaches a target."""
 
     name: str  # for messages
     engine: str  # fio's I/O engine
@@ -58,7 +58,7 @@ class Attachment(Access, Protocol):
 
 
 class _Held:
-    """Reach a target by a descriptor of ours, so that fio keeps the claim too."""
+    """Reach a target by our own descriptor, so that fio keeps the claim too."""
 
     def __init__(self, name: Path, descriptor: int, *, engine: str = ENGINE) -> None:
         self.name = str(name)
@@ -112,12 +112,12 @@ class DeviceAttachment(_Held):
         return {**super().options(), "filename": str(regular.held(self._claim)), **zones}
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs beyond the end or with blocks that do not fit the device's."""
+        """Raise UsageError for jobs beyond the device's end, or with blocks of a wrong size."""
         for job in jobs:
             within(job, size_bytes=self._size_bytes, block_bytes=self._block_bytes)
 
     def check(self) -> None:
-        """Check that it is the same device at the same size. Raises DeviceLost."""
+        """Check that the node is still the same device with the same size. Raises DeviceLost."""
         blockdev.still(self._node, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
@@ -159,7 +159,7 @@ class FileAttachment(_Held):
             within(job, size_bytes=self._size_bytes, block_bytes=FILE_BLOCK_BYTES)
 
     def check(self) -> None:
-        """Check that it is the same file at the same size. Raises DeviceLost."""
+        """Check that the path is still the same file with the same size. Raises DeviceLost."""
         regular.still(self._path, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
@@ -203,7 +203,7 @@ class DirectoryAttachment(_Held):
         }
 
     def check(self) -> None:
-        """Check that it is the same directory. Raises DeviceLost."""
+        """Check that the path is still the same directory. Raises DeviceLost."""
         regular.still_there(self._directory, self._claim)
 
 

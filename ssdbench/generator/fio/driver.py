@@ -74,7 +74,7 @@ def _asked(path: str, changed_ns: int) -> tuple[str, str]:
 
 
 def complaint(text: str) -> str:
-    """Return the first sentence of fio's objection to a job file, without running it."""
+    """Return the first sentence of fio's complaint about a job file, without running the file."""
     path = command.which("fio")
     return "" if path is None else _complaint(text, path, Path(path).stat().st_mtime_ns)
 
@@ -233,7 +233,7 @@ class FioRunning:
         return self._iterator
 
     def stop(self) -> None:
-        """Ask fio to end its I/O now and report."""
+        """Ask fio to end its I/O now and to write its report."""
         self._stopped = True
         self._feed.stop()
 
@@ -312,8 +312,8 @@ class FioOutcome:
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Return completion latencies of "read" or "write" between two times of `seconds`.
 
-        A row of fio's log belongs to the window that holds its middle. The longest latency is the
-        longest of the whole start. Raises ValueError when no job kept a histogram log.
+        A row of fio's log belongs to the window that contains its middle. The longest latency is
+        the longest of the whole start. Raises ValueError when no job kept a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this start kept a histogram log")
@@ -325,7 +325,7 @@ class FioOutcome:
     def _rows(
         self, direction: str, from_s: float = -math.inf, to_s: float = math.inf
     ) -> Iterator[tuple[int, float, Iterator[logs.HistogramRow]]]:
-        """Yield job number, the clock's zero for row middles, and rows of each histogram log."""
+        """Yield job number, start of the clock, and rows of each histogram log."""
         for index, job in enumerate(self.planned):
             shift_s = self.origin_s + job.histogram_s / 2
             window = {"from_ms": (from_s + shift_s) * 1000, "to_ms": (to_s + shift_s) * 1000}
@@ -453,8 +453,8 @@ def _text(path: Path) -> str:
 class Sections:
     """Sections that start at the same time and are reported as one job.
 
-    They end after `runtime_s`, or when each section has finished its work; `total_bytes` is the sum
-    over the sections, if known.
+    The sections end after `runtime_s`, or when each section has finished its work; `total_bytes` is
+    the sum over the sections, if known.
     """
 
     sections: Sequence[Options]
@@ -475,10 +475,11 @@ def run_fio_sections(
     placed: Mapping[str, str],
     meanwhile: Callable[[command.Process], None] = lambda process: None,
 ) -> JobOutcome:
-    """Run sections to their end. `placed` are the run's NUMA options.
+    """Run sections of a job file to their end. `placed` are the run's NUMA options.
 
-    `meanwhile` is called while they run and returns before the end; if it raises, fio is ended.
-    Raises HostLacks, DeviceLost, DeviceError and CommandFailed, as every start of fio does.
+    `meanwhile` is called while the sections run, and returns before the end; if it raises an error,
+    fio is ended. Raises HostLacks, DeviceLost, DeviceError and CommandFailed, as every start of fio
+    does.
     """
     way.check()
     options = {**way.options(), **work.options, **placed}

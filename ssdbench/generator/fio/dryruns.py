@@ -32,7 +32,7 @@ _ASK_EVERY_S = 0.02
 
 
 def placed(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
-    """Return a run's NUMA options; a start with its own CPUs keeps only the memory's."""
+    """Return a run's NUMA options; a start with its own CPUs keeps only the memory options."""
     return {name: value for name, value in options.items() if not cpus or name != NODES}
 
 
@@ -58,8 +58,8 @@ def supports_option(said: str) -> bool:
 def read_back(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
     """Return CPUs and memory policy of fio's job thread under these options, read from the kernel.
 
-    Starts a fio without I/O and ends it. Raises HostLacks when fio ends by itself, with its
-    message, and when the kernel has another policy than was set.
+    The function starts a fio without I/O, and ends it. Raises HostLacks when fio ends by itself,
+    with its message, and when the kernel has another policy than was set.
     """
     text = "\n".join([_IDLE_JOB, *(f"{name}={value}" for name, value in options.items())])
     with TemporaryDirectory(prefix="ssdbench-") as name:
@@ -133,8 +133,9 @@ def ceiling_iops(
 ) -> float | None:
     """Return the I/Os per second that fio reaches on `cpus` (empty: all) with the null engine.
 
-    `placed` are fio's NUMA options. None for a workload with a rate or pauses, and where this fio
-    has no null engine or could not run it. Takes about half a second; nothing is read or written.
+    `placed` are fio's NUMA options. The result is None for a workload with a rate or pauses, and if
+    this fio has no null engine or could not run it. This takes about half a second; nothing is read
+    or written.
     """
     if not workload.keeps_queue_full:
         return None

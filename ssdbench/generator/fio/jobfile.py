@@ -1,7 +1,7 @@
 """Write workloads as the text of a fio job file; pure.
 
-fio reads `4KiB` as 4000 bytes, so every size is an integer of bytes. Comments say which options
-avoid a trap of fio.
+fio reads `4KiB` as 4000 bytes, so every size is an integer of bytes. Comments in the file say which
+options avoid a trap of fio.
 """
 
 import math
@@ -91,7 +91,7 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
 def sections_jobfile(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
     """Return a job file of sections that run at the same time and are reported as one.
 
-    The options are fio's own. `options` are for all sections; a section's own options override
+    The options are options of fio. `options` are for all sections; a section's own options override
     them.
     """
     lines = ["[global]", *_lines({**_ALWAYS, **options})]
@@ -348,8 +348,8 @@ def written_by_fio(data: bytes) -> bool:
     With `refill_buffers` fio fills each buffer from one random number: in four rows of 64-bit
     words, side by side, each word is the one before it in its row times a constant (fio 3.33,
     lib/rand.c `__fill_random_buf`, hash.h `GOLDEN_RATIO_64`). Other data follows that rule in a
-    sector of 512 bytes by chance once in 2 ** 3840. Compressible data ends with zeros. False for a
-    length that is not a multiple of a sector.
+    sector of 512 bytes by chance once in 2 ** 3840. Compressible data ends with zeros. The result
+    is False for a length that is not a multiple of a sector.
     """
     if not data or len(data) % SECTOR_BYTES:
         return False

@@ -34,8 +34,8 @@ def largest_block(workload: Workload) -> int:
 def sections(job: Job) -> tuple[Section, ...]:
     """Split the range of a job into parts.
 
-    Threads share the range only where their offsets are drawn at random. In a sequence, and in a
-    random pattern that covers each block once, each thread has its own part. A fill also gets the
+    Threads share the range only if their offsets are drawn at random. With sequential offsets, or
+    random offsets that cover each block once, each thread has its own part. A fill also gets the
     tail of a range that is not a whole number of blocks. Raises ValueError when a total is not
     positive.
     """
@@ -77,7 +77,7 @@ def sections(job: Job) -> tuple[Section, ...]:
 
 
 def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
-    """Split parts where threads differ in their whole requests per second."""
+    """Split parts if their threads have different whole numbers of requests per second."""
     paces = iter([pace for threads, pace in shares(workload, _faster(workload))
                   for _ in range(threads)])  # fmt: skip
     for part in parts:
@@ -98,7 +98,10 @@ def _faster(workload: Workload) -> float:
 
 
 def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
-    """Check that a job fits a target; fio would clip it silently. Raises UsageError."""
+    """Check that a job fits a target, because fio would silently shorten the job.
+
+    Raises UsageError.
+    """
     workload = job.workload
     end = workload.range.offset_bytes + workload.range.length_bytes
     if end > size_bytes:

@@ -2,8 +2,8 @@
 
 A thread with one request in flight sends each request when it is due, or when the previous answer
 came: so done = max(due, done before) + latency (Lindley 1952), with fio's latencies, which are in
-nanoseconds. The log's times are whole milliseconds; they place the thread on the clock of the run.
-A request that completed later than this formula says was sent late, and that wait counts too.
+nanoseconds. The log's times are whole milliseconds, which place the thread on the clock of the run.
+A request that completed later than this formula says was sent late, and this wait counts too.
 """
 
 import re
@@ -62,8 +62,8 @@ def histogram_rows(
 ) -> Iterator[HistogramRow]:
     """Yield rows of "read" or "write" of a histogram log with a time in (from_ms, to_ms].
 
-    A torn last line is left out: fio writes the log in one go after the job. Raises ValueError for
-    a log with other bins than ours.
+    A truncated last line is left out, because fio writes the log only after the job. Raises
+    ValueError for a log with other bins than ours.
     """
     for line in lines:
         time_ms, _, rest = line.partition(",")

@@ -100,7 +100,7 @@ def _count(value: object) -> int:
 
 
 def _measure(value: object) -> float:
-    """Check a time or a share."""
+    """Check that a time or a share is a possible number."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
         raise ValueError(f"{value!r} is not a measurement")
     return float(value)

@@ -1,8 +1,8 @@
-"""Run fio on a claimed drive, and past the block layer where a job asks for it (NVMe passthrough).
+"""Run fio on a claimed drive, also without the block layer (NVMe passthrough).
 
 The generic node of a namespace (/dev/ng0n1) ignores claims, and the kernel does not count its
 requests. So the claim on the block node is held and inherited, requests are counted in fio's
-io_uring rings, and the last sum is from fio's report.
+io_uring rings, and the last sum comes from fio's report.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ REPORT = "fio.json"
 
 
 class PassthroughFio:
-    """Run fio on a claimed drive, through the block layer or past it."""
+    """Run fio on a claimed drive, through the block layer or without it."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class PassthroughAttachment(DeviceAttachment):
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Return nothing, and note where fio will report."""
+        """Return an empty environment, and note where fio will report."""
         self._report = directory / REPORT
         return {}
 
@@ -131,7 +131,7 @@ class PassthroughMeter:
         self._reported = ended
 
     def read(self) -> Reading:
-        """Return the sums now."""
+        """Return the present sums of the counters."""
         ios = max(self._rings.ended(), self._reported())
         foreign = self._others.read().foreign_ios
         if self._reads:
@@ -144,7 +144,7 @@ class PassthroughMeter:
 
 
 def _directions(jobs: Sequence[Job]) -> set[bool]:
-    """Return whether the jobs read; both values if some read and some write."""
+    """Return the kinds of the jobs: True if a job reads, False if a job writes."""
     shares = {job.workload.read_percent for job in jobs}
     return {share > 0 for share in shares} | {share == 100 for share in shares}
 

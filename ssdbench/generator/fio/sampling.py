@@ -1,6 +1,6 @@
 """Sample a running fio every second from the kernel's counters.
 
-Deadlines are absolute: a late sample is longer, and the next one is on time again.
+The times of samples are fixed: a late sample is longer, and the next one is on time again.
 """
 
 import signal
@@ -58,7 +58,7 @@ class Reading:
 
 
 class Feed(Protocol):
-    """Provide the seconds of a start."""
+    """Provide the seconds of a start of fio."""
 
     origin_s: float  # time of t_s = 0, on the clock of fio's logs: CLOCK_MONOTONIC
     hung_s: float | None  # set when fio was killed because no I/O finished for so long
@@ -68,7 +68,7 @@ class Feed(Protocol):
         ...
 
     def stop(self) -> None:
-        """Ask fio to end its I/O and report."""
+        """Ask fio to end its I/O and to write its report."""
         ...
 
     def abandon(self) -> None:
@@ -232,9 +232,10 @@ class KernelFeed:
         self.hung_s: float | None = None  # set when fio was killed because no I/O finished
 
     def stop(self) -> None:
-        """Ask fio to end its I/O and report within STOP_GRACE_S.
+        """Ask fio to end its I/O and to report within STOP_GRACE_S.
 
-        Waits until fio has started its jobs: before that it would die without a report.
+        The method waits until fio has started its jobs, because before that fio would end without a
+        report.
         """
         if self._stopped_at is None:
             until = self._clock() + STARTS_WITHIN_S
@@ -261,7 +262,7 @@ class KernelFeed:
                 last, before = now, reading
 
     def abandon(self) -> None:
-        """End fio now."""
+        """End fio now, without a report."""
         self._process.terminate(KILL_GRACE_S)
 
     def _numbers(self, start: float) -> Iterator[int]:
@@ -284,7 +285,7 @@ class KernelFeed:
         return now, before
 
     def _wait(self, until: float) -> bool:
-        """Wait until a time and check fio's health; returns whether fio ended before."""
+        """Wait until a time and check fio's health; return whether fio ended before."""
         if self._process.ended(until - self._clock()):
             return True
         now, progress = self._clock(), self._meter.read().progress

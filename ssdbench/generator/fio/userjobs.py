@@ -186,8 +186,8 @@ class CommandLine:
     """Hold a command line of fio.
 
     `general`: fio's own options, one argument each. `files`: job files in order ("-" is stdin).
-    `sections`: jobs on the command line itself. With `question` fio only answers, such as
-    --version, and runs no job.
+    `sections`: jobs on the command line itself. With `question`, fio only prints an answer, such as
+    its version, and runs no job.
     """
 
     general: tuple[str, ...]
@@ -198,7 +198,7 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """Hold a job file for the simulated drive, and sentences on what was changed."""
+    """Hold a job file for the simulated drive, and sentences about the changes."""
 
     text: str
     changes: tuple[str, ...]

@@ -233,7 +233,7 @@ def fio_time_us(text: str) -> int | None:
 
 
 def size_in_bytes(text: str, option: Option) -> int:
-    """Parse a size in an option. Raises UsageError."""
+    """Parse a size in an option into bytes. Raises UsageError."""
     size = fio_bytes(text)
     if size is None:
         raise wrong(option, f"has {plain(text, MOST_NAME)!r}, which is not a size")

@@ -4,10 +4,10 @@
 if there is one, else from the range, else it takes the one size (get_next_buflen of its io_u.c),
 and paces a rate in requests by the smallest size (setup_rate of its init.c).
 
-fio applies a rate to each direction of each thread. Without Poisson arrivals it paces bytes, and a
+fio applies a rate to each direction of each thread. Without Poisson arrivals fio paces bytes, and a
 rate in requests means requests of the smallest block size (`usec_for_io` and `setup_rate` of its
-backend.c and init.c). With `rate_process=poisson` the number of requests is the rate in bytes over
-the smallest block size, whatever their sizes are.
+backend.c and init.c). With `rate_process=poisson` the number of requests is the rate in bytes
+divided by the smallest block size, for any sizes.
 """
 
 import re
@@ -70,7 +70,7 @@ class Sizes:
         return [side for side, share in zip(self.sides, does.shares, strict=True) if share]
 
     def mean_bytes(self, does: Directions) -> float:
-        """Return the mean size of reads and writes; of trims if there is nothing else."""
+        """Return the mean size of reads and writes; if there are none, of trims."""
         shares = does.shares if does.trim_percent == 100 else (*does.shares[:2], 0.0)
         means = [side.mean_bytes for side in self.sides]
         return sum(s * mean for s, mean in zip(shares, means, strict=True)) / sum(shares)

@@ -1,7 +1,7 @@
 """Turn fio jobs that a user wrote into workloads to measure; pure.
 
-Job files are foreign input: `useroptions` has the options that one may have. The range is checked
-against the part of the drive that this run fills.
+Job files are foreign input, so `useroptions` lists the allowed options. The range of a job is
+checked against the part of the drive that this run fills.
 """
 
 import math
@@ -75,7 +75,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredJobs:
-    """Hold a job file as phases, and sentences on what was changed."""
+    """Hold a job file as phases, and sentences about the changes."""
 
     phases: tuple[Phase, ...]
     changes: tuple[str, ...]
@@ -378,7 +378,7 @@ def _is_share(option: Option | None) -> bool:
 
 
 def _give(options: dict[str, Option], option: Option) -> None:
-    """Add an option after earlier ones.
+    """Add an option after the earlier options.
 
     Raises UsageError for a size after a share, which fio keeps.
     """

@@ -43,7 +43,7 @@ _WORDS = {READ: "read", WRITE: "write", FLUSH: "sync"}
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """Hold how a trace is sent."""
+    """Options for sending a trace."""
 
     clients: int
     speed: float
@@ -75,7 +75,7 @@ class TraceWork:
 
     @property
     def logs_one_in(self) -> int:
-        """Return n where one client in n logs, so that fio's log does not grow with the trace."""
+        """Return n if one client in n is logged, so that fio's log does not grow with the trace."""
         return min(self.clients, max(1, -(-self.requests // MOST_LOGGED)))
 
     def logged(self, replay: int) -> frozenset[int]:
@@ -83,7 +83,7 @@ class TraceWork:
         return frozenset(range(replay % self.logs_one_in, self.clients, self.logs_one_in))
 
     def due(self, client: int) -> npt.NDArray[np.void]:
-        """Return when each read and write of a client is due and which it is, in its order."""
+        """Return the due time and direction of each read and write of a client, in order."""
         path = self.directory / f"client-{client:04d}.due"
         return np.fromfile(path, DUE) if path.exists() else np.zeros(0, DUE)
 
@@ -126,7 +126,7 @@ def _placed(
     made: TraceWork,
     seen: Callable[[Chunk], None] = lambda chunk: None,
 ) -> Iterator[Chunk]:
-    """Return the requests as they are sent: whole blocks, on the drive, at scaled times."""
+    """Yield the requests with the blocks, places and times at which they are sent."""
     for chunk in trace.chunks():
         seen(chunk)
         trims = chunk.op == TRIM

@@ -1,7 +1,7 @@
 """Read the formats of traces: fio's iologs, blktrace's records, blkparse's text, and CSV.
 
-Each reader yields chunks and counts the lines that it leaves out. Times are nanoseconds, offsets
-bytes.
+Each reader yields chunks and counts the lines that it leaves out. Times in traces are nanoseconds,
+offsets are bytes.
 """
 
 import csv
@@ -79,11 +79,14 @@ class Trace:
 
     @property
     def timed(self) -> bool:
-        """Tell whether it has the times of arrivals."""
+        """Tell whether the trace has the times of arrivals."""
         return self.version != 2
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the requests, with times counted from the first. Raises TraceError."""
+        """Yield the requests of the trace, with times counted from the first request.
+
+        Raises TraceError.
+        """
         self.left_out.clear()
         self.by_process.clear()
         self.events = self.lost = 0
@@ -208,7 +211,7 @@ def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) 
 def _starts(trace: Trace) -> dict[bytes, int]:
     """Return where each listed file begins: behind the previous file, in whole extents.
 
-    Reads the iolog once more; wrong lines are reported when its requests are read.
+    The iolog is read once more; wrong lines are reported when its requests are read.
     """
     ends = {os.fsencode(name): 0 for name in trace.files}
     others: dict[bytes, None] = {}
@@ -305,14 +308,14 @@ class _Numbers:
             )  # fmt: skip
 
     def missing(self) -> int:
-        """Return how many between the first and the last are missing."""
+        """Return how many sequence numbers between the first and the last are missing."""
         return sum(max(0, most - least + 1 - count) for least, most, count in self.seen.values())
 
 
 def _blktrace(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
     """Read blktrace's records; only queued requests count.
 
-    A record may be followed by bytes of its own (`pdu_len`), which are skipped.
+    A record may be followed by additional bytes (`pdu_len`), which are skipped.
     """
     if not (order := _order_of(file.read(4))):
         raise trace.wrong(1, "this is not a record of blktrace")
@@ -395,7 +398,7 @@ def _count(trace: Trace, what: str, number: int) -> None:
 def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Row]:
     """Read blkparse's format: device, CPU, sequence, seconds, PID, action, kind, sector + count.
 
-    Its summary at the end, and events other than Q, are left out.
+    The summary at its end, and events other than Q, are left out.
     """
     device: bytes | None = None
     for number, line in lines(trace.path, file):
@@ -450,7 +453,7 @@ def _event(trace: Trace, number: int, line: bytes, words: list[bytes]) -> Row | 
 
 
 def _kind(word: bytes) -> int | None:
-    """Parse blkparse's letters: D discards, W writes, R reads, only F flushes."""
+    """Parse blkparse's letters, where D means discard, W write, R read, and only F flush."""
     for letter, op in ((b"D", TRIM), (b"W", WRITE), (b"R", READ), (b"F", FLUSH)):
         if letter in word:
             return op

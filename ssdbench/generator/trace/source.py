@@ -61,7 +61,7 @@ class Chunk:
         return len(self.op)
 
     def where(self, keep: npt.NDArray[np.bool_]) -> "Chunk":
-        """Return the marked requests."""
+        """Return the marked requests of the chunk."""
         return Chunk(
             self.time_ns[keep],
             self.offset_bytes[keep],

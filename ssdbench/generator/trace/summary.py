@@ -33,7 +33,7 @@ class Summing:
         self._touched, self._written = Blocks(), Blocks()
 
     def add(self, chunk: Chunk) -> None:
-        """Add the next requests."""
+        """Add the next requests of the trace."""
         self.counts += np.bincount(chunk.op, minlength=4)
         for op in (READ, WRITE, TRIM):
             self.bytes[op] += int(chunk.size_bytes[chunk.op == op].sum())
@@ -68,7 +68,7 @@ class Summing:
         _touch(self._written, data.where(data.op == WRITE))
 
     def result(self, trace: Trace) -> TraceSummary:
-        """Return the summary of everything added."""
+        """Return the summary of all added requests."""
         data = max(1, int(self.counts[READ] + self.counts[WRITE]))
         total = int(self.counts.sum())
         span_s = self.last_ns / 1e9
@@ -126,7 +126,7 @@ def summarised(trace: Trace) -> TraceSummary:
 
 
 def _touch(blocks: Blocks, data: Chunk) -> None:
-    """Mark every block of every request, some at a time."""
+    """Mark every block of every request as touched, in small groups."""
     first = data.offset_bytes // BLOCK_BYTES
     many = (data.offset_bytes + data.size_bytes - 1) // BLOCK_BYTES - first + 1
     parts = np.searchsorted(np.cumsum(many), np.arange(AT_ONCE, int(many.sum()), AT_ONCE))
