@@ -22,7 +22,7 @@ EVERY_S = 0.5
 def attach(directory: Path, page: bool, as_json: bool) -> int:
     """Show the progress of a run until it ends, and exit with the exit code of the run.
 
-    Ctrl-C ends the display, but the run continues. A stored exit code that is damaged, or that
+    Ctrl-C ends only the display, and the run continues. A stored exit code that is damaged, or that
     says success although the result is not valid, is an error.
     """
     try:

@@ -1,4 +1,4 @@
-"""Do a run exactly once for `run --attach-or-start`, which SSH, Slurm, Ansible and others repeat.
+"""Do a run exactly once for `run --attach-or-start`, which SSH, Slurm and others repeat.
 
 Each caller starts a worker process. The worker that gets the lock beside the run directory does the
 work: it returns a finished run, continues an interrupted run, or starts a new one. All other
@@ -96,7 +96,7 @@ def turn(directory: Path) -> Iterator[None]:
 
 
 class Lost(SsdbenchError):
-    """Another process already does the run."""
+    """Say that another process already does the run."""
 
     exit_code = EXIT_LOST
 
@@ -223,10 +223,10 @@ def forget_the_end(directory: Path) -> None:
 def _systemd_decides(
     environment: Mapping[str, str] = os.environ, *, exists: Callable[[Path], bool] = Path.exists
 ) -> bool:
-    """Return whether to run in a systemd unit, which continues when the login session ends.
+    """Return whether to run in a systemd unit; such a unit goes on after the login session ends.
 
-    Not in a Slurm job, because Slurm must be able to end the processes of the job. Not as a normal
-    user, because the user's systemd manager ends with the last login session.
+    A job of Slurm gets no unit, because Slurm must be able to end the processes of the job. A
+    normal user gets no unit, because the user's systemd manager ends with the last login session.
     """
     return (
         os.geteuid() == 0

@@ -52,7 +52,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Callbacks of a run: `show` for each event, `started` once the target is claimed."""
+    """Callbacks of a run.
+
+    `show` gets each event. `started` is called once the target is claimed.
+    """
 
     show: Callable[[Event], None]
     started: Callable[[Path], None] = lambda directory: None
@@ -141,10 +144,10 @@ def resume(
 
 
 def finished(directory: Path) -> Ended | None:
-    """Return how a finished run ended; None if there is work left. Only reads.
+    """Return how a finished run ended; None if some work remains. Only reads.
 
-    Work is left if the run was killed, stopped, ended by a limit or by an error, or if its report
-    is missing. Raises SsdbenchError for a directory that is not a run directory.
+    Some work remains if the run was killed, stopped, ended by a limit or by an error, or if its
+    report is missing. Raises SsdbenchError for a directory that is not a run directory.
     """
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)

@@ -60,7 +60,7 @@ def stop() -> None:
 
 
 class _Formatter(logging.Formatter):
-    """Makes control characters visible, which names of files and drives may contain."""
+    """Makes control characters visible in the log, because names of files may contain them."""
 
     def format(self, record: logging.LogRecord) -> str:
         return lines(super().format(record))

@@ -207,5 +207,5 @@ def retire(
 
 
 def _health(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts of a drive that are about its health and remaining life; may be empty."""
+    """Return the facts about a drive's health and remaining life; empty if there are none."""
     return {name: value for name, value in facts.items() if name in HEALTH or name[:6] == "SMART "}

@@ -35,10 +35,10 @@ def read_profile(name: str) -> "tuple[Profile, str]":
 
 
 def find_profile(name: str) -> Path:
-    """Return the path of a profile: `name` is a path, or the name of an installed profile.
+    """Return the path of a profile. `name` is a path, or the name of an installed profile.
 
-    A file with this name in the current directory wins over an installed profile, a directory does
-    not.
+    A file with this name in the current directory is used before an installed profile; a directory
+    with this name is not.
     """
     path = Path(name)
     if (path.exists() and not path.is_dir()) or os.sep in name or path.suffix in _SUFFIXES:
@@ -110,7 +110,7 @@ MAX_ALL_BYTES = 1 << 20  # of all job files of a profile together
 
 
 def with_job_files(text: str, profile: Path) -> str:
-    """Return the text of a profile with each `fio: NAME` replaced by the name and the job file.
+    """Return the text of a profile in which the job file replaces each `fio` key with a name.
 
     Line numbers do not change. Relative paths of traces are made absolute. Raises ProfileError,
     with the line in the profile, for a job file that cannot be read.

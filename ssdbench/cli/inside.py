@@ -148,7 +148,7 @@ def _answer_probes(ended: "Ended", *, as_json: bool) -> int:
 
 
 def _run_fields(ended: "Ended", *, complete: bool) -> dict[str, Any]:
-    """Return the fields of `ssdbench.cli.documents.runs.Inside`."""
+    """Return the fields of the JSON document `ssdbench.cli.documents.runs.Inside`."""
     return {
         "directory": str(ended.directory),
         "report": str(ended.files[0]),

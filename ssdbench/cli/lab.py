@@ -218,7 +218,7 @@ _BUILD = "ssdbench.host.kmod"
 class Steps(logging.Handler):
     """Prints each step of the preparation to stderr, and a line every 2 s while a step runs.
 
-    Prints nothing more once the command in the guest has printed something.
+    Nothing more is printed once the command in the guest has printed something.
     """
 
     def __init__(self, word: str) -> None:

@@ -30,7 +30,7 @@ _WORDS = {
 
 
 class EventDisplay(Protocol):
-    """Define a display of the events of a run, until its `with` block ends."""
+    """Define a display for the events of a run; the display lasts until its `with` block ends."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
@@ -228,7 +228,7 @@ def headline(event: Event) -> str:
 
 
 def finding_line(finding: Finding) -> str:
-    """Return a finding in one line, with its remedy."""
+    """Return a finding in one line, with the advice that belongs to it."""
     where = f"{finding.point}: " if finding.point else ""
     advice = f" ({finding.advice})" if finding.advice else ""
     return f"{_WORDS[finding.severity]}: {where}{finding.message}{advice}"

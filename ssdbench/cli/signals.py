@@ -17,7 +17,10 @@ _THREE = (*_ENDING, signal.SIGHUP)
 
 
 class SignalReceived(KeyboardInterrupt):
-    """A signal asks a command to end. Not an SsdbenchError, so code that catches those ends too."""
+    """A signal asks a command to end.
+
+    This exception is no SsdbenchError, so code that catches SsdbenchError lets it pass.
+    """
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)
@@ -33,8 +36,8 @@ def interrupted_code(end: BaseException) -> int:
 def signals_end_command() -> Iterator[None]:
     """Raise SignalReceived on a signal, so that a command ends its programs and cleans up.
 
-    More signals within TIDYING_S are ignored, and so are signals while Python exits. A signal that
-    was ignored before, as with nohup, stays ignored.
+    Further signals within TIDYING_S are ignored, and so are signals while Python exits. A signal
+    that was ignored before, as with nohup, stays ignored.
     """
     asked_s = -TIDYING_S
 
@@ -58,10 +61,10 @@ def signals_end_command() -> Iterator[None]:
 
 
 class Signals:
-    """Inside its `with` block, the first signal ends a run cleanly, the second one at once.
+    """Inside the `with` block, the first signal ends a run cleanly, the second one at once.
 
     The first signal is only stored; the engine calls `pending` between two samples. Further signals
-    do nothing, because settings are being restored by then. SIGHUP is ignored, so a run continues
+    do nothing, because the run is then restoring settings. SIGHUP is ignored, so a run continues
     when its terminal is closed.
     """
 

@@ -120,7 +120,7 @@ def execute(target: str, argv: tuple[str, ...], state: Path | None) -> None:
 
 
 def _require_fio(program: str) -> str:
-    """Return the path of the fio program. Raises HostLacks."""
+    """Return the path of the fio program of the user. Raises HostLacks."""
     if (found := command.which(program)) is None:
         raise HostLacks(f"{program} is not installed", hint="install fio")
     return found

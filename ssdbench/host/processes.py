@@ -140,8 +140,8 @@ def memory_at_most(most_bytes: int) -> Iterator[None]:
     """Make requests for more memory in a block fail, also in C libraries (MemoryError).
 
     The limit counts private writable memory of the whole process (setrlimit(2), RLIMIT_DATA),
-    without the pages of programs and libraries. A process close to the limit still gets `LEAST_ROOM_BYTES`, because otherwise not
-    even a thread could start.
+    without the pages of programs and libraries. A process close to the limit still gets
+    `LEAST_ROOM_BYTES`, because otherwise not even a thread could start.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     most_bytes = max(most_bytes, _data_bytes() + LEAST_ROOM_BYTES)

@@ -1,8 +1,8 @@
 """Define findings: facts that the user must know about a result, with numbers and advice.
 
-Each kind of finding is a frozen dataclass in `ssdbench.model.findings`. Its fields, with their unit
-in the name, are stored with the finding, so that no program has to read numbers out of a sentence.
-Only the kind formats the sentence. docs/findings.md lists every code.
+Each kind of finding is a frozen dataclass in `ssdbench.model.findings`. The fields of a kind have
+their unit in the name, and are stored with the finding, so that no program has to read numbers out
+of a sentence. Only the kind formats the sentence. docs/findings.md lists every code.
 """
 
 import math
@@ -15,7 +15,7 @@ from ssdbench.model.base import Model
 
 
 class Severity(StrEnum):
-    """How much a finding matters: INVALIDATES keeps a point or a run from being VALIDATED."""
+    """How much a finding matters. INVALIDATES keeps a point or a run from being VALIDATED."""
 
     INVALIDATES = "invalidates"
     WARNS = "warns"

@@ -1,8 +1,8 @@
 """List requests of a profile that its target cannot fulfil, and `accept` targets without a stage.
 
-A profile is read before its target is known. So these mistakes are found later, but are still
-reported at their place in the profile. Standard tests choose their own blocks: blocks that a drive
-does not support are "not applicable" there, as in a sweep with `where_possible`.
+A profile is read before its target is known. So the mistakes in this module are found later, but
+are still reported at their place in the profile. Standard tests choose their own blocks: blocks
+that a drive does not support are "not applicable" there, as in a sweep with `where_possible`.
 
 A target of `accept:` that no stage measures is reported as a mistake before the run. Otherwise the
 run would take hours, and its verdict on that target would be "cannot tell". Targets about job
@@ -133,7 +133,7 @@ def _jobs(stages: list[spec.MeasuredStage]) -> list[str]:
 
 
 def _about_a_workload(target: Target) -> bool:
-    """Tell whether the target limits more than the write amplification of the run."""
+    """Tell whether a target limits more than the write amplification of the run."""
     sheet = target.datasheet
     return bool(
         target.iops or target.throughput_bytes_per_s or target.latency
@@ -145,8 +145,8 @@ def _about_a_workload(target: Target) -> bool:
 def loads(profile: Profile) -> list[spec.Load]:
     """Return the loads that targets name and no `load` of the profile measures, each once.
 
-    If a `rate` stage has the same workload, its arrivals, clients and times are used. If one load
-    has several limits, the rarest percentile decides the length of the windows.
+    If a `rate` stage has the same workload, the arrivals, clients and times of that stage are used.
+    If one load has several limits, the rarest percentile decides the length of the windows.
     """
     stages = [measure.stage for measure in profile.measure]
     found: dict[str, spec.Load] = {}

@@ -1,6 +1,6 @@
 """Define the results of each kind of stage: one model per kind, which its field `kind` identifies.
 
-They are stored in a StageResult, to which the engine adds times, bytes and findings.
+Each result is stored in a StageResult, to which the engine adds times, bytes and findings.
 """
 
 from typing import Annotated, Literal
@@ -32,7 +32,10 @@ ComparedKind = Literal[
 
 
 class Median(Model):
-    """The median of one workload under one variant. None: the host has no such value."""
+    """The median of one quantity for one workload under one variant.
+
+    A value of None means that the host does not report this quantity.
+    """
 
     workload: str
     variant: str

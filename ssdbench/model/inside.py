@@ -10,7 +10,7 @@ Scalar = str | int | float | bool | None
 
 
 class StoredFigure(Model):
-    """A CSV file to draw. `x`, `y` and `peaks` are names of its columns."""
+    """A CSV file from which a figure is drawn. `x`, `y` and `peaks` are names of its columns."""
 
     kind: Literal["scatter", "series"]
     csv: str  # below the run directory
@@ -79,7 +79,10 @@ class BlockSizeFound(Model):
 
 
 class ProbeNumbers(Model):
-    """The numbers that probes find. Each probe sets its own numbers; the others stay None."""
+    """The numbers that the probes of a drive find.
+
+    Each probe sets its own numbers; all other numbers stay None.
+    """
 
     cache_bytes: int | None = None
     mb_per_s_within: float | None = None

@@ -1,7 +1,7 @@
 """Define the kinds of stage and their requirements. Only this module compares kinds by name.
 
 A new kind is a member here with its row in `KINDS`, a result in `ssdbench.model.found`, a stage,
-and a page in `ssdbench.report.view`. The type checker reports missing parts.
+and a page in `ssdbench.report.view`. The type checker reports parts that are missing.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,10 @@ PointsKind = Literal[
 
 
 class About(StrEnum):
-    """The subject of a kind of stage. It decides what a report says about the run as a whole."""
+    """The subject of a kind of stage, such as the drive or the host.
+
+    The subject decides what a report says about the run as a whole.
+    """
 
     PREPARATION = "preparation"  # its findings also apply to later measurements
     RATES = "rates"  # numbers that a user may plan on

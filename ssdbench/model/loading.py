@@ -56,7 +56,7 @@ _KINDS = {
 
 
 def load_profile(text: str, file: str) -> Profile:
-    """Read a profile. `file` is its name in messages.
+    """Read a profile. `file` is the name of the profile in messages.
 
     Raises ProfileError with all mistakes at once, in the order of the file.
     """
@@ -254,7 +254,7 @@ def profile_schema() -> dict[str, Any]:
 
 
 class _Generator(GenerateJsonSchema):
-    """Write defaults as a profile does: `60s` where the model has 60.0."""
+    """Write a default as a profile does, such as `60s` where the model has 60.0."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)

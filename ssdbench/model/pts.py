@@ -1,7 +1,7 @@
 """Define the measurements of a PTS-style test, part by part, and the result of the whole test.
 
-Rates of phases with planned pauses are the rates of the bursts. A latency is None if no request
-ended; it is not 0.
+For phases with planned pauses, the stored rate is the rate of the bursts. A latency is None, not 0,
+if no request ended.
 """
 
 from collections.abc import Iterable
@@ -74,7 +74,7 @@ class PtsRound(Model):
 
 
 class PtsRate(Model):
-    """The rate in one sample."""
+    """The rate of requests in one sample."""
 
     phase: str
     t_s: float  # end of the sample, since the start of its phase
@@ -82,7 +82,7 @@ class PtsRate(Model):
 
 
 class PtsSample(PtsRate):
-    """A minute of a phase, or whole cycles of bursts and pauses."""
+    """A sample is a minute of a phase, or whole cycles of bursts and pauses."""
 
     from_start_s: float  # since the start of the first phase
     sample: int  # from 1, in its phase
@@ -128,7 +128,7 @@ class PtsWindow(Model):
 
     @property
     def rounds(self) -> str:
-        """Return `rounds 1 to 5`."""
+        """Return the rounds in words, such as `rounds 1 to 5`."""
         return f"rounds {self.first_round} to {self.last_round}"
 
 
@@ -155,7 +155,7 @@ class PtsAbsent(Model):
 
 
 class PtsMeasured(Model):
-    """Everything that was measured, in order."""
+    """All measurements of a test, in order."""
 
     preparation: tuple[PtsStep, ...] = ()
     warm_up: tuple[PtsSample, ...] = ()  # before the first round

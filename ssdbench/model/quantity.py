@@ -111,14 +111,14 @@ def _extent(value: object) -> Extent:
 
 
 def repeated(values: Sequence[object], words: Callable[[Any], str] = str) -> Iterator[Mistake]:
-    """List the values that were given before, with their index; `words` formats a value."""
+    """List the values that occur more than once, with their index; `words` formats a value."""
     for index, value in enumerate(values):
         if value in values[:index]:
             yield (index,), f"{words(value)} is given twice"
 
 
 class OneOrMany:
-    """A list of different values. Without brackets, one value is a list, too."""
+    """A list whose values all differ. One value without brackets counts as a list, too."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler

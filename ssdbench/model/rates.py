@@ -68,7 +68,7 @@ class RateFound(Model):
 
     @property
     def limited(self) -> str:
-        """Return what is limited, in words: `p99`, `p99 of reads`."""
+        """Return what is limited, in words such as `p99` or `p99 of reads`."""
         return f"{self.percentile} of {self.direction}s" if self.direction else self.percentile
 
     @property

@@ -2,11 +2,11 @@
 
     {"crc32":"5a1f09c4","n":0,"at":"2026-…","kind":"run"}
 
-Each line is a JSON object. Its first member is the CRC-32 (IEEE 802.3, as `zlib` computes it) of
-all bytes of the line after that member, in 8 lower-case digits. It finds every change of up to 32
-consecutive bits. If a crash cut off the last line, the line has no newline; it was never
-acknowledged, and is ignored. Any other line with a wrong checksum is damaged: it is reported and
-never used.
+Each line is a JSON object. The first member of the object is the CRC-32 (IEEE 802.3, as `zlib`
+computes it) of all bytes of the line after that member, in 8 lower-case digits. The CRC-32 finds
+every change of up to 32 consecutive bits. If a crash cut off the last line, the line has no
+newline; such a line was never acknowledged, and is ignored. Any other line with a wrong checksum is
+damaged: it is reported and never used.
 
 Lines of older files have no checksum. Such a line is read only if no line before it has a checksum.
 """
@@ -64,7 +64,7 @@ def read(data: bytes) -> Held:
 def is_torn(tail: bytes) -> bool:
     """Tell whether a last line without a newline was cut off by a crash.
 
-    A complete record with one more byte was not cut off; its newline is damaged.
+    A complete record with one more byte was not cut off by a crash, but its newline is damaged.
     """
     return _fields(tail[:-1]) is None
 

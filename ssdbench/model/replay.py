@@ -8,7 +8,7 @@ from ssdbench.model.point import Estimate, UnitRecord, Verdict
 
 
 class TraceSummary(Model):
-    """A trace as it was read. Shares are fractions of 1."""
+    """A trace as it was read. Shares in this model are fractions of 1."""
 
     form: str  # iolog v3, blktrace …
     timed: bool  # False if the trace has only an order, no arrival times

@@ -49,7 +49,7 @@ class Budget(Model):
 
     @property
     def given(self) -> str:
-        """Format the limits: `12 h 00 min`, `1 % of the rated endurance (70 TB)`, or both."""
+        """Format the limits, such as `12 h 00 min` or `1 % of the rated endurance (70 TB)`."""
         time = [] if self.seconds is None else [format_duration(self.seconds)]
         wear = []
         if self.max_wear_percent is not None and self.most_bytes is not None:
@@ -136,7 +136,10 @@ HOST_UNIT_BYTES = 512_000  # unit of the health log, which rounds up
 
 
 class FlashWritten(Model):
-    """Bytes by the drive's own logs: NVMe Data Units Written, OCP Physical Media Units Written."""
+    """Bytes that the drive's own logs count, by NVMe and by OCP.
+
+    The names are Data Units Written (NVMe) and Physical Media Units Written (OCP).
+    """
 
     host_bytes: int
     media_bytes: int

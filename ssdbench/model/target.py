@@ -80,7 +80,10 @@ USED_UP = "so that the first cannot be begun before another is full or reset"  #
 
 
 class TargetKind(StrEnum):
-    """The kind of a target. Only DRIVE and SIMULATED can be validated for plans."""
+    """The kind of a target.
+
+    Numbers from DRIVE and SIMULATED can be validated for plans; other numbers cannot.
+    """
 
     DRIVE = "drive"
     SIMULATED = "simulated"
@@ -129,7 +132,8 @@ class TargetInfo(Model):
     def consent_id(self) -> str:
         """Return the name that --destroy expects.
 
-        It is the identity of the drive. If that is only a place, a digest of the content follows.
+        The name is the identity of the drive. If that identity is only a place such as a path, a
+        digest of the content follows.
         """
         return f"{self.id}{CONTENT}{self.content}" if self.content else self.id
 
@@ -174,7 +178,7 @@ class TargetInfo(Model):
 
 
 class Consent(Model):
-    """The consent on the command line; empty by default. It is never part of a profile."""
+    """The consent on the command line; empty by default. Consent is never part of a profile."""
 
     identity: str | None = None  # --destroy: the data of this drive may be destroyed
     overwrite: bool = False  # --overwrite-signatures: partition tables, file systems not in use

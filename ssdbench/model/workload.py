@@ -108,7 +108,7 @@ class Stream(Model):
         return ("rate_process", str(Arrivals.POISSON)) in self.options
 
     def label(self) -> str:
-        """Return a short text: `data: 8 KiB random, 70 % read, 16 in flight`."""
+        """Return a short text such as `data: 8 KiB random, 70 % read, 16 in flight`."""
         sizes = [format_size(size) for size in sorted({*self.block_sizes})]
         size = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
         order = "random" if self.random else "sequential"

@@ -88,7 +88,10 @@ class Document:
 
 
 def read(text: str, file: str) -> Document:
-    """Read one YAML document. Its mistakes are in `diagnostics`, and no error is raised."""
+    """Read one YAML document.
+
+    The mistakes are in `diagnostics` of the result, and no error is raised.
+    """
     document = Document(file)
     yaml = YAML(typ="safe", pure=True)
     yaml.max_depth = MAX_DEPTH + 1

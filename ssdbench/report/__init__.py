@@ -1,4 +1,7 @@
-"""Render stored runs as files. A run always gives the same files; nothing is measured."""
+"""Render stored runs as files.
+
+A run always gives the same files, and rendering measures nothing.
+"""
 
 from collections.abc import Collection
 from pathlib import Path

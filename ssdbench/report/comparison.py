@@ -20,7 +20,7 @@ BOUNDS_APART = 1.25  # the bounds of equal drives differ by less than this facto
 
 
 def shift_words(pair: Pair) -> str:
-    """Format how much the later run differs: `+1,266 (+242 %)`."""
+    """Format the difference of the later run, such as `+1,266 (+242 %)`."""
     percent = pair.shift_percent
     sign = "+" if pair.found.shift > 0 else ""
     said = f"{sign}{format_count(pair.found.shift)}"
@@ -42,12 +42,12 @@ FASTER_MEANS = (
 
 
 def faster_words(pair: Pair) -> str:
-    """Format how often a repeat of the later run is faster: `0 % of pairs`."""
+    """Format how often a repeat of the later run is faster, such as `0 % of pairs`."""
     return f"{100 * pair.found.effect:.0f} % of pairs"
 
 
 def bounds_words(pair: Pair) -> str:
-    """Format both lower bounds, the later run first: `900 against 3,600 (-75.0 %)`."""
+    """Format both lower bounds, the later run first, such as `900 against 3,600 (-75.0 %)`."""
     first, second = (words.bound(bound) for bound in pair.bounds)
     percent = pair.bound_percent
     said = "" if percent is None else f" ({format_change(percent)})"

@@ -1,4 +1,4 @@
-"""Use DuckDB to read latency logs and to write Parquet. It is optional, because it is large."""
+"""Use DuckDB to read latency logs and to write Parquet. DuckDB is optional, because it is large."""
 
 import re
 import shlex

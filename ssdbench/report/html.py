@@ -20,7 +20,7 @@ _TYPED = re.compile(r"`([^`\n]+)`|(?<![\w-])(--[a-z][a-z-]*[a-z])")  # in text t
 
 @cache
 def environment() -> jinja2.Environment:
-    """Return the templates; they escape all text and raise an error for an unknown name."""
+    """Return the templates of a page; they escape all text and fail at an unknown name."""
     jinja = jinja2.Environment(
         loader=jinja2.PackageLoader("ssdbench.report"),
         autoescape=True,

@@ -153,7 +153,7 @@ Row = dict[str, object]
 
 
 def reasons(findings: Sequence[Finding]) -> str:
-    """Format why a number is not VALIDATED: `code: sentence`, joined by `; `."""
+    """Format why a number is not VALIDATED, as `code: sentence`, joined by `; `."""
     invalidating = [f for f in findings if f.severity is Severity.INVALIDATES]
     return "; ".join(dict.fromkeys(f"{f.code}: {f.message}" for f in invalidating))
 

@@ -122,7 +122,7 @@ def _sections(run: StoredRun) -> list[Section]:
 
 
 def _number_equal_titles(sections: list[Section]) -> list[Section]:
-    """Add a number to the title of sections with the same title."""
+    """Add a number to section titles that several sections share."""
     titles = Counter(section.title for section in sections)
     seen: Counter[str] = Counter()
     found = []
@@ -138,7 +138,7 @@ _SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE"}
 
 
 def parquet_bytes(table: Tidy, *, run_id: str, version: str) -> bytes:
-    """Return the table of results as Parquet, with schema version, tool and run in its metadata.
+    """Return the results as Parquet, with the schema version, the tool and the run in its metadata.
 
     DuckDB works with file names and follows links, so a new temporary directory is used. Raises
     HostLacks if DuckDB is not installed.

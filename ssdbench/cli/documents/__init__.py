@@ -1,7 +1,8 @@
 """Describe the JSON documents that commands print with --json, and publish their JSON Schemas.
 
 Each document names itself in `document` and its version in `schema_version`. A new field keeps the
-version. Removing a field, or changing its meaning or type, raises it. Infinity and NaN become null.
+version. A removed field, or a field with another meaning or type, raises the version. Infinity and
+NaN become null.
 """
 
 from functools import cache

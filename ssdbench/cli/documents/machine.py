@@ -55,7 +55,7 @@ class CommandPrograms(Part):
 
 
 class Checked(Document):
-    """Whether this host can measure, with the facts of the target or the programs per command."""
+    """Whether this host can measure, with facts of the target or the programs of each command."""
 
     document: Literal["check"] = "check"
     ready: bool
@@ -97,7 +97,7 @@ class Retired(Document):
 
 
 class Completion(Document):
-    """A completion script."""
+    """The text of a completion script."""
 
     document: Literal["completion"] = "completion"
     shell: str

@@ -51,7 +51,7 @@ class Created(SimulatedDrive):
 
 
 class Inspected(SimulatedDrive):
-    """A simulated drive, its counters, and whether its maps agree."""
+    """The state of a simulated drive, with its counters, and whether its maps agree."""
 
     document: Literal["sim-inspect"] = "sim-inspect"
     sound: bool

@@ -191,7 +191,7 @@ class ComparedLots(Document):
 
 
 class StoreAdded(Document):
-    """Runs that were added to a store, and runs that the store had already."""
+    """Runs that were added to a store, and runs that were already in the store."""
 
     document: Literal["store-add"] = "store-add"
     directory: str
@@ -210,7 +210,7 @@ class StoreChecked(Document):
 
 
 class StoreCompacted(Document):
-    """By how many parts a store shrank when it was compacted."""
+    """The number of parts by which a store shrank when it was compacted."""
 
     document: Literal["store-compact"] = "store-compact"
     directory: str

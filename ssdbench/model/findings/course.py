@@ -42,7 +42,7 @@ class RunCutShort(FindingKind):
 class Resumed(FindingKind):
     """The run was interrupted and continued later. The finding is made before anything is repeated.
 
-    `reason` says whether the drive still holds the data that the run wrote. `repeated` are the
+    `reason` says whether the drive still holds the data that the run wrote. `repeated` has the
     titles of stages whose stored results no longer count.
     """
 

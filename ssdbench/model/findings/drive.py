@@ -8,7 +8,7 @@ COOL = "Cool the drive as it will be cooled in use, or accept the lower rate as 
 
 
 class IoErrors(FindingKind):
-    """Requests ended with an error. `during` is a phase, such as "the fill"."""
+    """Requests ended with an error. `during` names a phase, such as "the fill"."""
 
     code = Code.IO_ERRORS
     remedy = FAULTY
@@ -35,7 +35,10 @@ class NothingCompleted(FindingKind):
 
 
 class LinkErrors(FindingKind):
-    """The PCIe link of the drive had errors. A corrected error cost time, others cost a request."""
+    """The PCIe link of the drive had errors.
+
+    A corrected error cost time; any other error cost a request.
+    """
 
     code = Code.IO_ERRORS
     severities = (Severity.WARNS, Severity.INVALIDATES)
@@ -173,7 +176,7 @@ class NotPlannable(FindingKind):
         return Severity.WARNS if self.accepted else Severity.INVALIDATES
 
     def advice(self) -> str:
-        """Name --accept-unproven if it would help."""
+        """Return the advice, with --accept-unproven if this option would help."""
         if self.lacks is None or self.accepted:
             return self.remedy
         return "If you know that it is one drive, start the run with --accept-unproven."
@@ -223,7 +226,7 @@ class BoundaryHiddenByBuffer(FindingKind):
 
 
 class NoBoundary(FindingKind):
-    """No period was found in the latencies; the finding says which ones would be found."""
+    """No period was found in the latencies; the finding says which periods would be found."""
 
     code = Code.NO_BOUNDARY
     severities = (Severity.NOTES,)

@@ -5,7 +5,10 @@ from ssdbench.units import format_capacity
 
 
 class PartialFill(FindingKind):
-    """Only a part of the drive was filled. An experiment may want that, a plan must not."""
+    """Only a part of the drive was filled before the measurement.
+
+    An experiment may want a partly filled drive, but a plan must not.
+    """
 
     code = Code.PARTIAL_FILL
     severities = (Severity.INVALIDATES, Severity.NOTES, Severity.WARNS)
@@ -120,7 +123,10 @@ class PurgeChangedDrive(FindingKind):
 
 
 class NotPurged(FindingKind):
-    """A standard test ran on a drive that was not purged. Some tests need a fresh drive."""
+    """A standard test ran on a drive that was not purged.
+
+    Some tests of the standard need a fresh drive.
+    """
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.WARNS, Severity.INVALIDATES)
@@ -136,7 +142,7 @@ class NotPurged(FindingKind):
 
 
 class WriteCacheOfForm(FindingKind):
-    """The write cache is not set as the test's form asks: off for enterprise, on for client."""
+    """The write cache is not as the test's form requires (enterprise: off, client: on)."""
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.WARNS,)

@@ -17,7 +17,7 @@ class PtsScaled(FindingKind):
 
 
 class PtsAverages(FindingKind):
-    """The result has averages without a bound, by an optimistic rule or without a rule."""
+    """The result has averages without a bound, because the rule is optimistic or there is none."""
 
     code = Code.QUICK_RULE
     remedy = (

@@ -196,7 +196,7 @@ class WindowTooShort(FindingKind):
 
 
 class StallsTooFew(FindingKind):
-    """A window at a rate holds too few of the stalls that decide whether the rate holds."""
+    """A window at a rate holds too few of the stalls from which the rate is judged."""
 
     code = Code.FEW_SAMPLES
     remedy = "Set a longer `window`."

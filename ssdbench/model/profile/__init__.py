@@ -52,7 +52,7 @@ class Purge(StrEnum):
 
 
 class RuleName(StrEnum):
-    """Steady-state rules. `ssdbench.stats` knows which of them may validate a result."""
+    """Steady-state rules. `ssdbench.stats` knows which of these ways may validate a result."""
 
     PSS = "pss"
     PSS_PARANOID = "pss-paranoid"
@@ -96,7 +96,7 @@ class Applies(StrEnum):
 
 
 class Preset(StrEnum):
-    """A named set of host settings. Settings in the profile override it."""
+    """A named set of host settings. Single settings in the profile override the named set."""
 
     KEEP = "keep"
     ISOLATE = "isolate"
@@ -298,7 +298,10 @@ class Rated(ProfileModel):
 
 
 class Limits(ProfileModel):
-    """Limits that end a run early, with a partial report. The command line has them, too."""
+    """Limits that end a run early, with a partial report.
+
+    The command line has options for the same limits.
+    """
 
     max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")
     """Longest time, on the target's clock."""

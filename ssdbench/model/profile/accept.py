@@ -32,7 +32,7 @@ WHOLE_PERCENT = 100
 
 
 def direction_of(name: str) -> tuple[str, str]:
-    """Split the name of a limit into direction and percentile: ("read", "p99") of `read p99`."""
+    """Split the name of a limit such as `read p99` into direction and percentile."""
     direction, _, percentile = name.rpartition(" ")
     return direction, percentile
 
@@ -74,7 +74,7 @@ class Which(ProfileModel):
         return title == self.job or (name == self.job and phase.isdigit())
 
     def label(self) -> str:
-        """Return the keys that were given, in words: `block 4 KiB, read 0`."""
+        """Return the keys that were given, in words such as `block 4 KiB, read 0`."""
         size = None if self.block_bytes is None else format_size(self.block_bytes)
         named = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         parts = {**named, **({"block": size} if size else {})}
@@ -117,7 +117,10 @@ class Datasheet(ProfileModel):
 
 
 class Target(ProfileModel):
-    """A workload and its limits. Every number is judged by its worst value."""
+    """A workload, and the limits that a drive must keep under this workload.
+
+    Each measured number is judged by its worst value.
+    """
 
     name: Text = ""
     """Name of the target in the report."""

@@ -1,4 +1,4 @@
-"""Define searches of a drive's inner structure: `probe` and `blocksize`."""
+"""Define the stages `probe` and `blocksize`, which search a drive's inner structure."""
 
 from enum import StrEnum
 from typing import ClassVar, Literal, Self

@@ -227,7 +227,7 @@ class CapacityPlan(ProfileModel):
 
 
 def _misstated(limits: Mapping[Any, Any], given: Mapping[str, Any]) -> Iterator[Mistake]:
-    """List what is wrong in `p99: {…}`."""
+    """List the mistakes in `p99: {…}`."""
     if not limits:
         yield (), "give a limit, such as {read: 10ms}"
     for direction, limit in limits.items():

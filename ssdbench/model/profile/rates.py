@@ -41,7 +41,7 @@ class OfferedLoad(ProfileModel):
     def of_requests_iops(self, block_bytes: int, read_percent: int, size_bytes: int) -> float:
         """Return all requests per second, including reads; 0 for drive writes with reads only.
 
-        It is 0 for a planned load, too, which only a run tells.
+        The result is 0 for a planned load too, because only a run knows that load.
         """
         if self.drive_writes_per_day is None:
             return self.iops or 0.0
@@ -49,7 +49,7 @@ class OfferedLoad(ProfileModel):
         return self.drive_writes_per_day * size_bytes / DAY_S / written if written else 0.0
 
     def same_load(self, other: "OfferedLoad | None") -> bool:
-        """Tell whether another load is the same."""
+        """Tell whether this load equals another load."""
         return other is not None and (self.iops, self.drive_writes_per_day, self.planned) == (
             other.iops,
             other.drive_writes_per_day,
@@ -57,7 +57,7 @@ class OfferedLoad(ProfileModel):
         )
 
     def label(self) -> str:
-        """Return the load in words: `3,000 IOPS`, `2 drive writes per day`."""
+        """Return the load in words, such as `3,000 IOPS` or `2 drive writes per day`."""
         if self.planned:
             return PLANNED_LOAD
         if self.drive_writes_per_day is None:

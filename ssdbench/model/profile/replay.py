@@ -107,5 +107,5 @@ class Replay(ProfileModel):
 
     @property
     def called(self) -> str:
-        """Return the name in reports."""
+        """Return the name of the trace in reports."""
         return self.name or self.file.rsplit("/", 1)[-1]

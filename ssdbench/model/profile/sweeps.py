@@ -53,7 +53,10 @@ class Settle(ProfileModel):
 
 
 class ExtraRepeats(ProfileModel):
-    """Repeats beyond the planned ones. They are declared before the start; all are shown."""
+    """Repeats beyond the planned ones.
+
+    They are declared before the start, and reports show all of them.
+    """
 
     most: Repeats = 30
     """Largest number of repeats per point, including the planned ones."""

@@ -1,7 +1,8 @@
 """Set the common style of all figures, and convert them to SVG for a page.
 
 Colours are placeholders that become CSS variables, so that one SVG works on the light and the dark
-page. Text stays text, and ids are unique on the page. The same figure always gives the same SVG.
+page. Text stays text in the SVG, and ids are unique on the page. The same figure always gives the
+same SVG.
 """
 
 import io

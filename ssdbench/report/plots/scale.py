@@ -1,7 +1,7 @@
 """Write grid, ticks and labels of axes as SVG.
 
 matplotlib could draw them, but is slow: it makes five objects for each tick and measures every
-label. That would take a fifth of the time of a page.
+label. With matplotlib, the axes alone would take a fifth of the time of a page.
 """
 
 from collections.abc import Sequence

@@ -34,7 +34,7 @@ def sections(result: RunResult) -> list[Section]:
 
 
 def wanted(row: Accepted) -> str:
-    """Format what is required, with its load: `rate at least 40,000 IOPS`."""
+    """Format a limit and its load, such as `rate at least 40,000 IOPS`."""
     limit = f"{name(row)} {row.direction} {_value(row, row.wanted)}"
     return f"{limit} {row.load}".rstrip()
 
@@ -50,7 +50,7 @@ def middle(row: Accepted) -> str:
 
 
 def name(row: Accepted) -> str:
-    """Return the name of the quantity: `rate`, `p99.9`, `read p99`."""
+    """Return the name of the quantity, such as `rate`, `p99.9` or `read p99`."""
     latency = row.metric.removeprefix("lat_").removesuffix("_ns").replace("_", " ")
     return _NAMES.get(row.metric) or latency
 

@@ -526,7 +526,7 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
     yield Line("Written per day", f"{daily} TB over all drives")
 
     def less(number: float | None) -> str:
-        """Return text: how many drives the rate alone needs, and `number` with so few drives.
+        """Return the number of drives for the rate alone, and `number` with so few drives.
 
         Return an empty text if wear does not add drives to the plan.
         """

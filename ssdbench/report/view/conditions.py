@@ -139,7 +139,7 @@ def _order(result: RunResult) -> str:
 
 
 def _titles(stages: Sequence[StageResult]) -> str:
-    """Join titles of stages: `Fill the drive; Fill the drive again (3 times)`."""
+    """Join titles of stages, such as `Fill the drive; Fill the drive again (3 times)`."""
     counted = Counter(stage.title for stage in stages)
     return "; ".join(f"{title} ({n} times)" if n > 1 else title for title, n in counted.items())
 

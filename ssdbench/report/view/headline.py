@@ -96,7 +96,7 @@ def _number(point: PointResult, *, steady: bool) -> str:
 
 
 def kind_of(wanted: CapacityPlan) -> str:
-    """Format the kind of points that a plan names: `64 KiB, 70 % reads`, or nothing."""
+    """Format the kind of points that a plan names, such as `64 KiB, 70 % reads`; may be empty."""
     block = "" if wanted.block_bytes is None else format_size(wanted.block_bytes)
     share = "" if wanted.read_percent is None else f"{wanted.read_percent} % reads"
     return ", ".join(filter(None, (block, share)))
@@ -207,7 +207,7 @@ def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
 
 
 def _promise(point: PointResult) -> str:
-    """Explain exactly what the lower bound says."""
+    """Explain in words the meaning of the lower bound."""
     horizon_s = point.basis.horizon_s if point.basis else HORIZON_S
     return (
         f"With 95 % confidence, at least 95 of 100 periods of {format_duration(horizon_s)} have a "

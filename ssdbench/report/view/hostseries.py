@@ -1,6 +1,6 @@
 """Draw the state of the host during all repeats, one after the other on one axis.
 
-Fills and warm-ups between the repeats are left out.
+The figure leaves out fills and warm-ups between the repeats.
 """
 
 from collections.abc import Iterator, Sequence

@@ -27,7 +27,7 @@ ASSUMED = (
 
 
 def percent(share: float) -> str:
-    """Format a share or a confidence, rounded down: `64 %`, `95.1 %`, `99.9 %`."""
+    """Format a share or a confidence, rounded down, such as `95.1 %`."""
     return f"{int(1000 * share + 1e-6) / 10:g} %"
 
 
@@ -170,7 +170,7 @@ def power(point: LotPoint) -> str:
 
 
 def away(rate: DriveRate) -> str:
-    """Format the difference of a drive's rate from the median: `12 % below`."""
+    """Format the difference of a drive's rate from the median, such as `12 % below`."""
     deviation = rate.deviation or 0.0
     return f"{100 * abs(deviation):.3g} % {'below' if deviation < 0 else 'above'}"
 

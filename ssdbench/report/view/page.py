@@ -44,7 +44,7 @@ class Places:
     only: Mapping[str, Sequence[str]]
 
     def json(self) -> str:
-        """Encode as JSON for the page's script, which redraws the map for the filtered rows."""
+        """Encode the map as JSON for the page's script, which redraws it for the filtered rows."""
         return json.dumps({"down": self.down, "across": self.across, "only": self.only})
 
 

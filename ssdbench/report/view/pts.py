@@ -146,7 +146,7 @@ def _cache(result: RunResult) -> str:
 
 
 def pts_rule(stage: StageResult, found: Pts) -> str:
-    """Format the result of the PTS rule: `yes, in rounds 1 to 5`."""
+    """Format the result of the PTS rule, such as `yes, in rounds 1 to 5`."""
     if found.steady:
         in_rounds = found.test.in_rounds and found.windows
         return f"yes, in {found.windows[0].rounds}" if in_rounds else "yes"

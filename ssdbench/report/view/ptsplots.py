@@ -192,7 +192,7 @@ def judged(window: RoundWindow, unit: str) -> str:
 
 
 def fit_words(slope: float, intercept: float, rounds: Sequence[int], unit: str) -> str:
-    """Describe a fitted line: `constant at 650 IOPS`, `falling from 106 to 98 IOPS`."""
+    """Describe a fitted line, such as `constant at 650 IOPS` or `falling from 106 to 98 IOPS`."""
     first, last = (format_count(intercept + slope * x) for x in (rounds[0], rounds[-1]))
     if first == last:
         return f"constant at {last} {unit}".rstrip()

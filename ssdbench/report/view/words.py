@@ -76,7 +76,7 @@ _QUEUE = re.compile(r"QD ([\d,]+) x ([\d,]+)")
 
 
 def workload_label(workload: Workload) -> str:
-    """Format a workload: `4 KiB random write, QD 32 × 4`."""
+    """Format a workload, such as `4 KiB random write, QD 32 × 4`."""
     return times(workload.label())
 
 
@@ -98,7 +98,7 @@ def point_label(point: Point) -> str:
 
 
 def how_often(least: int, most: int) -> str:
-    """Format how often: `once`, `twice`, `10 times`, `3 to 10 times`."""
+    """Format how often something happened, such as `once`, `10 times` or `3 to 10 times`."""
     if least != most:
         return f"{least} to {most} times"
     return {0: "never", 1: "once", 2: "twice"}.get(most, f"{most} times")
@@ -196,7 +196,7 @@ _SHARE_OF = re.compile(r"_for_\d+_percent$")
 
 
 def fact(name: str, value: object) -> tuple[str, str]:
-    """Format a stored name and its value: `block_bytes`, 4096 become `Block`, `4 KiB`."""
+    """Format a stored name and its value; `block_bytes`, 4096 become `Block`, `4 KiB`."""
     if value is None:
         return _title(name.removesuffix("_bytes").removesuffix("_ns")), NONE
     if not isinstance(value, int | float) or isinstance(value, bool) or _SHARE_OF.search(name):
@@ -213,7 +213,7 @@ def fact(name: str, value: object) -> tuple[str, str]:
 
 
 def _rate(what: str, when: str | None, value: float) -> tuple[str, str]:
-    """Format a rate: `mb_per_s`, 105 become `Rate`, `105 MB/s`."""
+    """Format a rate; `mb_per_s`, 105 become `Rate`, `105 MB/s`."""
     match what:
         case "bytes":
             return _title(when or "rate"), format_rate(value)
@@ -249,7 +249,7 @@ def _title(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Make a message a sentence, with a capital letter and a full stop."""
+    """Make a message a whole sentence, with a capital letter and a full stop."""
     text = text.strip()
     if not text:
         return ""
@@ -272,7 +272,7 @@ def moment(iso: str | None) -> str:
 
 
 def simulated_label(target: TargetInfo) -> str:
-    """Return `SIMULATED: x25m-g2-160, seed 7` for a simulated drive, else nothing."""
+    """Return a text such as `SIMULATED: x25m-g2-160, seed 7`; empty for a real drive."""
     if not target.simulated:
         return ""
     model = target.sim_model or target.model or target.name
