@@ -39,7 +39,7 @@ class Question:
     asked: str  # with every default that it uses
     load_iops: float  # that the drives must carry, with bursts and growth
     missing: tuple[str, ...]  # what the profile does not measure; empty if it can answer
-    unknown: tuple[str, ...]  # facts of the drive that the answer needs and nobody gave
+    unknown: tuple[str, ...]  # facts that the answer needs but the user did not give
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ class PtsScaled(FindingKind):
 
 
 class PtsAverages(FindingKind):
-    """The result has averages without a bound, because the rule is optimistic or there is none."""
+    """The result has averages without a bound; the rule is optimistic, or no rule was used."""
 
     code = Code.QUICK_RULE
     remedy = (
