@@ -60,8 +60,8 @@ class Child:
 def detach() -> Parent | Child:
     """Fork; the parent waits until the child's run has begun, or has failed to begin.
 
-    Until then the child writes to the same terminal, so the user sees why ssdbench refuses the run.
-    Fork before any thread starts, because threads do not survive a fork.
+    While the parent waits, the child writes to the same terminal, so the user sees why ssdbench
+    refuses the run. Fork before any thread starts, because threads do not survive a fork.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()

@@ -1,8 +1,9 @@
 """Run a profile on several targets (`run --target … --target …`).
 
-All targets are checked before the first one is touched. Then they are measured one after another,
-because drives that are measured at the same time share CPU, bus and heat. With --side-by-side, a
-trial decides first whether they disturb each other; if not, each target gets its own process.
+All targets are checked before the first one is touched. The targets are then measured one after
+another, because drives that are measured at the same time share CPU, bus and heat. With
+--side-by-side, a trial decides first whether they disturb each other; if not, each target gets its
+own process.
 """
 
 import json

@@ -19,7 +19,7 @@ _THREE = (*_ENDING, signal.SIGHUP)
 class SignalReceived(KeyboardInterrupt):
     """A signal asks a command to end.
 
-    This exception is no SsdbenchError, so code that catches SsdbenchError lets it pass.
+    SignalReceived is not an SsdbenchError, so code that catches SsdbenchError lets it pass.
     """
 
     def __init__(self, signal_number: int) -> None:
@@ -63,9 +63,9 @@ def signals_end_command() -> Iterator[None]:
 class Signals:
     """Inside the `with` block, the first signal ends a run cleanly, the second one at once.
 
-    The first signal is only stored; the engine calls `pending` between two samples. Further signals
-    do nothing, because the run is then restoring settings. SIGHUP is ignored, so a run continues
-    when its terminal is closed.
+    The first signal is only stored, and the engine calls `pending` between two samples to see it.
+    Further signals do nothing, because the run is then restoring settings. SIGHUP is ignored, so a
+    run continues when its terminal is closed.
     """
 
     def __init__(self) -> None:

@@ -120,7 +120,7 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
 def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
     """Return the bytes in the health log since the run, after the kernel's counters restarted.
 
-    Then the earlier difference between log and kernel is subtracted.
+    For such restarted counters, the earlier difference between log and kernel is subtracted.
     """
     logged = [pair for pair in seen if pair[1].log_bytes is not None]
     if now.log_bytes is None or not logged or now.source == SIMULATED:

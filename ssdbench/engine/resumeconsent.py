@@ -2,9 +2,9 @@
 
 Any user may have written a run directory, so its manifest is no consent. Root can resume a
 destructive run only if this host has a record that names the run, its target and its manifest.
-Other users can only measure files and simulated drives, and need no record. If something else wrote
-to the target since, new consent is needed. To find such writes, samples of the content, the
-signatures and the write counters are compared.
+Users other than root can only measure files and simulated drives, and need no record. If something
+else wrote to the target since, new consent is needed. To find such writes, samples of the content,
+the signatures and the write counters are compared.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Run the stages of a run in order, store a partial result if it is interrupted, and resume it.
 
-The runner knows no kind of stage. It decides which stages must run, when the target is checked
-again, which results a crash made invalid, and when the run ends.
+The runner knows no kind of stage. The runner decides which stages must run, when the target is
+checked again, which results a crash made invalid, and when the run ends.
 """
 
 import shlex
@@ -219,8 +219,8 @@ class Runner:
     def _require_room(self, reusable: frozenset[str]) -> None:
         """Raise UsageError if a limit of the run is already used up.
 
-        Otherwise the run would measure nothing, and its result would lack the stage in which it
-        ended before, because that stage begins again.
+        Without this condition the run would measure nothing, and its result would lack the stage in
+        which it ended before, because that stage begins again.
         """
         first = next((stage for stage in self._stages if stage.name not in reusable), None)
         if first is None:

@@ -27,8 +27,8 @@ Floats = npt.NDArray[np.float64]
 def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
     """Set the mean of a verdict without a window to the mean of the newest half of the rates.
 
-    A warm-up may end before its rule has a whole window. The report then calls the mean "at most"
-    this rate.
+    A warm-up may end before its rule has a whole window. In this case the report calls the mean "at
+    most" this rate.
     """
     if verdict.steady or verdict.window_blocks or not len(rates):
         return verdict

@@ -2,7 +2,7 @@
 
 This module also has blocks that signals must not interrupt, a memory limit, and the leader. When
 several drives are measured at once, one process leads: it holds the host's lock for its children
-and names itself in their environment. Only its own children accept that name.
+and names itself in their environment. Only the children of the leader accept that name.
 """
 
 import os

@@ -286,9 +286,9 @@ def _listed(directory: str) -> list[str]:
 def _share_descriptors(process: Path, thread: str) -> bool:
     """Return whether a thread shares its process's file table, as almost all do (kcmp(2)).
 
-    Then the thread's descriptors need no check: a process may have thousands of threads. The result
-    is False if the kernel does not say. In this case the caller checks the thread's descriptors,
-    which only takes longer.
+    If the file tables are shared, the thread's descriptors need no check; a process may have
+    thousands of threads. The result is False if the kernel does not say. In this case the caller
+    checks the thread's descriptors, which only takes longer.
     """
     number = _KCMP.get(os.uname().machine)
     if number is None or process.parent != Path("/proc"):

@@ -182,7 +182,8 @@ def unpack_image(kernel: Kernel) -> None:
 def _kasan_watches_entry(kernel: Kernel) -> bool:
     """Return whether KASAN instruments the entry code of an unpacked kernel, as in Linux 6.1.
 
-    Such a kernel crashes before its first message, because KASAN's memory is not set up yet.
+    A kernel with such entry code crashes before its first message, because KASAN's memory is not
+    set up yet.
     """
     if kernel.tree is None:
         return False

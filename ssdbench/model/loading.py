@@ -304,7 +304,7 @@ def _told_apart(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _type(form: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """Return the type of a form; empty if the form is a choice itself."""
+    """Return the JSON type of one form of a value; empty if the form is a choice of forms."""
     if "$ref" in form:
         form = definitions[form["$ref"].rsplit("/", 1)[-1]]
     found: str = form.get("type", "")

@@ -112,6 +112,6 @@ class LoadFound(Model):
 
     @property
     def label(self) -> str:
-        """Return the load in words: `904.2 IOPS, 2 drive writes per day`."""
+        """Return the load in words, such as `904.2 IOPS, 2 drive writes per day`."""
         rate = f"{format_count(self.asked_iops)} IOPS"
         return f"{rate}, {self.load}" if self.load else rate

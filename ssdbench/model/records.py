@@ -8,7 +8,8 @@ every change of up to 32 consecutive bits. If a crash cut off the last line, the
 newline; such a line was never acknowledged, and is ignored. Any other line with a wrong checksum is
 damaged: it is reported and never used.
 
-Lines of older files have no checksum. Such a line is read only if no line before it has a checksum.
+Lines of older files have no checksum. A line without a checksum is read only if no line before it
+has a checksum.
 """
 
 import json

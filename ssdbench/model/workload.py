@@ -226,7 +226,7 @@ class Workload(Model):
         return str(self.pattern) if usual else f"{self.pattern}, {self.engine}"
 
     def label(self) -> str:
-        """Return a short text: `4 KiB random write, QD 32 x 4`."""
+        """Return a short text, such as `4 KiB random write, QD 32 x 4`."""
         if self.streams:
             names = " + ".join(stream.name for stream in self.streams)
             return f"{self.title}: {names}, {self.iodepth} in flight"

@@ -338,8 +338,8 @@ def nbd_server_argv(
     """Return the command line of the NBD server; without `data`, reads return zeros.
 
     `overhead_ns` is the time that the socket adds to each request; the server subtracts it from the
-    drive's latency. If `overhead_ns` is None, the server measures this time first. Raises HostLacks
-    if the server has not been built.
+    drive's latency. If `overhead_ns` is None, the server first measures the time that the socket
+    adds. Raises HostLacks if the server has not been built.
     """
     return [
         str(library.native_file("ssdb-nbd")),

@@ -144,7 +144,7 @@ def _usable_spare(
     """Raise the over-provisioning so that garbage collection can use the same share of spare.
 
     A few superblocks are never spare: superblocks that are being filled, and the low-water mark.
-    These superblocks are a larger share of a smaller drive.
+    The superblocks of a scaled drive are a larger share of the drive.
     """
     if {"op_ppm", "gc_low"} & keep:
         return []
@@ -275,7 +275,7 @@ def short_names() -> dict[str, str]:
 
 
 def param_name(key: str) -> str:
-    """Return the name of the parameter for a key. Raises UsageError with the nearest key."""
+    """Return the name of the parameter for a key. Raises UsageError, which names the nearest."""
     name = short_names().get(key)
     if name:
         return name

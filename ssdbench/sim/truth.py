@@ -4,11 +4,11 @@ The formulas ("closed forms") share no code with the core, so they can check it:
 
 * Write amplification of uniform random writes: Desnoyers, "Analytic modeling of SSD write
   performance" (SYSTOR 2012, ACM TOS 2014) for greedy garbage collection with a finite number of
-  units per block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO. Both use Lambert's W, without
-  the blocks that a finite drive cannot use as spare.
+  units per block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO. Both papers use Lambert's W,
+  without the blocks that a finite drive cannot use as spare.
 * Sustained IOPS: the time that one host write takes of each resource (dies, channels, link, serial
   part of a command); the resource that is used up first sets the limit. The result is an upper
-  bound. This formula is not used when dies wait because the buffer is small.
+  bound. The formula is not used when dies wait because the buffer is small.
 
 For all other loads, `ssdbench.sim.simulation` runs the core for a long time.
 """

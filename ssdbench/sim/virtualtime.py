@@ -244,8 +244,8 @@ class VirtualClock:
     def advance(self, seconds: int, *, alive: Callable[[], bool]) -> list[VtSample]:
         """Let fio run for some seconds, and return a sample per second; fewer if fio has ended.
 
-        The last sample may be shorter than a second. `alive` is called when fio has not answered
-        for a while, to check whether the process still runs.
+        The last sample of a run of fio may be shorter than a second. `alive` is called when fio has
+        not answered for a while, to check whether the process still runs.
         """
         samples: list[VtSample] = []
         end_s = self._allowed_s + seconds

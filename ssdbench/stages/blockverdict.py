@@ -63,10 +63,10 @@ def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
 def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
     """Tell whether parallel writes filled the drive's buffer, so that latencies show the flash.
 
-    If the buffer is full, some writes wait for the flash. Such writes take longer than the shortest
-    time in which NAND can be programmed. Such writes also take longer than the same number of
-    single writes one after another, so a queue in the link or in the controller cannot explain the
-    wait.
+    If the buffer is full, some writes wait for the flash. Writes that wait for the flash take
+    longer than the shortest time in which NAND can be programmed. These writes also take longer
+    than the same number of single writes one after another, so a queue in the link or in the
+    controller cannot explain the wait.
     """
     deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):

@@ -7,8 +7,8 @@ A sequential pass leaves no block of the old layout, and one random fill then le
 steady. Of 48 rates on simulated models (PM9A3, P4500, X25-M, 660p; blocks of 8, 16 and 64 KiB;
 writes, mixes and reads; one short look each) the median distance from the rate after ten random
 fills was 1.3 %, from 2.9 % below to 7.5 % above. After four random fills without a sequential pass,
-the median distance was 1.2 %, from 5.2 % below to 6.2 % above. After half a fill the return to the
-warm-up's load was 5 % off on one drive.
+the median distance was 1.2 %, from 5.2 % below to 6.2 % above. On one drive, after only half a
+fill at random, the rate of the warm-up's load was still wrong by 5 %.
 """
 
 from collections.abc import Iterable, Sequence

@@ -3,7 +3,7 @@
 The load follows from what the run measured before: the number of drives from the lowest bound, the
 rate within the limit of p99, wear and capacity; then the whole demand divided by the drives without
 the reserve. If p99 misses its limit at this load, a second round offers the load of half as many
-drives again. There is no third round: then the answer is between two numbers of drives, or no
+drives again. A third round is not made: the answer then lies between two numbers of drives, or no
 number of drives up to the larger one keeps the limit.
 """
 

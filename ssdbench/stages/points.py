@@ -13,8 +13,8 @@ sequential pass, then random writes until the rate is steady. A conversion count
 
 A span sweep has a group for each span. Spans ascend and the whole drive comes last (Heger 2011),
 because a smaller span after a larger one would find the drive's spare area in the disorder that the
-larger span left. The rest of the drive stays full of static data, so a small span has no more spare
-area than a large one, except the space that its own overwrites free.
+larger span left. The part of the drive outside the span stays full of static data, so a small span
+has no more spare area than a large one, except the space that its own overwrites free.
 """
 
 import math

@@ -65,7 +65,7 @@ class Purge(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[PurgeRecord], ended: Ended[PurgeRecord]
     ) -> Concluded[PurgeDone]:
-        """Return the result of the purge; an empty result if it did not run."""
+        """Return the result of the purge; an empty result if no purge ran."""
         return Concluded(done[0].done if done else PurgeDone(), own_findings(done, ended))
 
 

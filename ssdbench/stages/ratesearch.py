@@ -1,9 +1,9 @@
 """Decide from the rates offered so far which rate comes next, and for how long; pure.
 
 A first search, which does not count, finds the approximate rate, how much the drive completes when
-requests always wait, and the time between two stalls. The other searches begin at this rate, with
-windows that are long enough. If requests waited for a free client, the rate is offered again from
-more clients.
+requests always wait, and the time between two stalls. The searches after the first begin at the
+approximate rate, with windows that are long enough. If requests waited for a free client, the rate
+is offered again from more clients.
 """
 
 import math

@@ -13,10 +13,10 @@ A point without a long repeat measures in its first repeat until its mean is pre
 windows have the same length. A later repeat whose rate differs from the earlier ones first runs for
 half an hour.
 
-Extra repeats are for wide intervals, disturbed repeats, and repeats that had not settled. They are
-declared before the start. No repeat is replaced or dropped: extra repeats come after the planned
-ones, in shuffled passes, and all repeats count and are shown. The decision uses only the stored
-repeats, so a resumed run decides the same.
+Extra repeats are for wide intervals, disturbed repeats, and repeats that had not settled. Extra
+repeats are declared before the start. No repeat is replaced or dropped: extra repeats come after
+the planned ones, in shuffled passes, and all repeats count and are shown. The decision uses only
+the stored repeats, so a resumed run decides the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

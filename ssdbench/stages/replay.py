@@ -1,9 +1,9 @@
 """Send the requests of a trace at their own times to a filled, steady drive.
 
 The latency of a request counts from when it was due. Each replay is one start of fio. The first
-replays do not count, because the drive must first get used to the trace. The input files for fio
-are made once (`ssdbench.generator.trace.clients`); they are as large as the trace and are removed
-at the end.
+replays of a trace do not count, because the drive must first get used to the trace. The input files
+for fio are made once (`ssdbench.generator.trace.clients`); they are as large as the trace and are
+removed at the end.
 
 Limits: each client has one request in flight, requests are sent within 2 ms of their time (fio's
 clock), and trims are not sent. Not every client of a long trace is logged, because fio keeps its

@@ -1,12 +1,12 @@
 """Compare drives and stored runs: which is faster, by how much, and how certain is it?
 
 Repeats are few and their distribution is not known, so tests use ranks: the exact Mann-Whitney
-test, and the Hodges-Lehmann shift with its interval. Both assume independent repeats, but repeats
-resemble their neighbours: with an autocorrelation of 0.5 to 0.8, tests for independent values call
-38 to 79 % of equal drives different. So a difference counts only if a second test confirms it
-(`serial_difference`). This test estimates the autocorrelation without bias (Marriott and Pope 1954;
-Kendall 1954) and with a margin, and uses the variance of the mean of an AR(1) series (effective
-number of values, Bayley and Hammersley 1946).
+test, and the Hodges-Lehmann shift with its interval. Both tests assume independent repeats, but
+repeats resemble their neighbours: with an autocorrelation of 0.5 to 0.8, tests for independent
+values call 38 to 79 % of equal drives different. So a difference counts only if a second test
+confirms it (`serial_difference`). The second test estimates the autocorrelation without bias
+(Marriott and Pope 1954; Kendall 1954) and with a margin, and uses the variance of the mean of an
+AR(1) series (effective number of values, Bayley and Hammersley 1946).
 
 Points of two runs are the same if their workloads are the same; ranges in bytes are compared as
 shares of the drive. All p-values of one comparison are corrected together (Holm). Repeats of a run

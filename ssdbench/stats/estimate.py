@@ -49,7 +49,8 @@ def median_interval(values: Sequence[float] | Floats) -> Interval | None:
 def lower_tolerance(values: Sequence[float] | Floats) -> float | None:
     """Return the 95/95 lower tolerance bound: 95 % of such values exceed it, with 95 % confidence.
 
-    This assumes a normal distribution. The result is None for fewer than two values.
+    The bound assumes that the values have a normal distribution. The result is None for fewer than
+    two values.
     """
     data = np.asarray(values, dtype=np.float64)
     if len(data) < 2:

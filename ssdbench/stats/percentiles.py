@@ -151,8 +151,8 @@ def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
     """Return the upper limit that a target of `accept` is compared with, or None.
 
     The limit exists for some percentiles that are not published, because a target only asks on
-    which side of its limit they are. But then few I/Os are independent, and the run may have seen
-    only one of several states of the drive. So the limit for writes is raised by the usual
+    which side of its limit they are. However, few I/Os are then independent, and the run may have
+    seen only one of several states of the drive. So the limit for writes is raised by the usual
     difference between states, with 95 % confidence (GUM 2008, 4.3: uncertainty from earlier
     knowledge).
     """

@@ -43,7 +43,7 @@ class Risk:
 
 
 def _share(wrong: int, of: int) -> str:
-    """Return a share in words: `1 drive in 12 (8 of 96; 95 % limit: 1 in 7)`."""
+    """Return a share in words, such as `1 drive in 12 (8 of 96; 95 % limit: 1 in 7)`."""
     limit = 1 / binomial_upper_limit(wrong, of)
     seen = f"1 drive in {of / wrong:.0f}" if wrong else "no drive"
     return f"{seen} ({wrong} of {of:,}; 95 % limit: 1 in {limit:.0f})"

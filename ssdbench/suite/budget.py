@@ -1,9 +1,10 @@
 """Cut a profile to a time, or to a share of the rated endurance, and say what it still proves.
 
 Cuts are made in a fixed order until the plan fits; cuts that hardly affect the number to plan on
-come first. Then cuts that are no longer necessary are undone, the latest first. The time of a plan
-is the geometric mean of its shortest and longest likely time; its bytes are the most that is
-likely. Both are estimates, so the run also ends when the time or the bytes are used up.
+come first. When the plan fits, cuts that are no longer necessary are undone, the latest first. The
+time of a plan is the geometric mean of its shortest and longest likely time; its bytes are the most
+that is likely. Time and bytes are estimates, so the run also ends when the time or the bytes are
+used up.
 """
 
 import math
@@ -119,7 +120,7 @@ class _Cost:
     def share_of(self, endurance_tb: float) -> str:
         """Format written bytes and their share of the endurance.
 
-        Example: `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`.
+        Example: An example is `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`.
         """
         least, most = (format_capacity(size) for size in self.likely_bytes)
         share = format_figure(100 * self.likely_bytes[1] / TB / endurance_tb, 2)

@@ -365,10 +365,10 @@ def steady_workload(planning: Planning) -> Workload:
 def _plain_warm_up(planning: Planning) -> Workload:
     """Return the warm-up workload without regard to the user's jobs.
 
-    This is the profile's workload, or the heaviest writer of the plan: random writes without reads,
-    with the block of the writing points that is closest to 4 KiB, at their deepest queue, but at
-    least at the default depth. These writes age a drive fastest, and a smaller depth would not
-    shorten the warm-up.
+    The warm-up workload is the profile's workload, or the heaviest writer of the plan: random
+    writes without reads, with the block of the writing points that is closest to 4 KiB, at their
+    deepest queue, but at least at the default depth. Such random writes age a drive fastest, and a
+    smaller depth would not shorten the warm-up.
     """
     wanted = planning.profile.steady.workload
     if not names_warm_up(planning.profile):
@@ -425,8 +425,8 @@ def _each(value: T | tuple[T, ...]) -> tuple[T, ...]:
 def hottest(planning: Planning) -> Workload | None:
     """Return the writing point of the sweeps that moves most bytes; None if that is the warm-up.
 
-    This point has the largest block and, of equal blocks, the largest share of reads beside its
-    writes.
+    The point that moves most bytes has the largest block and, of equal blocks, the largest share of
+    reads beside its writes.
     """
     warm = _plain_warm_up(planning)
     writers = [

@@ -1,7 +1,8 @@
 """Make a result from the directory of a run that was killed, crashed, or is still running.
 
 Nothing is measured, and the target is not needed: finished stages have a stored result, and an
-unfinished stage concludes from its finished units. Such a result gives no number to plan on.
+unfinished stage concludes from its finished units. The result of such a run gives no number to plan
+on.
 """
 
 from collections.abc import Sequence

@@ -98,7 +98,7 @@ def native_max(sense: bytes) -> int | None:
 
 
 def smart_values(page: bytes) -> dict[int, int]:
-    """Return raw values (48 bits) of the vendor's SMART attributes by number, except all ones."""
+    """Return raw values (48 bits) of SMART attributes by number, without values of only ones."""
     values = {}
     for at in range(2, 362, 12):
         if len(page) >= at + 12 and page[at]:

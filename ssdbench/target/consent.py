@@ -80,8 +80,8 @@ class Wear:
 def reported_endurance_tb(facts: Mapping[str, str]) -> float | None:
     """Return the bytes that wear a drive out by its own counters, in TB; None if not known.
 
-    This is the amount of data written so far, divided by the "percentage used" (NVM Express base
-    specification, SMART log), which counts whole percents, so one more is assumed.
+    The estimate is the amount of data written so far, divided by the "percentage used" (NVM Express
+    base specification, SMART log), which counts whole percents, so one more is assumed.
     """
     used, written = facts.get("percentage used", ""), facts.get("data written", "")
     share = re.fullmatch(r"([0-9]+) %", used)

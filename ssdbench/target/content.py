@@ -220,8 +220,8 @@ def recalled(info: TargetInfo, *, directory: Path | None = None) -> Remembered |
 class Watch:
     """Compare the data of a target from the look before consent to the end of the run.
 
-    Before the first write all samples are read once more. Then the record says that the run is at
-    work, so that after a kill the target can be compared.
+    Before the first write all samples are read once more. After this reading, the record says that
+    the run is at work, so that the target can be compared after a kill.
     """
 
     def __init__(

@@ -65,8 +65,8 @@ def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
 def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     """Return the kernel name of the block device with that identity, wherever it is now.
 
-    An identity with a path (TargetInfo.here) means this path while other paths exist. The result is
-    None if no device or more than one device has the identity: then no device is touched.
+    If a drive has several paths, an identity with a path (TargetInfo.here) means only this path.
+    The result is None if no device or more than one device has the identity.
     """
     named = [(kernel, id_) for id_, kernel in _identities(sysfs)]
     kernels = [kernel for kernel, id_ in named if id_ == drive]

@@ -125,7 +125,7 @@ class SysfsBackend:
         self._sysfs = sysfs
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return the value in force."""
+        """Return the value of a setting that the kernel uses now."""
         value = self._sysfs.find(attribute)
         if value is None:
             raise NoSetting(f"this host has no setting {attribute}")
@@ -165,7 +165,7 @@ class BlockBackend:
         return [f"/sys/block/{name}/{attribute}" for name in names]
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return the value in force. Raises HostLacks when the drive's paths differ."""
+        """Return the current value. Raises HostLacks when the drive's paths differ."""
         paths = self._paths(attribute, drive)
         values = [self._attributes.read(path, "") for path in paths]
         if len(set(values)) > 1:

@@ -7,9 +7,9 @@ requests a second, by 8 % at 60,000.
 
 fio decides in advance when each request of a thread is due, and sends the request then or, if the
 thread still waits for an answer, right after the answer. The logs of fio do not have the times when
-requests were due. But fio draws these times from a random number generator (`lib/rand.c`:
-L'Ecuyer's taus88; `init.c`: the seeds), which is the same from fio 3.33 to 3.41. So this module
-draws the same numbers and computes the times again.
+requests were due. fio draws these times from a random number generator (`lib/rand.c`: L'Ecuyer's
+taus88; `init.c`: the seeds), which is the same from fio 3.33 to 3.41. So this module draws the same
+numbers and computes the times again.
 """
 
 import math

@@ -134,8 +134,8 @@ def ceiling_iops(
     """Return the I/Os per second that fio reaches on `cpus` (empty: all) with the null engine.
 
     `placed` are fio's NUMA options. The result is None for a workload with a rate or pauses, and if
-    this fio has no null engine or could not run it. This takes about half a second; nothing is read
-    or written.
+    this fio has no null engine or could not run it. The dry run takes about half a second, and
+    reads or writes nothing.
     """
     if not workload.keeps_queue_full:
         return None

@@ -259,8 +259,11 @@ class Steady(ProfileModel):
 
 
 class Rated(ProfileModel):
-    """Figures of the drive's data sheet. They narrow the plan's time and bytes, and never count as
-    a result. --rated on the command line overrides single figures."""
+    """Figures of the drive's data sheet.
+
+    The figures narrow the plan's time and bytes, and never count as a result. --rated on the
+    command line overrides single figures.
+    """
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -300,7 +303,7 @@ class Rated(ProfileModel):
 class Limits(ProfileModel):
     """Limits that end a run early, with a partial report.
 
-    The command line has options for the same limits.
+    Options of the command line set the same limits of time and bytes.
     """
 
     max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")

@@ -31,7 +31,10 @@ from ssdbench.units import KIB, format_size
 
 
 class Settle(ProfileModel):
-    """The part of each repeat before its window. Its steady seconds count as evidence, too."""
+    """The part of each repeat before its window.
+
+    The steady seconds of this phase count as evidence, too.
+    """
 
     window_s: Seconds = Field(default=600.0, alias="window")
     """Points that write: settle for at least this long, and until the rate neither rises nor
@@ -55,7 +58,7 @@ class Settle(ProfileModel):
 class ExtraRepeats(ProfileModel):
     """Repeats beyond the planned ones.
 
-    They are declared before the start, and reports show all of them.
+    Extra repeats are declared before the start, and reports show all of them.
     """
 
     most: Repeats = 30

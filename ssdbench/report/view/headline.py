@@ -4,7 +4,7 @@ The number to plan on is the lowest bound among the points that the profile's pl
 plan names none, the points of the worst measured kind are used: random, over the whole drive, with
 the fewest reads, at the block size nearest to 4 KiB.
 
-VALIDATED and NOT VALIDATED are about rates to plan on. A run that measured no such rate gets
+VALIDATED and NOT VALIDATED are about rates to plan on. A run that measured no rate to plan on gets
 another verdict.
 """
 

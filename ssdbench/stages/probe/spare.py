@@ -101,8 +101,8 @@ SPARE_SLOWED, SPARE_AFTER = 2.0, 10  # ends after so many parts that took so man
 class Spare:
     """Find the over-provisioning: write at random to the whole drive, then to smaller spans.
 
-    The bytes that the drive takes at full speed show its spare area. The rest is trimmed at each
-    smaller span; the gain from this known additional space confirms the result.
+    The bytes that the drive takes at full speed show its spare area. Everything outside the span is
+    trimmed at each smaller span; the gain from this known additional space confirms the result.
     """
 
     name = "spare"

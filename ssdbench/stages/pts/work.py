@@ -112,7 +112,7 @@ def measured_cell(
 ) -> PtsCell | None:
     """Measure a cell; None if the run must end.
 
-    `bins`: also return the histogram of latencies, so that rounds can be merged.
+    With `bins` the result has the histogram of latencies too, so that rounds can be merged.
     """
     context.unit.cut_short = context.unit.cut_short or context.must_end(
         ahead_bytes=LEAST_AHEAD_BYTES

@@ -90,7 +90,7 @@ def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[P
     """Cut all stretches into pieces of one horizon, counted back from their ends.
 
     Seconds that are left at the start of a stretch become a piece if they last at least half a
-    horizon, or if the stretch has no other piece. Otherwise they are in no piece, but count in the
+    horizon, or if the stretch has no other piece. Shorter rests are in no piece, but count in the
     mean and the minimum.
     """
     found: list[Piece] = []

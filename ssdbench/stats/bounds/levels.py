@@ -1,8 +1,8 @@
 """Find rates that keep moving between two levels, as bistable and periodic drives do.
 
-Such a drive is steady although its rate is not flat, for example because of garbage collection in
-waves or a fan. The two levels count if the drive visited both at least twice and neither level
-drifts. The sustained rate of the drive is then its lower level.
+A drive with such waves is steady although its rate is not flat, for example because of garbage
+collection in waves or a fan. The two levels count if the drive visited both at least twice and
+neither level drifts. The sustained rate of the drive is then its lower level.
 """
 
 from collections.abc import Sequence

@@ -128,7 +128,7 @@ def _repeats(case: _Case) -> Iterator[Finding]:
 
 
 def _lasts(case: _Case) -> Iterator[Finding]:
-    """Check that one repeat ran without a break for long, and was flat at its end."""
+    """Check that one repeat ran for a long time without a break, and was flat at its end."""
     if not case.context.unbroken_s:
         return
     long = [repeat for repeat in case.repeats if repeat.unbroken_s >= case.context.unbroken_s]

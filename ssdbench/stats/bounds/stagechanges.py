@@ -1,8 +1,8 @@
 """Compare the points of one stage, which were measured in the same hours.
 
 Three questions need more than one point. First: did the drive change while another point was
-measured? If so, this point may have been lucky, so it is not valid either. It stays valid if the
-other point varies by chance only, or if at least twice the other point was slow just before and
+measured? If so, this point may have been lucky, so it is not valid either. The point stays valid if
+the other point varies by chance only, or if at least twice the other point was slow just before and
 just after a repeat of this point that was not slow. Second: does the rate rise and fall over hours
 in a wave? All points show the same wave, each around its own mean. Third: what is the slowest wave
 that this run could detect?

@@ -98,8 +98,9 @@ class _Entered:
 def _slow(latency: Floats, behind: npt.NDArray[np.bool_], late: int) -> Floats:
     """Score writes from 0 (usual) to 1 (as slow as a write behind a boundary).
 
-    The slowest boundaries depend on the place of a write in its block, which repeats with blocks
-    and strides. Whether a write is slow or not does not depend on this place.
+    The latency at the slowest boundaries depends on the place of a write in its block. This place
+    repeats with blocks and strides. A score only says whether a write is slow, so the place has no
+    effect.
     """
     ahead = np.concatenate([latency, np.full(late, -np.inf)])
     worst = np.max([ahead[n : n + len(latency)] for n in range(late)], axis=0)

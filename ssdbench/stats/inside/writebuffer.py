@@ -178,12 +178,12 @@ def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
 
 
 def lag(best: Evidence) -> int:
-    """Return the smallest number of writes by which peaks come late at every stride."""
+    """Return the smallest number of writes between a block boundary and its late peak."""
     return lags(best)[0]
 
 
 def lags(best: Evidence) -> list[int]:
-    """Return all numbers of writes, below one period, by which peaks may come late at every stride.
+    """Return all possible numbers of writes, below one period, from a boundary to its late peak.
 
     Strides and blocks are multiples of 4 KiB, so the places cannot separate the lag from a lag that
     is larger by whole periods. If the strides have a divisor in common with the period, parts of

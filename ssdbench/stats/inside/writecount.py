@@ -1,9 +1,10 @@
 """Find latency peaks after a fixed number of writes: an emptied buffer, or an open superblock.
 
-Peaks at block boundaries are removed first. Then the latencies of all writes in order are folded
-with every period. The phase is chosen by every second stride and judged by the other strides, so
-block boundaries, which are periodic at each single stride, do not count. Limits: periods from 16 to
-6143 writes (24 MiB of 4 KiB writes). docs/methods-blocksize.md explains the method.
+Peaks at block boundaries are removed first. After the search for a lag, the latencies of all writes
+in order are folded with every period. The phase is chosen by every second stride and judged by the
+other strides, so block boundaries, which are periodic at each single stride, do not count. Limits:
+periods from 16 to 6143 writes (24 MiB of 4 KiB writes). docs/methods-blocksize.md explains the
+method.
 """
 
 from collections.abc import Iterator, Sequence

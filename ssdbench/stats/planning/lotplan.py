@@ -2,8 +2,8 @@
 
 The rate that each drive counts with depends on how the load is spread. Striped: each drive carries
 the same share, so the expected slowest drive of the set counts. Balanced: each drive carries what
-it can, so each counts with its share of a lower limit of the sum. Both depend on the number of
-drives, which is what the plan looks for.
+it can, so each counts with its share of a lower limit of the sum. The expected slowest drive and
+the limit of the sum depend on the number of drives, which the plan looks for.
 """
 
 from collections.abc import Callable, Sequence

@@ -37,7 +37,7 @@ class Settle:
 
     `unbroken_s`: wait at least this long, until the newest two thirds have no trend and no step.
     `level_iops`: the rate of the unbroken repeat; at a different rate this repeat must be unbroken,
-    too. `from_s`: ignore everything before this time, because the load needed this long in an
+    too. `from_s`: ignore everything before this second, because the load needed as long in an
     earlier repeat.
     """
 

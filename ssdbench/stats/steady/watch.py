@@ -32,7 +32,7 @@ class Criterion:
         return f"{words[:1].lower()}{words[1:]}"
 
     def sentence(self) -> str:
-        """Return value and limit as text: `variation of the blocks (CV) 5.2 % (limit 4 %)`."""
+        """Return value and limit in words, such as `variation of the blocks 5.2 % (limit 4 %)`."""
         measured = criterion_value(self.name, self.measured)
         return f"{self.words()} {measured} (limit {criterion_value(self.name, self.allowed)})"
 

@@ -105,7 +105,7 @@ def _variation(history: History, end_s: float, length_s: float, *, short: bool) 
 def _unsure(means: float) -> float:
     """Return the upper 90 % limit of a standard deviation over its estimate.
 
-    It uses the chi-square distribution, in an approximation (Wilson, Hilferty 1931).
+    The test uses the chi-square distribution, in an approximation (Wilson, Hilferty 1931).
     """
     freedom = max(1.0, means - 1)
     part = 2 / (9 * freedom)
@@ -256,8 +256,8 @@ class Section:
 def standard_error(rates: Sequence[float]) -> float:
     """Return the relative standard error of a mean of correlated seconds.
 
-    It is computed from ten batch means, with their lag-1 correlation (an AR(1) process: Fishman
-    1978). The result is a quarter too small if neighbours correlate over a whole batch.
+    The error is computed from ten batch means, with their lag-1 correlation (an AR(1) process:
+    Fishman 1978). The result is a quarter too small if neighbours correlate over a whole batch.
     """
     batches = np.array([part.mean() for part in np.array_split(np.array(rates), BATCHES)])
     mean, spread = float(batches.mean()), float(batches.std(ddof=1))
