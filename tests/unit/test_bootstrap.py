@@ -90,6 +90,27 @@ def test_what_is_there_already_is_left_alone(machine: Machine) -> None:
     assert "installing" not in second.stderr
 
 
+def test_it_is_told_how_far_pip_is_and_why_it_failed(machine: Machine) -> None:
+    locked = (machine.clone / "locks/dev.txt").read_text()
+    of = sum(line[:1].islower() for line in locked.splitlines())
+    says = 'case "$*" in *dev.txt*) echo "Collecting a==1"; echo "Installing collected packages: a"'
+    machine.has("python3", f"{says};; esac\n{FAKE_PYTHON}")
+    fails = 'case "$*" in *dev.txt*) echo "ERROR: planted"; exit 1;; esac'
+
+    well = machine.bootstrap()
+    machine.clone = machine.clone.rename(machine.clone.with_name("moved"))
+    machine.has("python3", f"{fails}\n{FAKE_PYTHON}")
+    ill = machine.bootstrap()
+
+    assert well.returncode == 0
+    assert well.stderr.splitlines()[1:3] == [
+        f"bootstrap: fetched 1 of {of} Python packages",
+        f"bootstrap: unpacking {of} Python packages, which takes up to a minute",
+    ]
+    assert ill.returncode != 0
+    assert ill.stderr.splitlines()[-1] == "bootstrap: ERROR: planted"
+
+
 def test_a_clone_that_was_moved_gets_its_environment_anew(machine: Machine) -> None:
     machine.bootstrap()
     machine.clone = machine.clone.rename(machine.clone.with_name("moved"))
