@@ -77,16 +77,19 @@ def sections(result: RunResult) -> list[page.Section]:
     return [page.Section("plan", "Capacity plan", blocks(result, capacity_answer(result, wanted)))]
 
 
-def drives_beside(result: RunResult) -> Iterator[tuple[str, str]]:
-    """Yield the number of drives and its verdict, to show beside the headline's number."""
+def answer_beside(result: RunResult) -> Iterator[tuple[str, str]]:
+    """Yield p99 at the planned load, drives, and what decides, to show below the headline."""
     wanted = demanded(result)
     answer = wanted and capacity_answer(result, wanted)
-    if answer and answer.plan is not None:
-        name = f"Drives for {format_count(answer.plan.load_iops)} IOPS"
-        drives = f"{answer.plan.drives:,}"
-        if answer.verdict != VALIDATED:
-            drives += f", {answer.verdict}"
-        yield name, f"{drives}, decided by {answer.plan.decided_by}"
+    if not answer or answer.plan is None:
+        return
+    for one in answer.latencies:
+        name, _, value = _one_latency(one).partition(f" {format_ns(one.p99_ns)} ")
+        planned = f"at the planned {format_count(answer.plan.planned_iops)} IOPS"
+        yield f"{name} {planned}", f"{format_ns(one.p99_ns)} {value}"
+    name = f"Drives for {format_count(answer.plan.load_iops)} IOPS"
+    yield name, marked(f"{answer.plan.drives:,}", answer.verdict)
+    yield "Decided by", _decided(answer.plan)
 
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:

@@ -9,7 +9,7 @@ another verdict.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.tables import variation_percent
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import drives_beside, wanted_plan
+from ssdbench.report.view.capacity import answer_beside, wanted_plan
 from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
@@ -103,7 +103,12 @@ def kind_of(wanted: CapacityPlan) -> str:
 
 
 def headline(result: RunResult) -> Headline:
-    """Return the headline of a run."""
+    """Return the headline of a run, with the answer of its plan."""
+    top = _headline(result)
+    return replace(top, beside=(*top.beside, *answer_beside(result)))
+
+
+def _headline(result: RunResult) -> Headline:
     if (best := planned(result)) is not None:
         return _of_point(result, best)
     if (kind := kind_of(wanted_plan(result))) and any(stage.points for stage in result.stages):
@@ -155,7 +160,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
         evidence=[*_evidence(point, estimate), *_slow_phases(result), *_worst(best)],
         tone=words.VERDICT_TONES[result.verdict],
         promise=_promise(point) if sound and steady else "",
-        beside=[*_p99(point), *drives_beside(result)],
+        beside=tuple(_p99(point)),
     )
 
 
@@ -167,6 +172,7 @@ def _p99(point: PointResult) -> Iterator[tuple[str, str]]:
         value = "too few I/Os" if few else words.latency_cell(slowest).text
         most = "" if few or slowest.bound is None else f"at most {format_ns(slowest.bound)}"
         name = f"p99 of {DIRECTIONS[direction(slowest, point.point.workload)]}"
+        name += f" at {words.count(value_of(point, 'iops'))} IOPS"
         yield name, most if most.endswith(f" {value}") else ", ".join(filter(None, (value, most)))
 
 

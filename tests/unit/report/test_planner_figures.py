@@ -23,6 +23,8 @@ from ssdbench.report.plots.series import CliffFigure, SteadyFigure
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import pointlatency, pointplots, points, preparation, rates, steady
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.steady.pss import window_criteria
+from ssdbench.stats.steady.watch import Look, straight_line
 from ssdbench.units import format_ns
 from tests.support.builders import StoredRunBuilder, a_target, a_verdict, with_found
 
@@ -37,6 +39,18 @@ def data(page: str, name: str) -> Rows:
     text = re.search(r"<pre[^>]*>(.*?)</pre>", figure[0], re.DOTALL)
     assert text is not None
     return list(csv.DictReader(io.StringIO(html.unescape(text[1]))))
+
+
+def test_drift_is_the_number_that_the_rule_judged() -> None:
+    blocks = np.linspace(100.0, 104.0, 10) + np.array([1, 0] * 5)
+    look = Look(from_s=0.0, to_s=3000.0, blocks=blocks)
+    slope, intercept = straight_line(look)
+    told = {"slope_per_s": slope, "intercept": intercept, "mean": float(blocks.mean())}
+    window = {"window_from_s": 0.0, "window_to_s": 3000.0, "window_blocks": tuple(blocks)}
+    verdict = a_verdict().model_copy(update={**told, **window})
+    judged = next(c for c in window_criteria(blocks) if c.name == "slope")
+
+    assert steady.drift_percent(verdict) == pytest.approx(100 * judged.measured)
 
 
 def test_the_write_cliff_has_one_logarithmic_axis_and_the_level_of_the_warm_up(

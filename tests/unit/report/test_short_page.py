@@ -263,7 +263,9 @@ def test_latency_and_drives_stand_below_the_number_and_never_without_their_verdi
     head = page[page.index('class="figure"') : page.index('class="workloads"')]
     beside = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", head))
 
-    assert words.latency_cell(p99).text in beside["p99 of writes"]
+    (latency,) = (value for name, value in beside.items() if name.startswith("p99 of writes at "))
+    assert words.latency_cell(p99).text in latency
+    assert beside["Decided by"] == "rate"
     (drives,) = (value for name, value in beside.items() if name.startswith("Drives"))
     assert re.match(r"\d+", drives) and "NOT VALIDATED" in drives
 
