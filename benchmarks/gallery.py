@@ -76,7 +76,7 @@ class Example:
 EXAMPLES = (
     Example(
         "demo",
-        "The whole main job: fill, proof of steady state, points, spans, block size, plan.",
+        "A planner's question and its answer: how many drives carry 100 virtual machines?",
         shots=(
             Shot(says="its head"),
             Shot("-dark", dark=True, says="the same on a system in dark mode"),

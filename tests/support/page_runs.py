@@ -1,6 +1,7 @@
-"""Six runs that the page is judged by: five that were really run, and one of a thousand points.
+"""Six runs that the page is judged by, and the demo's, of which the example pictures are made.
 
-`python -m benchmarks.page_runs` makes the stored ones again.
+All but the run of a thousand points were really run; `python -m benchmarks.page_runs` makes them
+again.
 """
 
 import tarfile
@@ -10,7 +11,8 @@ from tests.support.builders import StoredRunBuilder
 
 STORED = Path(__file__).parents[1] / "data" / "runs" / "pages"
 THOUSAND = "thousand"
-NAMES = ("demo", THOUSAND, "standard", "rate", "stepping", "cut")
+DEMO = "demo"
+NAMES = ("points", THOUSAND, "standard", "rate", "stepping", "cut")
 BLOCKS = tuple(512 << n for n in range(10))
 READS = (0, 10, 20, 30, 40, 50, 60, 70, 90, 100)
 DEPTHS = tuple(1 << n for n in range(10))

@@ -30,7 +30,7 @@ def plain(said: str) -> str:
         (debug_kernel.wished, ["6.1", "6.12"], "unrecognized arguments: 6.12"),
         (debug_kernel.wished, ["kcsan", "6.1-um"], "a kernel in user mode has no kcsan"),
         (coccicheck.main, ["nope"], "nope (choose from 6.1, 6.12)"),
-        (page_runs.main, ["nope"], "no run nope; there are: demo, standard, "),
+        (page_runs.main, ["nope"], "no run nope; there are: demo, points, "),
         (blktests.main, ["CLONE", "--kernel", "nope"], "nope (choose from 6.1, 6.1-rt, "),
         (blktests.main, ["CLONE", "block/009"], "no test block/009 for one drive"),
         (experiments.main, ["slam", "--kernel", "nope"], "invalid choice: nope (choose from 6.1, "),

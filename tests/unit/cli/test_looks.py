@@ -26,18 +26,11 @@ def test_a_plan_is_a_document_with_the_same_stages(capfd: pytest.CaptureFixture[
     assert run(["plan", "demo", "--json", "--seed", "3"]) == 0
 
     plan = json.loads(capfd.readouterr().out)
-    assert [stage["kind"] for stage in plan["stages"]] == [
-        "precondition",
-        "steady",
-        "sweep",
-        "precondition",
-        "span",
-        "blocksize",
-    ]
+    assert [stage["kind"] for stage in plan["stages"]] == ["precondition", "steady", "sweep"]
     assert plan["seed"] == 3
     assert plan["simulated"] is True
     assert plan["refusals"] == []
-    assert plan["stages"][0]["bytes_written"] == [3 * 4 * 1024**3] * 2
+    assert plan["stages"][0]["bytes_written"] == [2560 * 1024**2] * 2
 
 
 def test_every_simulated_model_is_listed_as_a_target(capfd: pytest.CaptureFixture[str]) -> None:

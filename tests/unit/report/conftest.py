@@ -29,7 +29,7 @@ def full_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult,
 
 @pytest.fixture(scope="session")
 def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The pages of the six runs, each rendered once; their version is none of a release."""
+    """The pages of the stored runs, each rendered once; their version is none of a release."""
     place, pages = tmp_path_factory.mktemp("pages"), dict[str, Path]()
 
     def page(name: str) -> Path:

@@ -14,7 +14,7 @@ import pytest
 from tests.support import pictures
 from tests.support.chromium import LIGHT, LOOKS, Browser
 from tests.support.goldens import assert_golden
-from tests.support.page_runs import NAMES
+from tests.support.page_runs import DEMO, NAMES
 from tests.unit.report.conftest import lacking
 
 NOBODY_SAYS = re.compile(
@@ -88,7 +88,7 @@ def test_a_moved_label_and_another_colour_are_seen(
     assert seen("</style>", "svg text { transform: translate(2px) }</style>") >= 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [DEMO, *NAMES])
 def test_sentences_are_as_people_write_them(name: str, page_of: Pages) -> None:
     said = pictures.structure(page_of(name).read_text(encoding="utf-8"))
 

@@ -11,7 +11,7 @@ from ssdbench.cli import main
 from tests.support.builders import a_small_run, a_target
 from tests.support.chromium import DARK, LIGHT, Browser
 from tests.support.lots import a_lot
-from tests.support.page_runs import NAMES
+from tests.support.page_runs import DEMO, NAMES
 
 AXE = Path(axe_core_python.__path__[0], "axe.min.js")
 RULES = """axe.run(document, {resultTypes: ['violations'], %s}).then(found => found.violations.map(
@@ -26,12 +26,12 @@ ASKING = '<!DOCTYPE html><title>t</title><img src="http://drive.example/x.png" a
 Pages = Callable[[str], Path]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [DEMO, *NAMES])
 def test_a_page_is_strict_html(name: str, page_of: Pages) -> None:
     html5lib.HTMLParser(strict=True).parse(page_of(name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [DEMO, *NAMES])
 def test_a_page_asks_for_nothing_and_every_reader_can_use_it(
     name: str, page_of: Pages, chromium: Browser
 ) -> None:
