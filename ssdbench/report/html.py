@@ -12,7 +12,6 @@ import jinja2
 from markupsafe import Markup, escape
 
 from ssdbench import foreign
-from ssdbench.report.plots.canvas import to_svg
 from ssdbench.report.view.page import Page, Plot, Sheet
 
 _TYPED = re.compile(r"`([^`\n]+)`|(?<![\w-])(--[a-z][a-z-]*[a-z])")  # in text that is escaped
@@ -81,6 +80,8 @@ class PlacedPlot:
 
 
 def _plot(plot: Plot, target: str) -> PlacedPlot:
+    from ssdbench.report.plots.canvas import to_svg  # matplotlib costs half a second
+
     svg, data = to_svg(plot.figure, plot.name), plot.figure.rows()
     places = {"axes": svg.axes, "data": data.places()}
     axes = json.dumps(places, separators=(",", ":"), allow_nan=False) if svg.axes else ""

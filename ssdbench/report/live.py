@@ -1,7 +1,7 @@
 """Make the page that follows a run: its state, the rate so far, and the report so far."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 
@@ -91,8 +91,9 @@ class Course:
                 self.add([finding])
 
     def take(self, result: RunResult) -> None:
-        """Add the findings of the results so far."""
-        self.add(all_findings(result))
+        """Add the findings of finished stages; those of a stage in progress may still vanish."""
+        done = tuple(stage for stage in result.stages if stage.complete)
+        self.add(all_findings(result.model_copy(update={"stages": done, "findings": ()})))
 
     def add(self, found: Iterable[Finding]) -> None:
         """Add findings that are not known yet; that the run has not ended is no finding here."""
@@ -143,8 +144,14 @@ def _range(low_s: float, high_s: float) -> str:
 def frame(course: Course, report: Page | None, *, every_s: float) -> str:
     """Render the page with a place for its state (`STATE`), which the browser loads again.
 
-    `report` is the report so far; its figures are left out, because they are slow to draw.
+    `report` is the report so far. Its figures are left out, because they are slow to draw, and so
+    are counts of drives, because nobody may buy by half of a run.
     """
+    if report is not None and (table := report.workloads) is not None:
+        kept = [at for at, one in enumerate(table.columns) if one.title != words.DRIVES]
+        columns = [table.columns[at] for at in kept]
+        rows = [[row[at] for at in kept] for row in table.rows]
+        report = replace(report, workloads=replace(table, columns=columns, rows=rows))
     own = files("ssdbench.report")
     style, script = (Markup((own / name).read_text("utf-8")) for name in ("style.css", "live.js"))
     return _rendered(

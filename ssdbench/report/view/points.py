@@ -351,7 +351,7 @@ def first_table(result: RunResult) -> page.Table | None:
         return None
     columns = [("Workload", LABEL[1]), _MARKED, MEAN, *percentile_columns(*PERCENTILES), MINUTE]
     if drives := _drives(result):
-        needed = page.number("Drives", hint="number of drives for the demand of the plan")
+        needed = page.number(words.DRIVES, hint="number of drives for the demand of the plan")
         columns.append((needed, lambda point: str(drives.get(point.point.id, words.NONE))))
     columns.append(("Status", partial(verdict_and_reasons, longest=0)))
     return page.table_of("What was measured", points, columns)

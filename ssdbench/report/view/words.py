@@ -21,6 +21,7 @@ from ssdbench.units import (
 )
 
 NONE = "–"
+DRIVES = "Drives"  # a column of the first table
 NO_BREAK = "\u00a0"
 
 VERDICT_TONES: dict[Verdict, str] = {

@@ -25,8 +25,13 @@ from ssdbench.engine.events import (
     UnitFinished,
 )
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.found import FillDone
+from ssdbench.report import live, write
 from ssdbench.report.live import Course, Curve
-from tests.support.builders import a_target
+from ssdbench.report.read import StoredRun
+from ssdbench.report.view import words
+from ssdbench.report.view.page import Cell, number
+from tests.support.builders import a_full_run, a_small_run, a_target
 from tests.unit.cli.test_run import LONG
 
 STARTED = RunStarted("r1", Path("r1"), a_target(), ("Fill", "Sweep"))
@@ -64,6 +69,34 @@ def test_a_finding_is_shown_once_and_the_most_serious_first() -> None:
     shown = found.findings()
     assert shown is not None
     assert [group.code for group in shown.groups] == [str(Code.NOT_STEADY), str(Code.SIMULATED)]
+
+
+def test_only_findings_of_finished_stages_are_taken_from_the_results_so_far(
+    tmp_path: Path,
+) -> None:
+    few = Finding(code=Code.TOO_FEW_REPEATS, severity=Severity.INVALIDATES, message="only 1 repeat")
+    result = a_small_run(tmp_path)
+    first, second = (
+        stage.model_copy(update={"findings": (finding,), "complete": done, "found": FillDone()})
+        for stage, finding, done in zip(result.stages, (INVALID, few), (True, False), strict=True)
+    )
+    found = course()
+    found.take(result.model_copy(update={"stages": (first, second)}))
+
+    assert [finding.message for finding in found.found.values()] == [INVALID.message]
+
+
+def test_the_report_so_far_has_no_figure_and_no_count_of_drives(tmp_path: Path) -> None:
+    result = a_full_run(tmp_path)
+    page = write.page(StoredRun(tmp_path, result))
+    assert page.workloads is not None
+    counted = replace(page.workloads, columns=[*page.workloads.columns, number(words.DRIVES)],
+                      rows=[[*row, Cell("4711")] for row in page.workloads.rows])  # fmt: skip
+    shown = live.frame(course(), replace(page, workloads=counted), every_s=10.0)
+
+    assert "4711" not in shown
+    assert "<figure" not in shown
+    assert "What was measured" in shown
 
 
 def test_a_long_curve_keeps_its_slowest_and_its_fastest_second() -> None:
