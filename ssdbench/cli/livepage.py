@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ssdbench import foreign
 from ssdbench.cli.background import unended_result
 from ssdbench.cli.output import tell
-from ssdbench.engine.events import Event, RunStarted, StageFinished, UnitFinished
+from ssdbench.engine.events import Event, FindingRaised, RunStarted, StageFinished, UnitFinished
 from ssdbench.errors import Interrupted
 from ssdbench.foreign import write_whole
 from ssdbench.model.rundirectory import LIVE, REPORT
@@ -70,6 +70,7 @@ class LivePage:
         self._directory, self._wanted = directory, wanted
         self._clock, self._cpu = clock, cpu
         self._course: Course | None = None  # None before the run starts, and after a fault
+        self._early: list[FindingRaised] = []  # before the run starts
         self._frame = ""
         self._every_s = EVERY_S
         self._state_at = self._report_at = 0.0
@@ -80,10 +81,14 @@ class LivePage:
             from ssdbench.report.live import Course  # the report at the end needs it anyway
 
             self._course = Course(event)
+            for one in self._early:
+                self._course.see(one)
             if self._wanted:
                 ask(self._directory)
+        elif self._course is None and isinstance(event, FindingRaised):
+            self._early.append(event)
         if self._course is not None:
-            self._course.see(event, self._clock())
+            self._course.see(event)
             between = isinstance(event, RunStarted | UnitFinished | StageFinished)
             self._guarded(lambda course: self._follow(course, between=between))
 

@@ -69,23 +69,20 @@ class Course:
     progress: Progress | None = None
     curves: list[Curve] = field(default_factory=list)  # of each stage so far
     found: dict[tuple[object, ...], Finding] = field(default_factory=dict)
-    first: tuple[float, float] | None = None  # time on the clocks of host and drive, as in `newest`
-    newest: tuple[float, float] = (0.0, 0.0)
 
     @property
     def clock(self) -> str:
         """Name the clock of the drive's times."""
         return "the simulated drive's clock" if self.run.target.simulated else "this host's clock"
 
-    def see(self, event: Event, at_s: float) -> None:
-        """Take what an event says; `at_s` is its time on this host's clock."""
+    def see(self, event: Event) -> None:
+        """Take what an event says."""
         match event:
             case StageStarted():
                 self.stage, self.progress = event, None
                 self.curves.append(Curve(event.title))
             case Progress():
-                self.progress, self.newest = event, (at_s, event.ran_s)
-                self.first = self.first or self.newest
+                self.progress = event
                 self.curves[-1].add(event)
             case FindingRaised(finding=finding):
                 self.add([finding])
@@ -106,11 +103,11 @@ class Course:
         if (stage := self.stage) is None:
             return
         yield "Stage", f"{stage.number} of {stage.of}: {stage.title}"
-        now, ends = self.progress, stage.ends_after_s
+        now, ends, wait, ran_s = self.progress, stage.ends_after_s, stage.wait_s, 0.0
         if now is None or now.left_s is None:
             yield "This stage takes", f"{_range(*stage.seconds)} on {self.clock}"
         if now is not None:
-            ends = now.ends_after_s or ends
+            ends, wait, ran_s = now.ends_after_s or ends, now.wait_s or wait, now.ran_s
             share = "" if now.fraction is None else f"{100 * now.fraction:.0f} % of the stage: "
             yield "Work", share + now.text
             rates = f"{format_count(now.rate_iops)} IOPS, {format_rate(now.rate_bytes_per_s)}"
@@ -121,13 +118,10 @@ class Course:
         if ends is None:
             yield "Left in the run", "known after the first measurement"
             return
-        low, high = (max(0.0, end - self.newest[1]) for end in ends)
+        low, high = (max(0.0, end - ran_s) for end in ends)
         yield "Left in the run", f"{_range(low, high)} on {self.clock}, at the rates so far"
-        pairs = zip(self.first or self.newest, self.newest, strict=True)
-        host_s, drive_s = (newest - first for first, newest in pairs)
-        if self.run.target.simulated and drive_s > 0:
-            wait = _range(low * host_s / drive_s, high * host_s / drive_s)
-            yield "Time to wait", f"about {wait} on this host's clock"
+        if wait is not None:
+            yield "Time to wait", f"{_range(*wait)} on this host's clock"
 
     def findings(self) -> Findings | None:
         """Return all findings so far, the most serious first; None if there are none."""

@@ -43,28 +43,27 @@ AT_WORK = Progress(
 INVALID = Finding(code=Code.NOT_STEADY, severity=Severity.INVALIDATES, message="it fell by 9 %")
 
 
-def course(*events: tuple[Event, float]) -> Course:
+def course(*events: Event) -> Course:
     found = Course(STARTED)
-    for event, at_s in events:
-        found.see(event, at_s)
+    for event in events:
+        found.see(event)
     return found
 
 
 def test_the_state_names_stage_work_and_the_time_left_of_each_clock() -> None:
-    later = replace(AT_WORK, ran_s=200.0)
-    facts = dict(course((SWEEP, 0.0), (AT_WORK, 1.0), (later, 3.0)).facts())
+    facts = dict(course(SWEEP, replace(AT_WORK, ran_s=200.0, wait_s=(4.0, 10.0))).facts())
 
     assert facts["Stage"] == "2 of 2: Sweep"
     assert facts["Work"] == "25 % of the stage: 4 KiB random read"
     assert facts["Left in this stage"] == "1 min 30 s on this host's clock"
     assert facts["Left in the run"].startswith("3 min 20 s to 8 min 20 s on the simulated drive's")
-    assert facts["Time to wait"] == "about 4 s to 10 s on this host's clock"  # 2 s for each 100 s
+    assert facts["Time to wait"] == "4 s to 10 s on this host's clock"
 
 
 def test_a_finding_is_shown_once_and_the_most_serious_first() -> None:
     note = Finding(code=Code.SIMULATED, severity=Severity.NOTES, message="no real drive")
     cut = Finding(code=Code.CUT_SHORT, severity=Severity.INVALIDATES, message="still in progress")
-    found = course(*[(FindingRaised(one), 0.0) for one in (note, INVALID, INVALID, cut)])
+    found = course(*[FindingRaised(one) for one in (note, INVALID, INVALID, cut)])
 
     shown = found.findings()
     assert shown is not None
@@ -179,6 +178,14 @@ def test_a_full_disk_gives_the_page_up_in_one_sentence(
     assert len(said) == 1
     assert "No space left on device" in said[0]
     assert said[0].endswith("the run itself goes on")
+
+
+def test_a_finding_from_before_the_start_is_on_the_page(tmp_path: Path) -> None:
+    page = LivePage(tmp_path, wanted=True)
+    page.see(FindingRaised(INVALID))
+    page.see(STARTED)
+
+    assert "fell by 9 %" in (tmp_path / "live.html").read_text()
 
 
 def test_nothing_is_written_unless_a_page_was_asked_for(tmp_path: Path) -> None:

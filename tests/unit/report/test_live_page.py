@@ -115,9 +115,9 @@ def test_a_page_of_a_run_in_progress_is_strict_silent_and_for_every_reader(
 ) -> None:
     directory, result, _ = full_run
     course = Course(RunStarted("r1", directory, result.target, ()))
-    course.see(SWEEP, 0.0)
+    course.see(SWEEP)
     for second in range(50):
-        course.see(replace(AT_WORK, ran_s=float(second)), float(second))
+        course.see(replace(AT_WORK, ran_s=float(second)))
     course.take(result)
     whole = live.frame(course, write.page(StoredRun(directory, result)), every_s=1000.0)
     page = tmp_path / "live.html"
