@@ -26,7 +26,7 @@ MAX_LINES = 6  # there are only six colours and line styles
 PERCENTILES = (50.0, 99.0, 99.9)
 MOST_PARTS = 30  # of one repeat
 MOST_COLUMNS = 300  # of all heat maps of a stage; keeps the page below a few megabytes
-MOST_LOGGED_S = 50_000  # of fio's logs of a stage that are read, which takes some seconds
+MOST_LOGGED_S = 20_000  # of fio's logs of a stage that are read, which takes some seconds
 HEAT_BINS = 16  # stored bins of one cell, so four cells for each factor of two
 LEAST_BEYOND = 10  # a percentile is drawn if so many I/Os were slower
 

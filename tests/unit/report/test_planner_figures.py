@@ -221,7 +221,9 @@ def test_the_p99_over_the_rate_has_all_points_of_the_table_and_the_limits(tmp_pa
         outcome="fail", why="slow",
     )  # fmt: skip
     result = builder.write(
-        accepted=(target,), profile_text="title: t\nplan: {demand_iops: 9000, p99: 10ms}\n"
+        accepted=(target,),
+        profile_text="title: t\nplan: {demand_iops: 9000, block: 4KiB, read: 70, "
+        "p99: {write: 10ms}}\n",
     )
 
     (plot,) = pointplots._latency(result, stage, stage.points)
@@ -240,11 +242,13 @@ def test_the_p99_over_the_rate_has_all_points_of_the_table_and_the_limits(tmp_pa
     told = {cells[column].text.removeprefix("≈ ") for cells in table.rows}
     assert {format_ns(float(row[2] or 0)) for row in drawn} <= told
     assert {row[3] for row in drawn} == {"1 × 4", "4 × 4", "32 × 4"}
-    assert plot.figure.limits == ((1e7, "plan: p99\n10 ms"), (2e7, "target: read p99\n20 ms"))
+    assert plot.figure.limits == ((1e7, "plan: write p99\n10 ms"), (2e7, "target: read p99\n20 ms"))
     axes = plot.figure.draw().axes[0]
     flat = {float(line.get_ydata()[0]) for line in axes.get_lines()}  # type: ignore[index,arg-type]
     assert {1e7, 2e7} <= flat
-    assert {"plan: p99\n10 ms", "target: read p99\n20 ms"} <= {t.get_text() for t in axes.texts}
+    assert {"plan: write p99\n10 ms", "target: read p99\n20 ms"} <= {
+        t.get_text() for t in axes.texts
+    }
 
 
 def test_many_kinds_of_points_are_dots_by_block_size_and_none_is_missing(tmp_path: Path) -> None:
