@@ -188,8 +188,8 @@ def run(
 def _beside(profile: str, target: str, output: Path, order: Path, place: Place) -> int:
     """Carry out the run on one of several targets; return its exit code.
 
-    The runs on the other targets go on at the same time. The process that started all of these runs
-    reads the answer, in JSON.
+    The runs on the other targets go on at the same time. The process that started the runs on all
+    targets reads the answer, in JSON.
     """
     from ssdbench.cli import conduct
     from ssdbench.cli.several import ordered

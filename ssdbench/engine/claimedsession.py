@@ -234,8 +234,8 @@ class ClaimedSession:
     ) -> Iterator[None]:
         """Release the claim during a `with` block, and store that in the journal.
 
-        No generator may be running during the block. `leaves_signatures`: the block makes file
-        systems; after a crash, `resume` learns from the journal that these are ours. See
+        No generator may be running during the block. `leaves_signatures` means that the block makes
+        file systems; after a crash, `resume` learns from the journal that these are ours. See
         `Claim.released`.
         """
 

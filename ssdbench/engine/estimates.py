@@ -204,8 +204,8 @@ def host_wait(
 ) -> Range:
     """Estimate the least and the most host's seconds that stages on a simulated drive take.
 
-    `host_s`: the host's seconds that the run took for the drive's seconds and the bytes written in
-    `done`; other work of the host makes them longer.
+    `host_s` has the host's seconds that the run took for the drive's seconds and the bytes written
+    in `done`; other work of the host makes them longer.
     """
     usual_s = _simulation_s(*done, hint)
     pace = host_s / usual_s if host_s > SURE_S and usual_s else 1.0

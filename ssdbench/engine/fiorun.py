@@ -35,9 +35,9 @@ ALIVE_EVERY_S = 10.0  # of wall time: a crash loses the seconds and records sinc
 class FioRun:
     """Run jobs with the generator, and record their seconds in the directory of the current unit.
 
-    `part`: a subdirectory, for a unit that starts the generator several times. `step_s`: seconds of
-    the target's clock between two looks of the caller. `uncounted_s`: the first seconds, which are
-    not part of a result, so that other processes may inspect the host.
+    `part` is a subdirectory, for a unit that starts the generator several times. `step_s` is the
+    number of seconds of the target's clock between two looks of the caller. `uncounted_s` are the
+    first seconds, which are not part of a result, so that other processes may inspect the host.
     """
 
     def __init__(
@@ -227,8 +227,8 @@ class FioRun:
 def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) -> None:
     """Raise HostLacks if fio reports more bytes than the kernel counted, because it is wrong.
 
-    `counted`: each number of I/Os that fio reports, with their sizes in bytes and at the end the
-    mean size. `moved`: the bytes of each second by the kernel.
+    `counted` has each number of I/Os that fio reports, with their sizes in bytes and at the end the
+    mean size. `moved` has the bytes of each second by the kernel.
     """
     claimed = sum(number * sizes[-1] for number, sizes in counted)
     # The largest possible variance of sizes with these limits and mean (Bhatia and Davis 2000).

@@ -60,9 +60,9 @@ def check_content(
 ) -> ContentCheck:
     """Compare a target with the content that `run` left, by this host's record and the journal.
 
-    `ours`: the run may have left file systems on the target. A killed run may have written after
-    the record was made: data of fio is recognized by its form, and file system blocks are accepted
-    only if the counters show that nothing else wrote.
+    `ours` means that the run may have left file systems on the target. A killed run may have
+    written after the record was made: data of fio is recognized by its form, and file system blocks
+    are accepted only if the counters show that nothing else wrote.
     """
     if not records_content(info):
         return ContentCheck()
@@ -187,10 +187,10 @@ def consent_to_go_on(
 ) -> Consent:
     """Return the consent of a resumed run, as given before and on this command line.
 
-    `ours`: the journal says that the run left file systems on the target; if a record is needed,
-    only the record counts. `left`: how the target changed; changes need new consent. `again`: the
-    command that can give consent, for callers that repeat the first command line, which cannot
-    consent to changes. Raises TargetRefused without consent.
+    `ours` means that the journal says that the run left file systems on the target; if a record is
+    needed, only the record counts. `left` says how the target changed; changes need new consent.
+    `again` is the command that can give consent, for callers that repeat the first command line,
+    which cannot consent to changes. Raises TargetRefused without consent.
     """
     agreed = kept.consent
     if needs_record(info):

@@ -122,8 +122,8 @@ def require_same(
 ) -> None:
     """Raise TargetRefused unless a target is the one on which the run was begun.
 
-    `begun_on`: the identity of the target at the start of the run. `known`: model and serial at the
-    start, because several drives may share a name.
+    `begun_on` is the identity of the target at the start of the run. `known` has model and serial
+    at the start, because several drives may share a name.
     """
     reasons = []
     if known is not None:
@@ -271,8 +271,8 @@ class Runner:
         """Estimate the time of the current stage, the end of the run, and the host's time left.
 
         The end is None while no rate of the drive is known, and if the stage took longer than its
-        range. The host's time is for simulated drives. `at_work_s`: how long the current stage has
-        run. `seen`: its rates so far.
+        range. The host's time is for simulated drives. `at_work_s` says how long the current stage
+        has run. `seen` has the rates of the current stage so far.
         """
         info, spent = self._session.info, self._meter
         found = [result.found for result in self._results]

@@ -53,7 +53,7 @@ class TargetSession(Protocol):
     def generator(self, *, step_s: int = 1) -> Generator:
         """Return a generator for this target.
 
-        `step_s`: by how many seconds the clock of a simulated drive advances at a time.
+        `step_s` is the time by which the clock of a simulated drive advances at once, in seconds.
         """
         ...
 

@@ -68,7 +68,8 @@ class StageStore:
     def load(self, path: str, kind: type[M], *, checksum: object = None) -> M:
         """Read a value that `save` stored. Raises UsageError if it is missing or damaged.
 
-        `checksum`: the file's checksum in the journal; None for older journals, which have none.
+        `checksum` is the file's checksum in the journal; it is None for older journals, which have
+        none.
         """
         if checksum is not None and checksum_of(self.path / path) != checksum:
             raise UsageError(

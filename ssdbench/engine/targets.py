@@ -47,7 +47,7 @@ def require_able(info: TargetInfo) -> str:
 def require_generator(applies: Applies, info: TargetInfo, modules: Collection[str]) -> None:
     """Raise UsageError or HostLacks if the profile's generator does not work on this target.
 
-    `modules`: kernel modules that the run itself will load.
+    `modules` are the kernel modules that the run itself will load.
     """
     if applies is Applies.FIO:
         return
@@ -76,11 +76,11 @@ def claimed(
 ) -> Iterator[TargetSession]:
     """Open a target during a `with` block, under the locks of host and target.
 
-    `destroys`: `destroys`: False for work that only reads. `before_signatures`: called before file
-    systems are made on the target. `locked`: the caller has the lock of the host already. `seen`:
-    the content of the target when consent was given; None: the content is read now. A simulated
-    drive needs no lock of the host. Raises TargetRefused with all reasons, HostLacks if another run
-    uses this host.
+    `destroys` is False for work that only reads. `before_signatures` is called before
+    file systems are made on the target. `locked` means that the caller has the lock of the host
+    already. `seen` is the content of the target when consent was given; if it is None, the content
+    is read now. A simulated drive needs no lock of the host. Raises TargetRefused with all reasons,
+    HostLacks if another run uses this host.
     """
     watched, unseen = destroys and records_content(info), ""
     if watched and seen is None:

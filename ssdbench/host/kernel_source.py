@@ -99,7 +99,7 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
 def by_number_alone(built: Path) -> bool:
     """Return whether the build of the schedulers compared only the version numbers of Linux.
 
-    If so, the build did not compare the kernel's structures by BTF. `built`: the build directory.
+    If so, the build did not compare the kernel's structures by BTF. `built` is the build directory.
     """
     return not (built / LAYOUT).exists()
 

@@ -178,8 +178,8 @@ EDGE_BYTES = 1 << 20  # hashed at both ends, where partition tables and superblo
 def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
     """Mark a file, before the run writes to it, as in use by the run. Raises HostLacks.
 
-    `ours`: the present content of the file is ours. The mark then keeps the hash of the content,
-    because a run that is killed before its first write has changed nothing.
+    `ours` means that the present content of the file is ours. The mark then keeps the hash of the
+    content, because a run that is killed before its first write has changed nothing.
     """
     status = os.fstat(descriptor)
     mark: dict[str, object] = {"run": run, "inode": status.st_ino, "size": status.st_size}

@@ -255,7 +255,7 @@ def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
 
 
 def _spans_of(spans: tuple[Extent, ...], of: Which) -> bool:
-    """Tell whether the target may be about one of these spans; sizes in bytes always may."""
+    """Tell whether a target may be about one of the given spans; sizes in bytes always may."""
     wanted = WHOLE_PERCENT if of.span_percent is None else of.span_percent
     return any(span.percent in (None, wanted) for span in spans)
 

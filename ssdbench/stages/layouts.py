@@ -74,7 +74,7 @@ def conversions(
 ) -> dict[int, tuple[Conversion, ...]]:
     """Return the conversions before each group whose layout is new, by the group's index.
 
-    `name`: the name of the stage. `again`: point id of the return to the warm-up's load. A
+    `name` is the name of the stage. `again` is the point id of the return to the warm-up's load. A
     conversion to the warm-up's layout before the last group counts as this return.
     """
     found: dict[int, tuple[Conversion, ...]] = {}

@@ -67,8 +67,8 @@ def fill_proof(
 ) -> Sequence[Finding]:
     """Return the reasons why a finished fill is not proven.
 
-    `planned`: the bytes that the fill was asked for; `seen`: in the samples; `told`: by the health
-    log.
+    `planned` has the bytes that the fill was asked for, `seen` the bytes in the samples, and `told`
+    the bytes by the health log.
     """
     comparable = bool(after.epoch) and after.epoch == before.epoch
     counted = after.written_bytes - before.written_bytes if comparable else seen

@@ -48,7 +48,7 @@ def answer(
 ) -> RateFound:
     """Return the lowest rate over all finished searches, with all offered rates.
 
-    `looked`: the rates of the first search, which does not count.
+    `looked` has the rates of the first search, which does not count.
     """
     ended = [one for one in searched if one.ended]
     workload = sought.workload

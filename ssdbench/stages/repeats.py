@@ -52,9 +52,9 @@ def with_unbroken(
 ) -> PlannedRepeat:
     """Return the repeat with its unbroken length, or with the level of an earlier long repeat.
 
-    `group`: the points with the same layout. `repeats`: the finished repeats of each point, by
-    point id. `usual_s`: how long writes must run without a break; 0 switches this off. `lasting`:
-    loads that kept their rate.
+    `group` has the points with the same layout. `repeats` has the finished repeats of each point,
+    by point id. `usual_s` is the time for which writes must run without a break; 0 switches this
+    off. `lasting` has the loads that kept their rate.
     """
     if not usual_s:
         return one
@@ -83,7 +83,7 @@ def lasts(point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence
     """Tell whether a load is known to keep its rate for long.
 
     The proof is a long repeat of the load, or a load in `lasting` of the same kind that moves at
-    least 95 % of the bytes per second. `own`: the finished repeats of the load. Before the first
+    least 95 % of the bytes per second. `own` has the finished repeats of the load. Before the first
     repeat, every load in `lasting` counts as the heavier load.
     """
     long_s = unbroken_s_of(point, usual_s)
@@ -141,7 +141,10 @@ def _weight(point: Point) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExtraRule:
-    """Rules for extra repeats. `most`: repeats per point, planned ones included."""
+    """Rules for extra repeats.
+
+    `most` is the largest number of repeats per point, planned ones included.
+    """
 
     most: int = 0
     width: float | None = None  # half the 95 % interval over the mean; wider ones get more

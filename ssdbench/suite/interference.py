@@ -118,7 +118,8 @@ def rounds(
 ) -> Tried:
     """Measure all rounds of the trial.
 
-    `workloads`: the workload for each name and drive. `rate`: the function that measures one drive.
+    `workloads` has the workload for each name and drive. `rate` is the function that measures one
+    drive.
     """
     chance = Random("side by side")
     seen: list[Turn] = []

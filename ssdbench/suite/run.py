@@ -157,9 +157,10 @@ def resume(
 ) -> RunResult:
     """Continue a run after a crash, a signal or a limit.
 
-    `given`: the consent on the command line, which most runs do not need. `kept`: the run's
-    manifest, if the caller has read and checked it. `repeated`: the same command line began the
-    run, so its consent does not apply to later changes of the target. Raises SsdbenchError.
+    `given` is the consent on the command line, which most runs do not need. `kept` is the run's
+    manifest, if the caller has read and checked it. `repeated` means that the same command line
+    began the run, so its consent does not apply to later changes of the target. Raises
+    SsdbenchError.
     """
     store = RunStore.open(run_path)
     require_utf8(run_path, "the run directory's name")

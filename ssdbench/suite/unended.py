@@ -34,7 +34,7 @@ KILLED = "it ended in mid-run without a message: a kill, a crash or a power cut"
 def unended(directory: Path, *, why: str = KILLED) -> RunResult:
     """Return the result of an unfinished run, from the files in its directory.
 
-    `why`: a clause on why the run ended. Raises UsageError if manifest, profile or journal cannot
+    `why` is a clause on why the run ended. Raises UsageError if manifest, profile or journal cannot
     be read.
     """
     store = RunStore.open(directory)

@@ -90,9 +90,9 @@ class Claim:
         The guard is asked before the claim is given up and after it is taken again. udev's lock is
         kept throughout (https://systemd.io/BLOCK_DEVICE_LOCKING), so a program inside must not wait
         for it. `note` stores a sentence durably; it is called before the release and after it.
-        `leaves_signatures`: from now on, signatures on the target count as ours. Everything that
-        the step mounts or builds must be gone at its end. The lock of a file is kept; a simulated
-        drive is not locked.
+        `leaves_signatures` means that from now on, signatures on the target count as ours.
+        Everything that the step mounts or builds must be gone at its end. The lock of a file is
+        kept; a simulated drive is not locked.
 
         Raises TargetRefused or DeviceLost: before the step when another program uses the target,
         and after it when the target was taken or replaced. An error of the step itself is raised

@@ -168,8 +168,8 @@ def came_since(
     """Return objections to data that the recorded run did not leave on the target.
 
     If that run ended, every place must be unchanged. If the run was killed, it wrote after the
-    record: a changed place must be blank or look like our own writes. `ours`: the run may have left
-    file systems, whose blocks have no mark of ours.
+    record: a changed place must be blank or look like our own writes. `ours` means that the run may
+    have left file systems, whose blocks have no mark of ours.
     """
     now = seen.digests
     other = [place for place, digest in left.digests.items() if now.get(place) != digest]

@@ -160,7 +160,7 @@ def irq_plan(wish: IrqAffinity, submitters: Sequence[int], host: Topology) -> Ir
 
 
 def _placed(wish: IrqAffinity, base: Collection[int], host: Topology) -> set[int]:
-    """Return the CPUs at the wished distance from the CPUs `base`."""
+    """Return the CPUs at the distance `wish` from the CPUs `base`."""
     near = {cpu for own in base for cpu in host.shares_cache.get(own, frozenset({own}))}
     match wish:
         case IrqAffinity.NEIGHBOUR:
@@ -327,7 +327,7 @@ def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
 
 
 def _require_polling(wanted: bool, host: Topology) -> None:
-    """Raise HostLacks unless the drive polls as wished, because it cannot be changed.
+    """Raise HostLacks unless the drive polls as the run asks, because polling cannot be changed.
 
     Since Linux 5.16 the kernel ignores or refuses a write to `io_poll` (block/blk-sysfs.c,
     queue_poll_store).

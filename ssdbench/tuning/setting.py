@@ -86,7 +86,7 @@ KEEP = "keep"
 
 
 def queue_settings(wishes: Mapping[str, str | int], drive: str) -> list[Setting]:
-    """Return the wished settings of one drive's queue, except `keep`."""
+    """Return the requested settings of one drive's queue, except `keep`."""
     return [
         Setting(Backend.BLOCK, attribute, str(wishes[name]), reason, drive)
         for name, (attribute, reason) in QUEUE_SETTINGS.items()

@@ -144,7 +144,7 @@ class PassthroughMeter:
 
 
 def _directions(jobs: Sequence[Job]) -> set[bool]:
-    """Return the kinds of the jobs: True if a job reads, False if a job writes."""
+    """Return the kind of each job; True means that the job reads, False that it writes."""
     shares = {job.workload.read_percent for job in jobs}
     return {share > 0 for share in shares} | {share == 100 for share in shares}
 

@@ -61,7 +61,7 @@ class SimFeed:
 class SimAttachment:
     """Reach a simulated drive in its state file, in virtual time.
 
-    `step_s`: seconds of the drive's clock between two checks of the judge.
+    `step_s` is the number of seconds of the drive's clock between two checks of the judge.
     """
 
     engine = ENGINE

@@ -185,9 +185,9 @@ class Section:
 class CommandLine:
     """Hold a command line of fio.
 
-    `general`: fio's own options, one argument each. `files`: job files in order ("-" is stdin).
-    `sections`: jobs on the command line itself. With `question`, fio only prints an answer, such as
-    its version, and runs no job.
+    `general` are fio's own options, one argument each. `files` are the job files in order ("-" is
+    stdin). `sections` are the jobs on the command line itself. With `question`, fio only prints an
+    answer, such as its version, and runs no job.
     """
 
     general: tuple[str, ...]

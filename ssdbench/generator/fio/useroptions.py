@@ -181,7 +181,7 @@ def wrong(option: Option, why: str, *, hint: str = "") -> UsageError:
 
 
 def place_of(options: Mapping[str, Option], *names: str) -> str:
-    """Return the place of one of these options, or of any option."""
+    """Return the place of one of the given options, or of any option."""
     for option in (*(options[name] for name in names if name in options), *options.values()):
         return option.place
     return "a job without options"

@@ -277,7 +277,7 @@ MEANS = (
 
 
 def candidates_line(plans: Plans) -> str:
-    """Return which drive needs fewer, or costs less: `B: 10 drives against 21`.
+    """Return which drive needs fewer, or costs less, such as `B: 10 drives against 21`.
 
     `plans` has the order of the command line, which gives each drive its letter.
     """
@@ -361,7 +361,7 @@ def _up(number: float) -> int:
 
 
 def _quotient(number: float, drives: int) -> str:
-    """Format a number of drives before it is rounded up: `46.66, so 47`."""
+    """Format a number of drives before it is rounded up, such as `46.66, so 47`."""
     least = max(4, len(str(int(number))))  # fewer digits than a whole number would be an exponent
     texts = (f"{number:,.{digits}g}" for digits in range(least, least + 8))
     text = next((one for one in texts if _up(_printed(one)) == drives), exact(number))
@@ -434,7 +434,7 @@ def _load_lines(wanted: CapacityPlan, load: float) -> Iterator[Line]:
 
 
 def counted_years(years: float) -> str:
-    """Format a number of years: `1 year`, `2.5 years`."""
+    """Format a number of years, such as `1 year` or `2.5 years`."""
     return f"{years:g} year{'s' * (years != 1)}"
 
 

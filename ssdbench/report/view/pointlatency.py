@@ -191,8 +191,8 @@ def _counted_ends(seconds: Seconds) -> tuple[float, float]:
 def _logs(run: StoredRun, directory: str, from_s: float) -> Iterator[list[str]]:
     """Yield of each thread's log the first line, and the lines of the counted time.
 
-    Raises ValueError if a log is incomplete. `from_s`: when the counted time begins, in seconds.
-    Up to a minute before it is kept, because a thread may start later than another one.
+    Raises ValueError if a log is incomplete. `from_s` is the second in which the counted time
+    begins. Up to a minute before it is kept, because a thread may start later than another one.
     """
     names = [name for name in run.files(directory) if _LOG.search(name)]
     for name in names:

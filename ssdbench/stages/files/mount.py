@@ -108,7 +108,8 @@ def write_files(
 ) -> bool:
     """Write files once, from start to end, and flush them to the drive.
 
-    `size_bytes`: size of each file, if all have one size. The result is False if the run must end.
+    `size_bytes` is the size of each file, if all have one size. The result is False if the run must
+    end.
     """
     block = LAY_BLOCK_BYTES if size_bytes is None else gcd(size_bytes, LAY_BLOCK_BYTES)
     sized: Options = {} if size_bytes is None else {"size": size_bytes}

@@ -148,8 +148,8 @@ def engine_variants(
 ) -> list[Variant]:
     """Return one variant for each way to submit I/O that this fio supports.
 
-    `hit_bytes`: size of the part that is read repeatedly, for hits in the page cache. `polls`:
-    whether the drive has poll queues.
+    `hit_bytes` is the size of the part that is read repeatedly, for hits in the page cache. `polls`
+    says whether the drive has poll queues.
     """
     batch: Options = {"iodepth_batch_submit": 8, "iodepth_batch_complete_min": 4}
     tried: list[tuple[str, dict[str, str | int]]] = [
@@ -226,8 +226,8 @@ def interrupt_variants(
 ) -> Placements:
     """Return variants for the place of interrupts, for rq_affinity and for coalescing.
 
-    `submitters`: CPUs that send I/O; the first CPU if empty. `coalescing`: whether the drive can
-    coalesce interrupts.
+    `submitters`: CPUs that send I/O; the first CPU if empty. `coalescing` says whether the drive
+    can coalesce interrupts.
     """
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []

@@ -82,7 +82,7 @@ class WriteBuffer:
         return round((1 + COLLECTING) * size_bytes) + BURSTS_BYTES
 
     def ask(self, bench: Bench) -> Answer:
-        """Measure bursts, and return the buffer if the two smallest that waited agree."""
+        """Measure bursts, and return the buffer if the two smallest bursts that waited agree."""
         size = bench.size_bytes
         collect(bench)
         steps = bursts(bench, size)

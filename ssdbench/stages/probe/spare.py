@@ -246,7 +246,8 @@ class Trim:
 def _trim_rate(bench: Bench, kept: int, share: float) -> float:
     """Write at random to the part of the drive that is not trimmed; return bytes per second.
 
-    `kept`: size of that part in bytes. `share`: how much to write, as a multiple of that size.
+    `kept` is the size of that part in bytes. `share` says how much to write, as a multiple of that
+    size.
     """
     total = max(TRIM_BLOCK_BYTES, round(kept * share))
     done = bench.rate(Pattern.RANDOM, TRIM_BLOCK_BYTES, 0, TRIM_DEPTH, kept, total)

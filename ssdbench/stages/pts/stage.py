@@ -302,7 +302,7 @@ def cache_finding(
 ) -> Iterator[Finding]:
     """Return a finding if the write cache is not set as the form of the test asks.
 
-    `settings`: settings that the run has changed.
+    `settings` are the settings that the run has changed.
     """
     present, enabled = cache_enabled(target, settings)
     if present and enabled is not None and enabled != wanted_cache(form):

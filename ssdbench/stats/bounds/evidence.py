@@ -109,7 +109,7 @@ def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[P
 
 
 def mean_of(stretches: Iterable[Stretch]) -> float:
-    """Return the mean rate over all seconds of these stretches; 0 without seconds."""
+    """Return the mean rate over all seconds of the given stretches; 0 without seconds."""
     pairs = [(stretch.mean, stretch.seconds) for stretch in stretches]
     total = sum(seconds for _, seconds in pairs)
     return sum(mean * seconds for mean, seconds in pairs) / total if total else 0.0
@@ -160,7 +160,7 @@ class MeanInterval:
     high: float
 
     def apart(self, other: "MeanInterval") -> bool:
-        """Tell whether the two intervals do not touch."""
+        """Tell whether two intervals do not touch."""
         return self.low > other.high or other.low > self.high
 
 

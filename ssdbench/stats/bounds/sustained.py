@@ -142,7 +142,8 @@ def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float
 def levels_of(stretches: Sequence[Stretch], *, expected: bool = False) -> TwoRates | None:
     """Return two levels if the drive visits each at least twice and neither drifts; else None.
 
-    `expected`: the warm-up moved between two levels, so each short stretch may be on either level.
+    `expected` means that the warm-up moved between two levels, so each short stretch may be on
+    either level.
     """
     cut = [_minutes(stretch) for stretch in stretches]
     steps = np.concatenate([*cut, np.zeros(0)])

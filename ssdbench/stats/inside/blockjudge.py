@@ -245,8 +245,8 @@ UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
 def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> BlockVerdict:
     """Find a block, but ignore one that only the peaks of a buffer show.
 
-    `own`: the latencies belong to single writes. Only such latencies show the cost of a boundary,
-    and which writes waited for a full buffer.
+    `own` means that the latencies belong to single writes. Only such latencies show the cost of a
+    boundary, and which writes waited for a full buffer.
     """
     verdict = _judged(series, seed=seed, own=own)
     if verdict.block_bytes is not None or not own:

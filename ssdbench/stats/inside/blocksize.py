@@ -123,7 +123,7 @@ def periods(largest_bytes: int) -> tuple[int, ...]:
 
 
 def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
-    """Return the periods that score best when all strides are folded together."""
+    """Return the periods that score best when the latencies at all strides are combined."""
     units = (data.offset // UNIT_BYTES).astype(np.int32)  # divided three times as fast as 64 bits
     most = min(largest_bytes, LARGEST_BLOCK_BYTES) // UNIT_BYTES
     found = []

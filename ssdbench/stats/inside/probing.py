@@ -277,7 +277,7 @@ def spare(said: Measured) -> Found | Unknown:
 def _by_gain(said: Measured, *, few: bool) -> Found | Unknown:
     """Estimate the spare area from the write times with three amounts of free room.
 
-    `few`: the drive chooses among few blocks when it collects garbage.
+    `few` means that the drive chooses among few blocks when it collects garbage.
     """
     times = [float(np.mean(one)) for one in said.seconds_per_byte]
     error = [float(np.std(one, ddof=1)) / np.sqrt(len(one)) for one in said.seconds_per_byte]

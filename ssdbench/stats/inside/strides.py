@@ -1,10 +1,10 @@
 """Plan strided writes that separate block boundaries from a buffer, and score latencies.
 
 Peaks of latency at a fixed distance in offset are block boundaries; peaks after a fixed amount of
-writes are a buffer (Dunn 2009). To separate the two causes, strides are primes times 4 KiB, every
-pass begins at a random offset, and one of two regions confirms the result of the other. A block of
-P bytes shows at strides from P / 512 to P / 3; blocks up to 8 MiB cost 0.875 GiB of writes.
-docs/methods-blocksize.md explains the method.
+writes are a buffer (Dunn 2009). To separate buffers from blocks, strides are primes times 4 KiB,
+every pass begins at a random offset, and one of two regions confirms the result of the other. A
+block of P bytes shows at strides from P / 512 to P / 3; blocks up to 8 MiB cost 0.875 GiB of
+writes. docs/methods-blocksize.md explains the method.
 """
 
 import random

@@ -434,7 +434,7 @@ def _wanted_rate(counts: Sequence[float], questions: Questions) -> WantedRate | 
 
 
 def of_set(counts: Sequence[float], drives: int) -> SetPromise:
-    """Return what a set of drives of this kind carries, for both ways to spread the load."""
+    """Return the rate of a set of drives of this kind, for both ways to spread the load."""
     failed = sum(rate <= 0 for rate in counts)
     slowest = None if failed else tolerance.slowest_of(counts, drives)
     return SetPromise(

@@ -381,7 +381,7 @@ def _limits(target: Target) -> Iterator[_Limit]:
 
 
 def _metric(name: str) -> str:
-    """Return the metric of a percentile: `lat_p99_ns` of p99, `lat_read_p99_ns` of `read p99`."""
+    """Return the metric of a percentile, such as `lat_read_p99_ns` of `read p99`."""
     return f"lat_{name.replace(' ', '_')}_ns"
 
 

@@ -35,9 +35,9 @@ FLAT_SHARE = 2 / 3  # of that time, at its end, which must be flat
 class Settle:
     """Wait for `window_s` and for `spare_fills` of writes, then until the newest half is flat.
 
-    `unbroken_s`: wait at least this long, until the newest two thirds have no trend and no step.
-    `level_iops`: the rate of the unbroken repeat; at a different rate this repeat must be unbroken,
-    too. `from_s`: ignore everything before this second, because the load needed as long in an
+    With `unbroken_s`, wait at least this long, until the newest two thirds have no trend and no
+    step. `level_iops` is the rate of the unbroken repeat; at a different rate this repeat must be
+    unbroken, too. Everything before `from_s` is ignored, because the load needed as long in an
     earlier repeat.
     """
 

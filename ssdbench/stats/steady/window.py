@@ -75,8 +75,9 @@ def needed_window(
 ) -> Needed:
     """Return how long windows must be, judged by the steady seconds of the warm-up.
 
-    `two_levels`: the rate moves between two levels; levels are judged separately and are not a
-    period. `short`: there are few seconds, so windows may vary more than these seconds show.
+    `two_levels` means that the rate moves between two levels; levels are judged separately and are
+    not a period. `short` means that there are few seconds, so windows may vary more than these
+    seconds show.
     """
     if steady is None or not len(steady.t_s):
         return Needed(asked_s)
