@@ -80,10 +80,7 @@ class Misplaced(UsageError):
 
 
 class TargetRefused(SsdbenchError):
-    """The target must not be written; the error has all reasons.
-
-    `options` are the options that would allow the command; empty if no option would.
-    """
+    """The target must not be written; the error has all reasons, and options that would help."""
 
     exit_code = 3
 

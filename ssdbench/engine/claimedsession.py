@@ -182,10 +182,7 @@ class ClaimedSession:
         return self._ceilings[kind]
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Purge the claimed drive.
-
-        `share` is called with the finished share of the purge, 0 to 1.
-        """
+        """Purge the claimed drive; `share` is called with the finished share, from 0 to 1."""
         if method is Purge.FORMAT and self._reformatted is not None:
             done, self._reformatted = self._reformatted, None  # `reformat` purged it already
             return done
@@ -265,10 +262,7 @@ class ClaimedSession:
 
 
 def counters_of(info: TargetInfo) -> Counters:
-    """Read the kernel's counters of a device, claimed or not; all zero for a file.
-
-    Raises DeviceLost when the device is gone.
-    """
+    """Read a device's counters in the kernel; zero for a file. Raises DeviceLost if it is gone."""
     if info.kind is TargetKind.FILE:
         return Counters()
     try:

@@ -193,7 +193,7 @@ def remaining(plan: StagePlan, at_work_s: float) -> StagePlan:
 def ends_after(spent_s: float, left: Sequence[StagePlan]) -> Range:
     """Return the earliest and latest end of a run, in seconds since its start.
 
-    They are the time so far (`spent_s`) and the sum of the ranges of all that is left.
+    The two times are the time so far (`spent_s`) and the sum of the ranges of all that is left.
     """
     least_s, most_s = (spent_s + sum(plan.seconds[end] for plan in left) for end in (0, 1))
     return least_s, most_s

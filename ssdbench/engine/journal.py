@@ -94,10 +94,7 @@ def sound(text: bytes) -> tuple[list[Record], int | None]:
 
 
 def believed_records(directory: Path) -> tuple[list[Record], int | None]:
-    """Read the valid records of a run directory's journal: see `sound`.
-
-    Raises UsageError if it cannot be read.
-    """
+    """Read the valid records of a run directory's journal. Raises UsageError if unreadable."""
     path = directory / rundirectory.JOURNAL
     try:
         return sound(read_regular(path))

@@ -99,10 +99,7 @@ class TargetSession(Protocol):
         ...
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """Discard a range of bytes of the target.
-
-        Raises HostLacks if not supported, DeviceError if refused.
-        """
+        """Discard a range of bytes of the target. Raises HostLacks or DeviceError (refused)."""
         ...
 
     def save(self) -> None:

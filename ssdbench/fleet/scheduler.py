@@ -172,10 +172,7 @@ def _cluster(offered: dict[str, float]) -> Any:
 
 
 def _require_offered(client: Any, offered: dict[str, float]) -> None:
-    """Raise UsageError unless exactly one worker offers each limit.
-
-    Two workers that offer the same limit would double the limit.
-    """
+    """Raise UsageError unless exactly one worker offers each limit; two would double it."""
     found: Counter[str] = Counter()
     for worker in client.scheduler_info(n_workers=-1)["workers"].values():
         found.update(worker.get("resources", {}))

@@ -71,10 +71,7 @@ class CounterFile:
         self._descriptor = os.open(path, os.O_RDONLY)
 
     def read(self) -> str:
-        """Return the present text of the file.
-
-        Raises OSError when the device or process is gone.
-        """
+        """Return the text of the file now. Raises OSError if the device or process is gone."""
         return os.pread(self._descriptor, 4096, 0).decode()
 
     def close(self) -> None:

@@ -50,10 +50,7 @@ def directory() -> Path:
 
 
 def directory_of(release: str) -> Path:
-    """Return the directory of the modules for one release; a build replaces it.
-
-    Raises UsageError.
-    """
+    """Return the directory of the modules for one release. Raises UsageError."""
     if not release or release in (".", "..") or "/" in release:
         raise UsageError(
             f"{release!r} is not a kernel release",

@@ -102,10 +102,7 @@ def _opened(path: Path) -> int:
 
 
 def _locked(path: Path) -> int | None:
-    """Return a descriptor with the lock; None if the file is gone.
-
-    Raises BlockingIOError, OSError.
-    """
+    """Return a descriptor with the lock; None if the file is gone. Raises OSError."""
     descriptor = _opened(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

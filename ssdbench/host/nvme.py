@@ -1,7 +1,4 @@
-"""Send NVMe commands through the kernel's pass-through: bytes in, bytes out.
-
-`ssdbench.target` decodes the pages.
-"""
+"""Send NVMe commands to the kernel as bytes; `ssdbench.target` decodes the answers."""
 
 import ctypes
 import fcntl

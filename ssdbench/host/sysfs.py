@@ -31,10 +31,7 @@ class Sysfs:
         return ask()
 
     def read(self, attribute: str) -> str:
-        """Return the value of an attribute without its newline.
-
-        Raises OSError when it cannot be read.
-        """
+        """Return an attribute's value without its newline. Raises OSError if it is not readable."""
         return self.path(attribute).read_text(errors="replace").rstrip("\n")
 
     def find(self, attribute: str) -> str | None:

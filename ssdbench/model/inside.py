@@ -82,10 +82,7 @@ class BlockSizeFound(Model):
 
 
 class ProbeNumbers(Model):
-    """The numbers that the probes of a drive find.
-
-    Each probe sets its own numbers; all other numbers stay None.
-    """
+    """The numbers that the probes of a drive find; each probe sets its own numbers."""
 
     cache_bytes: int | None = None
     mb_per_s_within: float | None = None

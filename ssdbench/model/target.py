@@ -80,10 +80,7 @@ USED_UP = "so that the first cannot be begun before another is full or reset"  #
 
 
 class TargetKind(StrEnum):
-    """The kind of a target.
-
-    Numbers from DRIVE and SIMULATED can be validated for plans; other numbers cannot.
-    """
+    """The kind of a target; only numbers from DRIVE and SIMULATED can be validated for plans."""
 
     DRIVE = "drive"
     SIMULATED = "simulated"

@@ -88,10 +88,7 @@ class Document:
 
 
 def read(text: str, file: str) -> Document:
-    """Read one YAML document.
-
-    The mistakes are in `diagnostics` of the result, and no error is raised.
-    """
+    """Read a YAML document; its mistakes are in `diagnostics`, and no error is raised."""
     document = Document(file)
     yaml = YAML(typ="safe", pure=True)
     yaml.max_depth = MAX_DEPTH + 1

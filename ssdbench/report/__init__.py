@@ -1,7 +1,4 @@
-"""Render stored runs as files.
-
-A run always gives the same files, and rendering measures nothing.
-"""
+"""Render stored runs as files; a run always gives the same files."""
 
 from collections.abc import Collection
 from pathlib import Path

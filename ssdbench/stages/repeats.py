@@ -141,10 +141,7 @@ def _weight(point: Point) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExtraRule:
-    """Rules for extra repeats.
-
-    `most` is the largest number of repeats per point, planned ones included.
-    """
+    """Rules for extra repeats; `most` is the largest number of repeats per point."""
 
     most: int = 0
     width: float | None = None  # half the 95 % interval over the mean; wider ones get more

@@ -95,10 +95,7 @@ def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
 
 
 def read_return(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
-    """Return the return to the warm-up's workload as evidence.
-
-    Raises UsageError if damaged or missing.
-    """
+    """Return the return to the warm-up as evidence. Raises UsageError if damaged or missing."""
     measured = read_measured(run_path / again.artifacts / HISTOGRAMS)
     written = float(measured.write_bytes.sum()) / target.size_bytes
     return Stretch(

@@ -92,10 +92,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One event of a block trace, about one request.
-
-    `sector` and `sectors` are 0 if the event names no sectors.
-    """
+    """One event of a block trace, about one request; without sectors, both numbers are 0."""
 
     at_ns: int
     step: Step
@@ -154,10 +151,7 @@ class TracedRequests:
     _last_issued: dict[int, Request] = field(default_factory=dict)
 
     def take(self, seen: Seen) -> None:
-        """Process one trace event.
-
-        Events of requests that began before the first event are ignored.
-        """
+        """Process one trace event; requests that began before the first event are ignored."""
         match seen.step:
             case Step.QUEUED:
                 self._bios[seen.sector] = seen.at_ns

@@ -147,10 +147,7 @@ def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -
 
 
 def independent(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> Comparison:
-    """Compare two samples without an order, such as the drives of two lots.
-
-    Raises ValueError for fewer than two values in one.
-    """
+    """Compare two samples without an order. Raises ValueError for fewer than two values in one."""
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if min(len(a), len(b)) < 2:
         raise ValueError("a comparison needs at least two values on both sides")
@@ -208,10 +205,7 @@ def _mann_whitney_p(a: Floats, b: Floats) -> float:
 
 
 def _midranks(values: Floats) -> Floats:
-    """Rank values in ascending order, beginning with 1.
-
-    Equal values get the mean of their ranks.
-    """
+    """Rank values in ascending order from 1; equal values get the mean of their ranks."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place], dtype=np.float64)
 

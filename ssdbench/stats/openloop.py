@@ -190,10 +190,7 @@ class Client:
 
 @dataclass(slots=True)
 class Waits:
-    """Sum of the waits of all clients of one replay.
-
-    The memory does not depend on the number of requests.
-    """
+    """Sum of the waits of all clients of one replay, in constant memory."""
 
     start_ns: int  # on the clock of the logs
     last_due_ns: int

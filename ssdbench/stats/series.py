@@ -58,10 +58,7 @@ class History:
         return history
 
     def push(self, t_s: float, rate: float, written_fills: float | None) -> None:
-        """Append one sample to the history.
-
-        Raises ValueError if its time is not later than the last one.
-        """
+        """Append one sample. Raises ValueError if it is not later than the last one."""
         n = self._n
         step_s = t_s - self._t[n - 1]
         if step_s <= 0:

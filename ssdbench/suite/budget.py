@@ -73,10 +73,7 @@ def within(
     budget_s: float | None,
     allowed: Allowed | None = None,
 ) -> tuple[RunRequest, Budget]:
-    """Shorten the request to the given time and wear.
-
-    Raises UsageError if not even the fills fit.
-    """
+    """Shorten the request to the given time and wear. Raises UsageError if the fills do not fit."""
     fit = _Fit(wishes, info, hint, budget_s, allowed)
     cuts = fit.cuts()
     profile = fit.cut(cuts)
@@ -120,7 +117,7 @@ class _Cost:
     def share_of(self, endurance_tb: float) -> str:
         """Format written bytes and their share of the endurance.
 
-        Example: An example is `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`.
+        Example: `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`.
         """
         least, most = (format_capacity(size) for size in self.likely_bytes)
         share = format_figure(100 * self.likely_bytes[1] / TB / endurance_tb, 2)

@@ -242,10 +242,7 @@ class Watch:
         self._ours = True
 
     def before_writing(self) -> None:
-        """Raise TargetRefused, once, if the data differ from the data before consent.
-
-        Raises TargetRefused.
-        """
+        """Raise TargetRefused, once, if the data differ from the data before consent."""
         if self._seen is None:
             return
         left, self._seen = _remembered(self._info, self._seen), None

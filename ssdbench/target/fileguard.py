@@ -58,10 +58,7 @@ def give_back(info: TargetInfo, descriptor: int) -> None:
 
 
 def claim(info: TargetInfo) -> int:
-    """Open and lock a file; the caller closes it.
-
-    Raises TargetRefused when it is already locked.
-    """
+    """Open and lock a file; the caller closes it. Raises TargetRefused if it is locked already."""
     try:
         return regular.claim(Path(info.node))
     except BlockingIOError as error:

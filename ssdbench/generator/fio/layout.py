@@ -98,10 +98,7 @@ def _faster(workload: Workload) -> float:
 
 
 def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
-    """Check that a job fits a target, because fio would silently shorten the job.
-
-    Raises UsageError.
-    """
+    """Check that a job fits a target; fio would silently shorten it. Raises UsageError."""
     workload = job.workload
     end = workload.range.offset_bytes + workload.range.length_bytes
     if end > size_bytes:

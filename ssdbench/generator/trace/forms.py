@@ -83,10 +83,7 @@ class Trace:
         return self.version != 2
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the requests of the trace, with times counted from the first request.
-
-        Raises TraceError.
-        """
+        """Yield the requests of the trace; times count from the first one. Raises TraceError."""
         self.left_out.clear()
         self.by_process.clear()
         self.events = self.lost = 0

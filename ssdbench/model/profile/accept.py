@@ -117,10 +117,7 @@ class Datasheet(ProfileModel):
 
 
 class Target(ProfileModel):
-    """A workload, and the limits that a drive must keep under this workload.
-
-    Each measured number is judged by its worst value.
-    """
+    """A workload and its limits; each measured number is judged by its worst value."""
 
     name: Text = ""
     """Name of the target in the report."""

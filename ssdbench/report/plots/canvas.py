@@ -403,10 +403,7 @@ def _label(found: re.Match[str]) -> str:
 
 
 def _short(attribute: re.Match[str]) -> str:
-    """Round numbers of geometry to 0.01 points, which halves the file.
-
-    Text such as 0.001 % is not changed.
-    """
+    """Round numbers of geometry to 0.01 points; text such as 0.001 % is not changed."""
     return re.sub(
         r"\d+\.\d{3,}", lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), attribute[0]
     )

@@ -54,10 +54,7 @@ class Probe(Protocol):
         ...
 
     def ask(self, bench: "Bench") -> Answer:
-        """Take the measurements of the probe, and judge them.
-
-        Raises CutShort if the run must end.
-        """
+        """Take and judge the measurements of the probe. Raises CutShort if the run must end."""
         ...
 
 

@@ -194,10 +194,7 @@ def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
 
 
 def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
-    """Return drives, headroom, life and cost for a demand, always from bounds.
-
-    Raises ValueError when the plan names no demand.
-    """
+    """Return drives, headroom, life and cost for a demand. Raises ValueError without a demand."""
     if wanted.demand_iops is None:
         raise ValueError("a capacity plan needs a demand in IOPS")
     simulated = result.target.simulated
