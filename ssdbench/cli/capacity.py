@@ -22,13 +22,23 @@ if TYPE_CHECKING:
 @click.argument("directories", metavar="RUN…|DIR", nargs=-1, required=True, type=PATH)
 @click.option("--iops", type=Number(), help="Demand of all drives together, in IOPS.")
 @click.option(
+    "--vms",
+    type=click.IntRange(min=1, max=1_000_000_000),
+    help="Number of virtual machines, or of other equal clients.",
+)
+@click.option("--iops-each", type=Number(), help="Demand of one virtual machine, in IOPS.")
+@click.option("--peak", type=click.FloatRange(min=1), help="Factor of bursts.")
+@click.option(
     "--growth",
     type=Number(zero=True, most=MOST_PERCENT),
-    help="Expected growth of the demand, in percent.",
+    help="Expected growth of the demand in each year, in percent.",
 )
+@click.option("--years", type=Number(most=100), help="Years of growth to plan for. Default: 1.")
 @click.option(
     "--p99", type=Duration(), metavar="D", help="Highest 99th percentile of latency (10ms)."
 )
+@click.option("--p99-read", type=Duration(), metavar="D", help="Highest p99 of reads alone.")
+@click.option("--p99-write", type=Duration(), metavar="D", help="Highest p99 of writes alone.")
 @click.option(
     "--outstanding",
     type=click.IntRange(min=1, max=1_000_000),
@@ -43,6 +53,9 @@ if TYPE_CHECKING:
     "--reserve",
     type=click.IntRange(min=0, max=1_000_000),
     help="Number of drives that may fail at the same time.",
+)
+@click.option(
+    "--spares", type=click.IntRange(min=0, max=1_000_000), help="Another name for --reserve."
 )
 @click.option("--rebuild", type=Number(), help="IOPS that the rebuild of a failed drive adds.")
 @click.option(
@@ -123,7 +136,7 @@ def command(
         _planned(directory, options | own)
         for directory, own in zip(directories, of_drives, strict=True)
     ]
-    if len({found.wanted.demand_iops for _, found in plans}) > 1:
+    if len({found.wanted.load_iops for _, found in plans}) > 1:
         raise UsageError(
             "the profiles of these runs name different demands",
             hint="Give one demand for all with --iops.",
@@ -206,7 +219,8 @@ def _of_lot(
 def _with_demand(wanted: Any) -> Any:
     if wanted.demand_iops is None:
         raise UsageError(
-            "a capacity plan needs a demand", hint="Add --iops, or `plan: {demand_iops: …}`."
+            "a capacity plan needs a demand",
+            hint="Add --iops, or --vms and --iops-each, or `plan: {demand_iops: …}`.",
         )
     return wanted
 
@@ -307,9 +321,16 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
 
 _FIELDS = {
     "iops": "demand_iops",
+    "vms": "vms",
+    "iops_each": "iops_each",
+    "peak": "peak",
     "growth": "growth_percent",
+    "years": "years",
     "p99": "p99_s",
+    "p99_read": "p99_read_s",
+    "p99_write": "p99_write_s",
     "reserve": "failure_reserve",
+    "spares": "spares",
     "rebuild": "rebuild_iops",
     "rebuild_time": "rebuild_time_s",
     "capacity": "capacity_tb",
@@ -332,4 +353,7 @@ def _wanted(kept: Any, options: dict[str, Any]) -> Any:
     from ssdbench.model.profile import CapacityPlan
 
     given = {_FIELDS[name]: value for name, value in options.items() if value is not None}
-    return (kept or CapacityPlan()).model_copy(update=given)
+    try:
+        return (kept or CapacityPlan()).with_given(given)
+    except ValueError as error:
+        raise UsageError(str(error)) from error

@@ -134,7 +134,35 @@ class CapacityPlan(ProfileModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         refuse([*self._mistakes()])
-        # Plans read the total and the reserve, however they were given.
+        return self._completed()
+
+    def with_given(self, given: Mapping[str, Any]) -> Self:
+        """Return the plan with other values, by the names of its fields.
+
+        A demand or a limit of p99 replaces one that was given in another way. Raises ValueError for
+        values that do not go together.
+        """
+        update = dict(given)
+        if "demand_iops" in given:
+            update = {"vms": None, "iops_each": None, **update}
+        elif {"vms", "iops_each"} & given.keys():
+            update["demand_iops"] = None
+        if "failure_reserve" in given:
+            update.setdefault("spares", None)
+        elif "spares" in given:
+            update["failure_reserve"] = given["spares"]
+        limits = {f"p99_{way}_s": limit_s for way, limit_s in self.limits_s.items()}
+        if "p99_s" in given:
+            update = {"p99_read_s": None, "p99_write_s": None, **update}
+        elif {"p99_read_s", "p99_write_s"} & given.keys():
+            update = {"p99_s": None, **limits, **update}
+        changed = self.model_copy(update=update)
+        for path, why in changed._mistakes():
+            raise ValueError(f"{path[0]}: {why}")
+        return changed._completed()
+
+    def _completed(self) -> Self:
+        """Set the total and the reserve that plans read, however they were given."""
         if self.vms is not None and self.iops_each is not None:
             object.__setattr__(self, "demand_iops", self.vms * self.iops_each)
         if self.spares is not None:

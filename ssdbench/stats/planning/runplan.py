@@ -478,7 +478,10 @@ def _not_valid(
         yield f"the run is {result.verdict}"
 
 
-UNTESTED = "at this bound p99 is not known to be within the limit; measure a `rate` stage"
+UNTESTED = (
+    "at this bound p99 is not known to be within the limit; measure it at the load of one drive of "
+    "the plan (`- load: {planned: true}`)"
+)
 
 
 def _within_slo(

@@ -174,3 +174,31 @@ def test_what_a_profile_lacks_for_its_question_is_named(text: str, missing: list
     if missing:
         keys = "block: 8KiB" if "8 KiB" in found[0] else "block: 4KiB"
         assert f"{{{keys}, read: 70" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "demand", "limits"),
+    [
+        ({"vms": 6000}, 240_000, {"read": 0.010}),
+        ({"iops_each": 20.0}, 60_000, {"read": 0.010}),
+        ({"demand_iops": 1000.0}, 1000, {"read": 0.010}),
+        ({"p99_s": 0.005}, 120_000, {"read": 0.005, "write": 0.005}),
+        ({"p99_read_s": 0.020}, 120_000, {"read": 0.020}),
+        ({"p99_write_s": 0.005}, 120_000, {"read": 0.010, "write": 0.005}),
+    ],
+)
+def test_a_value_of_the_command_line_replaces_what_the_profile_says(
+    given: dict[str, float], demand: float, limits: dict[str, float]
+) -> None:
+    changed = asked(QUESTION).plan.with_given({**given, "failure_reserve": 0})
+
+    assert changed.demand_iops == demand
+    assert changed.limits_s == limits
+    assert changed.failure_reserve == 0
+
+
+def test_values_of_the_command_line_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="vms: add `iops_each`"):
+        CapacityPlan().with_given({"vms": 10})
+    with pytest.raises(ValueError, match="p99: a workload with 0 % reads has no reads"):
+        asked(QUESTION).plan.with_given({"read_percent": 0})
