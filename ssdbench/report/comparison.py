@@ -326,8 +326,8 @@ def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
             for name, (result, _) in zip(names, plans, strict=True)
         )
         lead = page.Prose(line, tone="good" if good else "bad")
-        table = capacity.answer_table(plans, names)
-        found.append(page.Section("answer", "Answer", [lead, page.Prose(f"{drives}."), table]))
+        rest = [page.Prose(f"{drives}."), *capacity.answer_blocks(plans, names)]
+        found.append(page.Section("answer", "Answer", [lead, *rest]))
     found += [
         page.Section(
             f"plan-{name}", f"{name}: {result.target.name}", capacity.blocks(result, answer)

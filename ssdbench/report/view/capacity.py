@@ -97,7 +97,7 @@ def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
     found: list[page.Block] = [_lead(answer)]
     if answer.plan is not None:
         found += [
-            answer_table([(result, answer)], ["Answer"]),
+            *answer_blocks([(result, answer)], ["Answer"]),
             _lines("The calculation", sum_lines(answer)),
             _lines("Load, life and cost", figures(answer)),
         ]
@@ -146,7 +146,7 @@ def marked(text: str, verdict: str) -> str:
     return text if verdict == VALIDATED else f"{text} {verdict}"
 
 
-def _in_detail(text: str, verdict: str) -> str:
+def in_detail(text: str, verdict: str) -> str:
     """Return a number of a detail with NOT VALIDATED behind it, if it is not validated."""
     return text if verdict == "INCOMPLETE" else marked(text, verdict)
 
@@ -238,14 +238,14 @@ def _percent(share: float | None) -> str:
     return "none" if share is None else f"{format_figure(100 * share)} %"
 
 
-def answer_table(plans: Plans, names: Sequence[str]) -> page.Table:
-    """Return `answer_rows` as a table of the page, with its caption."""
+def answer_blocks(plans: Plans, names: Sequence[str]) -> list[page.Block]:
+    """Return `answer_rows` as a table of the page, and what its rows mean."""
     titles, *rows = answer_rows(plans, names)
     columns = [page.Column("Number"), *(page.number(name) for name in titles[1:])]
     cells = [
         [page.Cell(row[0]), *(page.Cell(text, _tone(text)) for text in row[1:])] for row in rows
     ]
-    return page.Table(words.sentence(MEANS), columns, cells)
+    return [page.Table("The answer", columns, cells), page.Prose(words.sentence(MEANS))]
 
 
 def _tone(text: str) -> str:
@@ -389,7 +389,7 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     )
 
     def drives(name: str, text: str, *, bad: bool = False) -> Line:
-        return Line(name, _in_detail(text, answer.verdict), bad)
+        return Line(name, in_detail(text, answer.verdict), bad)
 
     for_load = _quotient(shown.load / shown.usable, made.drives_for_load)
     yield drives("Drives for the load", f"{load} / {usable} = {for_load}")
@@ -461,13 +461,13 @@ def _wear_sum(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
         more = f"{asked}; {wear.adds:,} more than the rate needs"
     else:
         more = f"{asked}; no drives are added"
-    yield Line("Drives for the wear", _in_detail(more, answer.verdict), bad=bool(wear.adds))
+    yield Line("Drives for the wear", in_detail(more, answer.verdict), bad=bool(wear.adds))
 
 
 def figures(answer: CapacityAnswer) -> Iterator[Line]:
     """Yield the load, the life and the cost of the planned drives."""
     for name, text, bad in _figures(answer):
-        yield Line(name, _in_detail(text, answer.verdict), bad)
+        yield Line(name, in_detail(text, answer.verdict), bad)
 
 
 def _figures(answer: CapacityAnswer) -> Iterator[Line]:
@@ -558,7 +558,7 @@ def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
             f"{depth.outstanding:,}",
             words.bound(depth.bound_iops),
             words.NONE if depth.p99_upper_ns is None else format_ns(depth.p99_upper_ns),
-            words.NONE if depth.drives is None else _in_detail(f"{depth.drives:,}", depth.verdict),
+            words.NONE if depth.drives is None else in_detail(f"{depth.drives:,}", depth.verdict),
             "; ".join(_about(answer, depth)),
         )
         for depth in answer.depths
@@ -604,7 +604,7 @@ def by_change(result: RunResult, answer: CapacityAnswer) -> list[tuple[str, ...]
     rows = [
         (
             one.what,
-            words.NONE if one.drives is None else _in_detail(f"{one.drives:,}", one.verdict),
+            words.NONE if one.drives is None else in_detail(f"{one.drives:,}", one.verdict),
             words.NONE if one.drives is None else f"{one.drives - now:+,}" * (one.drives != now),
             "" if one.sound else "not known to hold",
         )

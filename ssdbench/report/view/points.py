@@ -19,7 +19,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.tables import point_findings, variation_percent
 from ssdbench.report.view import page, words
-from ssdbench.report.view.capacity import demanded, wanted_plan
+from ssdbench.report.view.capacity import demanded, in_detail, wanted_plan
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES, candidates, capacity_answer
 from ssdbench.units import counted, format_count, format_size, listed
 
@@ -352,7 +352,7 @@ def first_table(result: RunResult) -> page.Table | None:
     columns = [("Workload", LABEL[1]), _MARKED, MEAN, *percentile_columns(*PERCENTILES), MINUTE]
     if drives := _drives(result):
         needed = page.number(words.DRIVES, hint="number of drives for the demand of the plan")
-        columns.append((needed, lambda point: str(drives.get(point.point.id, words.NONE))))
+        columns.append((needed, lambda point: drives.get(point.point.id, words.NONE)))
     columns.append(("Status", partial(verdict_and_reasons, longest=0)))
     return page.table_of("What was measured", points, columns)
 
@@ -371,7 +371,7 @@ def rest(result: RunResult) -> str:
     return "" if left <= 0 else f"{counted(left, 'further point')} below, in maps and tables."
 
 
-def _drives(result: RunResult) -> dict[str, int]:
+def _drives(result: RunResult) -> dict[str, str]:
     """Return how many drives each point of the plan would need; empty if there is no plan."""
     wanted = demanded(result)
     if wanted is None:
@@ -380,7 +380,7 @@ def _drives(result: RunResult) -> dict[str, int]:
     for point in planned_points(result)[:FIRST_ROWS]:
         answer = capacity_answer(_with_only(result, point), wanted)
         if answer.plan is not None:
-            needed[point.point.id] = answer.plan.drives
+            needed[point.point.id] = in_detail(f"{answer.plan.drives:,}", answer.verdict)
     return needed
 
 
