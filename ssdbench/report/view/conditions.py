@@ -86,7 +86,7 @@ def test(result: RunResult) -> page.Section:
     items = [
         ("Started", words.moment(result.started_at)),
         ("Ended", words.moment(result.finished_at)),
-        ("Duration on the drive's clock", format_duration(length)),
+        ("Drive's time", format_duration(length)),
         *([(_limited(result.budget), _budget(result.budget))] if result.budget else []),
         ("Bytes written by the run", _written(result)),
         *([("Written to flash", _flash(result.flash_written))] if result.flash_written else []),
@@ -103,7 +103,7 @@ def test(result: RunResult) -> page.Section:
         ("Order", _order(result)),
         ("Tool", tool(result)),
     ]  # fmt: skip
-    brief = f"{format_duration(length)} on the drive's clock, {_written(result)} written"
+    brief = f"{format_duration(length)} of the drive's time, {_written(result)} written"
     facts = page.Facts("", [(n, v or words.NONE) for n, v in items])
     return page.Section("conditions", "Test conditions", [*timeline_blocks(result), facts], brief)
 
@@ -305,7 +305,7 @@ def timeline_blocks(result: RunResult) -> Iterator[page.Plots]:
                 alt=f"{told}.",
                 figure=TimelineFigure(
                     tuple(_stretches(result, stages, axis.seconds)),
-                    f"{axis.name} on the drive's clock",
+                    f"{axis.name} of the drive's time",
                 ),
             )
         ],

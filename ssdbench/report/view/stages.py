@@ -76,8 +76,8 @@ def cost(stage: StageResult) -> Facts:
     items = [
         ("Stage", stage.name),
         ("Started", words.moment(stage.started_at)),
-        ("Duration on the drive's clock", format_duration(stage.duration_s)),
-        ("Duration on the wall clock", format_duration(stage.wall_s)),
+        ("Drive's time", format_duration(stage.duration_s)),
+        ("Host's time", format_duration(stage.wall_s)),
     ]
     if stage.bytes_written:
         items.append(("Bytes written", format_capacity(stage.bytes_written)))
