@@ -51,6 +51,7 @@ class Creature:
     truth_s: float = 0.0  # how long the truth takes at least; 0: as long as the fills ask
     wave_s: float = 0.0  # mean time from one planted slow phase to the next
     drift: float = 0.0  # planted, per fill
+    named_unit: int = 0  # what the profile says of the mapping unit, true or not; 0: nothing
 
     @property
     def params(self) -> Values:
@@ -109,8 +110,9 @@ def profile(made: Creature, evidence: str = WHOLE, targets: Sequence[str] = ()) 
     measure = "\n".join(sweeps + [f"  - rate: {text}" for text in made.rates])
     accept = "\n".join(["accept:", *(f"  - {text}" for text in targets)]) if targets else ""
     rule, max_fills, repeats, before = EVIDENCE[evidence]
+    unit = f"unit: {made.named_unit}\n" if made.named_unit else ""
     return f"""title: a whole run
-{before}
+{unit}{before}
 steady:
   rule: {rule}
   workload: {{block: 4KiB, iodepth: 32, numjobs: 1}}
@@ -431,6 +433,38 @@ def _tail(rng: Rng, rates: Rates) -> Values:
     }
 
 
+IN_BYTES = (
+    "capacity_bytes", "map_unit_bytes", "program_unit_bytes", "read_unit_bytes",
+    "erase_block_bytes", "wbuf_bytes",
+)  # fmt: skip
+OF_UNITS = (
+    ("{block: [4KiB, 64KiB], read: [70, 0], iodepth: 32, numjobs: 1}",),
+    ("{block: [4KiB, 8KiB, 16KiB], read: [100, 70, 0], iodepth: 32, numjobs: 1}",),
+    ("{block: [4KiB, 16KiB], read: [0], iodepth: 32, numjobs: 1}", SHALLOW),
+)
+
+
+def _of_units(name: str, rng: Rng) -> Creature:
+    """A plain drive whose mapping unit is 8 to 64 KiB: all sizes grow with it, times stay."""
+    made = _whole(name, rng, OF_UNITS)
+    unit_bytes = UNIT_BYTES * 2 ** int(rng.integers(1, 5))
+    larger = {key: made.body[key] * unit_bytes // UNIT_BYTES for key in IN_BYTES}
+    return replace(made, body=made.body | larger)
+
+
+def _named_wrongly(name: str, rng: Rng) -> Creature:
+    """A plain drive with a unit of 4 KiB, of which the profile says that it is larger.
+
+    Half of them are as fast for any block up to some size: commands limit them.
+    """
+    made = _whole(name, rng, OF_UNITS)
+    named = UNIT_BYTES * 2 ** int(rng.integers(1, 5))
+    limit = {}
+    if rng.integers(2):
+        limit = {"cmd_serial_ns": round(1e9 * made.write_s * rng.uniform(0.3, 3.0))}
+    return replace(made, body=made.body | limit, named_unit=named)
+
+
 def _rated(name: str, rng: Rng) -> Creature:
     """A drive with or without collection, the highest rate within a limit, a limit at a rate.
 
@@ -502,6 +536,8 @@ PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
     ),
     "tail": partial(_whole, sweeps=[(READS,), (MIXES,)], trouble=_tail),
 }  # fmt: skip
+# Not among PROFILES: the drive of each seed there stays what it was.
+OF_UNIT = {"unit": _of_units, "unit-named-wrongly": _named_wrongly}
 # In turn, with more of the plain drives that most users have.
 CYCLE = (
     *PROFILES,
@@ -522,6 +558,6 @@ _SINGLE: Mapping[str, Callable[[str, Rng], Creature]] = {
     "cold-collapse": _cold,
 }
 SINGLE = tuple(_SINGLE)
-FAMILIES = {**_SINGLE, **PROFILES}
+FAMILIES = {**_SINGLE, **PROFILES, **OF_UNIT}
 EVERYDAY = (*PLAIN, "slc", "qlc", "buffered", "block-mapped")
-SETS = {"single": SINGLE, "profiles": CYCLE}
+SETS = {"single": SINGLE, "profiles": CYCLE, "units": tuple(OF_UNIT)}

@@ -22,6 +22,7 @@ from ssdbench.host.command import Process
 from ssdbench.model import rundirectory
 from ssdbench.model.rundirectory import FIO
 from ssdbench.model.workload import Workload
+from ssdbench.stats.inside.probing import proven_unit
 from ssdbench.units import format_size
 
 LOCK_AHEAD_S = MOST_WAIT_S + 1.0  # the host lock is taken this long before a second counts
@@ -79,7 +80,8 @@ class FioRun:
     def __exit__(self, *exc: object) -> None:
         self._stack.close()
         if len(self._asked) == 1:
-            self._context.recent.follows(self._asked[0].workload, self.bytes_written)
+            unit_bytes = proven_unit(self._context.results)
+            self._context.recent.follows(self._asked[0].workload, self.bytes_written, unit_bytes)
         elif any(job.workload.writes for job in self._asked):
             self._context.recent.forget()
 

@@ -45,22 +45,28 @@ class RecentWrites:
     workload: Workload | None = None
     written_bytes: int = 0
 
-    def follows(self, workload: Workload, written_bytes: int) -> None:
-        """Add the bytes that one start of the generator wrote; reads change nothing."""
+    def follows(self, workload: Workload, written_bytes: int, unit_bytes: int = 0) -> None:
+        """Add the flash that one start of the generator replaced; reads change nothing.
+
+        `unit_bytes`: the proven mapping unit; 0 without one.
+        """
         if not workload.writes:
             return
-        if self.workload is None or workload.layout != self.workload.layout:
+        if not self._same(workload, unit_bytes):
             self.workload, self.written_bytes = workload, 0
-        self.written_bytes += written_bytes
+        self.written_bytes += round(written_bytes * workload.overwrites(unit_bytes))
 
     def forget(self) -> None:
         """Forget the layout, because other writes changed the data on the drive."""
         self.workload, self.written_bytes = None, 0
 
-    def of(self, workload: Workload) -> int:
-        """Return the bytes that were written last in the layout of this workload."""
-        same = self.workload is not None and workload.layout == self.workload.layout
-        return self.written_bytes if same else 0
+    def of(self, workload: Workload, unit_bytes: int = 0) -> int:
+        """Return the bytes of flash that were written last in the layout of this workload."""
+        return self.written_bytes if self._same(workload, unit_bytes) else 0
+
+    def _same(self, workload: Workload, unit_bytes: int) -> bool:
+        last = self.workload
+        return last is not None and workload.layout_on(unit_bytes) == last.layout_on(unit_bytes)
 
 
 def derived_seed(seed: int, *parts: str | int) -> int:

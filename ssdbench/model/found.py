@@ -15,6 +15,7 @@ from ssdbench.model.pts import Pts
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.workload import Workload
+from ssdbench.units import format_count, format_size
 
 ComparedKind = Literal[
     StageKind.SCHEDULERS,
@@ -126,6 +127,33 @@ class Heated(Model):
     flat: bool  # whether the temperature had stopped rising
 
 
+class MappingUnit(Model):
+    """The drive's mapping unit, and whether rates prove it.
+
+    A drive that maps its flash in units writes a whole unit for each smaller random write. So
+    writes of a unit are as many a second as smaller writes, and writes of two units are fewer.
+    """
+
+    unit_bytes: int
+    source: str  # who says so
+    block_iops: float  # of the warm-up's writes, which are smaller than the unit
+    unit_iops: float = 0.0  # of writes of a unit
+    double_iops: float = 0.0  # of writes of two units
+    proven: bool = False
+
+    def says(self) -> str:
+        """Say what was counted, and the rates that decided it."""
+        unit, double = format_size(self.unit_bytes), format_size(2 * self.unit_bytes)
+        rates = (
+            f"{format_count(self.block_iops)} smaller writes per second, "
+            f"{format_count(self.unit_iops)} of {unit}, "
+            f"{format_count(self.double_iops)} of {double}"
+        )
+        if self.proven:
+            return f"mapping units of {unit} ({self.source}) count, proven by rates: {rates}"
+        return f"bytes count, as rates do not prove units of {unit} ({self.source}): {rates}"
+
+
 class WarmUp(Model):
     """The verdict on steady state under one workload by one rule, and by other rules."""
 
@@ -137,6 +165,7 @@ class WarmUp(Model):
     unit: str = "B/s"  # of the verdict's rates
     other_rules: tuple[SteadyVerdict, ...] = ()  # verdicts of other rules on the same seconds
     heated: Heated | None = None  # None without a sensor, or without another workload
+    mapping: MappingUnit | None = None  # None if its writes are not known to be smaller than a unit
     seconds_csv: str = ""
 
 

@@ -118,6 +118,7 @@ class TargetInfo(Model):
     facts: dict[str, str] = {}  # all other facts for the report, by name
     write_buffer_bytes: int = 0  # if known without measuring: for simulated drives
     remap_unit_bytes: int = 0  # the same
+    preferred_write_bytes: int = 0  # smallest write that the drive recommends; 0: a block
     simulated: bool = False
     sim_model: str = ""  # name of the model and its parameters, for sim: targets
     sim_seed: int | None = None

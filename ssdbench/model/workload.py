@@ -120,6 +120,13 @@ class Stream(Model):
 
 
 LEAST_MAP_UNIT_BYTES = 4096  # smallest mapping unit of drives
+LARGEST_MAP_UNIT_BYTES = 65536
+
+
+def is_map_unit(size_bytes: int) -> bool:
+    """Tell whether a drive may map its flash in units of this size, a power of two."""
+    power = size_bytes > 0 and not size_bytes & (size_bytes - 1)
+    return power and LEAST_MAP_UNIT_BYTES <= size_bytes <= LARGEST_MAP_UNIT_BYTES
 
 
 class Workload(Model):
@@ -169,22 +176,44 @@ class Workload(Model):
 
     @property
     def layout(self) -> tuple[object, ...]:
+        """Return the layout on a drive whose mapping unit is not known."""
+        return self.layout_on(0)
+
+    def layout_on(self, unit_bytes: int) -> tuple[object, ...]:
         """Return a key for the arrangement of data that the writes leave: order, block size, place.
 
         The key is equal for workloads that differ only in reads, depth and, for random writes,
-        jobs. Blocks below 4 KiB, the smallest unit that drives map, count as 4 KiB. A workload with
+        jobs. Blocks below 4 KiB, the smallest unit that drives map, count as 4 KiB. Blocks that are
+        a part of the drive's mapping unit count as the unit. `unit_bytes`: the unit; 0 if it is not
+        known. A workload with
         streams, zones or pauses has its own layout.
         """
         if self.streams or self.zones or self.block_split or self.thinktime_us:
             return (self,)
-        place = (self.range.offset_bytes, self.range.length_bytes // LEAST_MAP_UNIT_BYTES)
+        least = max(LEAST_MAP_UNIT_BYTES, unit_bytes)
+        place = (self.range.offset_bytes, self.range.length_bytes // least)
         match self.pattern:
             case Pattern.RANDOM:
-                return (self.pattern, max(LEAST_MAP_UNIT_BYTES, self.block_bytes), *place)
+                replaced = max(LEAST_MAP_UNIT_BYTES, self.replaced_bytes(unit_bytes))
+                return (self.pattern, replaced, *place)
             case Pattern.SEQUENTIAL:
                 return (self.pattern, self.numjobs, *place)
             case Pattern.STRIDED:
                 return (self,)
+
+    def replaced_bytes(self, unit_bytes: int) -> int:
+        """Return how many bytes of flash one write replaces.
+
+        A random write to a part of a mapping unit makes the drive write the whole unit again. All
+        other writes replace as many bytes as they have. `unit_bytes`: 0 if it is not known.
+        """
+        alone = self.pattern is Pattern.RANDOM and not (self.streams or self.block_split)
+        within = 0 < self.block_bytes < unit_bytes and not unit_bytes % self.block_bytes
+        return unit_bytes if alone and within else self.block_bytes
+
+    def overwrites(self, unit_bytes: int) -> float:
+        """Return how many bytes of flash one written byte replaces: 4 for 4 KiB in 16 KiB units."""
+        return self.replaced_bytes(unit_bytes) / self.block_bytes
 
     @property
     def block_sizes(self) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 A layout is the order in which the data lies: the block size of the writes, sequential or random. A
 change of layout takes several fills to settle, so all points of one layout are measured together.
+Random writes that are a part of the drive's mapping unit leave the same layout as writes of a unit:
+the drive writes the whole unit again.
 
 A sequential pass leaves no block of the old layout, and one random fill then leaves the drive
 steady. Of 48 rates on simulated models (PM9A3, P4500, X25-M, 660p; blocks of 8, 16 and 64 KiB;
@@ -70,23 +72,31 @@ class Conversion:
 
 
 def conversions(
-    name: str, groups: Sequence[Sequence[Point]], warm_up: Workload, *, again: str, spans: bool
+    name: str,
+    groups: Sequence[Sequence[Point]],
+    warm_up: Workload,
+    *,
+    again: str,
+    spans: bool,
+    unit_bytes: int = 0,
 ) -> dict[int, tuple[Conversion, ...]]:
     """Return the conversions before each group whose layout is new, by the group's index.
 
     `name` is the name of the stage. `again` is the point id of the return to the warm-up's load. A
-    conversion to the warm-up's layout before the last group counts as this return.
+    conversion to the warm-up's layout before the last group counts as this return. `unit_bytes` is
+    the drive's mapping unit; 0 if it is not known.
     """
     found: dict[int, tuple[Conversion, ...]] = {}
     now = warm_up
     for place, group in enumerate(groups):
         writers = [point.workload for point in group if point.workload.writes]
-        if not writers or writers[0].layout == now.layout:
+        if not writers or writers[0].layout_on(unit_bytes) == now.layout_on(unit_bytes):
             continue
         heaviest = max(writers, key=lambda w: (-w.read_percent, w.iodepth * w.numjobs))
         workload = heaviest.model_copy(update={"read_percent": 0})
         point_id = f"{name}-to-layout-{place}"
-        if place == len(groups) - 1 and workload.layout == warm_up.layout:
+        same = workload.layout_on(unit_bytes) == warm_up.layout_on(unit_bytes)
+        if place == len(groups) - 1 and same:
             workload, point_id = warm_up, again
         part = group[0].span_percent
         point = Point(id=point_id, sweep=name, workload=workload, span_percent=part)
@@ -105,23 +115,29 @@ def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
     return tuple((point,) for point in ordered)
 
 
-def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[Point, ...], ...]:
+def by_layout(
+    points: Sequence[Point], warm_up: Workload | None, unit_bytes: int = 0
+) -> tuple[tuple[Point, ...], ...]:
     """Return a group for each layout; the warm-up's layout comes first, with all read-only points.
 
     Sequential writes come next, then random writes from the largest block to the smallest, because
     a proof for the heaviest mix also holds for lighter mixes. Without a warm-up, all points are one
-    group.
+    group. `unit_bytes`: the drive's mapping unit; 0 if it is not known.
     """
     if warm_up is None:
         return (tuple(points),)
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
-        own = (point.workload if point.workload.writes else warm_up).layout
+        own = (point.workload if point.workload.writes else warm_up).layout_on(unit_bytes)
         groups.setdefault(own, []).append(point)
 
     def place(key: tuple[object, ...]) -> tuple[bool, bool, int]:
         first = groups[key][0].workload
-        return key != warm_up.layout, first.pattern is Pattern.RANDOM, -first.block_bytes
+        return (
+            key != warm_up.layout_on(unit_bytes),
+            first.pattern is Pattern.RANDOM,
+            -first.block_bytes,
+        )
 
     return tuple(tuple(groups[key]) for key in sorted(groups, key=place))
 

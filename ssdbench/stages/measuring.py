@@ -40,6 +40,7 @@ from ssdbench.stats.bounds.streams import with_held_back
 from ssdbench.stats.bounds.sustained import levels_of
 from ssdbench.stats.checks import LITTLE_TOLERANCE, MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.histogram import BINS, Histogram, arrays_of, from_arrays
+from ssdbench.stats.inside.probing import proven_unit
 from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.stats.series import History, Series
 from ssdbench.stats.steady.rules import findings
@@ -145,6 +146,7 @@ def measure(
         until_sure=asked.sizes_window,
     )
     at_fills = context.meter.bytes_written / context.target.size_bytes
+    overwrites = workload.overwrites(proven_unit(context.results))
     at_s = context.meter.seconds
     watched = UnitWatch(context)
     past = workload.writes and workload.engine is IoEngine.IO_URING_CMD
@@ -157,7 +159,7 @@ def measure(
         context.reporter.being(lambda: _state(run, section))
         for second in run:
             watched.look(second, run.series.phase)
-            _follow(run, second, section, workload, how, context.target.size_bytes)
+            _follow(run, second, section, workload, how, context.target.size_bytes, overwrites)
         watched.end(run.length_s)
         outcome = run.outcome()
     if context.unit.cut_short or not section.complete(run.length_s):
@@ -218,7 +220,8 @@ def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> 
         return Settle(window_s=how.flat_s)
     if workload.paced:  # at such a rate it may take days; the warm-up wrote it
         return Settle(0.0, window_s=how.write_window_s)
-    missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload))
+    unit_bytes = proven_unit(context.results)
+    missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload, unit_bytes))
     missing = max(missing, BUFFERS_BEFORE * buffer)  # a short pause empties a buffer
     fills = missing / workload.range.length_bytes
     return Settle(fills, window_s=how.write_window_s)
@@ -270,12 +273,14 @@ def _follow(
     workload: Workload,
     how: Measuring,
     size_bytes: int,
+    overwrites: float,
 ) -> None:
     """Handle one second of a repeat, which settles, measures or is done."""
     if section.phase is Phase.MEASURE:
         section.foreign_ios += second.foreign_ios
-    fills = run.bytes_written / workload.range.length_bytes
-    drive_fills = run.bytes_written / size_bytes
+    replaced = run.bytes_written * overwrites  # bytes of flash
+    fills = replaced / workload.range.length_bytes
+    drive_fills = replaced / size_bytes
     phase = section.push(
         second.t_s,
         second.ios / max(second.duration_s, 1e-9),

@@ -43,7 +43,7 @@ from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import IoEngine, Pattern, Point, Workload
-from ssdbench.stages.layouts import Conversion, conversions
+from ssdbench.stages.layouts import Conversion, by_layout, conversions
 from ssdbench.stages.measuring import (
     UNKNOWN_SPARE_SHARE,
     Measuring,
@@ -73,7 +73,7 @@ from ssdbench.stats.bounds.point import judge_point
 from ssdbench.stats.bounds.stagechanges import compared_points
 from ssdbench.stats.bounds.sustained import WarmUpEvidence, evidence_of, horizon
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
-from ssdbench.stats.inside.probing import known_remap_unit
+from ssdbench.stats.inside.probing import known_remap_unit, proven_unit
 from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.stats.series import History
 from ssdbench.stats.steady.rules import rule
@@ -119,6 +119,7 @@ class PointStage(PlainStage):
     extra: ExtraRule = ExtraRule()
     returns_to: Workload | None = None  # the warm-up's workload, repeated after all points
     plan_notes: tuple[str, ...] = ()  # about the points
+    unit_bytes: int = 0  # mapping unit of the drive, for the plan; 0: not known
     kind: PointsKind = StageKind.SWEEP
     record = Repeat
     units_are = "repeats"
@@ -191,13 +192,13 @@ class PointStage(PlainStage):
             in_order = workload.pattern is Pattern.SEQUENTIAL
             slower = replace(hint, sequential_bytes_per_s=hint.reordering_bytes_per_s)
             own = slower if in_order else hint
-            costs.append(_repeat_costs(workload, how, target, own, drive))
+            costs.append(self._repeat(workload, how, target, own, drive))
         if self._back is not None and hint.warmed_up:
             how = replace(self._how_again, measure_s=HORIZON_S)
             last = [point.workload for point in self.groups[-1] if point.workload.writes]
-            if last and all(one.layout == self._back.layout for one in last):
+            if last and all(self._alike(one, self._back) for one in last):
                 how = replace(how, spare_share=0.0)  # the last points have written that much
-            costs.append(_repeat_costs(self._back, how, target, hint, drive))
+            costs.append(self._repeat(self._back, how, target, hint, drive))
         return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
 
     def _first(self, place: int, point: Point) -> bool:
@@ -214,18 +215,35 @@ class PointStage(PlainStage):
     ) -> list[tuple[float, float]]:
         """Return seconds and bytes written of each repeat."""
         writers = [one.workload for one in self._group(point) if one.workload.writes]
-        same = all(writer.layout == point.workload.layout for writer in writers)
+        same = all(self._alike(writer, point.workload) for writer in writers)
         later = replace(self._how, spare_share=0.0) if same else self._how
         heaviest = is_heaviest(point, self._group(point))
         begin = self._how if first else later
         unbroken_s = unbroken_s_of(point, begin.unbroken_s) if heaviest else 0.0
         begin = replace(begin, unbroken_s=unbroken_s)
-        long = _repeat_costs(point.workload, begin, target, hint, drive)
+        long = self._repeat(point.workload, begin, target, hint, drive)
         other = replace(later, unbroken_s=0.0)
         return [
             long,
-            *[_repeat_costs(point.workload, other, target, hint, drive)] * (self.repeats - 1),
+            *[self._repeat(point.workload, other, target, hint, drive)] * (self.repeats - 1),
         ]
+
+    def _repeat(
+        self,
+        workload: Workload,
+        how: Measuring,
+        target: TargetInfo,
+        hint: RateHint,
+        drive: PlanEnd,
+    ) -> tuple[float, float]:
+        """Return seconds and bytes written of one repeat."""
+        # The flash that must be replaced follows from fewer bytes of the host.
+        share = 1 / workload.overwrites(self.unit_bytes)
+        return _repeat_costs(workload, how, target, hint, drive, share)
+
+    def _alike(self, one: Workload, other: Workload) -> bool:
+        """Tell whether two loads leave the data in the same layout."""
+        return one.layout_on(self.unit_bytes) == other.layout_on(self.unit_bytes)
 
     def _group(self, point: Point) -> tuple[Point, ...]:
         return next(group for group in self.groups if point in group)
@@ -265,6 +283,9 @@ class PointStage(PlainStage):
 
         Extra repeats of a span come before the next span, because that changes the drive.
         """
+        if (own := self._as_proven(context)) is not self:
+            yield from own.units(context, done)
+            return
         planned = self.repeats * len(self.points) + len(self._converting())
         number = 0
         for place, group in enumerate(self.groups):
@@ -308,7 +329,14 @@ class PointStage(PlainStage):
         if self.returns_to is None or self.kind not in (StageKind.SWEEP, StageKind.SPAN):
             return {}
         spans = self.kind is StageKind.SPAN
-        return conversions(self.name, self.groups, self.returns_to, again=self._again, spans=spans)
+        return conversions(
+            self.name,
+            self.groups,
+            self.returns_to,
+            again=self._again,
+            spans=spans,
+            unit_bytes=self.unit_bytes,
+        )
 
     def _converting(self) -> dict[str, Conversion]:
         return {one.point.id: one for steps in self.conversions.values() for one in steps}
@@ -317,6 +345,18 @@ class PointStage(PlainStage):
     def _back(self) -> Workload | None:
         """Return the warm-up's workload, or None if it is not measured again after all points."""
         return None if self._again in self._converting() else self.returns_to
+
+    def _as_proven(self, context: Context) -> "PointStage":
+        """Return the stage for the mapping unit that the warm-up proved.
+
+        Without a proof, writes of each block size have a layout of their own.
+        """
+        unit_bytes = proven_unit(context.results)
+        if unit_bytes == self.unit_bytes:
+            return self
+        sweep = self.kind is StageKind.SWEEP
+        groups = by_layout(self.points, self.returns_to, unit_bytes) if sweep else self.groups
+        return replace(self, unit_bytes=unit_bytes, groups=groups)
 
     def _lasting(self, context: Context, repeats: Mapping[str, Sequence[Repeat]]) -> list[Lasting]:
         """Return the loads that kept their rate: of long repeats, the warm-up and conversions."""
@@ -357,7 +397,7 @@ class PointStage(PlainStage):
         """Tell whether the point leaves the data in another order than the warm-up did."""
         workload = point.workload
         part = point.span_percent is not None and point.span_percent < WHOLE_PERCENT
-        other = self.returns_to is not None and workload.layout != self.returns_to.layout
+        other = self.returns_to is not None and not self._alike(workload, self.returns_to)
         return workload.writes and (part or other)
 
     @property
@@ -369,6 +409,8 @@ class PointStage(PlainStage):
 
     def measure(self, context: Context, unit: Unit[PlannedRepeat]) -> Repeat | None:
         """Measure one repeat of one point."""
+        if (own := self._as_proven(context)) is not self:
+            return own.measure(context, unit)
         around, needed = self._warmed(context)
         conversion = self._converting().get(unit.work.point.id)
         how = conversion.how(self._how, context.target) if conversion else self._how
@@ -386,6 +428,8 @@ class PointStage(PlainStage):
         self, context: Context, done: Sequence[Repeat], ended: Ended[Repeat]
     ) -> Concluded[Points]:
         """Return the results of every point from all its repeats."""
+        if (own := self._as_proven(context)) is not self:
+            return own.conclude(context, done, ended)
         repeats = by_point(done)
         lasting = self._lasting(context, repeats)
         ceilings = self._ceilings(context, repeats)
@@ -537,9 +581,17 @@ def _declared(extra: ExtraRule) -> DeclaredExtra:
 
 
 def _repeat_costs(
-    workload: Workload, how: Measuring, target: TargetInfo, hint: RateHint, drive: PlanEnd
+    workload: Workload,
+    how: Measuring,
+    target: TargetInfo,
+    hint: RateHint,
+    drive: PlanEnd,
+    host_share: float,
 ) -> tuple[float, float]:
-    """Return seconds and bytes written of one repeat."""
+    """Return seconds and bytes written of one repeat.
+
+    `host_share`: bytes that the host writes, over bytes of flash that they replace.
+    """
     if not workload.writes:
         settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
         settle_s = min(max(settle_s, how.unbroken_s), how.settle_s or math.inf)
@@ -550,11 +602,12 @@ def _repeat_costs(
     unknown = LEAST_SPARE_SHARE if drive.at_once else UNKNOWN_SPARE_SHARE
     spare = unknown if how.spare_share is None else how.spare_share
     spare = 0.0 if workload.paced else spare
-    settle_s = max(how.write_window_s, how.unbroken_s, spare * target.size_bytes / write_rate)
+    fill_s = host_share * target.size_bytes / write_rate
+    settle_s = max(how.write_window_s, how.unbroken_s, spare * fill_s)
     if not drive.at_once:
         settle_s *= 2
     least_s = max(how.write_window_s, how.unbroken_s)
-    budget_s = max(how.settle_fills * target.size_bytes / write_rate, 2 * least_s)
+    budget_s = max(how.settle_fills * fill_s, 2 * least_s)
     settle_s = min(settle_s, budget_s, how.settle_s or math.inf)
     past_buffer = MIN_BUFFERS_PER_WINDOW * target.write_buffer_bytes / how.repeats / write_rate
     counted_s = max(how.measure_s, min(past_buffer, how.longest_s()))

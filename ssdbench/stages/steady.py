@@ -10,6 +10,13 @@ Small random writes make a drive slow, not hot. If other points move more bytes,
 heat up while they are measured, and throttling would come after the verdict. So the drive is heated
 first, if it has a temperature sensor that shows the end of heating.
 
+On a drive that maps its flash in units larger than a write, each random write makes the drive write
+a whole unit. So the state of the drive follows from how often its units were overwritten, not from
+the bytes of the host. If the profile, the drive or its model names such a unit, overwritten units
+count as fills, and the warm-up ends with a proof: writes of a unit must be as many a second as
+smaller writes, and writes of two units fewer. Without this proof the warm-up begins again and
+counts bytes.
+
 Overhead: one generator start. Limits: no rule can foresee a step that comes later than the measured
 time (docs/steady-state.md, "What they cannot see").
 """
@@ -17,7 +24,7 @@ time (docs/steady-state.md, "What they cannot see").
 import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,18 +46,20 @@ from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job, Outcome
 from ssdbench.host.files import write_atomic
 from ssdbench.model.findings.steadiness import Spent
-from ssdbench.model.found import Heated, WarmUp
+from ssdbench.model.found import Heated, MappingUnit, WarmUp
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.point import SteadyVerdict, UnitRecord
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
 from ssdbench.stages.measuring import latency_parts
+from ssdbench.stats.bounds.evidence import MINUTE_S
 from ssdbench.stats.histogram import arrays_of
-from ssdbench.stats.series import Series
+from ssdbench.stats.inside.probing import proves_unit
+from ssdbench.stats.series import History, Series
 from ssdbench.stats.steady.rules import findings, other_opinions, rule
 from ssdbench.stats.steady.watch import Watch
-from ssdbench.units import format_duration, format_rate
+from ssdbench.units import format_duration, format_rate, format_size
 
 HEAT_PART = "heating"
 HEAT_LOOK_S = 60.0
@@ -95,7 +104,40 @@ def is_flat(readings: Sequence[float]) -> bool:
     return (sum(newest) - sum(before)) / HEAT_LOOKS <= HEAT_FLAT_C
 
 
-UNIT = "warm-up"
+PROOF_S = 300.0  # of writes of a unit, and of two units; the first minute does not count
+
+
+def unit_proof(context: Context, workload: Workload, named: MappingUnit, name: str) -> MappingUnit:
+    """Write units, then two units at once, and return the unit with its rates, proven or not.
+
+    `named`: the unit with the rate of the smaller writes before. `name`: of the stage. The rate is
+    the median of minutes, which a short stall does not change.
+    """
+    rates = []
+    for units in (1, 2):
+        part, block = f"writes-of-{units}-units", units * named.unit_bytes
+        length = workload.range.length_bytes // block * block
+        update = {
+            "block_bytes": block,
+            "range": workload.range.model_copy(update={"length_bytes": length}),
+        }
+        seed = derived_seed(context.seed, name, part)
+        job = Job(name=part, workload=workload.model_copy(update=update), seed=seed)
+        with FioRun(context, [job], phase=part, part=part, step_s=STEP_S) as run:
+            for second in run:
+                if second.t_s >= PROOF_S:
+                    run.stop()
+            run.outcome()
+        if context.unit.cut_short:
+            return named
+        history = History.of(Series(run.series.t_s, run.series.iops, unit="1/s"))
+        rates.append(float(np.median(history.steps(MINUTE_S, history.end_s, MINUTE_S))))
+    proven = proves_unit(named.block_iops, rates[0], rates[1])
+    update = {"unit_iops": rates[0], "double_iops": rates[1], "proven": proven}
+    return named.model_copy(update=update)
+
+
+UNIT, BY_BYTES = "warm-up", "by-bytes"
 MAX_FILLS = 6.0  # the rules were tested with this limit (docs/steady-state.md)
 LEAST_S = 600.0  # the least for every rule, however short its window
 STEP_S = 60  # rules look once a minute
@@ -118,6 +160,8 @@ class Steady(PlainStage):
     max_time_s: float | None = None
     heats_with: Workload | None = None  # the workload of the plan that moves most bytes
     chosen: str = ""  # why this workload, where the profile names none
+    unit_bytes: int = 0  # mapping unit of which the workload writes a part; 0: none is named
+    unit_source: str = ""  # who names it
     kind = StageKind.STEADY
     title = KINDS[StageKind.STEADY].title
     destructive = True
@@ -130,19 +174,22 @@ class Steady(PlainStage):
         """Plan from two fills, the least that rules need, to the budget."""
         span = self.workload.range.length_bytes
         block = self.workload.block_bytes
-        slow, fast = (iops * block for iops in hint.random_write_iops)
+        # Bytes of flash, of which the host writes a part.
+        part = 1 / self.workload.overwrites(self.unit_bytes)
+        slow, fast = (iops * block / part for iops in hint.random_write_iops)
         limit_s = self.max_time_s or math.inf
         shortest = min(max(self.least_s() / 2, min(2.0, self.max_fills) * span / fast), limit_s)
         longest = min(max(self.least_s(), self.max_fills * span / slow), limit_s)
         # A slow drive may be steady, or out of time, before it has written that much.
         least = min(min(2.0, self.max_fills) * span, slow * limit_s)
         most = min(max(self.max_fills * span, fast * self.least_s()), fast * limit_s)
+        proof_s = 2 * PROOF_S if self.unit_bytes else 0.0
         return StagePlan.of(
             self,
             target,
             jobs=[f"{self.workload.label()} until steady by {self.rule!r}"],
-            seconds=(shortest, longest),
-            bytes_written=(least, most),
+            seconds=(shortest + proof_s, longest + proof_s),
+            bytes_written=(least * part + slow * proof_s, most * part + fast * proof_s),
             notes=tuple(self._ends(most / span)),
         )
 
@@ -150,6 +197,15 @@ class Steady(PlainStage):
         """Return when the warm-up is given up, for the plan; by then it wrote `most_fills`."""
         if self.chosen:
             yield f"the profile names no workload for it: this is {self.chosen}"
+        if self.unit_bytes:
+            unit, block = format_size(self.unit_bytes), format_size(self.workload.block_bytes)
+            times = self.workload.overwrites(self.unit_bytes)
+            yield (
+                f"where fills are counted, each write of {block} counts as {unit}, the mapping "
+                f"unit of the drive ({self.unit_source}). The warm-up ends with writes of {unit} "
+                f"and {format_size(2 * self.unit_bytes)}; if their rates do not prove the unit, "
+                f"bytes count, and the run takes up to {times:g} times as long"
+            )
         if self.heats_with is not None:
             yield (
                 f"then {self.heats_with.label()}, which moves most bytes of the plan, until the "
@@ -177,18 +233,31 @@ class Steady(PlainStage):
 
     def measure(self, context: Context, unit: Unit[Job]) -> WarmUpRecord:
         """Write until the rule holds, the budget is used up, or the run must end."""
-        with FioRun(context, [unit.work], phase="warmup", step_s=STEP_S) as run:
-            verdict, spent = self._warm_up(context, run)
-            outcome = run.outcome()
+        mapping, counted = None, self.unit_bytes
+        run, outcome, verdict, spent = self._written(context, unit.work, counted)
+        if counted and not context.unit.cut_short:
+            block_iops = verdict.mean / self.workload.block_bytes
+            named = MappingUnit(unit_bytes=counted, source=self.unit_source, block_iops=block_iops)
+            mapping = unit_proof(context, self.workload, named, self.name)
+        if counted and not (mapping and mapping.proven):
+            counted = 0
+            if context.unit.cut_short:
+                reason = "the run ended before rates could prove the mapping unit"
+                verdict = verdict.model_copy(update={"steady": False, "reason": reason})
+            else:
+                seed = derived_seed(context.seed, self.name, BY_BYTES)
+                again = replace(unit.work, seed=seed)  # not the same places in the same order
+                run, outcome, verdict, spent = self._written(context, again, 0, part=BY_BYTES)
         if verdict.steady and unit.work.histogram_log:
-            _keep(context.directory() / HISTOGRAMS, outcome, verdict.window_from_s, run.length_s)
+            _keep(run.directory / HISTOGRAMS, outcome, verdict.window_from_s, run.length_s)
         heated = self._heated(context, verdict)
         done = WarmUp(
             workload=self.workload,
             label=self.workload.label(),
             verdict=verdict,
-            says=_says(verdict) + _warmth(heated),
-            other_rules=self._other_rules(run),
+            says=_says(verdict) + (f"; {mapping.says()}" if mapping else "") + _warmth(heated),
+            other_rules=self._other_rules(run, counted),
+            mapping=mapping,
             seconds_csv=run.csv,
             heated=heated,
         )
@@ -206,14 +275,27 @@ class Steady(PlainStage):
             return None
         return heat_up(context, self.heats_with, self.name)
 
-    def _warm_up(self, context: Context, run: FioRun) -> tuple[SteadyVerdict, Spent | None]:
-        """Return the verdict, and the limit at which the warm-up was given up, if any."""
+    def _written(
+        self, context: Context, job: Job, unit_bytes: int, *, part: str = ""
+    ) -> tuple[FioRun, Outcome, SteadyVerdict, Spent | None]:
+        """Write until the rule holds or a limit is reached; `unit_bytes`: as in `_warm_up`."""
+        with FioRun(context, [job], phase="warmup", part=part, step_s=STEP_S) as run:
+            verdict, spent = self._warm_up(context, run, unit_bytes)
+            return run, run.outcome(), verdict, spent
+
+    def _warm_up(
+        self, context: Context, run: FioRun, unit_bytes: int
+    ) -> tuple[SteadyVerdict, Spent | None]:
+        """Return the verdict, and the limit at which the warm-up was given up, if any.
+
+        `unit_bytes`: the mapping unit whose overwrites count as fills; 0: bytes count.
+        """
         watch = Watch(rule(self.rule))
-        span = self.workload.range.length_bytes
+        span = self.workload.range.length_bytes / self.workload.overwrites(unit_bytes)
         writes = self.workload.writes
         spent, least_s = None, self.least_s()
         # When a drive will be steady is unknown, so progress shows the state, not a share.
-        context.reporter.being(lambda: self._state(run, watch, least_s))
+        context.reporter.being(lambda: self._state(run, watch, least_s, span))
         for second in run:
             rate = second.bytes / max(second.duration_s, 1e-9)
             fills = run.bytes_written / span
@@ -223,20 +305,23 @@ class Steady(PlainStage):
                 run.stop()
         return upper_limit(watch.verdict(), run.series.bytes_per_s), spent
 
-    def _other_rules(self, run: FioRun) -> tuple[SteadyVerdict, ...]:
+    def _other_rules(self, run: FioRun, unit_bytes: int) -> tuple[SteadyVerdict, ...]:
         """Return the verdicts of the other rules on the same seconds."""
         series = run.series
         if not len(series):
             return ()
-        span = self.workload.range.length_bytes
+        span = self.workload.range.length_bytes / self.workload.overwrites(unit_bytes)
         fills = series.written() / span if self.workload.writes else None
         whole = Series(series.t_s.copy(), series.bytes_per_s, fills)
         return other_opinions(whole, than=self.rule)
 
-    def _state(self, run: FioRun, watch: Watch, least_s: float) -> str:
-        """Return the progress as text: time passed, its limit, and the state of the rule."""
+    def _state(self, run: FioRun, watch: Watch, least_s: float, span: float) -> str:
+        """Return the progress as text: time passed, its limit, and the state of the rule.
+
+        `span`: bytes of the host that count as a fill.
+        """
         t_s = float(run.series.t_s[-1]) if len(run.series) else 0.0
-        fills = run.bytes_written / self.workload.range.length_bytes
+        fills = run.bytes_written / span
         most_s = least_s - t_s
         if t_s and fills:
             most_s = max(most_s, (self.max_fills - fills) * t_s / fills)

@@ -28,6 +28,7 @@ from ssdbench.stats.inside.writecache import cache_enabled
 from ssdbench.suite.filesystems import application_trials, file_system_trials, file_trials
 from ssdbench.suite.jobfiles import phases
 from ssdbench.suite.points import (
+    counted_unit,
     fio_jobs,
     hottest,
     load,
@@ -212,6 +213,8 @@ def _steady(name: str, planning: Planning) -> Steady:
         max_fills=planning.profile.steady.max_fills,
         max_time_s=planning.profile.steady.max_time_s,
         heats_with=None if planning.target.simulated else hottest(planning),
+        unit_bytes=counted_unit(planning),
+        unit_source=planning.unit[1],
     )
 
 

@@ -69,7 +69,8 @@ def sweep(name: str, wanted: spec.Sweep, planning: Planning) -> PointStage:
         )
         points.append(Point(id=point_id, sweep=name, workload=workload, span_percent=share))
     back = _returns_to(planning, points)
-    return _point_stage(name, wanted, planning, by_layout(points, back), back, skipped)
+    groups = by_layout(points, back, counted_unit(planning))
+    return _point_stage(name, wanted, planning, groups, back, skipped)
 
 
 def span(name: str, wanted: spec.SpanSweep, planning: Planning) -> PointStage:
@@ -199,6 +200,7 @@ def _point_stage(
         extra=_extra(extra),
         returns_to=returns_to,
         plan_notes=told,
+        unit_bytes=counted_unit(planning),
     )
 
 
@@ -348,6 +350,17 @@ def _returns_to(planning: Planning, points: Sequence[Point]) -> Workload | None:
     if not planning.profile.needs_warm_up or not any(point.workload.writes for point in points):
         return None
     return steady_workload(planning)
+
+
+def counted_unit(planning: Planning) -> int:
+    """Return the mapping unit whose overwrites count as fills, in bytes.
+
+    0 where no unit is named, or where the warm-up cannot prove it: it writes no parts of a unit.
+    """
+    unit_bytes, _ = planning.unit
+    if not unit_bytes or not planning.profile.needs_warm_up:
+        return 0
+    return unit_bytes if steady_workload(planning).overwrites(unit_bytes) > 1 else 0
 
 
 def steady_workload(planning: Planning) -> Workload:

@@ -13,7 +13,7 @@ from ssdbench.model.loading import ANOTHER, misfit_error, mistake_in_words
 from ssdbench.model.profile import Profile, Rated
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import Consent, TargetInfo
-from ssdbench.model.workload import ActiveRange
+from ssdbench.model.workload import ActiveRange, is_map_unit
 from ssdbench.target.planned import Planned
 
 
@@ -31,6 +31,20 @@ class Planning:
         planned = cls(profile, target, target.size_bytes)
         level = Extent(percent=profile.fill_level_percent)
         return replace(planned, level_bytes=planned.length_of(level))
+
+    @property
+    def unit(self) -> tuple[int, str]:
+        """Return the mapping unit in bytes and who names it; 0 and "" if nobody does.
+
+        The warm-up proves it by rates. The kernel's name for what a drive recommends is
+        `minimum_io_size` (Documentation/ABI/stable/sysfs-block of Linux).
+        """
+        named = (
+            (self.profile.unit_bytes, "named by the profile"),
+            (self.target.remap_unit_bytes, "of the model of the simulated drive"),
+            (self.target.preferred_write_bytes, "the write that the drive recommends"),
+        )
+        return next(((size, source) for size, source in named if is_map_unit(size or 0)), (0, ""))
 
     def length_of(self, extent: Extent) -> int:
         """Return the bytes of a part of the drive, limited to the filled bytes."""

@@ -159,6 +159,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     size_bytes = (sysfs.number(f"/sys/block/{kernel}/size") or 0) * SECTOR_BYTES
     block_bytes = sysfs.number(f"/sys/block/{kernel}/queue/logical_block_size") or SECTOR_BYTES
     physical = sysfs.number(f"/sys/block/{kernel}/queue/physical_block_size") or block_bytes
+    preferred = sysfs.number(f"/sys/block/{kernel}/queue/minimum_io_size") or 0
     values = ((name, (sysfs.find(f"/sys/block/{kernel}/{name}") or "").strip()) for name in _READ)
     read = {name: value for name, value in values if value}
     links = sysfs.once("links", lambda: _links_here(sysfs)).get(str(node), [])
@@ -181,6 +182,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         size_bytes=len(found) * zone_bytes or size_bytes,
         logical_block_bytes=block_bytes,
         physical_block_bytes=physical,
+        preferred_write_bytes=preferred if preferred > block_bytes else 0,
         discards=bool(sysfs.number(f"/sys/block/{kernel}/queue/discard_max_bytes")),
         zone_bytes=zone_bytes,
         zone_length_bytes=zone_length_bytes,

@@ -47,6 +47,8 @@ class WearyDrive:
     fresh_iops: float = 1_000.0
     floor_iops: float = 100.0  # 4 KiB random writes in steady state
     read_iops: float = 2_000.0
+    unit_bytes: int = 4096  # a smaller write costs as much; below 4 KiB nothing is rounded up
+    rounded_up_bytes: int = 0  # of flash, because writes were smaller than a unit
     tires_fills: float = 0.5  # drive fills of writing after which most of the burst is gone
     noise: float = 0.002  # standard deviation of a second's rate
     drift_per_fill: float = 0.0  # the floor sinks by this share of itself, for ever
@@ -164,13 +166,18 @@ class WearyDrive:
     def rate_iops(self, job: Job) -> float:
         """What it does in the next second."""
         workload = job.workload
-        fills = (self.written_bytes - self.recovered_bytes) / self.size_bytes
+        replaced = self.written_bytes + self.rounded_up_bytes
+        fills = (replaced - self.recovered_bytes) / self.size_bytes
         floor = self.floor_iops * math.pow(1 - self.drift_per_fill, fills)
         burst = (self.fresh_iops - floor) * math.exp(-fills / self.tires_fills)
-        write_s = 4096 / workload.block_bytes * (floor + burst)
+        write_s = self.unit_bytes / self.replaced_bytes(workload.block_bytes) * (floor + burst)
         share = workload.read_percent / 100
         mixed = 1 / (share / self.read_iops + (1 - share) / write_s)
         return mixed * (1 + self.noise * self.chance.gauss(0, 1))
+
+    def replaced_bytes(self, write_bytes: int) -> int:
+        """What a write costs."""
+        return write_bytes if self.unit_bytes == 4096 else max(self.unit_bytes, write_bytes)
 
 
 class WearyRunning:
@@ -254,6 +261,7 @@ class WearyRunning:
         size = _mean_bytes(workload)
         self._t_s += 1.0
         drive.written_bytes += round(writes * size)
+        drive.rounded_up_bytes += writes * (drive.replaced_bytes(round(size)) - round(size))
         second = Second(
             t_s=self._t_s,
             duration_s=1.0,

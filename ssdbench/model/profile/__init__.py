@@ -34,7 +34,7 @@ from ssdbench.model.quantity import (
     SizeBytes,
 )
 from ssdbench.model.target import AskedLbaFormat
-from ssdbench.model.workload import Content
+from ssdbench.model.workload import Content, is_map_unit
 from ssdbench.units import KIB, MIB, format_rate, format_size
 
 KEEP = "keep"
@@ -341,6 +341,10 @@ class Profile(ProfileModel):
     additional spare area, and the report says so."""
     content: Content = Content.RANDOM
     """Written data: random (incompressible), or zeros."""
+    unit_bytes: SizeBytes | None = Field(default=None, examples=["16KiB"], alias="unit")
+    """Mapping unit of the drive, if the drive does not report it. Smaller random writes then count
+    as writes of a whole unit wherever the run counts drive fills, if the rates of the drive prove
+    the unit."""
     steady: Steady = Steady()
     repeats: Repeats = 10
     """Repeats per point; each pass measures all points once, in random order."""
@@ -388,7 +392,7 @@ class Profile(ProfileModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         mistakes = [*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()]
-        mistakes += self._two_endurances()
+        mistakes += [*self._two_endurances(), *self._odd_unit()]
         if self.lba_format is not None and self.purge is not Purge.FORMAT:
             why = "only `purge: format` changes the LBA format; add it"
             mistakes.append((("lba_format",), why))
@@ -406,6 +410,11 @@ class Profile(ProfileModel):
         if tbw and planned and abs(tbw / 1e12 - planned) > 1e-6 * planned:
             why = f"`plan` says {planned:g} TB (`endurance_tb`); give one of them"
             yield ("rated", "tbw"), why
+
+    def _odd_unit(self) -> Iterator[Mistake]:
+        if self.unit_bytes is not None and not is_map_unit(self.unit_bytes):
+            size = format_size(self.unit_bytes)
+            yield ("unit",), f"a mapping unit of {size} is no power of two from 4 KiB to 64 KiB"
 
     def _idle_fills(self) -> Iterator[Mistake]:
         """Refuse fills that no stage needs: standard tests purge and fill the drive themselves."""

@@ -228,6 +228,7 @@ def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> page.Fa
                 else []
             ),
             ("Written by the workload", f"{format_figure(verdict.volume_fills)} drive fills"),
+            *([("How fills were counted", found.mapping.says())] if found.mapping else []),
             ("Workload", words.times(found.label or stage.title)),
         ],
     )  # fmt: skip

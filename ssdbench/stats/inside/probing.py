@@ -17,6 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import ProbeFound
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
@@ -54,15 +55,39 @@ def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
     return None
 
 
+PROVES_UNIT = 0.8  # of the rate of smaller writes: writes of a unit are not slower
+LIMITS_UNIT = 0.75  # of the rate of writes of a unit: writes of two units are slower
+
+
+def proves_unit(block_iops: float, unit_iops: float, double_iops: float) -> bool:
+    """Tell whether rates prove that a smaller random write costs the drive a whole mapping unit.
+
+    A write of the unit is as fast as the smaller write, and a write of two units is slower: so
+    bytes limit the rate, and the smaller write costs as many bytes as the unit has. Without the
+    second condition, a drive with a limit on its commands would prove every unit.
+    """
+    as_fast = unit_iops >= PROVES_UNIT * block_iops > 0
+    return as_fast and double_iops <= LIMITS_UNIT * unit_iops
+
+
+def proven_unit(stages: Iterable[StageResult]) -> int:
+    """Return the mapping unit in bytes that the newest warm-up proved; 0 if it proved none."""
+    warm_ups = [s.found for s in stages if isinstance(s.found, WarmUp)]
+    mapping = warm_ups[-1].mapping if warm_ups else None
+    return mapping.unit_bytes if mapping and mapping.proven else 0
+
+
 def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
     """Return the largest known remap unit in bytes.
 
     The remap unit is the size in which a drive maps logical to physical addresses. Known units are
-    the drive's physical block size, the unit of a simulated drive, and the unit that the probe
-    found. If the probe said "4 KiB or less", it found no unit.
+    the drive's physical block size, the unit of a simulated drive, the unit that the probe found,
+    and the unit that the warm-up proved. If the probe said "4 KiB or less", it found no unit.
     """
+    stages = tuple(stages)
     probed = [s.found.numbers for s in stages if isinstance(s.found, ProbeFound)]
     units = [said.remap_unit_bytes or 0 for said in probed if not said.at_most]
+    units.append(proven_unit(stages))
     return max(target.physical_block_bytes, target.remap_unit_bytes, *units)
 
 

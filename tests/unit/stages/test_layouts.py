@@ -22,6 +22,7 @@ from ssdbench.stages.repeats import (
     seen_to_last,
     with_unbroken,
 )
+from ssdbench.stages.steady import Steady
 from tests.support.builders import a_target, a_verdict
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_point, a_workload
@@ -334,3 +335,48 @@ def test_a_users_job_is_converted_by_nothing_but_itself() -> None:
 
     for job in (StageKind.FIO, StageKind.MIX):
         assert not PointStage("03-fio", groups, 2, SHORT, returns_to=WARM_UP, kind=job).conversions
+
+
+def test_writes_to_parts_of_a_mapping_unit_share_the_layout_of_the_unit() -> None:
+    points = [a_point(DRIVE, f"w{kib}", block=kib * KIB) for kib in (4, 8, 16, 32)]
+
+    assert ids(by_layout(points, WARM_UP, 16 * KIB)) == [["w4", "w8", "w16"], ["w32"]]
+    assert ids(by_layout(points, WARM_UP, 4 * KIB)) == [["w4"], ["w32"], ["w16"], ["w8"]]
+    odd = a_point(DRIVE, "odd", block=12 * KIB)  # crosses the edges of units
+    assert ids(by_layout([points[0], odd], WARM_UP, 16 * KIB)) == [["w4"], ["odd"]]
+
+
+@pytest.mark.parametrize(("unit", "converted"), [(16 * KIB, 0), (4 * KIB, 2)])
+def test_the_drive_is_converted_between_parts_of_a_unit_only_if_the_unit_is_not_proven(
+    tmp_path: Path, unit: int, converted: int
+) -> None:
+    drive = WearyDrive(size_bytes=1 << 30, fresh_iops=100, noise=0.001, unit_bytes=unit)
+    points = [a_point(drive, "writes"), a_point(drive, "larger", block=16 * KIB)]
+    warm_up = a_workload(drive)
+    groups = by_layout(points, warm_up, 16 * KIB)
+    run = ARun(tmp_path / "run", drive).precondition()
+    run.stages.append(Steady("02-steady", warm_up, unit_bytes=16 * KIB, unit_source="told"))
+    run.stages.append(
+        PointStage("03-sweep", groups, 2, SHORT, returns_to=warm_up, unit_bytes=16 * KIB)
+    )
+
+    found = run.go().stages[-1].found
+
+    assert isinstance(found, Points)
+    assert len(found.conversions) == converted
+    assert {point.point.id: len(point.repeats) for point in found.points} == {
+        "writes": 2, "larger": 2,
+    }  # fmt: skip
+
+
+def test_settling_counts_the_flash_that_small_writes_replace(tmp_path: Path) -> None:
+    unit = 16 * KIB
+    drive = WearyDrive(size_bytes=1 << 30, fresh_iops=100, spare_bytes=100 << 20, unit_bytes=unit)
+    run = ARun(tmp_path / "run", drive).precondition()
+    run.stages.append(Steady("02-steady", a_workload(drive), unit_bytes=unit, unit_source="told"))
+    run.sweep(a_point(drive, "writes"), repeats=1)
+
+    (repeat,) = run.go().stages[-1].points[0].repeats
+
+    spare_s = (100 << 20) / unit / drive.floor_iops  # 64 s; with bytes that count it were 256 s
+    assert repeat.settle_s == pytest.approx(max(60, spare_s), abs=15)

@@ -1,3 +1,4 @@
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.result import StageResult
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.histogram import from_arrays
+from ssdbench.stats.inside.probing import proves_unit
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_workload, result_of
 
@@ -162,3 +164,84 @@ def test_the_latencies_of_the_steady_part_are_kept_in_parts(run: ARun) -> None:
     length_s = verdict.checked_s - verdict.window_from_s
     assert len(parts) == max(1, int(length_s / 600))
     assert sum(part.n for part in parts) == pytest.approx(length_s * run.drive.floor_iops, rel=0.05)
+
+
+SIXTEEN = 16384
+
+
+def warmed_by_units(run: ARun, drive: WearyDrive) -> StageResult:
+    """What a warm-up finds that is told of units of 16 KiB."""
+    run.drive = drive
+    run.precondition()
+    stage = Steady(
+        "02-steady", a_workload(drive), unit_bytes=SIXTEEN, unit_source="named by the profile"
+    )
+    run.stages.append(stage)
+    return run.go().stages[1]
+
+
+def test_overwritten_units_count_as_fills_if_rates_prove_the_unit(run: ARun) -> None:
+    drive = WearyDrive(size_bytes=4 << 30, fresh_iops=100, unit_bytes=SIXTEEN)
+
+    steady = warmed_by_units(run, drive)
+
+    found, verdict = warm_up_of(steady), verdict_of(steady)
+    assert verdict.steady and verdict.volume_fills >= 2
+    assert verdict.volume_fills < 2.6
+    assert found.mapping is not None and found.mapping.proven
+    assert found.mapping.unit_iops == pytest.approx(100, rel=0.02)
+    assert found.mapping.double_iops == pytest.approx(50, rel=0.02)
+    warmed = verdict.checked_s * 100 * 4096 / run.drive.size_bytes
+    assert warmed == pytest.approx(verdict.volume_fills / 4, rel=0.1)
+    assert "mapping units of 16 KiB (named by the profile) count, proven by rates" in found.says
+
+
+@pytest.mark.parametrize("unit_bytes", [4096, 8192, 65536])
+def test_the_warm_up_begins_again_and_counts_bytes_if_the_named_unit_is_wrong(
+    run: ARun, unit_bytes: int
+) -> None:
+    steady = warmed_by_units(run, WearyDrive(size_bytes=1 << 30, unit_bytes=unit_bytes))
+
+    found, verdict = warm_up_of(steady), verdict_of(steady)
+    assert found.mapping is not None and not found.mapping.proven
+    assert verdict.steady and verdict.volume_fills >= 2
+    stored = run.path / found.seconds_csv
+    written = sum(int(line.split(",")[5]) for line in stored.read_text().splitlines()[1:])
+    assert written >= 2 * run.drive.size_bytes  # by the bytes of the second warm-up alone
+    first, again = (jobs[0] for jobs in (run.drive.starts[1], run.drive.starts[-1]))
+    assert first.workload == again.workload and first.seed != again.seed
+    assert "bytes count, as rates do not prove units of 16 KiB" in found.says
+
+
+def test_a_drive_that_limits_commands_and_not_bytes_proves_no_unit() -> None:
+    assert not proves_unit(100, 100, 100)
+    assert proves_unit(100, 100, 50)
+    assert proves_unit(100, 145, 73)  # a part of a unit costs a read of its rest, too
+    assert not proves_unit(100, 50, 25)
+    assert not proves_unit(0, 0, 0)
+
+
+def test_a_run_that_ends_within_the_proof_is_not_steady(run: ARun) -> None:
+    def stops_the_proof(drive: WearyDrive, second: Second) -> None:
+        if drive.starts[-1][0].name == "writes-of-2-units" and second.t_s > 100:
+            run.signal = signal.SIGINT
+
+    drive = WearyDrive(size_bytes=1 << 30, unit_bytes=SIXTEEN, on_second=stops_the_proof)
+
+    steady = warmed_by_units(run, drive)
+
+    verdict = verdict_of(steady)
+    assert verdict.checked_s > 3600 and not verdict.steady  # its rate was flat
+    assert verdict.reason == "the run ended before rates could prove the mapping unit"
+    assert not steady.complete
+
+
+def test_a_plan_by_units_writes_a_part_of_the_bytes() -> None:
+    drive, hint = WearyDrive(size_bytes=1 << 40), RateHint()
+    plain = Steady("01-steady", a_workload(drive))
+    by_units = Steady("01-steady", a_workload(drive), unit_bytes=SIXTEEN, unit_source="told")
+
+    most, fewer = (one.plan(drive.info, hint).bytes_written for one in (plain, by_units))
+
+    assert fewer[0] == pytest.approx(most[0] / 4, rel=0.05)
+    assert any("16 KiB" in note for note in by_units.plan(drive.info, hint).notes)
