@@ -40,11 +40,11 @@ class Planning:
         `minimum_io_size` (Documentation/ABI/stable/sysfs-block of Linux).
         """
         named = (
-            (self.profile.unit_bytes, "named by the profile"),
+            (self.profile.unit_bytes or 0, "named by the profile"),
             (self.target.remap_unit_bytes, "of the model of the simulated drive"),
             (self.target.preferred_write_bytes, "the write that the drive recommends"),
         )
-        return next(((size, source) for size, source in named if is_map_unit(size or 0)), (0, ""))
+        return next(((size, source) for size, source in named if is_map_unit(size)), (0, ""))
 
     def length_of(self, extent: Extent) -> int:
         """Return the bytes of a part of the drive, limited to the filled bytes."""

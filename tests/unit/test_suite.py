@@ -5,7 +5,7 @@ import pytest
 
 from ssdbench.engine.preflight import EngineSupport
 from ssdbench.engine.stage import AnyStage, Limits, RateHint
-from ssdbench.errors import HostLacks, UsageError
+from ssdbench.errors import HostLacks, ProfileError, UsageError
 from ssdbench.model.finding import Code
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile.spec import MeasuredStage
@@ -53,6 +53,53 @@ def test_a_profile_becomes_stages_in_the_order_of_the_method() -> None:
         "03-sweep",
         "04-span",
     ]
+
+
+UNITS = """
+target: sim:x25m-g2-160,capacity=4GiB
+measure:
+  - sweep: {block: [4KiB, 16KiB], read: 0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "unit", "groups"),
+    [
+        ("", {}, 0, 2),
+        ("", {"remap_unit_bytes": 16384}, 16384, 1),
+        ("", {"preferred_write_bytes": 16384}, 16384, 1),
+        ("", {"preferred_write_bytes": 4096}, 0, 2),  # no write is smaller
+        ("", {"preferred_write_bytes": 512 * 1024}, 0, 2),  # of a RAID, no unit of flash
+        ("unit: 16KiB", {"preferred_write_bytes": 8192}, 16384, 1),
+        ("unit: 8KiB", {}, 8192, 2),  # 16 KiB leave another layout
+        ("unit: 16KiB\nsteady: {workload: {block: 16KiB}}", {}, 0, 2),  # nothing proves it
+    ],
+)
+def test_a_named_mapping_unit_makes_smaller_writes_one_layout(
+    text: str, target: dict[str, int], unit: int, groups: int
+) -> None:
+    _, steady, sweep = stages_of(UNITS + text, **target)
+
+    assert isinstance(steady, Steady) and isinstance(sweep, PointStage)
+    assert (steady.unit_bytes, sweep.unit_bytes) == (unit, unit)
+    assert len(sweep.groups) == groups
+
+
+@pytest.mark.parametrize("unit", ["12KiB", "2KiB", "1MiB"])
+def test_a_mapping_unit_that_no_drive_has_is_refused(unit: str) -> None:
+    with pytest.raises(ProfileError, match="no power of two from 4 KiB to 64 KiB"):
+        load_profile(UNITS + f"unit: {unit}", "p.yaml")
+
+
+def test_the_qlc_drive_is_planned_within_five_days_and_four_fills() -> None:
+    profiles = Path(__file__).parents[2] / "profiles"
+    text = (profiles / "pessimistic.yaml").read_text() + "target: sim:bm1743,scale=1\n"
+
+    planned = plan(asked(text))
+
+    assert planned.seconds[1] <= 5 * 24 * 3600
+    assert planned.fills[1] <= 4
+    assert 0.5 <= planned.stages[1].fills[0] <= 0.6  # two fills of units, by 4 KiB writes
 
 
 def test_every_combination_is_a_point_with_a_name_of_its_own() -> None:

@@ -24,9 +24,11 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.loading import load_profile
 from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.profile import Rated
+from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.report.read import StoredRun
+from ssdbench.stats.inside.probing import proven_unit
 from ssdbench.suite.assemble import stages
 from ssdbench.target.inspect import inspect
 from tests.support.builders import a_target
@@ -57,11 +59,18 @@ def test_rates_are_learned_from_the_fills_and_then_from_the_warm_up() -> None:
     assert hint_from_results(ANY_DRIVE, []) == ANY_DRIVE
 
 
+def stored(name: str, tmp_path: Path) -> RunResult:
+    """Open a stored run, on a target with the mapping unit that its warm-up proved."""
+    ran = StoredRun.open(a_page_run(name, tmp_path / "run")).result
+    counted = {"remap_unit_bytes": proven_unit(ran.stages)}
+    return ran.model_copy(update={"target": ran.target.model_copy(update=counted)})
+
+
 @pytest.mark.parametrize("name", [DEMO, "points"])
 def test_a_run_took_as_long_as_was_likely_and_no_stage_more_than_was_possible(
     name: str, tmp_path: Path
 ) -> None:
-    ran = StoredRun.open(a_page_run(name, tmp_path / "run")).result
+    ran = stored(name, tmp_path)
     figures = rate_hint(ran.target)
     around = RateHint(
         (figures.sequential_bytes_per_s[0] / 1.6, figures.sequential_bytes_per_s[1] * 1.6),
@@ -87,7 +96,7 @@ def test_a_run_took_as_long_as_was_likely_and_no_stage_more_than_was_possible(
 def test_what_is_told_of_a_run_at_each_stage_holds_what_happened(
     name: str, widest: float, tmp_path: Path
 ) -> None:
-    ran = StoredRun.open(a_page_run(name, tmp_path / "run")).result
+    ran = stored(name, tmp_path)
     planned = stages(load_profile(ran.profile_text, name), ran.target)
     took_s = [stage.duration_s for stage in ran.stages]
 

@@ -10,7 +10,7 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import consent
 from ssdbench.target.evidence import Evidence, kind_of
-from ssdbench.target.inspect import identities, inspect
+from ssdbench.target.inspect import _block_device, identities, inspect
 from tests.support.mappedhost import MappedHost
 
 
@@ -180,3 +180,17 @@ def test_a_mapping_whose_table_cannot_be_read_is_refused_as_it_has_no_name(
 
     assert "a mapping without a UUID" in against.reason
     assert against.option == ()
+
+
+@pytest.mark.parametrize(("told", "preferred"), [("16384", 16384), ("4096", 0), ("", 0)])
+def test_the_write_that_a_drive_recommends_is_what_the_kernel_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, preferred: int
+) -> None:
+    host = MappedHost(tmp_path, monkeypatch)
+    host.put("sys/block/sda/queue/logical_block_size", "4096")
+    host.put("sys/block/sda/queue/minimum_io_size", told)
+    device = os.makedev(*(int(part) for part in host.numbers["sda"].split(":")))
+
+    info = _block_device("/dev/sda", Path("/dev/sda"), device, Sysfs(tmp_path))
+
+    assert info.preferred_write_bytes == preferred
