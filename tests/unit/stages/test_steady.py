@@ -218,6 +218,8 @@ def test_a_drive_that_limits_commands_and_not_bytes_proves_no_unit() -> None:
     assert proves_unit(100, 100, 50)
     assert proves_unit(100, 145, 73)  # a part of a unit costs a read of its rest, too
     assert not proves_unit(100, 50, 25)
+    assert not proves_unit(100, 82, 42)  # of two drives with units of 4 KiB and a limit on
+    assert not proves_unit(100, 100, 72)  # commands, for which 8 KiB were named
     assert not proves_unit(0, 0, 0)
 
 
