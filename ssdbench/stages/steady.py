@@ -241,10 +241,10 @@ class Steady(PlainStage):
             mapping = unit_proof(context, self.workload, named, self.name)
         if counted and not (mapping and mapping.proven):
             counted = 0
-            if context.unit.cut_short:
+            if context.unit.cut_short and verdict.steady:
                 reason = "the run ended before rates could prove the mapping unit"
                 verdict = verdict.model_copy(update={"steady": False, "reason": reason})
-            else:
+            elif not context.unit.cut_short:
                 seed = derived_seed(context.seed, self.name, BY_BYTES)
                 again = replace(unit.work, seed=seed)  # not the same places in the same order
                 run, outcome, verdict, spent = self._written(context, again, 0, part=BY_BYTES)
