@@ -68,30 +68,53 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class SeriesFigure(ReportFigure):
-    """A rate over time or bytes; the y axis starts at zero."""
+    """A rate over time or bytes, from zero or on a logarithmic axis; `marks` are places and words.
+
+    On a logarithmic axis the marks stand above the rate, and `levels` have their names and values.
+    """
 
     trace: Trace
     x_label: str
     y_label: str
-    marks: tuple[tuple[float, str], ...] = ()  # x and words
+    marks: tuple[tuple[float, str], ...] = ()
+    levels: tuple[Level, ...] = ()
+    log: bool = False
 
     def draw(self) -> Figure:
-        """Draw the rate, and dashed lines at the marks."""
-        figure = canvas.sheet(canvas.WIDE)
+        """Draw the rate, dashed lines at the marks, and the levels."""
+        figure = canvas.sheet((canvas.WIDE[0], 4.2) if self.log else canvas.WIDE)
         axes = figure.subplots()
-        _trace(axes, self.trace, color=canvas.SERIES[0])
+        alpha = 0.6 if self.levels else 1.0  # so that the levels are seen on the rate
+        _trace(axes, self.trace, color=canvas.SERIES[0], alpha=alpha)
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
         axes.set_xlim(0, float(self.trace.x[-1]))
-        canvas.from_zero(axes)
-        canvas.marks(axes, self.marks)
+        _draw_levels(axes, self.levels)
+        if self.log:
+            axes.set_ylim(*self._log_ends())
+            canvas.log(axes, "y")
+        else:
+            canvas.from_zero(axes)
         canvas.counts(axes.yaxis)
+        canvas.marks(axes, self.marks, color=canvas.INK if self.log else canvas.MUTED)
         return figure
+
+    def _log_ends(self) -> tuple[float, float]:
+        """Return the ends of a logarithmic axis with room for the marks above the rate."""
+        high = float(self.trace.high.max()) or 1.0
+        drawn = [*self.trace.low.tolist(), *(level.rate for level in self.levels)]
+        low = max(min((y for y in drawn if y > 0), default=high), high / 10**MOST_DECADES)
+        room = max(high / low, 2.0)
+        return low / room**0.1, high * room**0.3
 
     def rows(self) -> FigureData:
         """Return the drawn values as rows."""
+        table: list[Row] = [*traced("measured", self.trace)]
+        for level in self.levels:
+            table += [(level.name, x, level.rate, level.rate) for x in (level.start, level.end)]
+        table += [(words.replace("\n", ": "), x, None, None) for x, words in self.marks]
         value = self.y_label
         columns = ("line", self.x_label, f"{value}, {LOWEST}", f"{value}, {HIGHEST}")
-        return over_x(columns, [*traced("measured", self.trace)], 2)
+        return over_x(columns, table, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,45 +243,6 @@ class WindowFigure(ReportFigure):
         """Return the drawn values as rows."""
         table: list[Row] = [("each round", x, y) for x, y in zip(self.x, self.blocks, strict=True)]
         return over_x(("line", self.x_label, self.y_label), [*table, *_window_rows(self.window)], 1)
-
-
-@dataclass(frozen=True, slots=True)
-class CliffFigure(ReportFigure):
-    """A rate over written bytes on a logarithmic axis; `phases` are starts and words."""
-
-    trace: Trace
-    phases: tuple[tuple[float, str], ...]
-    levels: tuple[Level, ...]
-    x_label: str
-    y_label: str
-
-    def draw(self) -> Figure:
-        """Draw the rate, the name of each phase above it, and the levels with their values."""
-        figure = canvas.sheet((canvas.WIDE[0], 4.2))
-        axes = figure.subplots()
-        _trace(axes, self.trace, color=canvas.SERIES[0], alpha=0.6)  # so that lines are seen on it
-        axes.set(xlabel=self.x_label, ylabel=self.y_label)
-        axes.set_xlim(0, float(self.trace.x[-1]))
-        _draw_levels(axes, self.levels)
-        high = float(self.trace.high.max()) or 1.0
-        drawn = [*self.trace.low.tolist(), *(level.rate for level in self.levels)]
-        low = max(min((y for y in drawn if y > 0), default=high), high / 10**MOST_DECADES)
-        room = max(high / low, 2.0)
-        axes.set_ylim(low / room**0.1, high * room**0.3)  # the names of the phases stand above
-        canvas.log(axes, "y")
-        canvas.counts(axes.yaxis)
-        canvas.marks(axes, self.phases, color=canvas.INK)
-        return figure
-
-    def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
-        table: list[Row] = [*traced("measured", self.trace)]
-        for level in self.levels:
-            table += [(level.name, x, level.rate, level.rate) for x in (level.start, level.end)]
-        table += [(words.replace("\n", ": "), x, None, None) for x, words in self.phases]
-        value = self.y_label
-        columns = ("line", self.x_label, f"{value}, {LOWEST}", f"{value}, {HIGHEST}")
-        return over_x(columns, table, 2)
 
 
 # How levels are drawn; each differs from the others without colour too.

@@ -13,7 +13,7 @@ from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.profile import Fill
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figure import Floats, thinned
-from ssdbench.report.plots.series import CliffFigure, Level, SeriesFigure
+from ssdbench.report.plots.series import Level, SeriesFigure
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Plot, Plots, Prose
@@ -200,8 +200,8 @@ def _cliff_plot(
         caption=f"Over {format_figure(fills[-1])} drive fills: {told}. The line covers the range "
         "from the slowest to the fastest second of each part. Each phase has its median rate.",
         alt=f"Write throughput over {format_figure(fills[-1])} drive fills: {told}.",
-        figure=CliffFigure(
-            thinned(fills, rate), tuple(marks), levels, "drive fills written", "MB/s"
+        figure=SeriesFigure(
+            thinned(fills, rate), "drive fills written", "MB/s", tuple(marks), levels, log=True
         ),
     )
 

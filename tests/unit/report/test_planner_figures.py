@@ -19,7 +19,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.plots import canvas
 from ssdbench.report.plots.points import Line, LinesFigure
-from ssdbench.report.plots.series import CliffFigure, SteadyFigure
+from ssdbench.report.plots.series import SeriesFigure, SteadyFigure
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import pointlatency, pointplots, points, preparation, rates, steady
 from ssdbench.stats.histogram import Histogram
@@ -114,12 +114,12 @@ def seconds_of(*parts: tuple[int, float, int]) -> Seconds:
 
 def test_the_write_cliff_names_each_phase_and_says_its_rate_as_iops_too(filled: StoredRun) -> None:
     ((plot,),) = (one.plots for one in preparation.cliff_blocks(filled))
-    assert isinstance(plot.figure, CliffFigure)
+    assert isinstance(plot.figure, SeriesFigure)
     with matplotlib.rc_context(canvas.STYLE):
         figure = canvas.arranged(plot.figure)
     (axes,) = figure.axes
 
-    assert plot.figure.phases == (
+    assert plot.figure.marks == (
         (0.0, "sequential fill × 2, 128 KiB\n762.9 IOPS, 100 MB/s"),
         (2.0, "random fill, 4 KiB\n976.6 IOPS, 4 MB/s"),
         (3.0, "warm-up, 4 KiB random write, QD\u00a032\u00a0×\u00a01\n488.3 IOPS, 2 MB/s"),
@@ -127,7 +127,7 @@ def test_the_write_cliff_names_each_phase_and_says_its_rate_as_iops_too(filled: 
     assert axes.get_yscale() == "log"
     drawn = [text.get_text() for text in axes.texts]
     assert set(drawn) == {
-        *(words for _, words in plot.figure.phases),
+        *(words for _, words in plot.figure.marks),
         "steady level\n488.3 IOPS, 2 MB/s",
         "lower bound\n454.1 IOPS, 1.86 MB/s",
     }
