@@ -233,8 +233,8 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
         answer_rows,
         candidates_line,
         cheapest_first,
-        letter,
     )
+    from ssdbench.report.view.words import letter
 
     line = candidates_line(plans)
     if as_json:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ssdbench.cli.documents.stored import Compared, ComparedLots
     from ssdbench.model.result import RunResult
     from ssdbench.stats.compare import Compared as Comparison
+    from ssdbench.stats.compare import Measured
     from ssdbench.stats.lots.population import LotPair
 
 
@@ -46,9 +47,9 @@ def command(
     population: bool,
     as_json: bool,
 ) -> int:
-    """Compare stored runs point by point, with tests of significance.
+    """Compare stored runs: points, rates within a limit and p99, with tests of significance.
 
-    The exit code is 1 if a point in the comparison is not validated.
+    The exit code is 1 if a number in the comparison is not validated.
     """
     from ssdbench.host.files import write_atomic
     from ssdbench.report.comparison import comparison_csv, render_comparison
@@ -77,7 +78,7 @@ def command(
             hint="Add --mix-simulated to compare them anyway; each row says what is simulated.",
         )
     comparison = compared(results)
-    if not comparison.pairs:
+    if not comparison.every:
         raise UsageError(
             "the runs have no point in common: " + "; ".join(comparison.left_out),
             hint="Run the same profile on each drive.",
@@ -92,53 +93,86 @@ def command(
         document(_document(results, comparison))
     else:
         _print(results, comparison)
-    return 0 if all(pair.validated for pair in comparison.pairs) else 1
+    return 0 if all(one.validated for one in comparison.every) else 1
 
 
 def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
+    """Print what differs in words, a small table, what is left out, and the tests' numbers."""
     from ssdbench.report.comparison import (
         FASTER,
         FASTER_MEANS,
+        answer_lines,
+        answer_table,
         bounds_words,
         faster_words,
-        pair_verdict,
+        runs_of,
         shift_interval,
         shift_words,
     )
+    from ssdbench.report.view.words import letter
 
-    for number, result in enumerate(results, start=1):
-        simulated = " (simulated)" if result.target.simulated else ""
-        answer(f"{number}: {result.run_id}, {result.target.name}{simulated}, {result.verdict}")
+    for line in answer_lines(results, comparison):
+        answer(line)
     answer("")
+    for place, result in enumerate(results):
+        simulated = " (simulated)" if result.target.simulated else ""
+        name = f"{letter(place)}: {result.run_id}, {result.target.name}"
+        answer(f"{name}{simulated}, {result.verdict}")
+    answer("")
+    several = len(results) > 2
+    heads = ("what", "answer", *(("later", "earlier", "runs") if several else ("B", "A")))
+    shown = [
+        (row.label, row.answer, row.second, row.first, *([row.runs] * several))
+        for row in answer_table(comparison)
+    ]
+    answer(table(heads, shown))
+    for sentence in comparison.left_out:
+        answer(f"not compared: {sentence}")
+    if not comparison.pairs:
+        return
     rows = [
         (
             pair.label,
-            f"{pair.second + 1} against {pair.first + 1}",
+            runs_of(pair),
             bounds_words(pair),
             shift_words(pair),
             shift_interval(pair),
             faster_words(pair),
             f"{pair.p_corrected:.2g}",
-            pair_verdict(pair)[1],
         )
         for pair in comparison.pairs
     ]
-    heads = ("point", "runs", "bound, IOPS", "shift, IOPS", "95 %", FASTER, "p, Holm", "answer")
-    answer(table(heads, rows))
+    answer("")
+    answer(table(("point", "runs", "bound, IOPS", "shift, IOPS", "95 %", FASTER, "p, Holm"), rows))
     answer(f"{FASTER}: {FASTER_MEANS}")
     if unsure := sum(pair.found.unsure for pair in comparison.pairs):
         answer(
             f"for {unsure} of {len(comparison.pairs)} points it is not certain which run is faster"
         )
-    for sentence in comparison.left_out:
-        answer(f"not compared: {sentence}")
 
 
 def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Compared":
-    from ssdbench.cli.documents.stored import Compared, ComparedPoint, ComparedRun
-    from ssdbench.report.comparison import pair_verdict
+    from ssdbench.cli.documents.stored import (
+        Compared,
+        ComparedNumber,
+        ComparedPoint,
+        ComparedRun,
+    )
+    from ssdbench.report.comparison import answer_lines, measured_verdict, pair_verdict
+
+    def number(one: "Measured") -> ComparedNumber:
+        return ComparedNumber.of(
+            one,
+            first=results[one.first].run_id,
+            second=results[one.second].run_id,
+            p_holm=one.p_corrected,
+            answer=measured_verdict(one)[1],
+        )
 
     return Compared(
+        answer=tuple(answer_lines(results, comparison)),
+        rates=tuple(map(number, comparison.rates)),
+        latencies=tuple(map(number, comparison.latencies)),
         runs=tuple(
             ComparedRun(
                 run=result.run_id,

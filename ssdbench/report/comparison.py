@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from ssdbench import __version__
 from ssdbench.model.point import PointResult
@@ -12,9 +13,9 @@ from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Spa
 from ssdbench.report.tables import POINT_NUMBERS, Row, Tidy, csv_bytes, point_numbers
 from ssdbench.report.view import capacity, page, words
 from ssdbench.report.view.points import BOUND, INTERVAL, MEAN, MINUTE, percentile_columns
-from ssdbench.stats.compare import ALPHA, Compared, Pair
+from ssdbench.stats.compare import ALPHA, P99, RATE, Compared, Measured, Pair
 from ssdbench.stats.planning.runplan import CapacityAnswer
-from ssdbench.units import counted, format_change, format_count
+from ssdbench.units import counted, format_change, format_count, format_figure, format_ns
 
 BOUNDS_APART = 1.25  # the bounds of equal drives differ by less than this factor
 
@@ -54,8 +55,30 @@ def bounds_words(pair: Pair) -> str:
     return f"{second} against {first}{said}"
 
 
+NOT = "NOT VALIDATED"
+
+
+def much(first: float, second: float, more: str, less: str) -> str:
+    """Format by how much the second value differs: `2.1 x faster`, `12 % slower`.
+
+    `more` and `less` are the words for a second value that is higher or lower.
+    """
+    word = more if second > first else less
+    low, high = sorted((first, second))
+    if low <= 0:
+        return word
+    ratio = high / low
+    if ratio >= FACTOR:
+        return f"{format_figure(ratio, 2)} x {word}"
+    return f"{format_change(100 * (second / first - 1)).lstrip('+-')} {word}"
+
+
+FACTOR = 1.5  # a smaller ratio is given in percent
+
+
 def pair_verdict(pair: Pair) -> tuple[str, str]:
     """Return colour and answer for one pair; only a VALIDATED run is called faster."""
+    later, earlier = words.letter(pair.second), words.letter(pair.first)
     if pair.p_corrected > ALPHA:
         if (differs := _bounds_apart(pair)) is not None:
             return "warn", f"{differs}; the means do not differ clearly"
@@ -63,14 +86,95 @@ def pair_verdict(pair: Pair) -> tuple[str, str]:
         if pair.found.unsure:
             return "warn", f"cannot tell: {_why_unsure(pair)}"
         return "", "too few repeats to tell" if apart else "no difference shown"
-    word = "faster" if pair.found.shift > 0 else "slower"
-    said = f"{pair.second + 1} is {word} than {pair.first + 1}"
+    first, second = (value or 0.0 for value in pair.means)
+    faster = pair.found.shift > 0
+    word = "faster" if faster else "slower"
+    if faster == (second > first):
+        word = much(first, second, "faster", "slower")
+    said = f"{later} is {word} than {earlier}"
     if not pair.validated:
-        return "warn", f"{said}, but NOT VALIDATED"
+        return "warn", f"{said}, but {NOT}"
     percent = pair.bound_percent
     if percent is not None and percent * pair.found.shift < 0:
         return "warn", f"{said}, but its bound is {'lower' if percent < 0 else 'higher'}"
-    return ("good" if pair.found.shift > 0 else "bad"), said
+    return ("good" if faster else "bad"), said
+
+
+def measured_verdict(one: Measured) -> tuple[str, str]:
+    """Return colour and answer for a rate within a limit, or for a p99."""
+    later, earlier = words.letter(one.second), words.letter(one.first)
+    rate, (first, second) = one.metric == RATE, one.values
+    if one.differs is None:
+        return "", f"{format_change(100 * (second / first - 1))}, not tested" if first else ""
+    if not one.differs:
+        return "", "no difference shown"
+    better = (second > first) == rate
+    said = f"{later} is {much(first, second, 'higher', 'lower')} than {earlier}"
+    if not one.validated:
+        return "warn", f"{said}, but {NOT}"
+    return "good" if better else "bad", said
+
+
+def answer_lines(results: Sequence[RunResult], found: Compared) -> list[str]:
+    """Return what differs, in words: for each run against the first, its main point and the rest.
+
+    The main point is the one with the lowest bound, the number to plan on.
+    """
+    runs = dict.fromkeys((one.first, one.second) for one in found.every)
+    against_first = [pair for pair in runs if pair[0] == 0]
+    return [_line(found, *pair) for pair in against_first or list(runs)[:1]]
+
+
+def _line(found: Compared, first: int, second: int) -> str:
+    """Return the answer for two runs in one line."""
+    runs = (first, second)
+    pairs = [pair for pair in found.pairs if (pair.first, pair.second) == runs]
+    rates = [one for one in found.rates if (one.first, one.second) == runs]
+    slow = [one for one in found.latencies if (one.first, one.second) == runs]
+    parts = []
+    if pairs:
+        main = min(pairs, key=lambda pair: min(_least(point) for point in pair.points))
+        slow = [one for one in slow if one.label == main.label]
+        before, after = (words.count(value) for value in main.means)
+        said = f"{pair_verdict(main)[1]} at {main.label}"
+        parts.append(f"{said}: {after} against {before} IOPS")
+    parts += [f"{measured_name(one)} {_both(one)}" for one in slow]
+    if slow and not pairs:
+        parts[-1] += f", at {slow[0].label}"
+    parts += [f"{measured_name(one)}: {measured_verdict(one)[1]}, {_both(one)}" for one in rates]
+    if len(pairs) > 1:
+        parts.append(_count_words(pairs))
+    return "; ".join(parts)
+
+
+def _count_words(pairs: Sequence[Pair]) -> str:
+    """Return at how many points the later run is faster, slower, or not clearly different."""
+    clear = [pair for pair in pairs if pair.p_corrected <= ALPHA]
+    faster = sum(pair.found.shift > 0 for pair in clear)
+    later = words.letter(pairs[0].second)
+    return (
+        f"of {counted(len(pairs), 'point')}, {later} is faster at {faster:,}, slower at "
+        f"{len(clear) - faster:,}, and not clearly different at {len(pairs) - len(clear):,}"
+    )
+
+
+def measured_name(one: Measured) -> str:
+    """Name what was compared: `p99 of reads`, or the rate within a limit."""
+    if one.metric == P99:
+        return {"read": "p99 of reads", "write": "p99 of writes"}.get(one.direction, "p99")
+    return f"rate within the limit ({one.label})"
+
+
+def measured_value(value: float, metric: str) -> str:
+    """Format a rate in IOPS, or a latency with its unit."""
+    return words.count(value) if metric == RATE else format_ns(value)
+
+
+def _both(one: Measured) -> str:
+    first, second = (measured_value(value, one.metric) for value in one.values)
+    if one.metric == RATE:
+        return f"{second} against {first} IOPS"
+    return f"{second} against {first}{' (no difference shown)' * (one.differs is False)}"
 
 
 def _bounds_apart(pair: Pair) -> str | None:
@@ -79,7 +183,7 @@ def _bounds_apart(pair: Pair) -> str | None:
     low, high = sorted((first or 0.0, second or 0.0))
     if high <= 0 or high < BOUNDS_APART * low:
         return None
-    lower = (pair.second if (second or 0.0) < (first or 0.0) else pair.first) + 1
+    lower = words.letter(pair.second if (second or 0.0) < (first or 0.0) else pair.first)
     if low <= 0:
         return f"{lower} has no bound to plan on"
     return f"the bound of {lower} is {high / low:.2g} times lower"
@@ -127,7 +231,7 @@ def _least(point: PointResult | None) -> float:
 def _bound_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.Table:
     columns: list[page.ColumnOf[Shared]] = [("Point", lambda one: words.times(one[0]))]
     for place in range(len(results)):
-        columns.append((page.number(f"Run {place + 1}"), partial(_bound_cell, place)))
+        columns.append((page.number(f"Run {words.letter(place)}"), partial(_bound_cell, place)))
     columns.append((page.number("Difference of the highest from the lowest"), _apart))
     return page.table_of("Lower bounds of IOPS, the numbers to plan on", shared, columns)
 
@@ -151,7 +255,7 @@ def _bound_cell(place: int, one: Shared) -> page.Cell:
 def _interval_plots(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.Plots:
     """Return a figure of all runs, in percent of the first run's mean of each point."""
     rows = [(words.times(label), _spans(points)) for label, points in shared[:MOST_DRAWN]]
-    names = tuple(f"{n}: {result.run_id}" for n, result in enumerate(results, start=1))
+    names = tuple(f"{words.letter(n)}: {result.run_id}" for n, result in enumerate(results))
     axis = "IOPS in percent of the first run's mean   (| = lower bound)"
     left = len(shared) - len(rows)
     more = f" {left} further points are in the tables." if left > 0 else ""
@@ -213,7 +317,7 @@ def _of_point(
 def _run_name(results: Sequence[RunResult], place: int) -> str:
     """Return the number of a run, marked as simulated if other runs are not."""
     mixed = len({result.target.simulated for result in results}) > 1
-    return f"{place + 1}{' (simulated)' * (mixed and results[place].target.simulated)}"
+    return f"{words.letter(place)}{' (simulated)' * (mixed and results[place].target.simulated)}"
 
 
 def _is_series(results: Sequence[RunResult]) -> bool:
@@ -227,24 +331,23 @@ def _series(
     results: Sequence[RunResult], shared: Sequence[Shared], found: Compared
 ) -> list[page.Prose | page.Table | page.Plots]:
     updates = {
-        number: (before.target.firmware, after.target.firmware)
-        for number, (before, after) in enumerate(zip(results, results[1:], strict=False), start=2)
+        place: (before.target.firmware, after.target.firmware)
+        for place, (before, after) in enumerate(zip(results, results[1:], strict=False), start=1)
         if before.target.firmware != after.target.firmware
     }
     told = [
-        f"before run {number} the firmware changed from {old or 'none'} to {new or 'none'}"
-        for number, (old, new) in updates.items()
+        f"before run {words.letter(place)} the firmware changed from {old or 'none'} to "
+        f"{new or 'none'}"
+        for place, (old, new) in updates.items()
     ]
     changed = words.sentence("; ".join(told)) if told else "The firmware stayed the same."
     ticks = tuple(
-        (float(n), f"{n}: {result.target.firmware}".rstrip(": "))
-        for n, result in enumerate(results, start=1)
+        (float(n), f"{words.letter(n)}: {result.target.firmware}".rstrip(": "))
+        for n, result in enumerate(results)
     )
     lines = []
     for label, points in shared[:MOST_LINES]:
-        known = [
-            (float(n), published_bound(p)) for n, p in enumerate(points, start=1) if p is not None
-        ]
+        known = [(float(n), published_bound(p)) for n, p in enumerate(points) if p is not None]
         if drawn := [(x, y) for x, y in known if y]:
             lines.append(
                 Line(words.times(label), tuple(x for x, _ in drawn), tuple(y for _, y in drawn))
@@ -261,7 +364,7 @@ def _series(
             "IOPS",
             ticks,
             log_y=True,
-            marks=tuple((number - 0.5, "firmware") for number in updates),
+            marks=tuple((place - 0.5, "firmware") for place in updates),
         ),
     )
     figures = [page.Plots([plot])] if lines else []
@@ -278,7 +381,7 @@ def _changes(found: Compared) -> page.Prose | page.Table:
     if not changed:
         return page.Prose("The tests below show no change of any point from one run to the next.")
     columns: list[page.ColumnOf[tuple[Pair, page.Cell]]] = [
-        ("Runs", lambda one: _against(str(one[0].second + 1), str(one[0].first + 1))),
+        ("Runs", lambda one: _runs_of(one[0])),
         ("Point", lambda one: words.times(one[0].label)),
         ("Bound", lambda one: bounds_words(one[0])),
         ("Answer", lambda one: one[1]),
@@ -288,9 +391,14 @@ def _changes(found: Compared) -> page.Prose | page.Table:
     )
 
 
-def _against(later: str, earlier: str) -> str:
-    """Write `2 against 1` so that it stays on one line."""
-    return f"{later} against {earlier}".replace(" ", words.NO_BREAK)
+def runs_of(one: Pair | Measured) -> str:
+    """Name the two runs of a row: `B against A`."""
+    return f"{words.letter(one.second)} against {words.letter(one.first)}"
+
+
+def _runs_of(one: Pair | Measured) -> str:
+    """Name the two runs of a row so that the name stays on one line."""
+    return runs_of(one).replace(" ", words.NO_BREAK)
 
 
 def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
@@ -303,6 +411,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
         simulated=", ".join(labels) if all(labels) else "",
         version=__version__,
         sections=[
+            page.Section("answer", "Answer", _answer(results, found)),
             page.Section("runs", "The runs", [*_mixed(labels), _run_table(results)]),
             *_side_by_side(results, found),
             page.Section(
@@ -313,10 +422,78 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
     return rendered(sheet)
 
 
+def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
+    """Return the answer in words, a table of all that was compared, and what was not."""
+    several = len(results) > 2
+    sound = all(one.validated for one in found.every)
+    blocks: list[page.Block] = [
+        page.Prose(words.sentence(words.times(line)), tone="" if sound else "warn")
+        for line in answer_lines(results, found)
+    ]
+    columns = [
+        page.Column("What"),
+        *([page.Column("Runs")] if several else []),
+        page.Column("Answer"),
+        *(page.number(title) for title in _number_titles(results)),
+    ]
+    rows = [
+        [
+            page.Cell(words.times(row.label)),
+            *([page.Cell(row.runs)] if several else []),
+            page.Cell(row.answer, row.tone),
+            page.Cell(row.second),
+            page.Cell(row.first),
+        ]
+        for row in answer_table(found)
+    ]
+    blocks.append(page.Table("What was compared", columns, rows))
+    if found.left_out:
+        blocks.append(page.Prose("Not compared: " + "; ".join(found.left_out) + ".", tone="warn"))
+    return blocks
+
+
+def _number_titles(results: Sequence[RunResult]) -> tuple[str, str]:
+    """Return the titles of the two numbers of a row, the later run first."""
+    return ("B", "A") if len(results) == 2 else ("later run", "earlier run")
+
+
+class AnswerRow(NamedTuple):
+    """One row of the answer: what was compared, the answer, and both numbers with their unit."""
+
+    label: str
+    runs: str
+    answer: str
+    tone: str
+    second: str
+    first: str
+
+
+def answer_table(found: Compared) -> list[AnswerRow]:
+    """Return a row for each point, rate within a limit, and p99, the rates first."""
+    rows = []
+    for pair in found.pairs:
+        tone, said = pair_verdict(pair)
+        first, second = (words.count(value) for value in pair.means)
+        label = f"{_short(pair.label)}, IOPS"
+        rows.append(AnswerRow(label, runs_of(pair), said, tone, second, first))
+    for one in (*found.rates, *found.latencies):
+        tone, said = measured_verdict(one)
+        first, second = (measured_value(value, one.metric) for value in one.values)
+        name = "IOPS" if one.metric == RATE else measured_name(one)
+        label = f"{_short(one.label)}, {name}"
+        rows.append(AnswerRow(label, runs_of(one), said, tone, second, first))
+    return rows
+
+
+def _short(label: str) -> str:
+    """Return a workload without words that its numbers say too."""
+    return label.replace(" read/write", "")
+
+
 def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
     """Return the page of `capacity`: the answer, then the calculation for each candidate."""
     labels = tuple(dict.fromkeys(words.simulated_label(result.target) for result, _ in plans))
-    names = [capacity.letter(place) for place in range(len(plans))]
+    names = [words.letter(place) for place in range(len(plans))]
     found: list[page.Section] = []
     if len(plans) > 1:
         good = all(answer.validated for _, answer in plans)
@@ -357,7 +534,7 @@ def _mixed(labels: Iterable[str]) -> list[page.Block]:
 
 def _run_table(results: Sequence[RunResult]) -> page.Table:
     columns: list[page.ColumnOf[tuple[int, RunResult]]] = [
-        ("Run", lambda one: f"{one[0]}: {one[1].run_id}"),
+        ("Run", lambda one: f"{words.letter(one[0])}: {one[1].run_id}"),
         ("Started", lambda one: words.moment(one[1].started_at)),
         (
             "Target",
@@ -370,7 +547,7 @@ def _run_table(results: Sequence[RunResult]) -> page.Table:
         ("Verdict", lambda one: words.verdict_cell(one[1].verdict)),
     ]
     caption = "The runs, in the order of the command line"
-    return page.table_of(caption, enumerate(results, start=1), columns)
+    return page.table_of(caption, enumerate(results), columns)
 
 
 def _explained(found: Compared) -> list[page.Block]:
@@ -378,9 +555,9 @@ def _explained(found: Compared) -> list[page.Block]:
     told = (
         "Each point is tested twice: by an exact Mann-Whitney test of its repeats, and by a test "
         "of its means that allows for similar neighbouring repeats. The larger p-value counts, "
-        f"after Holm's correction for {counted(len(found.pairs), 'comparison')}. “2 against 1” "
-        "means how run 2 differs from run 1. Shift: the median of all differences in IOPS "
-        "(Hodges-Lehmann) with its 95 % interval, in percent of the mean of run 1. Bound: how the "
+        f"after Holm's correction for {counted(len(found.pairs), 'comparison')}. “B against A” "
+        "means how run B differs from run A. Shift: the median of all differences in IOPS "
+        "(Hodges-Lehmann) with its 95 % interval, in percent of the mean of run A. Bound: how the "
         f"number to plan on differs. “{FASTER.capitalize()}”: {FASTER_MEANS}. The answers hold "
         "for these drives at the time of the runs, not for other drives of the same models."
     )
@@ -390,8 +567,6 @@ def _explained(found: Compared) -> list[page.Block]:
             "clear for independent repeats, but neighbouring repeats are too similar."
         )
     blocks: list[page.Block] = [page.Prose(told)]
-    if found.left_out:
-        blocks.append(page.Prose("Not compared: " + "; ".join(found.left_out) + ".", tone="warn"))
     return blocks
 
 
@@ -399,7 +574,7 @@ def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:
     def runs(pair: Pair) -> str:
         later, earlier = (_run_name(results, place) for place in (pair.second, pair.first))
         simulated = later.endswith(")") or earlier.endswith(")")
-        return f"{later} against {earlier}" if simulated else _against(later, earlier)
+        return f"{later} against {earlier}" if simulated else _runs_of(pair)
 
     def verdict(pair: Pair) -> page.Cell:
         tone, answer = pair_verdict(pair)
@@ -408,6 +583,7 @@ def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:
     columns: list[page.ColumnOf[Pair]] = [
         ("Point", lambda pair: words.times(pair.label)),
         ("Runs", runs),
+        ("Answer", verdict),
         (page.number("Bound"), bounds_words),
         (page.number("IOPS"), lambda pair: words.count(value_of(pair.points[1], "iops"))),
         (page.number("against"), lambda pair: words.count(value_of(pair.points[0], "iops"))),
@@ -415,7 +591,6 @@ def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:
         (page.number("95 % interval"), shift_interval),
         (page.number(FASTER.capitalize()), faster_words),
         (page.number("p, Holm"), lambda pair: f"{pair.p_corrected:.2g}"),
-        ("Answer", verdict),
     ]
     return page.table_of("Point by point", found.pairs, columns)
 
@@ -430,6 +605,10 @@ _OF_PAIR: dict[str, tuple[str, Callable[[Pair], object]]] = {
     "effect": ("Float64", lambda pair: pair.found.effect),
     "p_holm": ("Float64", lambda pair: pair.p_corrected),
     "answer": ("str", lambda pair: pair_verdict(pair)[1]),
+    "metric": ("str", lambda _: "iops"),
+    "direction": ("str", lambda _: "total"),
+    "metric_value": ("Float64", lambda pair: pair.means[1]),
+    "against_metric_value": ("Float64", lambda pair: pair.means[0]),
 }
 COMPARISON_TYPES = {
     "workload": "str",
@@ -449,7 +628,29 @@ def comparison_csv(results: Sequence[RunResult], found: Compared) -> bytes:
         }
         for pair in found.pairs
     ]
+    rows += [_csv_measured(results, one) for one in (*found.rates, *found.latencies)]
     return csv_bytes(Tidy(rows, COMPARISON_TYPES))
+
+
+def _csv_measured(results: Sequence[RunResult], one: Measured) -> Row:
+    """Return the row of a rate within a limit, or of a p99."""
+    row: Row = {
+        "workload": one.label,
+        "p_holm": one.p_corrected,
+        "answer": measured_verdict(one)[1],
+        "metric": one.metric,
+        "direction": one.direction,
+        "metric_value": one.values[1],
+        "against_metric_value": one.values[0],
+    }
+    for side, place in zip(SIDES, (one.second, one.first), strict=True):
+        result = results[place]
+        row |= {
+            f"{side}run_id": result.run_id,
+            f"{side}firmware": result.target.firmware,
+            f"{side}verdict": "VALIDATED" if one.validated else NOT,
+        }
+    return row
 
 
 def _csv_side(prefix: str, result: RunResult, point: PointResult) -> Row:

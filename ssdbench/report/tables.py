@@ -32,7 +32,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import answer_line, demanded, letter, marked
+from ssdbench.report.view.capacity import answer_line, demanded, marked
 from ssdbench.report.view.words import simulated_label
 from ssdbench.stats.bounds.point import without_bound
 from ssdbench.stats.planning.capacity import Limit
@@ -449,7 +449,7 @@ def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
         rows.append(
             _of_run(result)
             | {
-                "candidate": letter(place),
+                "candidate": words.letter(place),
                 "drives": made and marked(f"{made.drives}", found.verdict),
                 "missed_drives": found.missed_drives,
                 "decided_by": made and str(made.decided_by),

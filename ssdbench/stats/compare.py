@@ -14,7 +14,7 @@ describe one drive in one state, not how drives of a model differ.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
@@ -22,11 +22,13 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.model.point import PointResult
+from ssdbench.model.kind import KINDS
+from ssdbench.model.point import Estimate, PointResult
+from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.result import RunResult
 from ssdbench.stats.distributions import t_quantile, t_two_sided_p
 from ssdbench.stats.series import Floats
-from ssdbench.units import counted
+from ssdbench.units import counted, listed
 
 MARGIN = 0.75  # added to the autocorrelation, in standard errors, for MARGIN_VALUES or more
 MARGIN_VALUES = 20  # values in both series together; fewer values get a larger margin
@@ -261,6 +263,12 @@ class Pair:
     p_corrected: float  # `Comparison.p` corrected over all pairs (Holm)
 
     @property
+    def means(self) -> tuple[float | None, float | None]:
+        """Return the mean IOPS of the first and of the second run."""
+        first, second = (point.estimate("iops") for point in self.points)
+        return first.value if first else None, second.value if second else None
+
+    @property
     def shift_percent(self) -> float | None:
         """Return the Hodges-Lehmann shift in percent of the first run's mean."""
         estimate = self.points[0].estimate("iops")
@@ -284,12 +292,52 @@ class Pair:
         return all(point.verdict == "VALIDATED" for point in self.points)
 
 
+Interval = tuple[float, float]
+P99 = "lat_p99_ns"
+RATE = "rate_within_limit_iops"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A rate within a limit of latency, or a p99, that two runs measured in the same way."""
+
+    label: str
+    metric: str  # RATE or P99
+    direction: str  # read or write; total for both
+    first: int  # index of the run
+    second: int
+    values: tuple[float, float]
+    intervals: tuple[Interval | None, Interval | None]  # 95 %; of a rate, its lowest and highest
+    p_corrected: float | None  # of a rate, from its searches (Holm); None if it was not tested
+    validated: bool
+
+    @property
+    def differs(self) -> bool | None:
+        """Tell whether the values differ; None if nothing can test it.
+
+        Rates by the test of their searches, latencies if their 95 % intervals do not overlap.
+        """
+        if self.metric == RATE:
+            return None if self.p_corrected is None else self.p_corrected <= ALPHA
+        first, second = self.intervals
+        if first is None or second is None:
+            return None
+        return first[1] < second[0] or second[1] < first[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """All points that several runs have in common, and the points that were not compared."""
+    """What several runs have in common, and what was not compared."""
 
     pairs: tuple[Pair, ...]
     left_out: tuple[str, ...]  # sentences that say what was not compared, and why
+    rates: tuple[Measured, ...] = ()
+    latencies: tuple[Measured, ...] = ()  # of points, and of loads
+
+    @property
+    def every(self) -> tuple[Pair | Measured, ...]:
+        """Return all points, rates and latencies that were compared."""
+        return (*self.pairs, *self.rates, *self.latencies)
 
 
 def compared(results: Sequence[RunResult]) -> Compared:
@@ -301,12 +349,142 @@ def compared(results: Sequence[RunResult]) -> Compared:
         for key in points[a]
         if key in points[b] and _enough(points[a][key], points[b][key])
     ]
-    corrected = holm([found.p for *_, found in raw]) if raw else ()
+    searched = [_rates_of(result) for result in results]
+    rates = [
+        (_rate_pair(key, a, b, searched), _searches_compared(searched[a][key], searched[b][key]))
+        for a, b in combinations(range(len(results)), 2)
+        for key in searched[a]
+        if key in searched[b]
+    ]
+    tested = [found.p for *_, found in raw] + [found.p for _, found in rates if found]
+    corrected = iter(holm(tested) if tested else ())
     pairs = tuple(
         Pair(points[a][key].point.label(), a, b, (points[a][key], points[b][key]), found, p)
-        for (key, a, b, found), p in zip(raw, corrected, strict=True)
+        for (key, a, b, found), p in zip(raw, corrected, strict=False)
     )
-    return Compared(pairs, tuple(_left_out(results, points)))
+    return Compared(
+        pairs,
+        tuple(_left_out(results, points)),
+        tuple(replace(one, p_corrected=next(corrected)) if by else one for one, by in rates),
+        (*_point_latencies(pairs), *_load_latencies(results)),
+    )
+
+
+def _rates_of(result: RunResult) -> dict[Key, tuple[RateFound, bool]]:
+    """Return the rate searches of a run, each with whether it is validated."""
+    found: dict[Key, tuple[RateFound, bool]] = {}
+    for stage, told in result.having(RateFound):
+        same = (
+            told.pattern, told.block_bytes, told.read_percent, told.arrivals, told.percentile,
+            told.limit_ns, told.direction,
+        )  # fmt: skip
+        found.setdefault(same, (told, not stage.why_not))
+    return found
+
+
+def search_rates(found: RateFound) -> list[float]:
+    """Return the highest rate that kept the limit in each search; 0 if none did."""
+    rates = []
+    for search in sorted({step.search for step in found.steps if step.search}):
+        kept = 0.0
+        steps = [step for step in found.steps if step.search == search]
+        for step in sorted(steps, key=lambda step: step.offered_iops):
+            if not step.kept:
+                break
+            kept = step.offered_iops
+        rates.append(kept)
+    return rates
+
+
+def _searches_compared(
+    first: tuple[RateFound, bool], second: tuple[RateFound, bool]
+) -> Comparison | None:
+    rates = search_rates(first[0]), search_rates(second[0])
+    return compare(*rates) if min(map(len, rates)) >= LEAST_REPEATS else None
+
+
+def _rate_pair(
+    key: Key, a: int, b: int, searched: Sequence[dict[Key, tuple[RateFound, bool]]]
+) -> Measured:
+    both = searched[a][key], searched[b][key]
+    found = both[1][0]
+    spans = [search_rates(told) for told, _ in both]
+    return Measured(
+        label=f"{found.workload}: {found.limit}",
+        metric=RATE,
+        direction=found.direction or "total",
+        first=a,
+        second=b,
+        values=(both[0][0].rate_iops or 0.0, both[1][0].rate_iops or 0.0),
+        intervals=tuple((min(s), max(s)) if s else None for s in spans),  # type: ignore[arg-type]
+        p_corrected=None,
+        validated=both[0][1] and both[1][1],
+    )
+
+
+def _point_latencies(pairs: Sequence[Pair]) -> Iterator[Measured]:
+    for pair in pairs:
+        yield from _p99_pairs(
+            pair.label,
+            (pair.first, pair.second),
+            (pair.points[0].estimates, pair.points[1].estimates),
+            validated=pair.validated,
+        )
+
+
+def _load_latencies(results: Sequence[RunResult]) -> Iterator[Measured]:
+    """Yield the p99 of loads that two runs have in common."""
+    loads = [_loads_of(result) for result in results]
+    for a, b in combinations(range(len(results)), 2):
+        for key, (found, valid) in loads[a].items():
+            if key not in loads[b]:
+                continue
+            other, other_valid = loads[b][key]
+            yield from _p99_pairs(
+                f"{found.label} of {found.workload}",
+                (a, b),
+                (found.estimates, other.estimates),
+                validated=valid and other_valid,
+            )
+
+
+def _loads_of(result: RunResult) -> dict[Key, tuple[LoadFound, bool]]:
+    found: dict[Key, tuple[LoadFound, bool]] = {}
+    for stage, told in result.having(LoadFound):
+        asked = f"{told.asked_iops:.3g}"  # 1 % apart is the same load
+        same = (told.pattern, told.block_bytes, told.read_percent, asked)
+        found.setdefault(same, (told, not (stage.why_not or told.missed)))
+    return found
+
+
+def _p99_pairs(
+    label: str,
+    runs: tuple[int, int],
+    both: tuple[Sequence[Estimate], Sequence[Estimate]],
+    *,
+    validated: bool,
+) -> Iterator[Measured]:
+    """Yield the p99 of each direction that both runs published."""
+    first, second = (
+        {e.direction: e for e in own if e.metric == P99 and e.status != "suppressed"}
+        for own in both
+    )
+    for direction in (way for way in first if way in second):
+        pair = first[direction], second[direction]
+        spans = [
+            None if e.ci_low is None or e.ci_high is None else (e.ci_low, e.ci_high) for e in pair
+        ]
+        yield Measured(
+            label=label,
+            metric=P99,
+            direction=direction,
+            first=runs[0],
+            second=runs[1],
+            values=(pair[0].value, pair[1].value),
+            intervals=(spans[0], spans[1]),
+            p_corrected=None,
+            validated=validated,
+        )
 
 
 def points_of(result: RunResult) -> dict[Key, PointResult]:
@@ -356,9 +534,39 @@ def _left_out(
             have = "has" if len(few) == 1 else "have"
             named = counted(len(few), "point")
             sentences.append(f"{named} of {result.run_id} {have} fewer than two repeats")
+    sentences += [*_only_one(results), *_not_taken(results)]
     profiles = {result.profile_text for result in results}
     if len(profiles) > 1:
         sentences.append(
             "the runs were made with different profiles; only equal points are compared"
         )
     return sentences
+
+
+def _only_one(results: Sequence[RunResult]) -> Iterator[str]:
+    """Name the rate searches and the loads that only one run has."""
+    for of_run, name in (
+        (_rates_of, "searched for the rate of"),
+        (_loads_of, "measured a load of"),
+    ):
+        own: list[dict[Key, tuple[RateFound | LoadFound, bool]]]
+        own = [dict(of_run(result)) for result in results]
+        for place, (result, mine) in enumerate(zip(results, own, strict=True)):
+            others = [theirs for other, theirs in enumerate(own) if other != place]
+            for key, (found, _) in mine.items():
+                if not any(key in theirs for theirs in others):
+                    told = found.limit if isinstance(found, RateFound) else found.label
+                    yield f"only {result.run_id} {name} {found.workload}: {told}"
+
+
+def _not_taken(results: Sequence[RunResult]) -> Iterator[str]:
+    """Name the kinds of stages that no comparison takes, with the runs that have them."""
+    having: dict[str, list[str]] = {}
+    for result in results:
+        for stage in result.stages:
+            offered = isinstance(stage.found, RateFound | LoadFound)
+            taken = bool(stage.points) or offered or KINDS[stage.kind].prepares
+            if not taken and result.run_id not in having.setdefault(str(stage.kind), []):
+                having[str(stage.kind)].append(result.run_id)
+    for kind, runs in having.items():
+        yield f"`compare` does not take stages of the kind {kind}, which {listed(runs)} measured"

@@ -57,12 +57,31 @@ class ComparedPoint(ComparedSamples):
     validated: bool
 
 
+class ComparedNumber(Part):
+    """A rate within a limit of latency, or a p99, of two runs."""
+
+    label: str
+    metric: str  # rate_within_limit_iops or lat_p99_ns
+    direction: str  # read or write; total for both
+    first: str
+    second: str
+    values: tuple[float, float]  # of the first and of the second
+    intervals: tuple[tuple[float, float] | None, tuple[float, float] | None]
+    p_holm: float | None  # of a rate, from its searches
+    differs: bool | None  # null if it cannot be tested
+    answer: str
+    validated: bool
+
+
 class Compared(Document):
     """The comparison of stored runs, point by point."""
 
     document: Literal["compare"] = "compare"
+    answer: tuple[str, ...]  # what differs, in words, for each run against the first
     runs: tuple[ComparedRun, ...]
     pairs: tuple[ComparedPoint, ...]
+    rates: tuple[ComparedNumber, ...]
+    latencies: tuple[ComparedNumber, ...]
     left_out: tuple[str, ...]
 
 

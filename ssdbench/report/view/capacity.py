@@ -136,11 +136,6 @@ Plans = Sequence[tuple[RunResult, CapacityAnswer]]
 VALIDATED = "VALIDATED"
 
 
-def letter(place: int) -> str:
-    """Return the name of a run by its place on the command line, from 0: A, B … Z, AA."""
-    return (letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
-
-
 def marked(text: str, verdict: str) -> str:
     """Return a number of drives with the verdict behind it, if that is not VALIDATED."""
     return text if verdict == VALIDATED else f"{text} {verdict}"
@@ -281,7 +276,7 @@ def candidates_line(plans: Plans) -> str:
 
     `plans` has the order of the command line, which gives each drive its letter.
     """
-    named = {id(found): letter(place) for place, (_, found) in enumerate(plans)}
+    named = {id(found): words.letter(place) for place, (_, found) in enumerate(plans)}
     ordered = [found for _, found in cheapest_first(plans)]
     best, *others = ordered
     if best.plan is None:

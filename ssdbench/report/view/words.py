@@ -98,6 +98,11 @@ def point_label(point: Point) -> str:
     return label if point.span_percent is None else f"{point.span_percent:g} % of drive: {label}"
 
 
+def letter(place: int) -> str:
+    """Return the name of a run by its place on the command line, from 0: A, B … Z, AA."""
+    return (letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
+
+
 def how_often(least: int, most: int) -> str:
     """Format how often something happened, such as `once`, `10 times` or `3 to 10 times`."""
     if least != most:

@@ -20,9 +20,9 @@ from ssdbench.report.view.capacity import (
     by_depth,
     candidates_line,
     figures,
-    letter,
     sum_lines,
 )
+from ssdbench.report.view.words import letter
 from ssdbench.stats.planning.capacity import Demand, Endurance, Limit, plan
 from ssdbench.stats.planning.runplan import capacity_answer
 from tests.support.builders import StoredRunBuilder, a_target, stage_result, with_found
