@@ -75,8 +75,8 @@ def brief(text: str, most: int = MOST) -> str:
 def cell(text: str) -> str:
     """Escape a text for a cell of a spreadsheet, where text that begins with = + - @ is a formula.
 
-    Such a text gets a leading apostrophe, which spreadsheets do not show. Numbers in a cell do not
-    change.
+    The text then gets a leading apostrophe, which spreadsheets do not show. Numbers in a cell do
+    not change.
     """
     shown = plain(text)
     if _FORMULA.match(shown.lstrip(" ")) and not _NUMBER.fullmatch(shown):

@@ -116,7 +116,7 @@ def likely(stage: AnyStage, target: TargetInfo, hint: RateHint) -> StagePlan:
 
     `stage.plan` has the least and the most that is possible: each repeat settles at once or uses up
     its limit. Warm-ups and points likely end near the least (`LIKELY`); for other stages the whole
-    range is likely. Rates are the fastest and the slowest of the hint.
+    range is likely. The rates for the estimate are the fastest and the slowest rate of the hint.
     """
     ends = [_likely(stage.plan(target, hint.at(end))) for end in (0, 1)]
     least_s, least = (min(one[0] for one in found) for found in zip(*ends, strict=True))

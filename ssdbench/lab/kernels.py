@@ -1,10 +1,10 @@
 """Download kernels for the guest: image, modules, headers, private headers of the block layer.
 
-These facts were checked on Debian 12: Extracted headers work after their Makefile is changed to use
-the extraction directory. The 6.12 headers contain a `vmlinux`, with which the build needs pahole;
-without it the build only skips BTF. The headers of I/O schedulers exist only in the source package,
-which must have the same version. Build tools of a newer Debian need a newer libc, so modules for
-its kernels are built in a directory tree of that Debian, with its compiler.
+The following facts were checked on Debian 12: Extracted headers work after their Makefile is
+changed to use the extraction directory. The 6.12 headers contain a `vmlinux`, with which the build
+needs pahole; without it the build only skips BTF. The headers of I/O schedulers exist only in the
+source package, which must have the same version. Build tools of a newer Debian need a newer libc,
+so modules for its kernels are built in a directory tree of that Debian, with its compiler.
 """
 
 import logging

@@ -138,8 +138,8 @@ def _range(low_s: float, high_s: float) -> str:
 def frame(course: Course, report: Page | None, *, every_s: float) -> str:
     """Render the page with a place for its state (`STATE`), which the browser loads again.
 
-    `report` is the report so far. Its figures are left out, because they are slow to draw, and so
-    are counts of drives, because nobody may buy by half of a run.
+    `report` is the report so far. The figures of the report are left out, because they are slow to
+    draw. Counts of drives are left out too, because nobody may buy by half of a run.
     """
     if report is not None and (table := report.workloads) is not None:
         kept = [at for at, one in enumerate(table.columns) if one.title != words.DRIVES]

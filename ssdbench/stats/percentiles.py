@@ -130,8 +130,8 @@ def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percen
     """Return the percentile of a load that continues for long, from sections of about ten minutes.
 
     Waits can grow over hours, when a queue fills up or the garbage collections of several dies
-    coincide, and a set of similar sections can have missed this. So no limit is below the
-    percentile of the worst section that has ten I/Os beyond it.
+    coincide, and a set of similar sections can have missed this. Because of such waits, no limit is
+    below the percentile of the worst section that has ten I/Os beyond it.
     """
     found = percentile(sections, quantile)
     if found is None or found.upper_ns is None or found.high_ns is None:

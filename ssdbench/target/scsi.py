@@ -37,7 +37,7 @@ def world_wide_name(page: bytes) -> str:
 def name_of_a_drive(page: bytes) -> bool:
     """Return whether page 83h has a name of the kind that makers of drives use.
 
-    Such a name is an NAA 5h name of 8 bytes, an EUI-64 name, or a name of 16 bytes together with a
+    The kinds are an NAA 5h name of 8 bytes, an EUI-64 name, or a name of 16 bytes together with a
     SAS port: drives with several units have these, but a volume has no port.
     """
     name = world_wide_name(page)

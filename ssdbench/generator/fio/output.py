@@ -1,7 +1,7 @@
 """Read fio's report (`json+`) and decide whether the run of fio may be believed; pure.
 
 fio ends with status 0 although a device vanished, reads 0 bytes without an error, and reports error
-0 beside a status of 1. So every sign is checked, and no single sign is trusted.
+0 beside a status of 1. Therefore every sign of an error is checked, and no single sign is trusted.
 """
 
 import errno

@@ -3,8 +3,8 @@
 fio can send a log with times (version 3), but waits for each gap from the previous request, so a
 late request makes all later ones late; and before 3.36 it looks for answers only when it sends
 (iolog.c: iolog_delay). The waits of version 2 count from the start of fio, in milliseconds, on
-every fio from 3.33 on. So requests are given to clients in turn. Each client has one request in
-flight and waits until its next request is due, or until the previous answer came.
+every fio from 3.33 on. To avoid such waits, requests are given to clients in turn. Each client has
+one request in flight and waits until its next request is due, or until the previous answer came.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """List the stages that a profile may have under `measure`, one module for each family.
 
-A new kind of stage is a model in one of these modules and a field of `Measure`; the loader, the
-JSON Schema and the completion of editors use these automatically.
+A new kind of stage is a model in one of the modules listed here and a field of `Measure`; the
+loader, the JSON Schema and the completion of editors use these automatically.
 """
 
 from math import prod

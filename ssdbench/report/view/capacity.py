@@ -250,7 +250,7 @@ def _tone(text: str) -> str:
 def answer_rows(plans: Plans, names: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the small table of the answer: titles, then a row for each number.
 
-    It has a column for each drive, so that it fits a terminal of 80 columns and a phone.
+    The table has a column for each drive, so that it fits a terminal of 80 columns and a phone.
     """
     cells = [answer_cells(found) for _, found in plans]
     order = [name for name in _NAMES if any(name in own for own in cells)]

@@ -134,8 +134,8 @@ MEDIAN = 0.5
 class Flushes:
     """Find whether a flush waits for flash: flush after every 1, 4, 16 and 64 writes.
 
-    If flash is as fast as the writes, a flush has nothing to wait for. So the measurement is
-    repeated while the drive collects garbage.
+    If flash is as fast as the writes, a flush has nothing to wait for. For this reason the
+    measurement is repeated while the drive collects garbage.
     """
 
     name = "flush"

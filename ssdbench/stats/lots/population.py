@@ -79,8 +79,8 @@ def _unusable(condition: list[str | float | None]) -> str:
 def _columns(condition: Condition) -> Floats:
     """Return the design columns of a condition.
 
-    A number is centred and divided by its range. A text has a column for each level except the
-    first.
+    A number is centred and divided by its range. A condition that is a text has a column for each
+    level except the first.
     """
     if all(isinstance(value, int | float) for value in condition):
         numbers = np.array([float(value or 0) for value in condition])
