@@ -159,8 +159,8 @@ def _at_once(each: "Sequence[RunRequest]", output: Path, *, page: bool) -> list[
 def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
     """Wait until all processes have ended, and forward signals to them. Raises Interrupted.
 
-    After a second signal the runs stop at once, but they still restore host settings. Wait for
-    that: the kernel kills them when this process ends.
+    After a second signal the runs stop at once, but they still restore host settings. This process
+    must wait for the end of the runs, because the kernel kills them when this process ends.
     """
     told = 0
     try:

@@ -30,7 +30,7 @@ class Job:
     """One workload and its length; jobs in a list run one after another in one start.
 
     A job ends after `total_bytes` (a fill: every block of the range once per pass) or `runtime_s`.
-    Without these, a job runs until it is stopped.
+    Without these limits, a job runs until it is stopped.
     """
 
     name: str

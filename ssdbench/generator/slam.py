@@ -103,7 +103,7 @@ class Slam:
         return SlamRunning(self, jobs, artifacts)
 
     def check(self) -> None:
-        """Check that it is the same device at the same size. Raises DeviceLost."""
+        """Check that a node is still the same device with the same size. Raises DeviceLost."""
         blockdev.still(self._node, self._claim, size_bytes=self._geometry.size_bytes)
 
     def instances(self, job: Job) -> list[Instance]:

@@ -46,8 +46,8 @@ def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
     """Return the block size from which doubling no longer nearly doubles the bytes per second.
 
     Each random write below the remap unit costs a whole unit, so bytes per second grow with the
-    block size. The result is None if they grow up to the largest block: then something else is the
-    limit, such as commands.
+    block size. The result is None if bytes per second grow up to the largest block: then something
+    else is the limit, such as commands.
     """
     for small, large in pairwise(sorted(bytes_per_s)):
         if bytes_per_s[large] <= UNIT_GAIN * bytes_per_s[small]:
