@@ -427,7 +427,7 @@ class Stage(Protocol[W, U, R]):
         ...
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Estimate time and bytes, without I/O. Raises UsageError if the target does not fit."""
+        """Estimate time and bytes, without I/O. Raises UsageError for a wrong target."""
         ...
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:

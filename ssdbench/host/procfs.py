@@ -176,7 +176,7 @@ class Wanted:
         return frozenset((*devices, *characters, *self.inodes))
 
     def matches(self, status: os.stat_result) -> bool:
-        """Return whether an open file is a wanted one."""
+        """Return whether an open file is one of the files or devices to find."""
         if stat.S_ISBLK(status.st_mode):
             return status.st_rdev in self.devices
         if stat.S_ISCHR(status.st_mode):

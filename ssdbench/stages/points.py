@@ -6,10 +6,11 @@ over the hours affects all points alike, instead of drawing a trend along one ax
 
 A sweep has a group for each layout: the order in which writes leave the data on the drive (block
 size, sequential or random). Reads and mixes of one block size leave the same layout. The layout of
-the warm-up is first. Read-only points are measured among its writes, which move the data, because a
-read rate depends on where the data lies. Sequential writes come next, then random writes from the
-largest block to the smallest. Before the first repeat in another layout the drive is converted: one
-sequential pass, then random writes until the rate is steady. A conversion counts for no point.
+the warm-up is first. Points that only read are measured among the writes of this layout, which move
+the data, because a read rate depends on where the data lies. Sequential writes come next, then
+random writes from the largest block to the smallest. Before the first repeat in another layout the
+drive is converted: one sequential pass, then random writes until the rate is steady. A conversion
+counts for no point.
 
 A span sweep has a group for each span. Spans ascend and the whole drive comes last (Heger 2011),
 because a smaller span after a larger one would find the drive's spare area in the disorder that the

@@ -247,8 +247,8 @@ def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) ->
 def awaited(info: TargetInfo) -> bool:
     """Wait for a running sanitize or SCSI format; return whether there was one.
 
-    Until this ends, the drive refuses reads, so the guard could not check the drive. Raises
-    DeviceError when it fails.
+    Until the sanitize or format ends, the drive refuses reads, so the guard could not check the
+    drive. Raises DeviceError when the sanitize fails.
     """
     if not info.major_minor:  # a file, or simulated
         return False

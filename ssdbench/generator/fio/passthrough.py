@@ -49,7 +49,7 @@ class PassthroughFio:
         return self._through.name
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        """Start jobs, one after another, in one process. Raises what `Fio.start` does."""
+        """Start jobs, one after another, in one process. Raises the errors of `Fio.start`."""
         if not jobs or engine_of(jobs) is not IoEngine.IO_URING_CMD:
             return self._through.start(jobs, artifacts=artifacts)
         with nvme.generic(self._node, self._claim) as descriptor:  # fio has its own from then on
