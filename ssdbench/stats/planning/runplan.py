@@ -221,10 +221,15 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
         *_not_valid(result, point, rivals),
         *_latency_reasons(wanted, point, latencies, slo_reasons),
     ]
-    if rounds and not kept_limits(rounds[-1], limits_s(wanted, point.point.workload.read_percent)):
+    limits = limits_s(wanted, point.point.workload.read_percent)
+    if rounds and kept_limits(rounds[-1], limits) is False:
         made = None
-        tried = " and ".join(f"{one.drives:,}" for one in rounds)
-        reasons.append(f"p99 misses its limit at the load of {tried} drives: no such number is one")
+        tried = " and of ".join(f"{one.drives:,}" for one in rounds)
+        most = rounds[-1].drives
+        reasons.insert(
+            0,
+            f"no answer up to {most:,} drives: p99 misses its limit at the load of {tried} drives",
+        )
     elif made is None:
         reasons.append("the drive has no rate that can be planned with")
     elif made.wear and made.wear.hopeless:

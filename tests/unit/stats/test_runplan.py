@@ -8,6 +8,7 @@ from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import answer_rows, by_change, sum_lines
 from ssdbench.report.view.capacity import by_depth as by_depths
+from ssdbench.stats.planning.capacity import Limit
 from ssdbench.stats.planning.lotplan import Spread, lot_answer
 from ssdbench.stats.planning.runplan import candidates, capacity_answer
 from tests.support.builders import (
@@ -75,6 +76,20 @@ def test_the_lower_of_the_bound_and_the_rate_at_the_limit_of_latency_is_planned_
     assert answer.usable_iops == min(1.0, share) * closed.bound_iops
     assert answer.plan is not None and answer.plan.bound_iops == answer.usable_iops
     assert answer.validated
+
+
+def test_a_limit_that_a_deeper_queue_misses_decides_by_latency(tmp_path: Path) -> None:
+    asked = {"demand_iops": 40_000, "endurance_tb": 1e9}
+    loose, tight = (
+        capacity_answer(by_depth(tmp_path), CapacityPlan.model_validate({**asked, "p99": p99})).plan
+        for p99 in ("20ms", "6ms")
+    )
+
+    assert loose is not None and tight is not None
+    assert (loose.drives, loose.decided_by) == (16, "rate")
+    assert (tight.drives, tight.decided_by) == (30, "latency")
+    needs = {need.limit: need.drives for need in tight.needs}
+    assert (needs[Limit.RATE], needs[Limit.LATENCY]) == (16, 30)
 
 
 @pytest.mark.parametrize(
