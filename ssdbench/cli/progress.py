@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Protocol, Self
+from typing import Self
 
 from ssdbench.cli.output import tell
 from ssdbench.engine.events import (
@@ -29,16 +29,7 @@ _WORDS = {
 }
 
 
-class EventDisplay(Protocol):
-    """Define a display for the events of a run; the display lasts until its `with` block ends."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exc: object) -> None: ...
-    def show(self, event: Event) -> None: ...
-    def line(self, text: str) -> None: ...
-
-
-def event_display(*, moving: bool) -> EventDisplay:
+def event_display(*, moving: bool) -> "ProgressLines":
     """Return a display with a progress bar if `moving`, otherwise one with lines only."""
     return ProgressBar() if moving else ProgressLines()
 
@@ -82,7 +73,7 @@ class ProgressLines:
                 return headline(event)
 
 
-class ProgressBar:
+class ProgressBar(ProgressLines):
     """Shows a progress bar with lines above it; only this class imports `rich`."""
 
     def __init__(self) -> None:
@@ -102,7 +93,7 @@ class ProgressBar:
                 if self.below:
                     yield Text(self.below, no_wrap=True, overflow="ellipsis")
 
-        self._lines = ProgressLines()
+        super().__init__()
         self._stage = ""
         console = Console(stderr=True, highlight=False)
         share = Column(no_wrap=True, min_width=SHARE)  # the text after it is cut first
@@ -152,9 +143,7 @@ class ProgressBar:
         if isinstance(event, StageStarted | StageFinished | RunFinished):
             self._bar.update(self._task, visible=False, completed=0.0)
             self._bar.below = ""
-        text = self._lines.text(event)
-        if text:
-            self.line(text)
+        super().show(event)
 
     def line(self, text: str) -> None:
         """Print a line above the bar."""

@@ -40,8 +40,8 @@ LIKELY = (0.8, 1.2)
 # windows that need longer do not count in a plan. Little of the time of points follows from rates.
 TOLD = (0.8, 1.25)
 TOLD_SETTLING = (0.95, 1.1)
-# Of simulated drives on one core of 2023: 0.6 to 2 us per request and per 4 KiB written, a third of
-# a second per start of fio with ten minutes each, and reads for about an eighth of the time.
+# Of simulated drives, from runs of `demo` and `quick`: 1 to 2.5 us of the host for 4 KiB written, a
+# third of a second for a start of fio, which lasts ten minutes, and reads in an eighth of the time.
 HOST_S_PER_REQUEST = 1.2e-6
 STARTING_SHARE = 1 / 1800
 READING_SHARE = 1 / 8
