@@ -137,7 +137,8 @@ def _verdict(
     seconds, unit = run.seconds(found.seconds_csv), found.unit
     name = f"{stage.name}-0"
     blocks: list[page.Block] = [_answer(stage, verdict, unit)]
-    if seconds is not None and len(seconds.t_s) > 1:
+    judged = verdict.window_to_s > verdict.window_from_s  # else the write cliff shows the rate
+    if judged and seconds is not None and len(seconds.t_s) > 1:
         blocks.append(page.Plots([_run_up(verdict, seconds, unit, name)], wide=True))
     evidence: list[page.Block] = [_facts(stage, found, verdict)]
     if verdict.criteria:

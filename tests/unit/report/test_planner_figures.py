@@ -16,6 +16,7 @@ from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import RunResult
+from ssdbench.report import render
 from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.plots import canvas
 from ssdbench.report.plots.points import Line, LinesFigure
@@ -39,6 +40,22 @@ def data(page: str, name: str) -> Rows:
     text = re.search(r"<pre[^>]*>(.*?)</pre>", figure[0], re.DOTALL)
     assert text is not None
     return list(csv.DictReader(io.StringIO(html.unescape(text[1]))))
+
+
+def test_a_warm_up_that_ended_before_it_was_judged_has_no_figure_of_a_judged_window(
+    tmp_path: Path,
+) -> None:
+    builder = StoredRunBuilder(tmp_path).precondition().steady(steady=False)
+    early = {"window_from_s": 0.0, "window_to_s": 0.0, "window_blocks": (), "criteria": {}}
+    stage = builder.stages[-1]
+    assert isinstance(stage.found, WarmUp) and stage.found.verdict is not None
+    verdict = stage.found.verdict.model_copy(update=early)
+    builder.stages[-1] = with_found(stage, verdict=verdict)
+    builder.write(verdict="NOT VALIDATED")
+
+    page = render(tmp_path)[0].read_text(encoding="utf-8")
+
+    assert 'data-name="cliff' in page and 'data-name="steady-' not in page
 
 
 def test_drift_is_the_number_that_the_rule_judged() -> None:
