@@ -239,9 +239,16 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
     line = candidates_line(plans)
     if as_json:
         ordered = cheapest_first(plans)
-        document(Candidates(answer=line, candidates=tuple(_document(*one) for one in ordered)))
+        document(
+            Candidates(
+                answer=line,
+                question=plans[0][1].wanted.asked(),
+                candidates=tuple(_document(*one) for one in ordered),
+            )
+        )
         return
     answer(line)
+    answer(f"question: {plans[0][1].wanted.asked()}")
     answer("")
     names = [letter(place) for place in range(len(plans))]
     for name, (result, found) in zip(names, plans, strict=True):
@@ -269,6 +276,7 @@ def _document(
     return CapacityPlanned.of(
         found,
         answer=answer_line(found),
+        question=found.wanted.asked(),
         run=result.run_id,
         target=result.target.name,
         point=found.point.point.id if found.point else None,
@@ -296,6 +304,7 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
     )
 
     answer(answer_line(found), bad=not found.validated)
+    answer(f"question: {found.wanted.asked()}")
     if found.plan is not None:
         rows = answer_rows([(result, found)], ["one drive of the plan"])
         answer("")

@@ -430,6 +430,7 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
         page.Prose(words.sentence(words.times(line)), tone="" if sound else "warn")
         for line in answer_lines(results, found)
     ]
+    blocks.append(_named(results))
     columns = [
         page.Column("What"),
         *([page.Column("Runs")] if several else []),
@@ -450,6 +451,15 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
     if found.left_out:
         blocks.append(page.Prose("Not compared: " + "; ".join(found.left_out) + ".", tone="warn"))
     return blocks
+
+
+def _named(results: Sequence[RunResult]) -> page.Prose:
+    """Return which run has which letter."""
+    runs = (
+        f"{words.letter(place)}: {result.target.name}, run {result.run_id}"
+        for place, result in enumerate(results)
+    )
+    return page.Prose(f"{'; '.join(runs)}.")
 
 
 def _number_titles(results: Sequence[RunResult]) -> tuple[str, str]:
@@ -498,12 +508,13 @@ def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
     if len(plans) > 1:
         good = all(answer.validated for _, answer in plans)
         line = words.sentence(capacity.candidates_line(plans))
-        drives = "; ".join(
-            f"{name}: {result.target.name}, run {result.run_id}"
-            for name, (result, _) in zip(names, plans, strict=True)
-        )
         lead = page.Prose(line, tone="good" if good else "bad")
-        rest = [page.Prose(f"{drives}."), *capacity.answer_blocks(plans, names)]
+        rest = [
+            *_mixed(labels),
+            page.Prose(f"Question: {plans[0][1].wanted.asked()}."),
+            _named([result for result, _ in plans]),
+            *capacity.answer_blocks(plans, names),
+        ]
         found.append(page.Section("answer", "Answer", [lead, *rest]))
     found += [
         page.Section(

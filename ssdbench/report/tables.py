@@ -144,6 +144,7 @@ PLAN_TYPES = {
     "verdict": "str",
     "reasons": "str",
     "answer": "str",
+    "question": "str",
 }
 
 SUMMARY_DECIMALS = 3  # the summary is for people; results.csv keeps every digit
@@ -461,6 +462,7 @@ def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
                 "verdict": found.verdict,
                 "reasons": _why(found),
                 "answer": answer_line(found),
+                "question": found.wanted.asked(),
             }
             | {f"{limit}_headroom_percent": _percent(headroom.get(limit)) for limit in Limit}
             | {

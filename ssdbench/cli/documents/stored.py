@@ -90,6 +90,7 @@ class CapacityPlanned(Document):
 
     document: Literal["capacity"] = "capacity"
     answer: str  # in one line
+    question: str  # the demand in words, with every default
     run: str
     target: str
     simulated: bool
@@ -121,6 +122,7 @@ class Candidates(Document):
 
     document: Literal["capacity-candidates"] = "capacity-candidates"
     answer: str  # in one line
+    question: str  # the demand in words, with every default
     candidates: tuple[CapacityPlanned, ...]
 
 

@@ -94,7 +94,8 @@ def answer_beside(result: RunResult) -> Iterator[tuple[str, str]]:
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
     """Return the answer, the calculation, and the inputs that were not given."""
-    found: list[page.Block] = [_lead(answer)]
+    question = page.Prose(f"Question: {answer.wanted.asked()}.")
+    found: list[page.Block] = [_lead(answer), question]
     if answer.plan is not None:
         found += [
             *answer_blocks([(result, answer)], ["Answer"]),

@@ -303,9 +303,14 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
 
     line = "B: 10 drives for 1,500 against 22 for 3,300; decided: B by wear, A by rate"
     assert said.splitlines()[0] == told["answer"] == line
-    assert max(map(len, said.splitlines()[:20])) <= 80
+    question = (
+        "40,000 IOPS of the measured block with the fewest reads, peak x 1, no growth, spares 2"
+    )
+    assert said.splitlines()[1].startswith(f"question: {question}")
+    assert told["question"].startswith(question)
+    assert max(map(len, said.splitlines()[2:20])) <= 80
     text = without_script(page.read_text())
-    assert line in text
+    assert line in text and f"Question: {question}" in text
     for name, slow, fast in (
         ("drives", "22", "10"),
         ("decided by", "rate", "wear"),
@@ -322,6 +327,7 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     table = list(csv.DictReader(rows.read_text().splitlines()))
     assert [row["drives"] for row in table] == ["22", "10"]
     assert [row["decided_by"] for row in table] == ["rate", "wear"]
+    assert all(row["question"].startswith(question) for row in table)
     assert [row["lat_p99_read_upper_ns"] for row in table] == ["", "3400000.0"]
     assert [float(row["wear_headroom_percent"]) for row in table] == pytest.approx(
         [100 * (1 - 7750.3 / 800 / drives) for drives in (22, 10)], abs=0.01

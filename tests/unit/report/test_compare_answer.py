@@ -14,6 +14,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.report.comparison import answer_lines, answer_table, much
 from ssdbench.stats.compare import compared, search_rates
 from tests.support.builders import StoredRunBuilder, stage_result, with_found
+from tests.support.chromium import Browser, Look
 from tests.support.pages import without_script
 
 POINT = "4 KiB random 70/30 read/write, QD 32 x 4"
@@ -224,6 +225,31 @@ def test_the_answer_is_the_same_on_terminal_page_csv_and_json(
         one["answer"] for one in (*told["pairs"], *told["rates"], *told["latencies"])
     ] == answers
     assert any("not compared" in one and "probe" in one for one in said)
+
+
+@pytest.mark.parametrize("look", [Look("wide", 1400), Look("phone", 390, phone=True)])
+def test_no_answer_is_cut_off_in_a_browser(tmp_path: Path, chromium: Browser, look: Look) -> None:
+    a_run(tmp_path / "a", rates=[1_000, 1_010], reads=(100, 70, 0))
+    a_run(tmp_path / "b", 2.1, 2.9, rates=[1_800, 1_810], reads=(100, 70, 0))
+    page = tmp_path / "page.html"
+    assert main.run(
+        ["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--html", str(page)]
+    ) == 0  # fmt: skip
+
+    chromium.open(page, look)
+    shown = json.loads(
+        chromium.evaluate(
+            """JSON.stringify([...document.querySelectorAll("#answer tbody tr")].map(row => {
+            const cell = row.cells[1], place = cell.getBoundingClientRect();
+            return [cell.textContent, place.left, place.right, cell.scrollWidth, cell.clientWidth];
+            }))"""
+        )
+    )
+
+    assert [row[0] for row in shown][:3] == ["B is 2.1 x faster than A"] * 3
+    assert len(shown) == 3 + 1 + 3
+    for _, left, right, needs, has in shown:
+        assert 0 <= left < right <= look.width and needs <= has
 
 
 def test_a_ratio_below_one_and_a_half_is_a_percentage() -> None:
