@@ -49,7 +49,8 @@ def unended(directory: Path, *, why: str = KILLED) -> RunResult:
             hint="The run never began; start a new one.",
         )
     order = order_of(kept, profile)
-    info, chosen = kept.target, stages(profile, kept.target)
+    planned = profile.model_copy(update={"plan": order.plan})
+    info, chosen = kept.target, stages(planned, kept.target)
     meter = Meter(order.limits)
     for record in records:
         meter.restore(record.data)

@@ -9,7 +9,7 @@ latency found a lower rate that kept the limit, the plan uses that rate.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -243,7 +243,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
             simulated=simulated,
             point=point,
             why_point=why,
-            depths=tuple(_depths(result, wanted, point, worn)),
+            depths=tuple(_with_rounds(_depths(result, wanted, point, worn), rounds, made)),
             bound_iops=bound,
             slo_iops=slo,
             slo_why_not=slo_why_not,
@@ -290,6 +290,17 @@ def _missed_rounds(
         if same and kept_limits(first, limits) is False:
             return found.planned
     return ()
+
+
+def _with_rounds(
+    depths: Iterable[Depth], rounds: Sequence[PlannedRound], made: Plan | None
+) -> Iterator[Depth]:
+    """Count no fewer drives at any depth than keep p99; none if no number of drives does."""
+    for depth in depths:
+        if not rounds or depth.drives is None:
+            yield depth
+        else:
+            yield replace(depth, drives=max(depth.drives, rounds[-1].drives) if made else None)
 
 
 def kept_limits(offered: PlannedRound, limits: dict[str, float]) -> bool | None:

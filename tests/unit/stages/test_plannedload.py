@@ -127,6 +127,7 @@ def test_p99_is_measured_at_the_load_that_the_count_gives_in_at_most_two_rounds(
     answer = capacity_answer(result, wanted_of(limit))
     if rounds[-1][2]:
         assert answer.plan is not None and answer.plan.drives == rounds[-1][0]
+        assert {depth.drives for depth in answer.depths} == {rounds[-1][0]}
         assert answer.missed_drives == (rounds[0][0] if len(rounds) > 1 else None)
         assert answer.plan.decided_by == ("latency" if len(rounds) > 1 else "rate")
         text = "14 to 19 drives" if len(rounds) > 1 else "13 drives"
@@ -134,6 +135,7 @@ def test_p99_is_measured_at_the_load_that_the_count_gives_in_at_most_two_rounds(
         assert [one.upper_ns for one in answer.latencies] == [p99.bound]
     else:
         assert answer.plan is None
+        assert {depth.drives for depth in answer.depths} == {None}
         assert answer.reasons[0] == (
             "no answer up to 19 drives: p99 misses its limit at the load of 13 and of 19 drives"
         )
