@@ -1,10 +1,10 @@
 """Measure the latencies at the load of one drive of the plan.
 
-The load follows from what the run measured before: the number of drives from the lowest bound, the
-rate within the limit of p99, wear and capacity; then the whole demand divided by the drives without
-the reserve. If p99 misses its limit at this load, a second round offers the load of half as many
-drives again. A third round is not made: the answer then lies between two numbers of drives, or no
-number of drives up to the larger one keeps the limit.
+The load follows from what the run measured before. The lowest bound, the rate within the limit of
+p99, wear and capacity give the number of drives. The load is the whole demand, divided by this
+number without the reserve. If p99 misses its limit at this load, a second round offers the load of
+1.5 times as many drives. There is no third round: the answer then lies between the two numbers of
+drives, or the drive has no answer to the question.
 """
 
 import math
