@@ -283,7 +283,7 @@ class RunMustEnd(Exception):
 
 
 class ProgramWatch:
-    """Check, while a program runs, whether the run must end. Raises RunMustEnd if it must."""
+    """Check, while a program runs, whether the run must end. Raises RunMustEnd."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -36,7 +36,7 @@ def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
 
 
 def stored_seconds(path: Path) -> dict[str, Floats]:
-    """Read the columns of `seconds.csv` by name. Raises UsageError if it is damaged or missing."""
+    """Read the columns of `seconds.csv`. Raises UsageError for a damaged or missing file."""
     try:
         rows = np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(len(COLUMNS)), ndmin=2)
     except (OSError, ValueError) as error:

@@ -123,7 +123,7 @@ def zones_of(descriptor: int) -> int:
 
 
 def size_of(descriptor: int) -> int:
-    """Return the bytes of an open block device. Raises OSError when it is gone."""
+    """Return the bytes of an open block device. Raises OSError when the device is gone."""
     return _number(descriptor, BLKGETSIZE64, "Q")
 
 
@@ -164,7 +164,7 @@ def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, i
 
 
 def sampled(node: Path, places: Iterable[int]) -> dict[int, bytes | None]:
-    """Return the 4 KiB at each address; None if unreadable. Raises OSError if it cannot open."""
+    """Return the 4 KiB at each address; None if unreadable. Raises OSError without access."""
     descriptor = os.open(node, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
@@ -229,7 +229,7 @@ class Zone:
 
 
 def report_zones(node: Path) -> list[Zone]:
-    """Return all zones of a device. Raises OSError if it is not zoned, DeviceLost or HostLacks."""
+    """Return all zones of a device. Raises OSError without zones, DeviceLost or HostLacks."""
     zones: list[Zone] = []
     with opened(node) as descriptor:
         while some := _reported(descriptor, zones[-1] if zones else None):

@@ -333,7 +333,7 @@ def foreground(argv: Sequence[str]) -> int:
     """Run a program at the terminal instead of us; return its status (negative: signal).
 
     The program shares our stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. Only the
-    main thread may call this function. Raises HostLacks when it is not installed.
+    main thread may call this function. Raises HostLacks when the program is not installed.
     """
     try:
         process = subprocess.Popen(list(argv), env=_environment(None))
@@ -358,7 +358,7 @@ def foreground(argv: Sequence[str]) -> int:
 
 
 def become(argv: Sequence[str]) -> NoReturn:
-    """Replace this process by a program. Raises HostLacks when it cannot be started."""
+    """Replace this process by a program. Raises HostLacks when the program cannot be started."""
     _log.debug("process %d becomes: %s", os.getpid(), shlex.join(argv))
     try:
         os.execv(argv[0], list(argv))

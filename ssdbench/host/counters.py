@@ -116,7 +116,7 @@ class DiskCounters:
 
 
 def disk_counters(major_minor: str, root: Path = Path("/")) -> DiskCounters:
-    """Return the counters of a block device. Raises OSError when it is gone."""
+    """Return the counters of a block device. Raises OSError when the device is gone."""
     device = root / f"sys/dev/block/{major_minor}"
     kernel = device.resolve().name
     counted = counted_disks(kernel, Sysfs(root))

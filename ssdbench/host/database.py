@@ -48,7 +48,7 @@ def serving(
 
     The socket is made in `sockets`, whose path must be short, because a socket's path has at most
     107 bytes. The write-ahead log is limited to a quarter of `data_bytes`; other settings are
-    PostgreSQL's defaults. Raises HostLacks when it is not installed, CommandFailed with the
+    PostgreSQL's defaults. Raises HostLacks when PostgreSQL is not installed, CommandFailed with the
     server's last messages when it does not start or stop.
     """
     place = programs()

@@ -39,7 +39,7 @@ class Export:
 
 
 def exported(sysfs: Sysfs) -> Iterator[Export]:
-    """Yield everything that the kernel serves. Raises OSError when it cannot be read."""
+    """Yield everything that the kernel serves. Raises OSError if sysfs is unreadable."""
     yield from _nvme(sysfs)
     yield from _scsi(sysfs)
     yield from _usb(sysfs)

@@ -43,7 +43,7 @@ def initramfs(
 
 
 def found(programs: Sequence[str]) -> list[Path]:
-    """Return the paths of programs on this host. Raises UsageError if one is missing."""
+    """Return the paths of programs on this host. Raises UsageError for a missing program."""
     paths = []
     for name in programs:
         if (path := command.which(name)) is None:

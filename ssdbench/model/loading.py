@@ -234,7 +234,7 @@ def profile_hash(result: RunResult) -> str:
     """Hash the requests of a profile to the drive. Runs with equal hashes may be combined.
 
     Comments, formatting, title, target, seed, plan, rated and `accept` do not count. Defaults and a
-    budget of time or wear do. A profile that this version cannot read is hashed as text.
+    budget of time or wear count. A profile that this version cannot read is hashed as text.
     """
     try:
         asked = load_profile(result.profile_text, "the stored profile")

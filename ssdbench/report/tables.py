@@ -599,5 +599,5 @@ class OpenedRun:
 
 
 def opened(path: Path) -> OpenedRun:
-    """Open a run directory. Raises UsageError if this version cannot read its result."""
+    """Open a run directory. Raises UsageError for a result that cannot be read."""
     return OpenedRun(path, StoredRun.open(path).result)

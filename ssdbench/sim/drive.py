@@ -236,7 +236,7 @@ def _require_ssdb(path: Path) -> None:
 
 
 def read_spec(state: Path) -> SimSpec:
-    """Read the specification of a state file. Raises UsageError if it is missing or damaged."""
+    """Read the specification of a state file. Raises UsageError if damaged or missing."""
     path = spec_path(state)
     try:
         data = json.loads(path.read_text())

@@ -22,7 +22,7 @@ BIN = Path(__file__).parent / "bin"
 def native_file(name: str) -> Path:
     """Return the path of `libssdb_drive.so`, `libssdb_virtualtime.so` or `ssdb-nbd`.
 
-    Raises HostLacks if it has not been built.
+    Raises HostLacks if this file has not been built.
     """
     path = BIN / name
     if not path.is_file():
@@ -103,7 +103,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 @cache
 def library() -> ctypes.CDLL:
-    """Load the library of the simulated drive once. Raises HostLacks if it is not built."""
+    """Load the library of the simulated drive once. Raises HostLacks without the file."""
     try:
         loaded = ctypes.CDLL(str(native_file("libssdb_drive.so")))
     except OSError as error:

@@ -67,7 +67,7 @@ def scaled(
 
 
 def _rates(full: Mapping[str, int], small: Mapping[str, int]) -> str:
-    """Return a sentence on how the rate of random writes of the smaller drive differs."""
+    """Return a sentence that compares the random write rates of the smaller and whole drive."""
     same = "rates and latencies are unchanged"
     if full["ftl"] != PAGE:
         return same
@@ -199,7 +199,7 @@ class SimSpec:
         return self.params["capacity_bytes"]
 
     def core_params(self) -> Params:
-        """Return the parameters as the core's structure. Raises UsageError if they contradict."""
+        """Return the parameters as the core's structure. Raises UsageError for a contradiction."""
         params = Params(dict(self.params))
         params.check()
         return params

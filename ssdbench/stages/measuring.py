@@ -436,7 +436,7 @@ def write_measured(path: Path, measured: Measured) -> None:
 
 
 def read_measured(path: Path) -> Measured:
-    """Read a stored window. Raises UsageError if it is damaged or missing."""
+    """Read a stored window. Raises UsageError for a damaged or missing file."""
     try:
         with np.load(path) as stored:
             cpu = float(stored["cpu_percent"])

@@ -304,7 +304,7 @@ class Replay(PlainStage):
         )
 
     def looked(self) -> tuple[TraceSummary, TraceWork]:
-        """Read the whole trace once, to summarize it. Raises TraceError if it cannot be sent."""
+        """Read and summarize the whole trace. Raises TraceError if the trace cannot be sent."""
         path = Path(self.wanted.file)
         changed = path.stat().st_mtime_ns if path.exists() else 0
         return _looked(self, changed)

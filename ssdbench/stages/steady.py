@@ -11,8 +11,8 @@ heat up while they are measured, and throttling would come after the verdict. So
 first, if it has a temperature sensor that shows the end of heating.
 
 On a drive that maps its flash in units larger than a write, each random write makes the drive write
-a whole unit. So the state of the drive follows from how often its units were overwritten, not from
-the bytes of the host. If the profile, the drive or its model names such a unit, overwritten units
+a whole unit. So the state of the drive depends on the number of overwritten units, not on the bytes
+of the host. If the profile, the drive or its model names such a unit, overwritten units
 count as fills, and the warm-up ends with a proof: writes of a unit must be as many a second as
 smaller writes, and writes of two units fewer. Without this proof the warm-up begins again and
 counts bytes.

@@ -87,7 +87,7 @@ def _lacking(system: FileSystem, room_bytes: float) -> str:
 
 
 def required(name: spec.FileSystemName, target: TargetInfo) -> FileSystem:
-    """Return one file system. Raises HostLacks if it does not work here."""
+    """Return one file system. Raises HostLacks if the host cannot use it."""
     (system,), _ = chosen(spec.FileSystems(types=(name,)), target)
     return system
 

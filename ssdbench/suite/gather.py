@@ -133,7 +133,7 @@ def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
 
 
 def _proven(run: StoredRun, records: Sequence[Record]) -> bool:
-    """Check the files of a run by the hashes in its journal. Raises UsageError if one differs."""
+    """Check the files of a run by the hashes in its journal. Raises UsageError for a wrong hash."""
     begun, stored = records[0].data, run.directory / RESULT
     if begun.get("target") != run.result.target.id or begun.get("run_id") != run.result.run_id:
         raise _damaged(stored, "it belongs to another run than the journal beside it")

@@ -307,7 +307,7 @@ def rate(name: str, wanted: spec.RateSweep, planning: Planning) -> Rate:
 
 
 def load(name: str, wanted: spec.Load, planning: Planning) -> Load:
-    """Plan the latencies at one load. Raises UsageError if it cannot be measured."""
+    """Plan the latencies at one load. Raises UsageError for a load that cannot be measured."""
     size, plan = planning.target.size_bytes, planning.profile.plan
     if wanted.planned and plan.demand_iops is None:
         raise UsageError(

@@ -33,7 +33,7 @@ class ServiceBackend:
         return "active" if asked.stdout.strip() == "active" else "inactive"
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Start or stop the service. Raises HostLacks when it does not change its state."""
+        """Start or stop the service. Raises HostLacks when the service keeps its state."""
         verb = "start" if value == "active" else "stop"
         _do(["systemctl", verb, attribute], f"{attribute} cannot be made {value}")
         if self.read(attribute, drive) != value:

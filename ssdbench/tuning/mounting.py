@@ -67,7 +67,7 @@ class PartitionBackend:
         return "" if start is None or size is None else f"{start} {size}"
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Add or remove the partition in the kernel. Raises HostLacks when it refuses."""
+        """Add or remove the partition in the kernel. Raises HostLacks when the kernel refuses."""
         node = node_of(self._name(drive))
         if value:
             refused = _patiently(["addpart", node, attribute, *value.split()], patience_s=0.0)
@@ -96,7 +96,7 @@ class DirectoryBackend:
         return PRESENT if self._sysfs.path(attribute).is_dir() else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Make or remove the directory. Raises HostLacks when that fails or it is not empty."""
+        """Make or remove the directory. Raises HostLacks when this fails, as with files in it."""
         place = self._sysfs.path(attribute)
         try:
             if value:

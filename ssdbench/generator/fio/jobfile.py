@@ -326,7 +326,7 @@ ENGINE_OPTIONS: Mapping[IoEngine, Options] = {
 
 
 def engine_of(jobs: Sequence[Job]) -> IoEngine:
-    """Return the engine of all jobs of a start. Raises ValueError if they differ."""
+    """Return the engine of all jobs of a start. Raises ValueError if engines differ."""
     found = {job.workload.engine for job in jobs}
     if len(found) != 1:
         raise ValueError("the jobs of one start have one engine")

@@ -226,7 +226,7 @@ def _together(
 def _thread(
     log: ThreadLog, due: dict[int, Whole], origin_ms: float, end_s: float
 ) -> tuple[Requests, Whole]:
-    """Return the requests of one thread, and how late each was sent without a reason."""
+    """Return the requests of one thread, and the unexplained delay of each when it was sent."""
     was_due = np.zeros(len(log.t_ms), dtype=np.int64)
     rest = []
     for way, at in due.items():

@@ -207,7 +207,7 @@ def _logs(run: StoredRun, directory: str, from_s: float) -> Iterator[list[str]]:
 
 
 def _unpacked_lines(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of a packed log. Raises ValueError if it is too long or incomplete."""
+    """Yield the lines of a packed log. Raises ValueError if the log is too long or incomplete."""
     unpacker = zlib.decompressobj(_GZIP)
     size, torn = 0, b""
     try:

@@ -57,7 +57,7 @@ class Program:
 
 
 def number(text: str, pattern: str) -> float:
-    """Find a number in a program's output. Raises ValueError if it is missing."""
+    """Find a number in a program's output. Raises ValueError without such a number."""
     match = re.search(pattern, text, re.MULTILINE)
     if match is None:
         raise ValueError(f"the output of the program has no {pattern!r}")

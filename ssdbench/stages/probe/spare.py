@@ -219,7 +219,7 @@ class Trim:
         )
 
     def ask(self, bench: Bench) -> Answer:
-        """Compare the rates; the rate before the TRIM must be steady, and slow by collection."""
+        """Compare the rates; before the TRIM the rate must be steady, and slowed by collection."""
         size = bench.size_bytes
         kept = part(round(size * TRIM_KEPT), size)
         bench.fill(size)

@@ -130,7 +130,7 @@ class Setting:
         load: str = "",
         finale: tuple[Cell, ...] = (),
     ) -> Timed:
-        """Make a test of phases. Raises UsageError if this drive cannot do it."""
+        """Make a test of phases. Raises UsageError if the drive cannot do one."""
         if not all(self.fits(phase) for phase in phases):
             raise self.misfit(name)
         return Timed(

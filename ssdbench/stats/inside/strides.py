@@ -289,7 +289,7 @@ def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> Strid
 
 
 def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scale:
-    """Build a scale from the user's strides. Raises UsageError if they cannot show a block."""
+    """Build a scale from the user's strides. Raises UsageError if strides cannot show a block."""
     region = size_bytes // 2
     for stride in strides:
         if stride <= block_bytes or stride % block_bytes:

@@ -8,7 +8,7 @@
 
 These five limits must hold at five checks in a row. A rate that keeps moving between two levels
 breaks these limits; it counts as steady if it has visited both levels often enough and neither
-level drifts. The result of such a drive is the lower level. The bound includes the worst minute of
+level drifts. The result is then the lower of the two levels. The bound includes the worst minute of
 the last three quarters of the run. docs/steady-state.md says what the rules cannot see, and how
 often they are wrong.
 """
