@@ -184,13 +184,14 @@ class Steady(PlainStage):
         least = min(min(2.0, self.max_fills) * span, slow * limit_s)
         most = min(max(self.max_fills * span, fast * self.least_s()), fast * limit_s)
         proof_s = 2 * PROOF_S if self.unit_bytes else 0.0
+        most_written = most * part + fast * proof_s
         return StagePlan.of(
             self,
             target,
             jobs=[f"{self.workload.label()} until steady by {self.rule!r}"],
             seconds=(shortest + proof_s, longest + proof_s),
-            bytes_written=(least * part + slow * proof_s, most * part + fast * proof_s),
-            notes=tuple(self._ends(most / span)),
+            bytes_written=(least * part + slow * proof_s, most_written),
+            notes=tuple(self._ends(most_written / span)),
         )
 
     def _ends(self, most_fills: float) -> Iterator[str]:

@@ -144,6 +144,18 @@ def test_the_plan_says_when_a_warm_up_is_given_up_without_contradicting_itself(
     assert all(note.startswith(start) for note, start in zip(notes, said, strict=True))
 
 
+def test_the_plan_says_how_many_fills_the_least_time_may_write() -> None:
+    drive = WearyDrive()
+    fast = RateHint(random_write_iops=(1e6, 1e6))
+
+    plan = Steady("01-steady", a_workload(drive)).plan(drive.info, fast)
+
+    assert plan.fills[1] > 6
+    assert plan.notes == (
+        f"ends at 6 drive fills, but not before 1 h 30 min ({plan.fills[1]:,.2f} fills at most)",
+    )
+
+
 @pytest.mark.parametrize(
     ("rule", "least_s"),
     [("pss", 2 * 2700), ("snia-wsat", 2 * 125 * 60), ("heger", 2 * 600), ("seppanen", 600)],
