@@ -457,7 +457,7 @@ def _wear_sum(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
         more = f"{asked}; {wear.adds:,} more than the rate needs"
     else:
         more = f"{asked}; no drives are added"
-    yield Line("Drives for the wear", in_detail(more, answer.verdict), bad=bool(wear.adds))
+    yield Line("Drives for the wear", in_detail(more, answer.verdict))
 
 
 def figures(answer: CapacityAnswer) -> Iterator[Line]:
@@ -535,11 +535,11 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
     if wear.dwpd_used is not None:
         rated = f", rated {format_figure(wear.dwpd_rated)}" if wear.dwpd_rated is not None else ""
         used = f"{format_figure(wear.dwpd_used)}{rated}{less(wear.dwpd_for_rate)}"
-        yield Line("Drive writes per day", used, bad=wear.overwritten)
+        yield Line("Drive writes per day", used, bad=wear.hopeless)
     if wear.life_years is not None:
         warranty = f"warranty {wear.warranty_years:g} years"
         life = f"{format_figure(wear.life_years)} years, {warranty}{less(wear.life_years_for_rate)}"
-        yield Line("Life", life, bad=wear.short_lived)
+        yield Line("Life", life, bad=wear.hopeless)
     if answer.waf is not None:
         yield Line("Write amplification", f"{format_figure(answer.waf)}, {answer.waf_source}")
 

@@ -117,18 +117,6 @@ class Wear:
         """Return how many drives the plan adds for endurance only."""
         return max(0, (self.drives_for_wear or 0) - self.drives_for_rate)
 
-    @property
-    def short_lived(self) -> bool:
-        """Tell whether the drives that the rate needs would wear out within their warranty."""
-        life = self.life_years_for_rate
-        return life is not None and life < self.warranty_years * (1 - 1e-9)
-
-    @property
-    def overwritten(self) -> bool:
-        """Tell whether the drives that the rate needs would be written more than rated."""
-        used, rated = self.dwpd_for_rate, self.dwpd_rated
-        return used is not None and rated is not None and used > rated * (1 + 1e-9)
-
 
 def plan(
     bound_iops: float,

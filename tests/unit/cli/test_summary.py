@@ -13,7 +13,9 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import RunResult, StageResult
+from ssdbench.report.read import StoredRun
 from tests.support.builders import a_finding, a_full_run, a_small_run, with_found
+from tests.support.page_runs import DEMO, a_page_run
 
 
 def last_screen(result: RunResult, directory: Path) -> str:
@@ -102,3 +104,17 @@ def test_a_percentile_without_a_limit_is_shown_as_it_was_seen(
     )  # fmt: skip
 
     assert target_row(row)[2] == shown
+
+
+def test_the_demo_ends_with_its_question_and_the_answer_in_one_line(tmp_path: Path) -> None:
+    result = StoredRun.open(a_page_run(DEMO, tmp_path / "run")).result
+
+    said = last_screen(result, tmp_path).splitlines()
+
+    asked = "question: 100 VMs x 40 IOPS = 4,000 IOPS of 4 KiB with 70 % reads, "
+    assert [line.startswith(asked) for line in said].count(True) == 1
+    # 4,000 x 1.3 x 30 % x 4 KiB a day for five years, over 36.5 TB a drive: 27.6.
+    assert [line.startswith("answer: 28 drives, decided by wear; ") for line in said].count(
+        True
+    ) == 1
+    assert "cannot tell" not in "\n".join(said)

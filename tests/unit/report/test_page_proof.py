@@ -1,5 +1,6 @@
 """The pages of six runs: strict HTML, readable for everybody, and silent."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def test_a_page_asks_for_nothing_and_every_reader_can_use_it(
     name: str, page_of: Pages, chromium: Browser
 ) -> None:
     require_no_fault(page_of(name), chromium)
+
+
+def test_nothing_in_the_page_of_the_demo_is_red_or_unreadable(page_of: Pages) -> None:
+    page = page_of(DEMO).read_text(encoding="utf-8")
+
+    assert re.findall(r'class="[^"]*\bbad\b[^"]*"', page) == []
+    assert "could not be read" not in page
 
 
 def test_a_comparison_is_strict_silent_and_for_every_reader_as_well(

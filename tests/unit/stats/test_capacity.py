@@ -50,7 +50,7 @@ def test_one_drive_write_a_day_for_five_years_as_datasheets_count_it() -> None:
     found = plan(20_000, daily, worn)
 
     assert found.drives == 1
-    assert found.wear is not None and not found.wear.short_lived and not found.wear.overwritten
+    assert found.wear is not None and found.wear.adds == 0
     assert found.wear.dwpd_rated == pytest.approx(1.0)
     assert found.wear.dwpd_used == pytest.approx(1.0)
     assert found.wear.life_years == pytest.approx(5.0)
@@ -73,7 +73,7 @@ def test_a_small_farm_by_hand() -> None:
     assert found.headroom == pytest.approx(1 - 150 / 600)
     assert found.degraded_utilisation == pytest.approx(150 / 550)
     wear = found.wear
-    assert wear is not None and wear.short_lived and wear.overwritten
+    assert wear is not None
     assert (wear.drives_for_rate, wear.drives_for_wear, wear.adds) == (11, 24, 13)
     assert wear.life_years_for_rate == pytest.approx(513.3 / 365, rel=1e-4)
     assert wear.life_years == pytest.approx(1_400 * 24 / 30 / 365)
@@ -100,7 +100,8 @@ def test_drive_writes_above_the_rating_add_drives_although_the_flash_would_last(
     found = plan(5_000, demand, worn)
 
     assert found.drives == 3
-    assert found.wear is not None and found.wear.overwritten and not found.wear.short_lived
+    assert found.wear is not None and found.wear.adds == 2
+    assert found.wear.life_years_for_rate == pytest.approx(4 * 1825 / 3 / 365)
     assert found.wear.dwpd_used == pytest.approx(1.0)
 
 
