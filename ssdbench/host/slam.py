@@ -46,7 +46,7 @@ class Instance:
             raise HostLacks(f"ssdb_slam cannot create an instance: {error.strerror}") from error
 
     def set(self, values: Mapping[str, int | str]) -> None:
-        """Set attributes of the instance in order. Raises HostLacks when the module refuses one."""
+        """Set attributes of the instance in order. Raises HostLacks when a value is refused."""
         for name, value in values.items():
             try:
                 self._write(name, str(value))

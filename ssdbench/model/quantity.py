@@ -82,7 +82,7 @@ def _positive_size(value: object) -> int:
 
 
 def parse_seconds(value: object) -> float:
-    """Return a duration such as `10ms` in seconds. Raises ValueError for anything else, or 0."""
+    """Return a duration such as `10ms` in seconds. Raises ValueError for another text or 0."""
     duration_ns = parse_duration_ns(value)
     if duration_ns == 0:
         raise ValueError("a duration must be longer than 0 s")

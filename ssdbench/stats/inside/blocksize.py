@@ -76,7 +76,7 @@ class Evidence:
     stride_places: tuple[dict[int, int], dict[int, int]]  # per region: stride -> place
 
     def place_of(self, one: Series, region: int) -> int:
-        """Return the place of the boundary at the stride of a series, as `region` chose it."""
+        """Return the place of a block boundary at the stride of a series, which `region` chose."""
         if self.form is Form.ALIGNED:
             return self.place_bytes
         return self.stride_places[region].get(one.stride_bytes, self.place_bytes)
