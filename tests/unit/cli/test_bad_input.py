@@ -234,7 +234,7 @@ def test_a_profile_directory_of_someone_else_is_passed_over(
     monkeypatch.setattr(Path, "is_file", forbidden)
 
     assert main.run(["plan", "demo"]) == 0
-    assert "Intel X25-M" in capfd.readouterr().out
+    assert "target: sim:x25m-g2-160" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

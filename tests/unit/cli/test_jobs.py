@@ -470,5 +470,5 @@ def test_a_trace_lies_beside_its_profile_from_wherever_it_is_run(
 
     said = capsys.readouterr().out
     assert "replays of t.csv: 2 requests" in said
-    (told,) = re.findall(r"clock: (.+) to (.+) by .*at most (.+)", said)
+    (told,) = re.findall(r"drive's time: (.+) to (.+) by .*at most (.+)", said)
     assert told[1] == told[2] != told[0]  # no range is wider than what ends it
