@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from os.path import commonprefix
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from ruamel.yaml import YAML
@@ -30,6 +31,7 @@ from ruamel.yaml import YAML
 from benchmarks.kernel import pages
 from benchmarks.kernel.__main__ import EXPERIMENTS
 from benchmarks.kernel.experiment import STORE
+from benchmarks.tables import markdown
 from ssdbench.host.command import run
 
 ROOT = Path(__file__).parents[1]
@@ -44,8 +46,6 @@ COLUMNS = (
     "mb_per_s_high", "p50_us", "p99_us", "verdict",
 )  # fmt: skip
 Values = dict[str, str]
-
-
 Bar = tuple[float, float, float]  # mean, least, most
 
 
@@ -110,33 +110,30 @@ def told_of(directory: Path) -> dict[str, Any]:
 
 
 def _warmed(directory: Path, found: dict[str, Any]) -> dict[str, Any]:
-    rates = [float(row["write_bytes"]) / 1e6 for row in _csv(directory / found["seconds_csv"])]
+    rates = pd.read_csv(directory / found["seconds_csv"])["write_bytes"] / 1e6
+    first, last = rates[:10].mean(), rates[-60:].mean()
     return {
         "what": f"warm-up: {found['says']}",
-        "first_10_s_mb_per_s": round(mean(rates[:10]), 4),
-        "last_mb_per_s": round(mean(rates[-60:]), 4),
-        "left_percent": round(100 * mean(rates[-60:]) / mean(rates[:10]), 2),
+        "first_10_s_mb_per_s": round(first, 4),
+        "last_mb_per_s": round(last, 4),
+        "left_percent": round(100 * last / first, 2),
     }
 
 
 def _strided(path: Path) -> dict[str, Any]:
     """Return how many of a stride's writes are peaks, how far apart, and their throughput."""
-    writes = _csv(path)
-    peaks = [int(row["offset_bytes"]) for row in writes if int(row["peak"])]
-    apart = [after - before for before, after in zip(peaks, peaks[1:], strict=False)]
+    writes = pd.read_csv(path)
+    peaks = writes["offset_bytes"][writes["peak"] == 1]
     stride = int(path.stem.rpartition("-")[2])
-    rates = {
-        int(row["stride_bytes"]): float(row["mb_per_s"])
-        for row in _csv(path.with_name("throughput.csv"))
-    }
+    rates = pd.read_csv(path.with_name("throughput.csv"), index_col="stride_bytes")["mb_per_s"]
     return {
         "what": f"stride {stride // KIB} KiB",
         "stride_bytes": stride,
         "writes_shown": len(writes),
         "peaks": len(peaks),
-        "peaks_apart_kib": median(apart) / KIB if apart else None,
-        "median_us": round(median(float(row["latency_ns"]) for row in writes) / 1000, 3),
-        "mb_per_s": rates.get(stride),
+        "peaks_apart_kib": float(peaks.diff().median()) / KIB if len(peaks) > 1 else None,
+        "median_us": round(float(writes["latency_ns"].median()) / 1000, 3),
+        "mb_per_s": float(rates[stride]) if stride in rates.index else None,
     }
 
 
@@ -168,34 +165,42 @@ def taken(name: str) -> None:
 def page_of_profile(name: str) -> str:
     """Return the page of a profile, made from its rows."""
     told, rows = _told(name), _csv(PAPERS / f"{name}.csv")
-    head = YAML(typ="safe").load(PROFILES / f"{name}.yaml")["title"]
+    title = YAML(typ="safe").load(PROFILES / f"{name}.yaml")["title"]
     parts = [
-        f"# {head}",
+        f"# {title}",
         f"**SIMULATED**: `{told['target']}`, seed {told['seed']}, {told['verdict']}, taken on "
         f"{told['taken']}. `ssdbench run {name}` took {told['wall_s']} s for "
         f"{told['simulated_s'] / 3600:.1f} hours of the drive's time.",
     ]
     if rows:
-        parts.append(
-            "| workload | IOPS, mean | 95 % interval | n | MB/s | p50, us | p99, us |\n"
-            "|---|--:|--:|--:|--:|--:|--:|\n"
-            + "\n".join(
-                f"| {row['workload']}{_share(row)} | {_many(row['iops'])} "
-                f"| {_many(row['iops_low'])} … {_many(row['iops_high'])} | {row['repeats']} "
-                f"| {_many(row['mb_per_s'])} | {row['p50_us']} | {row['p99_us']} |"
-                for row in rows
+        head = ("workload", "IOPS, mean", "95 % interval", "n", "MB/s", "p50, us", "p99, us")
+        lines = [
+            (
+                row["workload"] + _share(row),
+                _many(row["iops"]),
+                f"{_many(row['iops_low'])} … {_many(row['iops_high'])}",
+                row["repeats"],
+                _many(row["mb_per_s"]),
+                row["p50_us"],
+                row["p99_us"],
             )
+            for row in rows
+        ]
+        parts.append(markdown(head, lines, right=range(1, 7)))
+    strides = [
+        (
+            f"{one['stride_bytes'] // KIB} KiB",
+            f"{one['peaks']} of {one['writes_shown']}",
+            one["peaks_apart_kib"] or "",
+            f"{one['median_us']:,}",
+            one["mb_per_s"],
         )
-    strides = [one for one in told["found"] if "stride_bytes" in one]
+        for one in told["found"]
+        if "stride_bytes" in one
+    ]
     if strides:
-        parts.append(
-            "| stride | peaks | apart, KiB | median, us | MB/s |\n|---|--:|--:|--:|--:|\n"
-            + "\n".join(
-                f"| {one['stride_bytes'] // KIB} KiB | {one['peaks']} of {one['writes_shown']} "
-                f"| {one['peaks_apart_kib'] or ''} | {one['median_us']:,} | {one['mb_per_s']} |"
-                for one in strides
-            )
-        )
+        head = ("stride", "peaks", "apart, KiB", "median, us", "MB/s")
+        parts.append(markdown(head, strides, right=range(1, 5)))
     parts += [
         f"{one['what']}. In the first 10 s {one['first_10_s_mb_per_s']} MB/s, in the last minute "
         f"{one['last_mb_per_s']}: {one['left_percent']} % are left."
@@ -205,7 +210,7 @@ def page_of_profile(name: str) -> str:
         if "stride_bytes" not in one
     ]
     if drawn(name):
-        parts.append(f"![{head}]({name}.svg)")
+        parts.append(f"![{title}]({name}.svg)")
     return "\n\n".join(parts) + "\n"
 
 
@@ -214,10 +219,7 @@ def _share(row: Values) -> str:
 
 
 def _many(number: str) -> str:
-    if not number:
-        return ""
-    value = float(number)
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+    return pages.many(float(number)) if number else ""
 
 
 def page_of_experiment(name: str) -> str:
@@ -232,21 +234,9 @@ def page_of_experiment(name: str) -> str:
         if took:
             times = dict.fromkeys((min(took), max(took)))
             parts.append(f"A seed took {' to '.join(f'{time:,}' for time in times)} s.")
-        parts.append(
-            "| claim | wanted | worst … best seed (mean) | |\n|---|--:|--:|---|\n"
-            + "\n".join(
-                f"| {one['claim']['text']} | {'at most' if one['claim']['at_most'] else 'at least'}"
-                f" {one['claim']['wanted']:.4g} | {one['worst']:.3f} … {one['best']:.3f}"
-                f" ({one['mean']:.3f}) | {one['verdict']} |"
-                for one in document["claims"]
-            )
-        )
+        parts.append(pages.claims(document, ".4g"))
         metrics = list(dict.fromkeys(row["metric"] for row in document["rows"]))
-        table = [f"| case | {' | '.join(metrics)} |", "|---|" + "--:|" * len(metrics)]
-        for case in dict.fromkeys(row["case"] for row in document["rows"]):
-            cells = (_spread(document["rows"], case, metric) for metric in metrics)
-            table.append(f"| {case} | {' | '.join(cells)} |")
-        parts.append("\n".join(table))
+        parts.append(pages.cases(document["rows"], metrics, "{:,.6g}".format))
     parts.append(f"`python -m benchmarks.kernel {name}`; rows in `reports/experiments`.")
     if drawn(name):
         parts.append(f"![{name}]({name}.svg)")
@@ -255,15 +245,6 @@ def page_of_experiment(name: str) -> str:
 
 def _stored(name: str) -> list[Path]:
     return [path for k in ("6.12", "6.1") if (path := STORE / f"{name}-{k}.json").is_file()]
-
-
-def _of(rows: Sequence[dict[str, Any]], case: str, metric: str) -> list[float]:
-    return [row["value"] for row in rows if row["case"] == case and row["metric"] == metric]
-
-
-def _spread(rows: Sequence[dict[str, Any]], case: str, metric: str) -> str:
-    found = _of(rows, case, metric)
-    return f"{mean(found):,.6g}" if found else ""
 
 
 def drawn(name: str) -> bool:
@@ -291,7 +272,7 @@ def _bars(name: str) -> tuple[str, dict[str, Bar]]:
     document = json.loads(_stored(name)[0].read_text())
     rows, metric = document["rows"], document["claims"][0]["claim"]["metric"]
     cases = dict.fromkeys(row["case"] for row in rows)
-    values = {case: found for case in cases if (found := _of(rows, case, metric))}
+    values = {case: found for case in cases if (found := pages.of(rows, case, metric))}
     kernel = document["kernel"]
     label = f"{metric.replace('_', ' ')}, Linux {kernel}: mean, least, most of the seeds"
     return label, {case: (mean(v), min(v), max(v)) for case, v in values.items()}

@@ -32,11 +32,16 @@ class Sample:
     unseen_until_s: float  # before that, nobody can know the lower level: a step still to come
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
-    seconds: int
-    fill_s: float
-    level: float
+@dataclass(frozen=True, slots=True, eq=False)
+class _Course:
+    """Describe how a drive's level changes: each second's level over that which the drive keeps."""
+
+    levels: Floats
+    unseen_until_s: float = 0.0
+    kind: str = "steady"
+    truth: float | None = None  # the same of the truth; None: the last level
+    lower: float | None = None  # the same of the lower level; None: the truth
+    noisy: bool = False
 
 
 def sample(seed: int, family: str | None = None) -> Sample:
@@ -45,8 +50,16 @@ def sample(seed: int, family: str | None = None) -> Sample:
     names = list(FAMILIES)
     chosen = family or names[seed % len(names)]
     fill_s = float(rng.uniform(900, 5400))
-    base = _Base(int(min(LONGEST_S, 6.5 * fill_s)), fill_s, float(np.exp(rng.uniform(17, 21))))
-    return FAMILIES[chosen](chosen, base, rng)
+    seconds = np.arange(int(min(LONGEST_S, 6.5 * fill_s)), dtype=np.float64)
+    level = float(np.exp(rng.uniform(17, 21)))
+    course = FAMILIES[chosen](seconds, fill_s, rng)
+    texture, mean = _texture(rng, len(seconds), noisy=course.noisy)
+    levels = level * course.levels
+    truth = float(levels[-1]) * mean if course.truth is None else level * mean * course.truth
+    lower = truth if course.lower is None else level * mean * course.lower
+    return Sample(
+        chosen, course.kind, levels * texture, level * fill_s, truth, lower, course.unseen_until_s
+    )
 
 
 def _ar1(rng: Rng, n: int, sd: float, phi: float) -> Floats:
@@ -81,147 +94,101 @@ def _texture(rng: Rng, n: int, *, noisy: bool = False) -> tuple[Floats, float]:
     return np.maximum(factor, 0.02), 1 - stalls * depth
 
 
-def _done(
-    name: str,
-    base: _Base,
-    level: Floats,
-    rng: Rng,
-    *,
-    unseen_until_s: float = 0.0,
-    noisy: bool = False,
-) -> Sample:
-    """Return a steady drive whose last level is the truth."""
-    texture, mean = _texture(rng, len(level), noisy=noisy)
-    truth = float(level[-1]) * mean
-    return Sample(
-        name, "steady", level * texture, base.level * base.fill_s, truth, truth, unseen_until_s
-    )
+def _flat(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
+    return _Course(np.ones(len(seconds)))
 
 
-def _time(base: _Base) -> Floats:
-    return np.arange(base.seconds, dtype=np.float64)
+def _cliff(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
+    high, burst = rng.uniform(2, 10), rng.uniform(0.05, 0.5) * fill_s / 4
+    tau = rng.uniform(0.05, 0.4) * fill_s
+    decay = 1 + (high - 1) * 0.6 * np.exp(-np.maximum(seconds - burst, 0) / tau)
+    return _Course(np.where(seconds < burst, high, decay))
 
 
-def _step_at_fills(base: _Base, high: float, fills: float) -> float:
-    """Return the seconds until `fills` are written at a constant factor `high`."""
-    return fills * base.fill_s / high
-
-
-def _flat(name: str, base: _Base, rng: Rng) -> Sample:
-    return _done(name, base, np.full(base.seconds, base.level), rng)
-
-
-def _cliff(name: str, base: _Base, rng: Rng) -> Sample:
-    high, burst = rng.uniform(2, 10), rng.uniform(0.05, 0.5) * base.fill_s / 4
-    tau = rng.uniform(0.05, 0.4) * base.fill_s
-    t = _time(base)
-    decay = 1 + (high - 1) * 0.6 * np.exp(-np.maximum(t - burst, 0) / tau)
-    return _done(name, base, base.level * np.where(t < burst, high, decay), rng)
-
-
-def _staircase(name: str, base: _Base, rng: Rng) -> Sample:
-    t, level = _time(base), np.full(base.seconds, base.level)
+def _staircase(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
+    levels = np.ones(len(seconds))
     ends = np.sort(rng.uniform(0.1, 0.95, rng.integers(2, 4)))
     highs = np.sort(rng.uniform(1.5, 6, len(ends)))[::-1]
     start_s, done = 0.0, 0.0
     for end, high in zip(ends, highs, strict=True):
-        until_s = start_s + (end - done) * base.fill_s / high
-        level[(t >= start_s) & (t < until_s)] = base.level * high
+        until_s = start_s + (end - done) * fill_s / high
+        levels[(seconds >= start_s) & (seconds < until_s)] = high
         start_s, done = until_s, end
-    return _done(name, base, level, rng)
+    return _Course(levels)
 
 
-def _decline(name: str, base: _Base, rng: Rng) -> Sample:
+def _decline(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
     """Fall in a straight line over one to three fills, then stay."""
     high = rng.uniform(1.15, 2.5)
-    until_s = _step_at_fills(base, (high + 1) / 2, rng.uniform(1, 3))
-    t = _time(base)
-    level = base.level * (1 + (high - 1) * np.maximum(1 - t / until_s, 0))
-    return _done(name, base, level, rng)
+    until_s = rng.uniform(1, 3) * fill_s / ((high + 1) / 2)
+    return _Course(1 + (high - 1) * np.maximum(1 - seconds / until_s, 0))
 
 
-def _undershoot(name: str, base: _Base, rng: Rng) -> Sample:
+def _undershoot(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
     """Fall below the steady rate first, then recover."""
     high, low = rng.uniform(2, 6), rng.uniform(0.4, 0.85)
-    burst, tau = rng.uniform(0.05, 0.2) * base.fill_s, rng.uniform(0.1, 0.4) * base.fill_s
-    t = _time(base)
-    recovery = 1 - (1 - low) * np.exp(-np.maximum(t - burst, 0) / tau)
-    return _done(name, base, base.level * np.where(t < burst, high, recovery), rng)
+    burst, tau = rng.uniform(0.05, 0.2) * fill_s, rng.uniform(0.1, 0.4) * fill_s
+    recovery = 1 - (1 - low) * np.exp(-np.maximum(seconds - burst, 0) / tau)
+    return _Course(np.where(seconds < burst, high, recovery))
 
 
-def _transient(name: str, base: _Base, rng: Rng) -> Sample:
+def _transient(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
     tau = rng.uniform(10, 120)
-    level = base.level * (1 + rng.uniform(0.3, 3) * np.exp(-_time(base) / tau))
-    return _done(name, base, level, rng)
+    return _Course(1 + rng.uniform(0.3, 3) * np.exp(-seconds / tau))
 
 
-def _late_step(name: str, base: _Base, rng: Rng) -> Sample:
+def _late_step(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
     """Step down after one to five fills."""
     high = rng.uniform(1.15, 3)
-    step_s = _step_at_fills(base, high, rng.uniform(1.0, 5.0))
-    t = _time(base)
-    return _done(
-        name, base, base.level * np.where(t < step_s, high, 1.0), rng, unseen_until_s=step_s
-    )
+    step_s = rng.uniform(1.0, 5.0) * fill_s / high
+    return _Course(np.where(seconds < step_s, high, 1.0), unseen_until_s=step_s)
 
 
-def _noisy(name: str, base: _Base, rng: Rng) -> Sample:
-    return _done(name, base, np.full(base.seconds, base.level), rng, noisy=True)
+def _noisy(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
+    return _Course(np.ones(len(seconds)), noisy=True)
 
 
-def _warm(name: str, base: _Base, rng: Rng) -> Sample:
+def _warm(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
     """Throttle by heat after 10 to 60 minutes, and stay throttled."""
     high, tau = rng.uniform(1.1, 2.0), rng.uniform(30, 300)
     hot_s = rng.uniform(600, 3600)
-    t = _time(base)
-    level = base.level * np.where(t < hot_s, high, 1 + (high - 1) * np.exp(-(t - hot_s) / tau))
-    return _done(name, base, level, rng, unseen_until_s=hot_s)
+    cooling = 1 + (high - 1) * np.exp(-(seconds - hot_s) / tau)
+    return _Course(np.where(seconds < hot_s, high, cooling), unseen_until_s=hot_s)
 
 
-def _bistable(name: str, base: _Base, rng: Rng) -> Sample:
+def _bistable(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
     """Change between two levels (x 1.15 to 2) every 5 to 40 minutes."""
     ratio = rng.uniform(1.15, 2.0)
-    factor, at, low = np.empty(base.seconds), 0, bool(rng.integers(2))
-    first_low = base.seconds
-    while at < base.seconds:
+    levels, at, low = np.empty(len(seconds)), 0, bool(rng.integers(2))
+    first_low = len(seconds)
+    while at < len(seconds):
         until = at + int(rng.uniform(300, 2400))
-        factor[at:until] = 1.0 if low else ratio
+        levels[at:until] = 1.0 if low else ratio
         first_low = min(first_low, at) if low else first_low
         at, low = until, not low
-    texture, mean = _texture(rng, base.seconds)
-    lower = base.level * mean
-    rate = base.level * factor * texture
-    return Sample(name, "bistable", rate, base.level * base.fill_s, lower, lower, float(first_low))
+    return _Course(levels, float(first_low), "bistable", truth=1.0)
 
 
-def _periodic(name: str, base: _Base, rng: Rng) -> Sample:
+def _periodic(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
     """Swing regularly every 15 to 60 minutes: folding, wear levelling, a fan."""
     period_s, depth = rng.uniform(900, 3600), rng.uniform(0.15, 0.5)
     duty = rng.uniform(0.2, 0.6)
-    phase = np.mod(_time(base) / period_s + rng.uniform(), 1.0)
-    shape = np.where(phase < duty, 1 - depth, 1.0)
+    phase = np.mod(seconds / period_s + rng.uniform(), 1.0)
+    levels = np.where(phase < duty, 1 - depth, 1.0)
     if rng.integers(2):
-        shape = 1 - depth * 0.5 * (1 + np.cos(2 * np.pi * phase))
+        levels = 1 - depth * 0.5 * (1 + np.cos(2 * np.pi * phase))
         duty = 0.5
-    texture, mean = _texture(rng, base.seconds)
-    cycle = base.level * mean
-    lower = cycle * (1 - depth if shape.min() == shape[phase < duty].max() else 1 - 0.82 * depth)
-    truth = cycle * float(shape.mean())
-    rate = base.level * shape * texture
-    return Sample(name, "periodic", rate, base.level * base.fill_s, truth, lower, 0.0)
+    lower = 1 - depth if levels.min() == levels[phase < duty].max() else 1 - 0.82 * depth
+    return _Course(levels, kind="periodic", truth=float(levels.mean()), lower=lower)
 
 
-def _drifting(name: str, base: _Base, rng: Rng) -> Sample:
+def _drifting(seconds: Floats, fill_s: float, rng: Rng) -> _Course:
     """Fall by 8 to 40 % an hour, without end."""
     per_hour = rng.uniform(0.08, 0.40)
-    level = 2 * base.level * (1 - per_hour) ** (_time(base) / 3600)
-    texture, _ = _texture(rng, base.seconds)
-    return Sample(
-        name, "drifting", level * texture, base.level * base.fill_s, np.nan, np.nan, np.inf
-    )
+    return _Course(2 * (1 - per_hour) ** (seconds / 3600), np.inf, "drifting", truth=np.nan)
 
 
-FAMILIES: dict[str, Callable[[str, _Base, Rng], Sample]] = {
+FAMILIES: dict[str, Callable[[Floats, float, Rng], _Course]] = {
     "flat": _flat,
     "cliff": _cliff,
     "staircase": _staircase,

@@ -32,7 +32,7 @@ by default, is taken over, and nothing else was chosen:
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.kernel.experiment import TOOLS, Claim, Experiment, Model, assignments
+from benchmarks.kernel.experiment import Experiment, Model, assignments, claims
 from ssdbench.sim.spec import parse
 
 SCHEDULERS = ("bpref-as", "bpref-cfq")
@@ -52,17 +52,12 @@ def of_drive(model: Model) -> str:
     return assignments({name: value for name, value in model.items() if name in known})
 
 
-def faster(text: str, over: str, wanted: float, *under: str, at_most: bool = False) -> Claim:
-    """Return a claim about work per second."""
-    return Claim(text, over, wanted, under, "rate", at_most)
-
-
-def on_over_off(load: str, wanted: Sequence[float]) -> tuple[Claim, ...]:
+def on_over_off(load: str, wanted: Sequence[float]) -> dict[str, str]:
     """Return claims about work with preference over work without, by scheduler."""
-    return tuple(
-        faster(f"{load}, {which}: on / off", f"{load}-{which}-1", least, f"{load}-{which}-0")
+    return {
+        f"{load}, {which}: on / off": f"{load}-{which}-1 >= {least} {load}-{which}-0"
         for which, least in zip(SCHEDULERS, wanted, strict=True)
-    )
+    }
 
 
 NEW_LOADS = """
@@ -86,26 +81,23 @@ echo 8388608 > /proc/sys/vm/dirty_bytes; echo 4194304 > /proc/sys/vm/dirty_backg
 """
 
 
-def _on_new_drives(model: Model, seed: int) -> str:
+def _on_new_drives(model: Model, seed: int) -> list[str]:
     """Return the script whose turns have a fresh drive each, so that none leaves blocks to another.
 
     Which of on and off comes first changes with the seed.
     """
-    return "\n".join(
-        [
-            TOOLS + NEW_LOADS + f"SEED={seed}",
-            f"for load in postmark mixed oltp sequential; do for s in {' '.join(SCHEDULERS)}; do",
-            f"for p in {'0 1' if seed % 2 else '1 0'}; do",
-            f"mkdir $F; put $F {assignments(model)} power=1",
-            "echo $s > $Q/scheduler; echo 128 > $Q/nr_requests",
-            "echo $p > $I/block_preference",
-            "row $load-$s-$p rate $(${load}_)",
-            "for n in write_crossings wait_hits wait_misses; do",
-            "row $load-$s-$p $n $(cat $I/$n); done",
-            "row $load-$s-$p merges $(count $F merges); echo none > $Q/scheduler",
-            "echo 0 > $F/power; rmdir $F; done; done; done",
-        ]
-    )
+    return [
+        f"for load in postmark mixed oltp sequential; do for s in {' '.join(SCHEDULERS)}; do",
+        f"for p in {'0 1' if seed % 2 else '1 0'}; do",
+        f"mkdir $F; put $F {assignments(model)} power=1",
+        "echo $s > $Q/scheduler; echo 128 > $Q/nr_requests",
+        "echo $p > $I/block_preference",
+        "row $load-$s-$p rate $(${load}_)",
+        "for n in write_crossings wait_hits wait_misses; do",
+        "row $load-$s-$p $n $(cat $I/$n); done",
+        "row $load-$s-$p merges $(count $F merges); echo none > $Q/scheduler",
+        "echo 0 > $F/power; rmdir $F; done; done; done",
+    ]
 
 
 # Set by the thesis, and hashed with the model.
@@ -187,21 +179,14 @@ turn() { local load=$1 name=$1-$2 s=$3 n q t; shift 3; used $MODEL; ready_$load
 """
 
 
-def _on_used_drives(turns: Turns, more: str = "") -> Callable[[Model, int], str]:
+def _on_used_drives(turns: Turns) -> Callable[[Model, int], list[str]]:
     """Return a script maker: each turn of a seed runs on its own used drive."""
-
-    def script(model: Model, seed: int) -> str:
-        return "\n".join(
-            [
-                TOOLS + LOADS + more + f"SEED={seed}",
-                assignments(model),
-                f"MODEL='{of_drive(model)}'",
-                f"FROM_SCHEDULER='{FROM_SCHEDULER}' FROM_DRIVE='{FROM_DRIVE}'",
-                *(f"turn {turn}" for turn in turns(seed)),
-            ]
-        )
-
-    return script
+    return lambda model, seed: [
+        assignments(model),
+        f"MODEL='{of_drive(model)}'",
+        f"FROM_SCHEDULER='{FROM_SCHEDULER}' FROM_DRIVE='{FROM_DRIVE}'",
+        *(f"turn {turn}" for turn in turns(seed)),
+    ]
 
 
 def _on_and_off(load: str) -> Turns:
@@ -229,8 +214,9 @@ def _on_other_drive(model: str, short: str, wanted: float, setup: Model) -> Expe
         f"bpref2008-{short}",
         f"block preference on and off on a used {model}, as in 2008: postmark",
         _frozen(f"sim:{model},capacity=128MiB", setup),
+        LOADS,
         _on_used_drives(_on_and_off("postmark")),
-        on_over_off("postmark", (wanted, wanted)),
+        claims(on_over_off("postmark", (wanted, wanted)), "rate"),
     )
 
 
@@ -268,19 +254,16 @@ test_() { mine fio --name=t --filename=/mnt/file --direct=0 --bs=$2 --size=$1m -
 """
 
 
-def _surface(model: Model, seed: int) -> str:
-    return "\n".join(
-        [
-            TOOLS + LOADS + SURFACE + f"SEED={seed}",
-            assignments(model),
-            f"used {of_drive(model)}",
-            "ready_postmark; echo bpref-cfq > $Q/scheduler",
-            "echo 0 > $I/block_preference; echo $requests > $Q/nr_requests",
-            f"for size in {' '.join(map(str, FILES_MIB))}; do fill $size",
-            f"for record in {' '.join(RECORDS)}; do for rw in write read; do",
-            "cold; test_ $size $record $rw; done; done; rm /mnt/file; done",
-        ]
-    )
+def _surface(model: Model, seed: int) -> list[str]:
+    return [
+        assignments(model),
+        f"used {of_drive(model)}",
+        "ready_postmark; echo bpref-cfq > $Q/scheduler",
+        "echo 0 > $I/block_preference; echo $requests > $Q/nr_requests",
+        f"for size in {' '.join(map(str, FILES_MIB))}; do fill $size",
+        f"for record in {' '.join(RECORDS)}; do for rw in write read; do",
+        "cold; test_ $size $record $rw; done; done; rm /mnt/file; done",
+    ]
 
 
 # Figures 26 and 28: dbench with its own load, on the Memoright drive and on NILFS2. The seed moves
@@ -308,26 +291,18 @@ turn2_() { local name=$1 s=$2; shift 2; mkdir $F; put $F $MODEL power=1; echo no
 """
 
 
-def _dbench(model: Model, seed: int) -> str:
-    turns = [
-        f"turn2_ {system}{which}-{on} {which} block_preference={on}"
-        for system in ("", "nilfs2-")
-        for which in SCHEDULERS
-        for on in ((0, 1) if seed % 2 else (1, 0))
+def _dbench(model: Model, seed: int) -> list[str]:
+    return [
+        assignments(model),
+        f"MODEL='{of_drive(model)}'",
+        f"turn2_ noop bpref-as block_preference=0 {ARRIVAL}",
+        *(
+            f"turn2_ {system}{which}-{on} {which} block_preference={on}"
+            for system in ("", "nilfs2-")
+            for which in SCHEDULERS
+            for on in ((0, 1) if seed % 2 else (1, 0))
+        ),
     ]
-    return "\n".join(
-        [
-            TOOLS + LOADS + DBENCH + f"SEED={seed}",
-            assignments(model),
-            f"MODEL='{of_drive(model)}'",
-            f"turn2_ noop bpref-as block_preference=0 {ARRIVAL}",
-            *turns,
-        ]
-    )
-
-
-def _wide(text: str, over: str, wanted: float, under: str, *, at_most: bool = False) -> Claim:
-    return Claim(text, over, wanted, (under,), "mb_per_s", at_most)
 
 
 # There is no model of a rotating disk (figure 4). This one has what makes a disk slow: to leave a
@@ -349,12 +324,14 @@ EXPERIMENTS = (
         "bpref",
         "block preference on and off on the Transcend model: work per second",
         lambda series: drive(f"{TRANSCEND},capacity=256MiB"),
+        NEW_LOADS,
         _on_new_drives,
-        (
-            *on_over_off("postmark", POSTMARK),
-            *on_over_off("mixed", MIXED),
-            *on_over_off("oltp", (0.97, 0.97)),
-            *on_over_off("sequential", (0.99, 0.99)),
+        claims(
+            on_over_off("postmark", POSTMARK)
+            | on_over_off("mixed", MIXED)
+            | on_over_off("oltp", (0.97, 0.97))
+            | on_over_off("sequential", (0.99, 0.99)),
+            "rate",
         ),
     ),
     *(
@@ -362,8 +339,9 @@ EXPERIMENTS = (
             f"bpref2008-{load}",
             f"block preference on and off on a used Transcend model, as in 2008: {load}",
             _frozen(USED, SETUP),
+            LOADS,
             _on_used_drives(_on_and_off(load)),
-            on_over_off(load, wanted),
+            claims(on_over_off(load, wanted), "rate"),
         )
         for load, wanted in (("postmark", POSTMARK), ("mixed", MIXED))
     ),
@@ -371,19 +349,23 @@ EXPERIMENTS = (
         "bpref2008-noop",
         "arrival's order against the base schedulers on a used Transcend: postmark",
         _frozen(USED, SETUP),
+        LOADS,
         _on_used_drives(_turned((NOOP, *BASES))),
-        tuple(
-            faster(
-                f"postmark: noop / {which}, preference off",
-                "postmark-noop", least, f"postmark-{which}-0",
-            )
-            for which, least in zip(SCHEDULERS, POSTMARK, strict=True)
+        claims(
+            {
+                f"postmark: noop / {which}, preference off": (
+                    f"postmark-noop >= {least} postmark-{which}-0"
+                )
+                for which, least in zip(SCHEDULERS, POSTMARK, strict=True)
+            },
+            "rate",
         ),
     ),
     Experiment(
         "processes2008",
         "sequential writes by one and by eight processes on a used Transcend model",
         _frozen(USED, SETUP, files_bytes=96 << 20),
+        LOADS + WRITING,
         _on_used_drives(
             _turned(
                 [
@@ -391,16 +373,16 @@ EXPERIMENTS = (
                     for count, on in ((1, 0), (8, 0), (8, 1))
                     for which in SCHEDULERS
                 ]
-            ),
-            WRITING,
-        ),
-        tuple(
-            faster(
-                f"{which}, preference off: eight processes / one",
-                f"processes8-{which}-0", round(17 / 30, 3),  # "about 16" of 30, rounded up
-                f"processes1-{which}-0", at_most=True,
             )
-            for which in SCHEDULERS
+        ),
+        claims(  # "about 16" of 30, rounded up
+            {
+                f"{which}, preference off: eight processes / one": (
+                    f"processes8-{which}-0 <= 0.567 processes1-{which}-0"
+                )
+                for which in SCHEDULERS
+            },
+            "rate",
         ),
     ),
     Experiment(
@@ -410,21 +392,22 @@ EXPERIMENTS = (
             USED, SETUP,
             capacity_bytes=256 << 20, background_bytes=16 << 20, dirty_bytes=32 << 20,
         ),
+        LOADS + SURFACE,
         _surface,
-        (
-            _wide(
-                "figure 6: file of 192 MiB / 4 MiB, reads of 1 MiB",
-                "read-192-1m", 0.9, "read-4-1m",
-            ),
-            _wide(
-                "figure 8: file of 192 MiB / 16 MiB, writes of 1 MiB",
-                "write-192-1m", 0.5, "write-16-1m", at_most=True,
-            ),
-            _wide(
-                "figure 8: file of 192 MiB / 16 MiB, writes of 4 KiB",
-                "write-192-4k", 0.5, "write-16-4k", at_most=True,
-            ),
-            _wide("figure 9: 4 KiB / 1 MiB, writes", "write-192-4k", 0.9, "write-192-1m"),
+        claims(
+            {
+                "figure 6: file of 192 MiB / 4 MiB, reads of 1 MiB": (
+                    "read-192-1m >= 0.9 read-4-1m"
+                ),
+                "figure 8: file of 192 MiB / 16 MiB, writes of 1 MiB": (
+                    "write-192-1m <= 0.5 write-16-1m"
+                ),
+                "figure 8: file of 192 MiB / 16 MiB, writes of 4 KiB": (
+                    "write-192-4k <= 0.5 write-16-4k"
+                ),
+                "figure 9: 4 KiB / 1 MiB, writes": "write-192-4k >= 0.9 write-192-1m",
+            },
+            "mb_per_s",
         ),
     ),
     _on_other_drive("memoright-gt", "memoright", 1.13, SETUP),
@@ -433,21 +416,18 @@ EXPERIMENTS = (
         "disk2008",
         "four schedulers on a drive that pays 12 ms for a change of place: postmark",
         _frozen(DISK, HALF),
+        LOADS,
         _on_used_drives(_turned((NOOP, DEADLINE, *BASES))),
-        (
-            faster("figure 4: CFQ / noop", "postmark-bpref-cfq-0", 1.0, "postmark-noop"),
-            faster(
-                "figure 4: CFQ / the others",
-                "postmark-bpref-cfq-0", 1.0, "postmark-deadline", "postmark-bpref-as-0",
-            ),
-            faster(
-                "figure 4: noop / deadline",
-                "postmark-noop", 1.0, "postmark-deadline", at_most=True,
-            ),
-            faster(
-                "figure 4: noop / anticipatory",
-                "postmark-noop", 1.0, "postmark-bpref-as-0", at_most=True,
-            ),
+        claims(
+            {
+                "figure 4: CFQ / noop": "postmark-bpref-cfq-0 >= 1.0 postmark-noop",
+                "figure 4: CFQ / the others": (
+                    "postmark-bpref-cfq-0 >= 1.0 postmark-deadline postmark-bpref-as-0"
+                ),
+                "figure 4: noop / deadline": "postmark-noop <= 1.0 postmark-deadline",
+                "figure 4: noop / anticipatory": "postmark-noop <= 1.0 postmark-bpref-as-0",
+            },
+            "rate",
         ),
     ),
     Experiment(
@@ -457,16 +437,17 @@ EXPERIMENTS = (
             "sim:memoright-gt,capacity=256MiB", SETUP,
             seconds=2, clients=4, background_bytes=8 << 20, dirty_bytes=16 << 20,
         ),
+        LOADS + DBENCH,
         _dbench,
-        (
-            _wide("figure 26: CFQ, on / off", "bpref-cfq-1", 1.07, "bpref-cfq-0"),
-            _wide("figure 26: anticipatory, on / off", "bpref-as-1", 1.17, "bpref-as-0"),
-            _wide("figure 26: anticipatory, on / noop", "bpref-as-1", 1.25, "noop"),
-            _wide("figure 28: CFQ, on / off", "nilfs2-bpref-cfq-1", 1.02, "nilfs2-bpref-cfq-0"),
-            _wide(
-                "figure 28: anticipatory, on / off",
-                "nilfs2-bpref-as-1", 1.02, "nilfs2-bpref-as-0",
-            ),
+        claims(
+            {
+                "figure 26: CFQ, on / off": "bpref-cfq-1 >= 1.07 bpref-cfq-0",
+                "figure 26: anticipatory, on / off": "bpref-as-1 >= 1.17 bpref-as-0",
+                "figure 26: anticipatory, on / noop": "bpref-as-1 >= 1.25 noop",
+                "figure 28: CFQ, on / off": "nilfs2-bpref-cfq-1 >= 1.02 nilfs2-bpref-cfq-0",
+                "figure 28: anticipatory, on / off": "nilfs2-bpref-as-1 >= 1.02 nilfs2-bpref-as-0",
+            },
+            "mb_per_s",
         ),
     ),
 )  # fmt: skip

@@ -7,10 +7,10 @@ model is never made again, and rows that belong to another model are refused.
 
 import csv
 import hashlib
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
+from fractions import Fraction
 from pathlib import Path
 from statistics import mean
 from types import MappingProxyType
@@ -51,6 +51,15 @@ class Claim:
     at_most: bool = False
 
 
+def claims(said: Mapping[str, str], metric: str = "iops") -> tuple[Claim, ...]:
+    """Parse claims by text: CASE, `>=` or `<=`, a number or fraction, and the cases compared."""
+    found = []
+    for text, rule in said.items():
+        over, sign, wanted, *under = rule.split()
+        found.append(Claim(text, over, float(Fraction(wanted)), tuple(under), metric, sign == "<="))
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """Hold a claim and what was found: the worst, mean and best of the seeds."""
@@ -75,9 +84,14 @@ class Experiment:
     name: str
     about: str
     freeze: Callable[[str], Model]  # the model, by the kernel's series; compares nothing
-    script: Callable[[Model, int], str]  # by model and seed; prints lines `row CASE METRIC VALUE`
+    words: str  # shell functions that its script uses
+    script: Callable[[Model, int], Sequence[str]]  # lines, by model and seed
     claims: tuple[Claim, ...]
     cpus: int = 1
+
+    def whole(self, model: Model, seed: int) -> str:
+        """Return the whole script of a seed, which prints lines `row CASE METRIC VALUE`."""
+        return "\n".join([TOOLS + self.words + f"SEED={seed}", *self.script(model, seed)])
 
 
 def digest(model: Model) -> str:
@@ -121,7 +135,7 @@ def frozen(experiment: Experiment, series: str) -> Model:
 
 def measure(experiment: Experiment, model: Model, seed: int, series: str) -> list[Row]:
     """Run all cases of one seed in one guest; return their rows."""
-    return rows_of(in_guest(experiment.script(model, seed), series, cpus=experiment.cpus), seed)
+    return rows_of(in_guest(experiment.whole(model, seed), series, cpus=experiment.cpus), seed)
 
 
 def judge(claim: Claim, rows: Sequence[Row]) -> Judged | None:
@@ -179,11 +193,10 @@ def store(
         "rows": [asdict(row) for row in rows],
     }
     path.write_text(json.dumps(document, indent=1) + "\n")
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["seed", "case", "metric", "value"])
-    writer.writerows([row.seed, row.case, row.metric, row.value] for row in rows)
-    path.with_suffix(".csv").write_text(table.getvalue())
+    with path.with_suffix(".csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(
+            [["seed", "case", "metric", "value"], *map(astuple, rows)]
+        )
 
 
 # The drives, one row of results, and fio's terse output (version 3): 8 and 49 are the rates, 16
@@ -226,6 +239,15 @@ fio() { mine fio "$@"; }
 """
 
 
+MEASURED = ("software_ns", "hit_ns", "cpus")  # of a model, but no setting of its drive
+
+
 def assignments(values: Mapping[str, int | str]) -> str:
     """Return `name=value` words for the shell's `put` and `drive`."""
-    return " ".join(f"{name}={value}" for name, value in values.items())
+    return " ".join(f"{name}={value}" for name, value in values.items() if name not in MEASURED)
+
+
+def latency_ns(series: str, *lines: str) -> int:
+    """Return the mean latency of the load that a script puts on a drive which takes no time."""
+    said = in_guest("\n".join([TOOLS, *lines, "latency_us"]), series)
+    return round(float(said.split()[-1]) * 1000)

@@ -1,6 +1,6 @@
 """Experiments of Heger 2011: an aged file system over the whole drive, and the schedulers."""
 
-from benchmarks.kernel.experiment import TOOLS, Claim, Experiment, Model, assignments
+from benchmarks.kernel.experiment import Experiment, Model, assignments, claims
 from ssdbench.sim.spec import parse
 
 WAYS = ("randread", "randwrite", "read", "write")
@@ -24,31 +24,32 @@ fill() { dd if=/dev/zero of=/dev/ssd0 bs=1M count=$((capacity_bytes >> 20)) ofla
 """
 
 
-def _schedulers(model: Model, seed: int) -> str:
+def _schedulers(model: Model, seed: int) -> list[str]:
     names = ("none", *OTHERS)
     turned = names[seed % 4 :] + names[: seed % 4]
-    return "\n".join(
-        [
-            TOOLS + LOADS + f"SEED={seed}; RUN=2s\ncapacity_bytes={model['capacity_bytes']}",
-            "modprobe mq-deadline 2> /dev/null || true",
-            f"for s in {' '.join(turned)}; do drive {assignments(model)}; fill",
-            "echo $s > $Q/scheduler; ! [ -e $Q/iosched/block_preference ] ||"
-            " echo 0 > $Q/iosched/block_preference",
-            f"for rw in {' '.join(WAYS)}; do each $s $rw; done",
-            "echo none > $Q/scheduler; echo 0 > $F/power; rmdir $F; done",
-        ]
-    )
+    return [
+        f"RUN=2s\ncapacity_bytes={model['capacity_bytes']}",
+        "modprobe mq-deadline 2> /dev/null || true",
+        f"for s in {' '.join(turned)}; do drive {assignments(model)}; fill",
+        "echo $s > $Q/scheduler; ! [ -e $Q/iosched/block_preference ] ||"
+        " echo 0 > $Q/iosched/block_preference",
+        f"for rw in {' '.join(WAYS)}; do each $s $rw; done",
+        "echo none > $Q/scheduler; echo 0 > $F/power; rmdir $F; done",
+    ]
 
 
 SCHEDULERS = Experiment(
     "elevators2011",
     "four threads through each scheduler on the X25-M model, random and sequential",
     lambda series: _drive("192MiB"),
+    LOADS,
     _schedulers,
-    tuple(
-        Claim(f"{way}: noop / {other}", f"{way}-none", 1.0, (f"{way}-{other}",))
-        for way in WAYS
-        for other in OTHERS
+    claims(
+        {
+            f"{way}: noop / {other}": f"{way}-none >= 1.0 {way}-{other}"
+            for way in WAYS
+            for other in OTHERS
+        }
     ),
 )
 
@@ -72,37 +73,36 @@ told() { row $1 full $(df /mnt | awk 'END {print $3 / $2}')
 """
 
 
-def _aged(model: Model, seed: int) -> str:
+def _aged(model: Model, seed: int) -> list[str]:
     device = {n: v for n, v in model.items() if n != "files"}
     files = int(model["files"])
-    return "\n".join(
-        [
-            TOOLS + AGED + f"SEED={seed}\ncapacity_bytes={model['capacity_bytes']}",
-            f"drive {assignments(device)}; echo none > /sys/block/ssd0/queue/scheduler",
-            "mine dd if=/dev/zero of=/dev/ssd0 bs=1M count=$((capacity_bytes >> 20)) oflag=direct"
-            " 2> /dev/null",
-            "mkfs.xfs --unsupported -q -f -K -l size=8m /dev/ssd0  # allows less than 300 MiB",
-            "mount -t xfs /dev/ssd0 /mnt; mkdir -p /mnt/{0,1,2,3}",
-            f"for n in $(seq {files // 20}); do make_ $n $SEED; done; mine sync -f /mnt",
-            "told young; writers young 6s 4s",
-            f"for n in $(seq {files // 20 + 1} {files}); do make_ $n $SEED; done",
-            f"again=$(for n in $(seq {files}); do echo $n $(( n / 4 % 2 )); done |"
-            " awk '$2 {print $1}')",
-            "for n in $again; do echo /mnt/$((n % 4))/$n; done | xargs rm",
-            "for n in $again; do make_ $n $((SEED + 1)); done",
-            "mine sync -f /mnt",
-            "told aged; writers aged 110s 20s",
-            "umount /mnt",
-        ]
-    )
+    return [
+        f"capacity_bytes={model['capacity_bytes']}",
+        f"drive {assignments(device)}; echo none > /sys/block/ssd0/queue/scheduler",
+        "mine dd if=/dev/zero of=/dev/ssd0 bs=1M count=$((capacity_bytes >> 20)) oflag=direct"
+        " 2> /dev/null",
+        "mkfs.xfs --unsupported -q -f -K -l size=8m /dev/ssd0  # allows less than 300 MiB",
+        "mount -t xfs /dev/ssd0 /mnt; mkdir -p /mnt/{0,1,2,3}",
+        f"for n in $(seq {files // 20}); do make_ $n $SEED; done; mine sync -f /mnt",
+        "told young; writers young 6s 4s",
+        f"for n in $(seq {files // 20 + 1} {files}); do make_ $n $SEED; done",
+        f"again=$(for n in $(seq {files}); do echo $n $(( n / 4 % 2 )); done |"
+        " awk '$2 {print $1}')",
+        "for n in $again; do echo /mnt/$((n % 4))/$n; done | xargs rm",
+        "for n in $again; do make_ $n $((SEED + 1)); done",
+        "mine sync -f /mnt",
+        "told aged; writers aged 110s 20s",
+        "umount /mnt",
+    ]
 
 
 AGING = Experiment(
     "aged2011",
     "random writes to files of a new XFS on 5 % of the X25-M model, and of a full and aged one",
     lambda series: _drive("192MiB") | {"store": 1, "files": 270},
+    AGED,
     _aged,
-    (Claim("whole and aged / 5 % and new", "aged", 342 / 3182, ("young",), at_most=True),),
+    claims({"whole and aged / 5 % and new": "aged <= 342/3182 young"}),
 )
 
 EXPERIMENTS = (SCHEDULERS, AGING)

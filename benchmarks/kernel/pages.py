@@ -8,11 +8,13 @@ A table stands under a mark, and ends where the lines with bars end:
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from benchmarks.kernel.experiment import REPOSITORY, STORE
+from benchmarks.tables import markdown
 
 DOCS = REPOSITORY / "docs" / "experiments"
 SERIES = "6.12"
@@ -43,42 +45,50 @@ def seeds(name: str) -> int:
 def table(kind: str, name: str, metrics: str, series: str = SERIES) -> str:
     """Return the table of cases or of claims of an experiment, from its stored rows."""
     document = stored(name, series)
-    lines = _claims(document) if kind == "claims" else _cases(document, metrics.split(", "))
-    head, *rest = ["| " + " | ".join(line) + " |\n" for line in lines]
-    right = range(1, 3) if kind == "claims" else range(1, len(lines[0]))
-    rule = "".join(f"{'--:' if n in right else '---'}|" for n in range(len(lines[0])))
-    return f"{head}|{rule}\n{''.join(rest)}".replace("|  |", "| |")
+    if kind == "claims":
+        return claims(document, ".3g").replace(" / ", " over ") + "\n"
+    said = cases(document["rows"], metrics.split(", "), many, " ")
+    return said.replace("|  |", "| |") + "\n"
 
 
-def _cases(document: dict[str, Any], metrics: list[str]) -> list[list[str]]:
-    rows = document["rows"]
-    lines = [["case", *(metric.replace("_", " ") for metric in metrics)]]
-    for case in dict.fromkeys(row["case"] for row in rows):
-        cells = [
-            [row["value"] for row in rows if row["case"] == case and row["metric"] == metric]
-            for metric in metrics
-        ]
-        if any(cells):
-            lines.append([case, *(_number(mean(values)) if values else "" for values in cells)])
-    return lines
-
-
-def _claims(document: dict[str, Any]) -> list[list[str]]:
-    lines = [["claim", "wanted", "worst … best seed (mean)", ""]]
-    for one in document["claims"]:
-        claim = one["claim"]
-        lines.append(
-            [
-                claim["text"].replace(" / ", " over "),
-                f"{'at most' if claim['at_most'] else 'at least'} {claim['wanted']:.3g}",
-                f"{one['worst']:.3f} … {one['best']:.3f} ({one['mean']:.3f})",
-                one["verdict"],
-            ]
+def claims(document: dict[str, Any], form: str) -> str:
+    """Return the table of claims, with what was wanted in a format of numbers."""
+    head = ("claim", "wanted", "worst … best seed (mean)", "")
+    rows = [
+        (
+            (claim := one["claim"])["text"],
+            f"{'at most' if claim['at_most'] else 'at least'} {claim['wanted']:{form}}",
+            f"{one['worst']:.3f} … {one['best']:.3f} ({one['mean']:.3f})",
+            one["verdict"],
         )
-    return lines
+        for one in document["claims"]
+    ]
+    return markdown(head, rows, right=(1, 2)).replace("|  |", "| |")
 
 
-def _number(value: float) -> str:
+def cases(
+    rows: Sequence[dict[str, Any]],
+    metrics: Sequence[str],
+    form: Callable[[float], str],
+    between_words: str = "_",
+) -> str:
+    """Return the table of cases that have any of these metrics: the means over the seeds."""
+    lines = []
+    for case in dict.fromkeys(row["case"] for row in rows):
+        found = [of(rows, case, metric) for metric in metrics]
+        if any(found):
+            lines.append([case, *(form(mean(values)) if values else "" for values in found)])
+    head = ["case", *(metric.replace("_", between_words) for metric in metrics)]
+    return markdown(head, lines, right=range(1, len(head)))
+
+
+def of(rows: Sequence[dict[str, Any]], case: str, metric: str) -> list[float]:
+    """Return the numbers of a case, one for each seed."""
+    return [row["value"] for row in rows if row["case"] == case and row["metric"] == metric]
+
+
+def many(value: float) -> str:
+    """Return a number with four digits, or whole where it is large."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 

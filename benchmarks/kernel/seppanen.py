@@ -14,13 +14,12 @@ interrupts of each CPU, and calls from CPU to CPU, for each I/O.
 from benchmarks.kernel.experiment import (
     FIO_IN_MEMORY,
     SCSI_DISK,
-    TOOLS,
-    Claim,
     Experiment,
     Model,
     assignments,
+    claims,
     frozen,
-    in_guest,
+    latency_ns,
 )
 from benchmarks.kernel.yu import TMERGE
 
@@ -34,21 +33,21 @@ SIDE_BY_SIDE: Model = {
 }
 CPUS = 4
 # Figure 5: with and without the block layer's queue, a quarter of the slots and all of them.
-PATHS: dict[str, dict[str, int | str]] = {
+PATHS: dict[str, Model] = {
     f"path-{mode}-{slots}": {"mode": mode, "depth": slots, "lines": "one"}
     for mode in ("mq", "bio")
     for slots in (32, SLOTS)
 }
 # Figure 6: all on one CPU, half on another, each where it was submitted (by a call, or by a line
 # of its own as today's drives have).
-SPLITS: dict[str, dict[str, int | str]] = {
+SPLITS: dict[str, Model] = {
     "split-one": {"lines": "one"},
     "split-two": {"lines": "two", "irq_cpu2": 1},
     "split-origin": {"lines": "one", "return_to_origin": 1},
     "split-line-each": {"lines": "percpu"},
 }
 # Figure 3: threads on CPUs 0 and 1, interrupts on one of them or on one that runs none of them.
-ROUTES: dict[str, dict[str, int | str]] = {
+ROUTES: dict[str, Model] = {
     "route-own": {"lines": "one", "irq_cpu": 0},
     "route-other": {"lines": "one", "irq_cpu": 3},
 }
@@ -73,15 +72,13 @@ each() { local case=$1 cpus=$2; shift 2; drive $DEVICE "$@"
 
 def _measured(series: str) -> Model:
     """Return a drive whose reads take as long as the software of all slots."""
-    said = in_guest(
-        TOOLS + "SEED=1\ndrive completion=inline cmd_serial_ns=0 link_mbps=1000000 depth=128"
-        " map_unit_bytes=512\n"
-        "echo none > /sys/block/ssd0/queue/scheduler\n"
-        "load --filename=/dev/ssd0 --ioengine=psync --size=256m --rw=randread --bs=512\n"
-        "latency_us",
+    cost_ns = latency_ns(
         series,
+        "SEED=1\ndrive completion=inline cmd_serial_ns=0 link_mbps=1000000 depth=128"
+        " map_unit_bytes=512",
+        "echo none > /sys/block/ssd0/queue/scheduler",
+        "load --filename=/dev/ssd0 --ioengine=psync --size=256m --rw=randread --bs=512",
     )
-    cost_ns = round(float(said.split()[-1]) * 1000)
     return SIDE_BY_SIDE | {
         "software_ns": cost_ns,
         "t_read_ns": cost_ns * SLOTS,
@@ -90,44 +87,36 @@ def _measured(series: str) -> Model:
     }
 
 
-def _flash(model: Model, seed: int) -> str:
+def _flash(model: Model, seed: int) -> list[str]:
     """Return the script: each path, split and route on a fresh device."""
-    device = {name: value for name, value in model.items() if name != "software_ns"}
-    lines = [TOOLS + WORK + f"SEED={seed}\nDEVICE='{assignments(device)}'"]
-    lines += [f"each {case} 0 {assignments(how)}" for case, how in PATHS.items()]
-    whole: dict[str, int | str] = {"mode": "bio", "depth": SLOTS}
-    lines += [f"each {case} 0-3 {assignments(whole | how)}" for case, how in SPLITS.items()]
-    lines += [f"each {case} 0-1 {assignments(whole | how)}" for case, how in ROUTES.items()]
-    return "\n".join(lines)
+    whole: Model = {"mode": "bio", "depth": SLOTS}
+    return [
+        f"DEVICE='{assignments(model)}'",
+        *(f"each {case} 0 {assignments(how)}" for case, how in PATHS.items()),
+        *(f"each {case} 0-3 {assignments(whole | how)}" for case, how in SPLITS.items()),
+        *(f"each {case} 0-1 {assignments(whole | how)}" for case, how in ROUTES.items()),
+    ]
 
 
 FLASH = Experiment(
     "flash",
     "ssdb_flash with and without a request queue, and its interrupt work on 1, 2 or all CPUs",
     _measured,
+    WORK,
     _flash,
-    (
-        Claim(
-            "figure 5: no queue and 128 slots / queue and 32",
-            "path-bio-128", 1.05, ("path-mq-32",),
-        ),
-        Claim(
-            "figure 5: no queue alone / queue and 32",
-            "path-bio-32", 1.05, ("path-mq-32",), at_most=True,
-        ),
-        Claim(
-            "figure 5: 128 slots alone / queue and 32",
-            "path-mq-128", 1.05, ("path-mq-32",), at_most=True,
-        ),
-        Claim("figure 5: both / 128 slots alone", "path-bio-128", 1.0, ("path-mq-128",)),
-        Claim("figure 6: two ways / one CPU", "split-two", 1.48, ("split-one",)),
-        Claim(
-            "figure 6: all CPUs / two ways", "split-origin", 0.83, ("split-two",), at_most=True
-        ),
-        Claim("figure 3: a CPU of the threads / another", "route-own", 1.0, ("route-other",)),
+    claims(
+        {
+            "figure 5: no queue and 128 slots / queue and 32": "path-bio-128 >= 1.05 path-mq-32",
+            "figure 5: no queue alone / queue and 32": "path-bio-32 <= 1.05 path-mq-32",
+            "figure 5: 128 slots alone / queue and 32": "path-mq-128 <= 1.05 path-mq-32",
+            "figure 5: both / 128 slots alone": "path-bio-128 >= 1.0 path-mq-128",
+            "figure 6: two ways / one CPU": "split-two >= 1.48 split-one",
+            "figure 6: all CPUs / two ways": "split-origin <= 0.83 split-two",
+            "figure 3: a CPU of the threads / another": "route-own >= 1.0 route-other",
+        }
     ),
     CPUS,
-)  # fmt: skip
+)
 
 # Section V.B: how many ended reads share an interrupt. None: as many as have ended by then.
 COUNTS = (2, 4, 8, 16, 32, 64)
@@ -147,48 +136,53 @@ each() { local case=$1 jobs=$2; shift 2; drive $DEVICE "$@"
 """
 
 
-def _waits(model: Model, seed: int) -> str:
+def _waits(model: Model, seed: int) -> list[str]:
     cost_ns = int(model["software_ns"])
-    device = {name: value for name, value in model.items() if name not in ("software_ns",)}
-    device |= {"mode": "bio", "depth": SLOTS, "lines": "one", "irq_cpu": 0}
-    lines = [TOOLS + WAITS + f"SEED={seed}\nDEVICE='{assignments(device)}'"]
-    lines.append(f"each at-once {SLOTS} completion=timer")
-    # A read is never held longer than it takes in the drive.
-    lines += [
-        f"each together-{count} {SLOTS} completion=coalesced coalesce_count={count}"
-        f" coalesce_ns={device['t_read_ns']}"
-        for count in COUNTS
+    device = model | {"mode": "bio", "depth": SLOTS, "lines": "one", "irq_cpu": 0}
+    return [
+        f"DEVICE='{assignments(device)}'",
+        f"each at-once {SLOTS} completion=timer",
+        # A read is never held longer than it takes in the drive.
+        *(
+            f"each together-{count} {SLOTS} completion=coalesced coalesce_count={count}"
+            f" coalesce_ns={device['t_read_ns']}"
+            for count in COUNTS
+        ),
+        *(
+            f"each later-{costs} {SLOTS} completion=deferred defer_ns={costs * cost_ns}"
+            for costs in DEFERRALS
+        ),
+        # Section 5 of the report: each command brings another; 8 threads leave slots unused.
+        *(f"each doubled-{extra} 8 completion=timer doubling={extra}" for extra in (0, 1)),
     ]
-    lines += [
-        f"each later-{costs} {SLOTS} completion=deferred defer_ns={costs * cost_ns}"
-        for costs in DEFERRALS
-    ]
-    # Section 5 of the report: each command brings another with it; 8 threads leave slots unused.
-    lines += [f"each doubled-{extra} 8 completion=timer doubling={extra}" for extra in (0, 1)]
-    return "\n".join(lines)
 
 
 MITIGATION = Experiment(
     "mitigation",
     "interrupts for several reads at once or later, and doubled commands, on the drive of `flash`",
     lambda series: frozen(FLASH, series),
+    WAITS,
     _waits,
     (
-        Claim("V.B: one for 4 reads / one for 2", "together-4", 1.0, ("together-2",)),
-        Claim("V.B: one for 4 reads / one for 8", "together-4", 1.0, ("together-8",)),
-        Claim("V.B: one for 4 reads / one for 64", "together-4", 1.0, ("together-64",)),
-        Claim("V.B: one for 4 reads / as they end", "together-4", 1.0, ("at-once",)),
-        Claim("deferral of 1 cost / none", "later-1", 1.0, ("at-once",)),
-        Claim("deferral of 4 costs / none", "later-4", 1.0, ("at-once",)),
-        Claim("deferral of 16 costs / none", "later-16", 1.0, ("at-once",)),
-        Claim(
-            "commands at the drive: doubled / plain",
-            "doubled-1", 1.0, ("doubled-0",), "drive_commands_per_s",
+        *claims(
+            {
+                "V.B: one for 4 reads / one for 2": "together-4 >= 1.0 together-2",
+                "V.B: one for 4 reads / one for 8": "together-4 >= 1.0 together-8",
+                "V.B: one for 4 reads / one for 64": "together-4 >= 1.0 together-64",
+                "V.B: one for 4 reads / as they end": "together-4 >= 1.0 at-once",
+                "deferral of 1 cost / none": "later-1 >= 1.0 at-once",
+                "deferral of 4 costs / none": "later-4 >= 1.0 at-once",
+                "deferral of 16 costs / none": "later-16 >= 1.0 at-once",
+            }
         ),
-        Claim("reads of the host: doubled / plain", "doubled-1", 1.0, ("doubled-0",)),
+        *claims(
+            {"commands at the drive: doubled / plain": "doubled-1 >= 1.0 doubled-0"},
+            "drive_commands_per_s",
+        ),
+        *claims({"reads of the host: doubled / plain": "doubled-1 >= 1.0 doubled-0"}),
     ),
     CPUS,
-)  # fmt: skip
+)
 
 SCSI = """
 each() { row $1 iops $(rate); row $1 request_ns $(awk -v r=$(rate) 'BEGIN {print 1e9 / r}'); }
@@ -198,27 +192,23 @@ both() { load --filename=$2 --size=64m --bs=512 --rw=randread --ioengine=psync; 
 """
 
 
-def _scsi(model: Model, seed: int) -> str:
-    return "\n".join(
-        [
-            TOOLS + SCSI_DISK + SCSI + f"SEED={seed}",
-            f"modprobe null_blk nr_devices=1 gb=1 bs=512 irqmode=0 submit_queues=1"
-            f" hw_queue_depth={model['slots']}",
-            f"scsi_disk {model['slots']}",
-            "echo none > /sys/block/nullb0/queue/scheduler",
-            "both block /dev/nullb0; both scsi /dev/$DISK",
-        ]
-    )
-
-
 LAYER = Experiment(
     "scsi",
     "512-byte random reads through the SCSI layer and straight from the block layer, 32 slots",
     lambda series: {"slots": 32, "fake_rw": 1, "delay": 0, "irqmode": 0},
-    _scsi,
-    (
-        Claim("figure 5: block driver / SCSI, one at a time", "block-1", 1.05, ("scsi-1",)),
-        Claim("figure 5: block driver / SCSI, 32 at a time", "block-32", 1.05, ("scsi-32",)),
+    SCSI_DISK + SCSI,
+    lambda model, seed: [
+        f"modprobe null_blk nr_devices=1 gb=1 bs=512 irqmode=0 submit_queues=1"
+        f" hw_queue_depth={model['slots']}",
+        f"scsi_disk {model['slots']}",
+        "echo none > /sys/block/nullb0/queue/scheduler",
+        "both block /dev/nullb0; both scsi /dev/$DISK",
+    ],
+    claims(
+        {
+            "figure 5: block driver / SCSI, one at a time": "block-1 >= 1.05 scsi-1",
+            "figure 5: block driver / SCSI, 32 at a time": "block-32 >= 1.05 scsi-32",
+        }
     ),
 )
 
@@ -254,46 +244,41 @@ def _bus(series: str) -> Model:
     }
 
 
-def _files(model: Model, seed: int) -> str:
+def _files(model: Model, seed: int) -> list[str]:
     whole = {"capacity_bytes": model["capacity_bytes"]} | model
-    return "\n".join(
-        [
-            TOOLS + FIO_IN_MEMORY + FILES + f"SEED={seed} READERS='{' '.join(map(str, READERS))}'"
-            f" WRITERS='{' '.join(map(str, WRITERS))}'",
-            f"drive {assignments(whole)}",
-            "echo none > /sys/block/ssd0/queue/scheduler",
-            "load --filename=/dev/ssd0 --ioengine=libaio --iodepth=128 --rw=randread --size=256m",
-            "each bus",
-            *(f"system {name}" for name in SYSTEMS),
-        ]
-    )
+    return [
+        f"READERS='{' '.join(map(str, READERS))}' WRITERS='{' '.join(map(str, WRITERS))}'",
+        f"drive {assignments(whole)}",
+        "echo none > /sys/block/ssd0/queue/scheduler",
+        "load --filename=/dev/ssd0 --ioengine=libaio --iodepth=128 --rw=randread --size=256m",
+        "each bus",
+        *(f"system {name}" for name in SYSTEMS),
+    ]
 
 
 FILESYSTEMS = Experiment(
     "files2010",
     "random 4 KiB reads and writes of a file by threads, four file systems, bus as in the paper",
     _bus,
+    FIO_IN_MEMORY + FILES,
     _files,
-    (
-        *(
-            Claim(f"figure 13: {name}, 64 readers / bus", f"{name}-read-64", 0.95, ("bus",))
-            for name in SYSTEMS
-        ),
-        *(
-            Claim(
-                f"figure 14: {name}, 1 writer / 64", f"{name}-write-1", 1.0, (f"{name}-write-64",)
-            )
-            for name in SYSTEMS
-        ),
-        *(
-            Claim(
-                f"figure 14: {name} / ext2, 64 writers",
-                f"{name}-write-64", 1.0, ("ext2-write-64",), at_most=True,
-            )
-            for name in SYSTEMS[1:]
-        ),
+    claims(
+        {
+            **{
+                f"figure 13: {name}, 64 readers / bus": f"{name}-read-64 >= 0.95 bus"
+                for name in SYSTEMS
+            },
+            **{
+                f"figure 14: {name}, 1 writer / 64": f"{name}-write-1 >= 1.0 {name}-write-64"
+                for name in SYSTEMS
+            },
+            **{
+                f"figure 14: {name} / ext2, 64 writers": f"{name}-write-64 <= 1.0 ext2-write-64"
+                for name in SYSTEMS[1:]
+            },
+        }
     ),
-)  # fmt: skip
+)
 
 HIT_US = 7.0  # section V.D
 CACHED = """
@@ -311,12 +296,12 @@ mine dd if=/dev/zero of=/mnt/file bs=1M count=64 2> /dev/null
 
 def _hit(series: str) -> Model:
     """Measure a hit; return a drive as slow beside it as the paper's 153 us beside 7."""
-    said = in_guest(
-        TOOLS + FIO_IN_MEMORY + CACHED + "SEED=1\ndrive completion=inline store=1 depth=128"
-        " cmd_serial_ns=0 link_mbps=1000000\n" + ONE_FILE + "hit\nlatency_us",
+    hit_ns = latency_ns(
         series,
+        FIO_IN_MEMORY + CACHED + "SEED=1",
+        "drive completion=inline store=1 depth=128 cmd_serial_ns=0 link_mbps=1000000",
+        ONE_FILE + "hit",
     )
-    hit_ns = round(float(said.split()[-1]) * 1000)
     return SIDE_BY_SIDE | {
         "hit_ns": hit_ns,
         "capacity_bytes": 256 << 20,
@@ -327,30 +312,27 @@ def _hit(series: str) -> Model:
     }
 
 
-def _cached(model: Model, seed: int) -> str:
-    device = {name: value for name, value in model.items() if name != "hit_ns"}
-    return "\n".join(
-        [
-            TOOLS + FIO_IN_MEMORY + CACHED + f"SEED={seed}\ndrive {assignments(device)}",
-            "echo none > /sys/block/ssd0/queue/scheduler",
-            "one --filename=/dev/ssd0; each direct",
-            "cold; one --filename=/dev/ssd0 --direct=0; each buffered",
-            ONE_FILE,
-            "cold; one --filename=/mnt/file --direct=0; each ext2",
-            "hit; each hit",
-        ]
-    )
-
-
 PAGECACHE = Experiment(
     "pagecache",
     "latency of 4 KiB reads past the page cache, through it, through ext2, and of a hit",
     _hit,
-    _cached,
-    (
-        Claim("V.D: buffered / O_DIRECT", "buffered", 1.02, ("direct",), "latency_us", True),
-        Claim("V.D: ext2 / O_DIRECT", "ext2", 1.02, ("direct",), "latency_us", True),
-        Claim("V.D: O_DIRECT / a hit", "direct", 153 / 7, ("hit",), "latency_us"),
+    FIO_IN_MEMORY + CACHED,
+    lambda model, seed: [
+        f"drive {assignments(model)}",
+        "echo none > /sys/block/ssd0/queue/scheduler",
+        "one --filename=/dev/ssd0; each direct",
+        "cold; one --filename=/dev/ssd0 --direct=0; each buffered",
+        ONE_FILE,
+        "cold; one --filename=/mnt/file --direct=0; each ext2",
+        "hit; each hit",
+    ],
+    claims(
+        {
+            "V.D: buffered / O_DIRECT": "buffered <= 1.02 direct",
+            "V.D: ext2 / O_DIRECT": "ext2 <= 1.02 direct",
+            "V.D: O_DIRECT / a hit": "direct >= 153/7 hit",
+        },
+        "latency_us",
     ),
 )
 

@@ -8,14 +8,7 @@ mq-deadline's cost: the device ends a request where it is sent, so the time of a
 block layer, the scheduler and the driver, in instructions.
 """
 
-from benchmarks.kernel.experiment import (
-    SCSI_DISK,
-    TOOLS,
-    Claim,
-    Experiment,
-    Model,
-    assignments,
-)
+from benchmarks.kernel.experiment import SCSI_DISK, Experiment, Model, assignments, claims
 
 LEVELS = ("bio", "request")
 TUNED = (
@@ -37,10 +30,9 @@ slam() { mkdir $S; put $S device=$1 level=$2 depth=32 seed=$SEED runtime_ms=300 
 """
 
 
-def _slam(model: Model, seed: int) -> str:
+def _slam(model: Model, seed: int) -> list[str]:
     """Return the script: on both devices each level of slam, then each way of fio."""
     lines = [
-        TOOLS + SLAM + f"SEED={seed}",
         "modprobe null_blk nr_devices=1 gb=1 bs=4096 irqmode=0 submit_queues=1",
         f"drive {assignments(model)}",
         "for name in null_blk flash; do",
@@ -51,7 +43,7 @@ def _slam(model: Model, seed: int) -> str:
     for case, options in FIO.items():
         lines.append(f"load --filename=/dev/$disk --rw=randread --size=256m {options}")
         lines.append(f"row $name-{case} iops $(rate)")
-    return "\n".join([*lines, "done"])
+    return [*lines, "done"]
 
 
 SLAMMER = Experiment(
@@ -60,17 +52,19 @@ SLAMMER = Experiment(
     lambda series: {
         "cmd_serial_ns": 0, "link_mbps": 1_000_000, "completion": "inline", "depth": 128,
     },
+    SLAM,
     _slam,
-    tuple(
-        Claim(
-            f"{device}: slam ({level}) / fio {told}",
-            f"{device}-slam-{level}", wanted, (f"{device}-fio-{way}",),
-        )
-        for device in ("null_blk", "flash")
-        for level in reversed(LEVELS)
-        for told, way, wanted in (
-            ("psync", "psync", 2.9), ("io_uring tuned", "uring-32-tuned", 2.0),
-        )
+    claims(
+        {
+            f"{device}: slam ({level}) / fio {told}": (
+                f"{device}-slam-{level} >= {wanted} {device}-fio-{way}"
+            )
+            for device in ("null_blk", "flash")
+            for level in reversed(LEVELS)
+            for told, way, wanted in (
+                ("psync", "psync", 2.9), ("io_uring tuned", "uring-32-tuned", 2.0),
+            )
+        }
     ),
 )  # fmt: skip
 
@@ -80,44 +74,44 @@ DEPTHS = (1, 32)
 LOADS = ("randwrite", "randread")
 
 
-def _cost(model: Model, seed: int) -> str:
+def _cost(model: Model, seed: int) -> list[str]:
     """Return the script: each depth and direction with one scheduler, then with the next."""
-    return "\n".join(
-        [
-            TOOLS + f"SEED={seed}",
-            f"modprobe null_blk nr_devices=1 gb={model['gb']} irqmode={model['irqmode']}"
-            f" submit_queues={model['submit_queues']}",
-            # Built in, it is listed; else it is a module, which must be there.
-            f"grep -qw {BASE} /sys/block/nullb0/queue/scheduler || modprobe {BASE}",
-            f"for s in none {BASE} {' '.join(SCHEDULERS)}; do",
-            "echo $s > /sys/block/nullb0/queue/scheduler",
-            'grep -q "\\[$s\\]" /sys/block/nullb0/queue/scheduler',
-            f"for rw in {' '.join(LOADS)}; do for d in {' '.join(map(str, DEPTHS))}; do",
-            "fio --name=r --filename=/dev/nullb0 --direct=1 --rw=$rw --bs=4k --size=1g"
-            " --ioengine=libaio --iodepth=$d --iodepth_batch_submit=$d"
-            f" --iodepth_batch_complete_min=$d --number_ios={model['requests']}"
-            " --randseed=$SEED --norandommap --minimal > /run/terse",
-            "row $rw-$d-$s request_ns $(awk -v iops=$(rate) 'BEGIN {print 1e9 / iops}')",
-            "done; done; done",
-        ]
-    )
+    return [
+        f"modprobe null_blk nr_devices=1 gb={model['gb']} irqmode={model['irqmode']}"
+        f" submit_queues={model['submit_queues']}",
+        # Built in, it is listed; else it is a module, which must be there.
+        f"grep -qw {BASE} /sys/block/nullb0/queue/scheduler || modprobe {BASE}",
+        f"for s in none {BASE} {' '.join(SCHEDULERS)}; do",
+        "echo $s > /sys/block/nullb0/queue/scheduler",
+        'grep -q "\\[$s\\]" /sys/block/nullb0/queue/scheduler',
+        f"for rw in {' '.join(LOADS)}; do for d in {' '.join(map(str, DEPTHS))}; do",
+        "fio --name=r --filename=/dev/nullb0 --direct=1 --rw=$rw --bs=4k --size=1g"
+        " --ioengine=libaio --iodepth=$d --iodepth_batch_submit=$d"
+        f" --iodepth_batch_complete_min=$d --number_ios={model['requests']}"
+        " --randseed=$SEED --norandommap --minimal > /run/terse",
+        "row $rw-$d-$s request_ns $(awk -v iops=$(rate) 'BEGIN {print 1e9 / iops}')",
+        "done; done; done",
+    ]
 
 
 COST = Experiment(
     "cost",
     "time of a random 4 KiB request with each scheduler on a device that takes none",
     lambda series: {"irqmode": 0, "submit_queues": 1, "gb": 1, "requests": 50_000},
+    "",
     _cost,
-    tuple(
-        Claim(
-            f"{load}, depth {depth}: {scheduler} / {BASE}",
-            f"{load}-{depth}-{scheduler}", 1.1, (f"{load}-{depth}-{BASE}",), "request_ns", True,
-        )
-        for load in LOADS
-        for depth in DEPTHS
-        for scheduler in SCHEDULERS
+    claims(
+        {
+            f"{load}, depth {depth}: {which} / {BASE}": (
+                f"{load}-{depth}-{which} <= 1.1 {load}-{depth}-{BASE}"
+            )
+            for load in LOADS
+            for depth in DEPTHS
+            for which in SCHEDULERS
+        },
+        "request_ns",
     ),
-)  # fmt: skip
+)
 
 ELEVATORS = ("none", "mq-deadline", "kyber", "bfq", "bpref-as", "bpref-cfq")
 EACH = """
@@ -128,43 +122,34 @@ each() { load --filename=/dev/nullb0 --size=256m --rw=randread --bs=4k --ioengin
 """
 
 
-def _elevators(model: Model, seed: int) -> str:
-    return "\n".join(
-        [
-            TOOLS + EACH + f"SEED={seed}; Q=/sys/block/nullb0/queue",
-            f"modprobe null_blk nr_devices=1 gb=1 irqmode={model['irqmode']} submit_queues=1",
-            "modprobe kyber-iosched; modprobe bfq; modprobe mq-deadline 2> /dev/null || true",
-            f"for s in {' '.join(ELEVATORS)}; do echo $s > $Q/scheduler",
-            '  grep -q "\\[$s\\]" $Q/scheduler; each $s; done',
-            "echo none > $Q/scheduler",
-            "for e in 0 1; do echo $e > $Q/add_random; each entropy-$e; done",
-        ]
-    )
-
-
 BY_SCHEDULER = Experiment(
     "elevators",
     "random 4 KiB reads with each scheduler, and with entropy credited, on a device without time",
     lambda series: {"irqmode": 1},
-    _elevators,
-    (
-        *(
-            Claim(
-                f"section 4: none / {other}, {depth} at a time",
-                f"none-{depth}", 1.1, (f"{other}-{depth}",),
-            )
+    EACH,
+    lambda model, seed: [
+        "Q=/sys/block/nullb0/queue",
+        f"modprobe null_blk nr_devices=1 gb=1 irqmode={model['irqmode']} submit_queues=1",
+        "modprobe kyber-iosched; modprobe bfq; modprobe mq-deadline 2> /dev/null || true",
+        f"for s in {' '.join(ELEVATORS)}; do echo $s > $Q/scheduler",
+        '  grep -q "\\[$s\\]" $Q/scheduler; each $s; done',
+        "echo none > $Q/scheduler",
+        "for e in 0 1; do echo $e > $Q/add_random; each entropy-$e; done",
+    ],
+    claims(
+        {
+            f"section 4: none / {other}, {depth} at a time": f"none-{depth} >= 1.1 {other}-{depth}"
             for other in ("bpref-cfq", "bfq")
             for depth in (1, 32)
-        ),
-        *(
-            Claim(
-                f"section 3: entropy credited / not, {depth} at a time",
-                f"entropy-1-{depth}", 1.0, (f"entropy-0-{depth}",),
+        }
+        | {
+            f"section 3: entropy credited / not, {depth} at a time": (
+                f"entropy-1-{depth} >= 1.0 entropy-0-{depth}"
             )
             for depth in (1, 32)
-        ),
+        }
     ),
-)  # fmt: skip
+)
 
 # Medians between the block layer's tracepoints, one request at a time, in ticks of the guest.
 # "Outside" is the report's driver: from the call of the driver to the entry of the next request.
@@ -207,35 +192,31 @@ print("row", os.environ["CASE"], "requests", len(spans["outside"]))
 """
 
 
-def _layers(model: Model, seed: int) -> str:
-    return "\n".join(
-        [
-            TOOLS + SCSI_DISK + LAYERS + f"SEED={seed}",
-            f"modprobe null_blk nr_devices=1 gb=1 bs=512 irqmode=0 submit_queues=1"
-            f" hw_queue_depth={model['slots']}",
-            "modprobe mq-deadline 2> /dev/null || true",
-            f"scsi_disk {model['slots']}",
-            "for s in none mq-deadline; do",
-            "echo $s > /sys/block/$DISK/queue/scheduler",
-            "echo $s > /sys/block/nullb0/queue/scheduler",
-            "layers scsi-$s /dev/$DISK; layers block-$s /dev/nullb0; done",
-        ]
-    )
-
-
 TIMING = Experiment(
     "layers2010",
     "time of a 512-byte read between the block layer's tracepoints, and outside of it",
     lambda series: {"slots": 32, "fake_rw": 1, "delay": 0, "irqmode": 0},
-    _layers,
-    tuple(
-        Claim(
-            f"section 4: share of the time outside the block layer, {device}, {scheduler}",
-            f"{device}-{scheduler}", 0.5, (), "outside_share",
-        )
-        for device in ("scsi", "block")
-        for scheduler in ("none", "mq-deadline")
+    SCSI_DISK + LAYERS,
+    lambda model, seed: [
+        f"modprobe null_blk nr_devices=1 gb=1 bs=512 irqmode=0 submit_queues=1"
+        f" hw_queue_depth={model['slots']}",
+        "modprobe mq-deadline 2> /dev/null || true",
+        f"scsi_disk {model['slots']}",
+        "for s in none mq-deadline; do",
+        "echo $s > /sys/block/$DISK/queue/scheduler",
+        "echo $s > /sys/block/nullb0/queue/scheduler",
+        "layers scsi-$s /dev/$DISK; layers block-$s /dev/nullb0; done",
+    ],
+    claims(
+        {
+            f"section 4: share of the time outside the block layer, {device}, {which}": (
+                f"{device}-{which} >= 0.5"
+            )
+            for device in ("scsi", "block")
+            for which in ("none", "mq-deadline")
+        },
+        "outside_share",
     ),
-)  # fmt: skip
+)
 
 EXPERIMENTS = (SLAMMER, COST, BY_SCHEDULER, TIMING)

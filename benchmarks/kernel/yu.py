@@ -14,17 +14,14 @@ paper's eight CPUs stand to its. That is too slow a device for one thread alone,
 reaches is judged with the other model.
 """
 
-from collections.abc import Iterable
-
 from benchmarks.kernel.experiment import (
     FIO_IN_MEMORY,
-    TOOLS,
-    Claim,
     Experiment,
     Model,
     assignments,
+    claims,
     frozen,
-    in_guest,
+    latency_ns,
 )
 
 MODES = ("spatial-intr", "spatial-poll", "stm", "atm", "hybrid")
@@ -72,15 +69,8 @@ buffered() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
 
 def buffered(*, run_ms: int = 1200, settle_s: float = 0.2, window_s: float = 0.5) -> str:
     """Return the shell's `buffered`: writers for `run_ms`, counted for `window_s`."""
-    words = {"@RUN@": run_ms, "@SETTLE@": settle_s, "@WINDOW@": window_s}
-    text = BUFFERED
-    for word, value in words.items():
-        text = text.replace(word, f"{value:g}")
-    return text
-
-
-def _device(model: Model) -> str:
-    return assignments({n: v for n, v in model.items() if n not in ("software_ns", "cpus")})
+    text = BUFFERED.replace("@RUN@", f"{run_ms}").replace("@SETTLE@", f"{settle_s:g}")
+    return text.replace("@WINDOW@", f"{window_s:g}")
 
 
 def _slowed(cost_ns: int, times: int = 1) -> Model:
@@ -95,13 +85,14 @@ def _slowed(cost_ns: int, times: int = 1) -> Model:
 
 
 def _measured(series: str) -> Model:
-    said = in_guest(
-        TOOLS + "SEED=1\ndrive completion=inline cmd_serial_ns=0 link_mbps=1000000 depth=128\n"
-        "echo none > /sys/block/ssd0/queue/scheduler\n"
-        "load --filename=/dev/ssd0 --ioengine=psync --size=256m --rw=randread\nlatency_us",
-        series,
+    return _slowed(
+        latency_ns(
+            series,
+            "SEED=1\ndrive completion=inline cmd_serial_ns=0 link_mbps=1000000 depth=128",
+            "echo none > /sys/block/ssd0/queue/scheduler",
+            "load --filename=/dev/ssd0 --ioengine=psync --size=256m --rw=randread",
+        )
     )
-    return _slowed(round(float(said.split()[-1]) * 1000))
 
 
 def _eightfold(series: str) -> Model:
@@ -109,76 +100,72 @@ def _eightfold(series: str) -> Model:
     return _slowed(int(frozen(TMERGE, series)["software_ns"]), CPUS) | {"cpus": CPUS}
 
 
-def _modes(model: Model, seed: int) -> str:
+def _modes(model: Model, seed: int) -> list[str]:
     """Return the script: the peak, then each mode, pattern and number of threads."""
-    return "\n".join(
-        [
-            TOOLS + MERGE + buffered() + f"SEED={seed}; RUN=150ms\ndrive {_device(model)}",
-            "peak read; peak write",
-            f"for mode in {' '.join(MODES)}; do for n in {' '.join(map(str, THREADS))}; do",
-            "each $mode randread $n; each $mode randwrite $n; done",
-            "buffered $mode 8; done",
-            "for mode in stm atm hybrid; do deep $mode randread; deep $mode randwrite; done",
-        ]
-    )
-
-
-def _modes8(model: Model, seed: int) -> str:
-    """Return the script: the peak, then each mode with many threads; eight times as long."""
-    return "\n".join(
-        [
-            TOOLS + MERGE + buffered(run_ms=4800, settle_s=0.8, window_s=2),
-            f"SEED={seed}; RUN=1200ms\ndrive {_device(model)}",
-            "peak read; peak write",
-            f"for mode in {' '.join(MODES)}; do",
-            "each $mode randread 8; each $mode randread 16; each $mode randwrite 8",
-            "buffered $mode 8; done",
-        ]
-    )
-
-
-READ, WRITE = ("randread-peak",), ("randwrite-peak",)
-STM = (
-    Claim("STM, 16 threads reading / peak", "randread-16-stm", 0.87, READ),
-    Claim("STM, 8 threads reading / peak", "randread-8-stm", 0.87, READ),
-)
-ALONE = Claim(
-    "STM / spatial (better of both), 1 thread reading",
-    "randread-1-stm", 1.38, ("randread-1-spatial-intr", "randread-1-spatial-poll"),
-)  # fmt: skip
-ATM = (
-    Claim("ATM, 8 threads, buffered writes / peak", "buffered-8-atm", 0.99, WRITE),
-    Claim("ATM, 8 threads, direct writes / peak", "randwrite-8-atm", 0.99, WRITE),
-)
-
-
-def _hybrid(points: Iterable[str]) -> list[Claim]:
     return [
-        Claim(f"hybrid / better of STM and ATM, {at}", f"{at}-hybrid", 0.99,
-              (f"{at}-stm", f"{at}-atm"))
+        f"RUN=150ms\ndrive {assignments(model)}",
+        "peak read; peak write",
+        f"for mode in {' '.join(MODES)}; do for n in {' '.join(map(str, THREADS))}; do",
+        "each $mode randread $n; each $mode randwrite $n; done",
+        "buffered $mode 8; done",
+        "for mode in stm atm hybrid; do deep $mode randread; deep $mode randwrite; done",
+    ]
+
+
+def _modes8(model: Model, seed: int) -> list[str]:
+    """Return the script: the peak, then each mode with many threads; eight times as long."""
+    return [
+        f"RUN=1200ms\ndrive {assignments(model)}",
+        "peak read; peak write",
+        f"for mode in {' '.join(MODES)}; do",
+        "each $mode randread 8; each $mode randread 16; each $mode randwrite 8",
+        "buffered $mode 8; done",
+    ]
+
+
+STM = {
+    "STM, 16 threads reading / peak": "randread-16-stm >= 0.87 randread-peak",
+    "STM, 8 threads reading / peak": "randread-8-stm >= 0.87 randread-peak",
+}
+ALONE = {
+    "STM / spatial (better of both), 1 thread reading": (
+        "randread-1-stm >= 1.38 randread-1-spatial-intr randread-1-spatial-poll"
+    )
+}
+ATM = {
+    "ATM, 8 threads, buffered writes / peak": "buffered-8-atm >= 0.99 randwrite-peak",
+    "ATM, 8 threads, direct writes / peak": "randwrite-8-atm >= 0.99 randwrite-peak",
+}
+
+
+def _hybrid(*points: str) -> dict[str, str]:
+    return {
+        f"hybrid / better of STM and ATM, {at}": f"{at}-hybrid >= 0.99 {at}-stm {at}-atm"
         for at in points
-    ]  # fmt: skip
+    }
 
 
 TMERGE = Experiment(
     "tmerge",
     "random 4 KiB reads and writes through each mode of ssdb_tmerge, over threads",
     _measured,
+    MERGE + buffered(),
     _modes,
-    (
-        *STM,
-        ALONE,
-        *ATM,
-        *_hybrid(f"rand{way}-{n}" for way in ("read", "write") for n in THREADS),
-        *_hybrid(("buffered-8", "randread-libaio32", "randwrite-libaio32")),
+    claims(
+        STM
+        | ALONE
+        | ATM
+        | _hybrid(*(f"rand{way}-{n}" for way in ("read", "write") for n in THREADS))
+        | _hybrid("buffered-8", "randread-libaio32", "randwrite-libaio32")
     ),
 )
 TMERGE8 = Experiment(
     "tmerge8",
     "8 and 16 threads through ssdb_tmerge on a device slowed eightfold, one CPU for eight",
     _eightfold,
+    MERGE + buffered(run_ms=4800, settle_s=0.8, window_s=2),
     _modes8,
-    (*STM, *ATM, *_hybrid(("randread-8", "randread-16", "randwrite-8", "buffered-8"))),
+    claims(STM | ATM | _hybrid("randread-8", "randread-16", "randwrite-8", "buffered-8")),
 )
 
 WAYS = ("spatial-poll", "stm", "atm")
@@ -207,36 +194,25 @@ def _slow(series: str) -> Model:
     return {**frozen(TMERGE8, series), "store": 1, "capacity_bytes": 256 << 20}
 
 
-def _files(model: Model, seed: int) -> str:
-    return "\n".join(
-        [
-            TOOLS
-            + FIO_IN_MEMORY
-            + MERGE
-            + FILES
-            + f"SEED={seed}; RUN=1500ms\ndrive {_device(model)}",
-            "peak read; peak write",
-            f"for mode in {' '.join(WAYS)}; do onfiles $mode; done",
-        ]
-    )
-
-
 ONFILES = Experiment(
     "onfiles2012",
     "random reads and writes of eight files by eight threads through ssdb_tmerge, as with Iozone",
     _slow,
-    _files,
-    tuple(
-        Claim(
-            f"figure 3(c): {way.upper()}, {what}s / peak",
-            f"rand{what}-{way}", wanted, (f"rand{what}-peak",),
-        )
-        for way, what, wanted in (
-            ("stm", "read", 0.92), ("stm", "write", 0.93),
-            ("atm", "read", 0.37), ("atm", "write", 0.97),
-        )
+    FIO_IN_MEMORY + MERGE + FILES,
+    lambda model, seed: [
+        f"RUN=1500ms\ndrive {assignments(model)}",
+        "peak read; peak write",
+        f"for mode in {' '.join(WAYS)}; do onfiles $mode; done",
+    ],
+    claims(
+        {
+            "figure 3(c): STM, reads / peak": "randread-stm >= 0.92 randread-peak",
+            "figure 3(c): STM, writes / peak": "randwrite-stm >= 0.93 randwrite-peak",
+            "figure 3(c): ATM, reads / peak": "randread-atm >= 0.37 randread-peak",
+            "figure 3(c): ATM, writes / peak": "randwrite-atm >= 0.97 randwrite-peak",
+        }
     ),
-)  # fmt: skip
+)
 
 # Figure 4(b): how many requests a command of ATM has, by the number of threads that write.
 MERGES = """
@@ -259,66 +235,58 @@ timed() { mkdir $T; put $T device=/dev/ssd0 mode=atm power=1
 """
 
 
-def _merges(model: Model, seed: int) -> str:
-    return "\n".join(
-        [
-            TOOLS + MERGE + buffered() + MERGES + f"SEED={seed}; RUN=1s\ndrive {_device(model)}",
-            "for n in 1 2 8 16; do spread $n buffered --direct=0 --end_fsync=1",
-            "spread $n direct; done",
-        ]
-    )
-
-
 MERGECOUNTS = Experiment(
     "merges2012",
     "how many requests a command of ATM has, by the number of threads that write",
     lambda series: dict(frozen(TMERGE8, series)),
-    _merges,
+    MERGE + buffered() + MERGES,
+    lambda model, seed: [
+        f"RUN=1s\ndrive {assignments(model)}",
+        "for n in 1 2 8 16; do spread $n buffered --direct=0 --end_fsync=1",
+        "spread $n direct; done",
+    ],
     (
-        Claim(
-            "figure 4(b): one writer, share of commands of 32 and more",
-            "merges-1-buffered", 0.89, (), "share_32",
+        *claims(
+            {
+                "figure 4(b): one writer, share of commands of 32 and more": (
+                    "merges-1-buffered >= 0.89"
+                )
+            },
+            "share_32",
         ),
-        Claim(
-            "figure 4(b): 8 writers / 1, requests in a command",
-            "merges-8-buffered", 1.0, ("merges-1-buffered",), "merge", True,
-        ),
-        Claim(
-            "figure 4(b): 16 writers / 1, requests in a command",
-            "merges-16-buffered", 1.0, ("merges-1-buffered",), "merge", True,
+        *claims(
+            {
+                f"figure 4(b): {writers} writers / 1, requests in a command": (
+                    f"merges-{writers}-buffered <= 1.0 merges-1-buffered"
+                )
+                for writers in (8, 16)
+            },
+            "merge",
         ),
     ),
-)  # fmt: skip
-
-
-def _timed(model: Model, seed: int) -> str:
-    return "\n".join(
-        [
-            TOOLS + MERGE + MERGES + f"SEED={seed}; RUN=150ms\ndrive {_device(model)}",
-            "for n in 1 2 4; do timed $n; done",
-        ]
-    )
-
-
+)
 BREAKDOWN = Experiment(
     "breakdown2012",
     "time at the drive of one, two and four requests that were merged into one command",
     lambda series: dict(frozen(TMERGE, series)),
-    _timed,
+    MERGE + MERGES,
+    lambda model, seed: [
+        f"RUN=150ms\ndrive {assignments(model)}",
+        "for n in 1 2 4; do timed $n; done",
+    ],
     (
-        Claim(
-            "figure 5: two merged / one (16 / 11 us)",
-            "together-2", 16 / 11, ("together-1",), "device_ns", True,
+        *claims(
+            {
+                "figure 5: two merged / one (16 / 11 us)": "together-2 <= 16/11 together-1",
+                "figure 5: four merged / one (28 / 11 us)": "together-4 <= 28/11 together-1",
+            },
+            "device_ns",
         ),
-        Claim(
-            "figure 5: four merged / one (28 / 11 us)",
-            "together-4", 28 / 11, ("together-1",), "device_ns", True,
-        ),
-        Claim(
-            "figure 5: four merged / one, with the software",
-            "together-4", 28 / 11, ("together-1",), "total_ns", True,
+        *claims(
+            {"figure 5: four merged / one, with the software": "together-4 <= 28/11 together-1"},
+            "total_ns",
         ),
     ),
-)  # fmt: skip
+)
 
 EXPERIMENTS = (TMERGE, TMERGE8, ONFILES, MERGECOUNTS, BREAKDOWN)

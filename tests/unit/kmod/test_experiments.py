@@ -97,7 +97,7 @@ def test_what_a_guest_is_told_is_shell_text_without_errors(name: str) -> None:
     model = json.loads((lab.STORE / f"{name}-6.12.model.json").read_text())
 
     said = subprocess.run(
-        ["bash", "-n"], input=EXPERIMENTS[name].script(model, 1), capture_output=True, text=True
+        ["bash", "-n"], input=EXPERIMENTS[name].whole(model, 1), capture_output=True, text=True
     )
 
     assert (said.returncode, said.stderr) == (0, "")
