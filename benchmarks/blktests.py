@@ -22,6 +22,7 @@ from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.tables import markdown, put
 from ssdbench.host import command
 from ssdbench.lab.archive import Archive, cache_directory
 from ssdbench.lab.kernels import OFFERS, SERIES, Kernel
@@ -115,25 +116,20 @@ def _is_detail(line: str) -> bool:
     return line.startswith("    ")
 
 
-def table(found: Results, told: str) -> Iterator[str]:
-    """Yield the lines of the document: all tests, and why some did not run."""
-    yield f"| test | {' | '.join(DEVICES.values())} |"
-    yield "|" + "---|" * (1 + len(DEVICES))
+def table(found: Results, told: str) -> str:
+    """Return what the document says: all tests, and why some did not run."""
+    rows, reasons = [], dict[str, list[str]]()
     for test, by_device in sorted(found.items()):
-        cells = [by_device.get(device, UNKNOWN).status for device in DEVICES]
-        yield f"| {test} | {' | '.join(cells)} |"
-    yield ""
-    yield told
-    yield ""
-    reasons: dict[str, list[str]] = {}
-    for test, by_device in sorted(found.items()):
-        for device, name in DEVICES.items():
-            one = by_device.get(device, UNKNOWN)
+        ends = {name: by_device.get(device, UNKNOWN) for device, name in DEVICES.items()}
+        rows.append((test, *(one.status for one in ends.values())))
+        for (name, one), device in zip(ends.items(), DEVICES, strict=True):
             if one.status == "not run":
                 why = "; ".join(one.said).replace(f"/dev/{device}", "the device")
-                reasons.setdefault(f"{test} not run: {why}", []).append(name)
+                reasons.setdefault(f"- {test} not run: {why}", []).append(name)
+    lines = [markdown(("test", *DEVICES.values()), rows), "", told, ""]
     for why, names in reasons.items():
-        yield f"- {why}" + ("" if len(names) == len(DEVICES) else f" ({'; '.join(names)})")
+        lines.append(why + ("" if len(names) == len(DEVICES) else f" ({'; '.join(names)})"))
+    return "\n".join(lines)
 
 
 def differences(found: Results) -> list[tuple[str, str, Ended]]:
@@ -194,13 +190,12 @@ def main(words: Sequence[str]) -> None:
     found = results(ran(wishes.clone, wishes.tests or every, lab, wishes.seconds))
     if not found:
         sys.exit("blktests ran no test; what it said is above")
-    text, apart = "\n".join(table(found, told)), differences(found)
+    text, apart = table(found, told), differences(found)
     print(text)
     for test, device, one in apart:
         print(f"differs from null_blk: {test} on {DEVICES[device]}: {one.status}", *one.said)
     if wishes.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+        put(PAGE, BEGIN, END, text)
     sys.exit(any(one.status == "failed" for _, _, one in apart))
 
 

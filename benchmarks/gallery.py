@@ -19,8 +19,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -155,16 +156,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Hold what the index says of an example."""
-
-    name: str
-    says: str
-    targets: tuple[str, ...]
-    seed: int
-    verdicts: tuple[str, ...]
-    pictures: tuple[tuple[str, str], ...]  # file and what it shows
+Shown = dict[str, Any]  # what the index says of an example, as it is stored beside its pictures
 
 
 @contextmanager
@@ -221,21 +213,26 @@ def page_of(example: Example, directories: Sequence[Path]) -> Path:
 
 
 def shown(example: Example, place: Path, browser: str) -> Shown:
-    """Run an example and put its page and pictures into the gallery."""
+    """Run an example; put its page, its pictures and what the index says into the gallery."""
     directories = measured(example, place)
     results = [unended_result(at) or StoredRun.open(at).result for at in directories]
     page = page_of(example, directories)
-    pictures = []
     for shot in example.shots:
-        to = GALLERY / f"{example.name}{shot.suffix}.png"
-        picture(browser, page, shot, to)
-        pictures.append((to.name, shot.says))
-    targets = tuple(
-        f"SIMULATED: {r.target.name}" if r.target.simulated else f"a {r.target.kind} device"
-        for r in results
-    )
-    verdicts = tuple(headword(r).word for r in results)
-    return Shown(example.name, example.says, targets, results[0].seed, verdicts, tuple(pictures))
+        picture(browser, page, shot, GALLERY / f"{example.name}{shot.suffix}.png")
+    entry = {
+        "name": example.name,
+        "says": example.says,
+        "targets": [
+            f"SIMULATED: {r.target.name}" if r.target.simulated else f"a {r.target.kind} device"
+            for r in results
+        ],
+        "seed": results[0].seed,
+        "verdicts": [headword(r).word for r in results],
+        "pictures": [[f"{example.name}{one.suffix}.png", one.says] for one in example.shots],
+    }
+    stored = json.dumps(entry, indent=1) + "\n"
+    (GALLERY / f"{example.name}.json").write_text(stored, encoding="utf-8")
+    return entry
 
 
 def a_browser() -> str:
@@ -299,32 +296,18 @@ def index(entries: Sequence[Shown]) -> str:
     for entry in entries:
         ran = "; ".join(
             f"`{target}`: {verdict}"
-            for target, verdict in zip(entry.targets, entry.verdicts, strict=True)
+            for target, verdict in zip(entry["targets"], entry["verdicts"], strict=True)
         )
-        parts += [f"## {entry.name}", entry.says, f"{ran} (seed {entry.seed})."]
-        parts += [f"![{entry.name}: {says}](gallery/{name})" for name, says in entry.pictures]
+        name = entry["name"]
+        parts += [f"## {name}", entry["says"], f"{ran} (seed {entry['seed']})."]
+        parts += [f"![{name}: {says}](gallery/{file})" for file, says in entry["pictures"]]
     return "\n\n".join(parts) + "\n"
-
-
-def told(entry: Shown) -> Shown:
-    """Store what the index says of an example, so that single examples can be made again."""
-    (GALLERY / f"{entry.name}.json").write_text(
-        json.dumps(asdict(entry), indent=1) + "\n", encoding="utf-8"
-    )
-    return entry
 
 
 def remembered() -> list[Shown]:
     """Return what the index says of all examples made so far, in the gallery's order."""
-    found = []
-    for example in EXAMPLES:
-        path = GALLERY / f"{example.name}.json"
-        if path.exists():
-            stored = json.loads(path.read_text())
-            pairs = tuple((name, says) for name, says in stored.pop("pictures"))
-            stored |= {key: tuple(stored[key]) for key in ("targets", "verdicts")}
-            found.append(Shown(**stored, pictures=pairs))
-    return found
+    paths = [GALLERY / f"{example.name}.json" for example in EXAMPLES]
+    return [json.loads(path.read_text()) for path in paths if path.exists()]
 
 
 def main(names: Sequence[str]) -> int:
@@ -345,8 +328,8 @@ def main(names: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="gallery-") as place:
         for example in wanted:
             print(f"{example.name} …", flush=True)
-            entry = told(shown(example, Path(place), browser))
-            print(f"  {'; '.join(entry.verdicts)}: {GALLERY / example.name}.html", flush=True)
+            entry = shown(example, Path(place), browser)
+            print(f"  {'; '.join(entry['verdicts'])}: {GALLERY / example.name}.html", flush=True)
     INDEX.write_text(index(remembered()), encoding="utf-8")
     return 0
 

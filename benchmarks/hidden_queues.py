@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 
 from benchmarks.synthetic import Rng
 from ssdbench.model.rates import RateFound, RateStep
@@ -32,7 +33,6 @@ MOST_REQUESTS = 6_000_000
 TRUE_WITHIN = 0.005  # standard error of the true rate, as a share of it
 LOWEST = 0.02  # of what it can do: lower rates count as none
 NARROW = 0.001  # half of what is left of the search for the truth, as a share
-STEEP = 2.0  # differences of the logarithm of the percentile: below them it is nearly straight
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -136,18 +136,15 @@ def truth(queue: Queue, seed: int) -> tuple[float, float]:
         tail = 1 - QUANTILES[queue.percentile]
         return max(0.0, queue.most_iops + math.log(tail) / queue.limit_s), 0.0
     count = ENOUGH
-    search_findings, near = (
-        _highest(queue, [seed, BATCHES], count // 4, (0.0, queue.most_iops)),
-        0.1,
-    )
+    rough, near = _highest(queue, [seed, BATCHES], count // 4, (0.0, queue.most_iops)), 0.1
     while True:
-        between = (search_findings * (1 - near), min(search_findings * (1 + near), queue.most_iops))
+        between = (rough * (1 - near), min(rough * (1 + near), queue.most_iops))
         batches = [_highest(queue, [seed, batch], count, between) for batch in range(BATCHES)]
         mean = float(np.mean(batches))
         error = float(np.std(batches, ddof=1)) / math.sqrt(BATCHES)
         if mean == 0 or error <= TRUE_WITHIN * mean or count >= MOST_REQUESTS:
             return mean, error / mean if mean else 0.0
-        search_findings, near = mean, max(0.02, 8 * error / mean)
+        rough, near = mean, max(0.02, 8 * error / mean)
         more = 1.2 * (error / (TRUE_WITHIN * mean)) ** 2
         count = round(min(max(1.5, more) * count, MOST_REQUESTS))
 
@@ -166,27 +163,14 @@ def _highest(queue: Queue, seed: Sequence[int], count: int, between: tuple[float
         waited.partition(rank)
         return math.log(waited[rank] / queue.limit_s)
 
-    (low, high), low_over, high_over = between, -math.inf, math.inf
-    if low > LOWEST * most:
-        low_over, high_over = over(low), over(high)
-        if not low_over <= 0 < high_over:
-            (low, high), low_over, high_over = (0.0, most), -math.inf, math.inf
-    tried, side = 0.0, 0
-    while high - low > NARROW * (low + high) and high > LOWEST * most:
-        rate = (low + high) / 2
-        if high_over - low_over < STEEP:
-            # Regula falsi, with the weight of an end that stays halved (Illinois).
-            rate = low - (high - low) * low_over / (high_over - low_over)
-            if abs(rate - tried) <= NARROW * rate:
-                return rate
-        tried = rate
-        if (found := over(rate)) <= 0:
-            low, low_over, high_over = rate, found, high_over / (2 if side < 0 else 1)
-            side = -1
-        else:
-            high, high_over, low_over = rate, found, low_over / (2 if side > 0 else 1)
-            side = 1
-    return (low + high) / 2 if low else 0.0
+    lowest = LOWEST * most
+    if between[0] <= lowest or not over(between[0]) <= 0 < over(between[1]):
+        between = lowest, most
+        if over(lowest) > 0:
+            return 0.0
+        if over(most) <= 0:
+            return most
+    return float(brentq(over, *between, rtol=NARROW))
 
 
 def stage(queue: Queue) -> Rate:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.tables import markdown
 from ssdbench.stats.compare import ALPHA, compare
 from ssdbench.stats.distributions import binomial_upper_limit
 
@@ -50,18 +51,16 @@ def regimes(stay: float, apart: float) -> Draw:
         for _ in range(REPEATS):
             level = 1 - level if rng.uniform() < 1 / stay else level
             levels.append(level)
-        return np.asarray(1000 * (1 + 0.02 * (apart * np.array(levels) + _noise(rng))))
+        return np.asarray(
+            1000 * (1 + 0.02 * (apart * np.array(levels) + rng.standard_normal(REPEATS)))
+        )
 
     return draw
 
 
 def varying(variation: float) -> Draw:
     """Return what draws independent repeats."""
-    return lambda rng: 1000 * (1 + variation * _noise(rng))
-
-
-def _noise(rng: Rng) -> Floats:
-    return rng.standard_normal(REPEATS)
+    return lambda rng: 1000 * (1 + variation * rng.standard_normal(REPEATS))
 
 
 EQUAL = {
@@ -101,20 +100,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args(argv)
-    print(
-        f"| {REPEATS} against {REPEATS} repeats, {options.pairs:,} pairs each "
-        "| called different | lower 95 % limit | cannot tell | Mann-Whitney alone |"
-    )
-    print("|---|---|---|---|---|")
-    missed = []
+    rows, missed = [], []
     for name, draw in {**EQUAL, **DIFFERENT}.items():
         times = 1.0 if name in EQUAL else APART
         called, unsure, alone = counted(draw, pairs=options.pairs, seed=options.seed, times=times)
         limit = lower_limit(called, options.pairs)
         shares = (called / options.pairs, limit, unsure / options.pairs, alone / options.pairs)
-        print(f"| {name} |" + "".join(f" {100 * share:.1f} % |" for share in shares))
+        rows.append((name, *(f"{100 * share:.1f} %" for share in shares)))
         if limit > ALPHA if name in EQUAL else called < LEAST_FOUND * options.pairs:
             missed.append(name)
+    pairs = f"{REPEATS} against {REPEATS} repeats, {options.pairs:,} pairs each"
+    head = (pairs, "called different", "lower 95 % limit", "cannot tell", "Mann-Whitney alone")
+    print(markdown(head, rows))
     for name in missed:
         print(f"MISSED {name}")
     return 1 if missed else 0

@@ -26,6 +26,7 @@ from benchmarks import hidden_blocks, hidden_flash, hidden_probes, hidden_queues
 from benchmarks import published_zoo as zoo
 from benchmarks.hidden_flash import CoreBench
 from benchmarks.judge_published import by_core
+from benchmarks.tables import markdown
 from ssdbench.engine.events import Event, Progress, StageFinished, StageStarted
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
@@ -214,22 +215,16 @@ class Part:
     ask: Callable[[int, int], list[Outcome]]
     short: int
     full: int
+    most_wrong: int = 0  # at full count
 
 
 PARTS: Mapping[str, Part] = {
-    "blocks": Part(blocks, short=8, full=1200),
-    "flash": Part(flash, short=16, full=480),
-    "probes": Part(probes, short=1, full=24),
-    "rate": Part(rate, short=4, full=7064),
-    "hours": Part(hours, short=3, full=200),
+    "blocks": Part(blocks, short=8, full=1200, most_wrong=3),
+    "flash": Part(flash, short=16, full=480, most_wrong=12),  # four of each quantity
+    "probes": Part(probes, short=1, full=24, most_wrong=3),
+    "rate": Part(rate, short=4, full=7064, most_wrong=3),
+    "hours": Part(hours, short=3, full=200, most_wrong=20),
 }
-MOST_WRONG = {
-    "blocks": 3,
-    "flash": 12,
-    "probes": 3,
-    "rate": 3,
-    "hours": 20,
-}  # at full count: four of each quantity of flash
 
 
 def judged(
@@ -261,12 +256,6 @@ def _kept(path: Path, seed: int) -> Iterator[tuple[int, list[Outcome]]]:
             yield row["number"], [Outcome(**one) for one in row["outcomes"]]
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
 def table(outcomes: Iterable[Outcome]) -> str:
     """Return a table with a row for each question and kind of drive."""
     count = Counter((one.question, one.kind, one.said) for one in outcomes)
@@ -290,12 +279,18 @@ def shortfalls(outcomes: Iterable[Outcome]) -> str:
     return markdown(head, rows) if rows else ""
 
 
+def _surely(outcomes: Iterable[Outcome]) -> Iterator[tuple[float, float, bool]]:
+    """Yield the confidence and the score of each answer that says a size, and if it is right."""
+    for one in outcomes:
+        if one.confidence is not None and one.said in (RIGHT, WRONG, OR_LESS):
+            yield one.confidence, one.score, one.said != WRONG
+
+
 def calibration(outcomes: Iterable[Outcome]) -> str:
     """Return how often answers of each stated confidence are right."""
     bins: dict[float, list[bool]] = {}
-    for one in outcomes:
-        if one.confidence is not None and one.said in (RIGHT, WRONG, OR_LESS):
-            bins.setdefault(one.confidence, []).append(one.said != WRONG)
+    for confidence, _, right in _surely(outcomes):
+        bins.setdefault(confidence, []).append(right)
     rows = [
         (f"{100 * said:.1f} %", len(right), f"{100 * sum(right) / len(right):.1f} %")
         for said, right in sorted(bins.items())
@@ -306,13 +301,10 @@ def calibration(outcomes: Iterable[Outcome]) -> str:
 def frequencies(outcomes: Iterable[Outcome]) -> str:
     """Return the rows of `FREQUENCIES` that these outcomes give."""
     edges = [row[0] for row in FREQUENCIES]
-    rows: list[list[float]] = [[edge, 0, 0] for edge in edges]
-    for one in outcomes:
-        if one.confidence is not None and one.said in (RIGHT, WRONG, OR_LESS):
-            row = max(row for row in rows if row[0] <= max(one.score, edges[0]))
-            row[1] += 1
-            row[2] += one.said != WRONG
-    return "\n".join(f"    ({row[0]:g}, {row[1]}, {row[2]})," for row in rows)
+    right: dict[float, list[bool]] = {edge: [] for edge in edges}
+    for _, score, is_right in _surely(outcomes):
+        right[max(edge for edge in edges if edge <= max(score, edges[0]))].append(is_right)
+    return "\n".join(f"    ({edge:g}, {len(one)}, {sum(one)})," for edge, one in right.items())
 
 
 def main() -> int:
@@ -346,7 +338,7 @@ def main() -> int:
             print(told + "\n" if told else "", end="\n" if told else "", flush=True)
         if asked.calibrate:
             print(frequencies(found))
-        code |= sum(one.said == WRONG for one in found) > MOST_WRONG[name]
+        code |= sum(one.said == WRONG for one in found) > part.most_wrong
     return code
 
 

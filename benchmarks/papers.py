@@ -199,8 +199,8 @@ def page_of_profile(name: str) -> str:
         if "stride_bytes" in one
     ]
     if strides:
-        head = ("stride", "peaks", "apart, KiB", "median, us", "MB/s")
-        parts.append(markdown(head, strides, right=range(1, 5)))
+        of_strides = ("stride", "peaks", "apart, KiB", "median, us", "MB/s")
+        parts.append(markdown(of_strides, strides, right=range(1, 5)))
     parts += [
         f"{one['what']}. In the first 10 s {one['first_10_s_mb_per_s']} MB/s, in the last minute "
         f"{one['last_mb_per_s']}: {one['left_percent']} % are left."

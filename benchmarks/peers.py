@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ssdbench import open_run
 from ssdbench.errors import CommandFailed
@@ -57,32 +58,35 @@ def _tool(target: str, *argv: str) -> str:
     return run([*ssdbench, *argv], timeout_s=3600).stdout
 
 
-def _write_iops(output: str) -> float:
+def _job(output: str) -> dict[str, Any]:
+    """Return the job of fio's JSON, which warnings may stand around."""
     document = json.loads("{" + output.partition("{")[2].rpartition("}")[0] + "}")
-    return float(document["jobs"][0]["write"]["iops"])
+    job: dict[str, Any] = document["jobs"][0]
+    return job
+
+
+def _filled(target: str, options: str) -> dict[str, Any]:
+    """Write the whole drive once in order, then at random over all of it with more options."""
+    fill = "fio --name=fill --rw=write --bs=128k --ioengine=libaio --iodepth=8 >/dev/null"
+    job = f"fio --name=test --time_based --output-format=json {options} {' '.join(WRITES)}"
+    return _job(_tool(target, "sh", "-c", f"{fill} && {job}"))
 
 
 def usual_job(target: str, directory: Path) -> Reported:
     """Run the job of most pages on the web: one gigabyte for one minute."""
     options = ("--name=test", "--size=1g", "--time_based", "--runtime=60", "--output-format=json")
-    return Reported(_write_iops(_tool(target, "fio", "--filename={}", *WRITES, *options)))
+    return Reported(_job(_tool(target, "fio", "--filename={}", *WRITES, *options))["write"]["iops"])
 
 
 def after_a_fill(target: str, directory: Path) -> Reported:
     """Write the whole drive once in order, then a minute at random over all of it."""
-    fill = "fio --name=fill --rw=write --bs=128k --ioengine=libaio --iodepth=8 >/dev/null"
-    job = "fio --name=test --time_based --runtime=60 --output-format=json " + " ".join(WRITES)
-    return Reported(_write_iops(_tool(target, "sh", "-c", f"{fill} && {job}")))
+    return Reported(_filled(target, "--runtime=60")["write"]["iops"])
 
 
 def fio_steadystate(target: str, directory: Path) -> Reported:
     """Run fio's own rule as in its manual: slope of the IOPS below 0.3 % for 300 s."""
-    fill = "fio --name=fill --rw=write --bs=128k --ioengine=libaio --iodepth=8 >/dev/null"
-    rule = "--ss=iops_slope:0.3% --ss_dur=300 --ss_ramp=60 --time_based --runtime=7200"
-    job = f"fio --name=test --output-format=json {rule} " + " ".join(WRITES)
-    output = _tool(target, "sh", "-c", f"{fill} && {job}")
-    document = json.loads("{" + output.partition("{")[2].rpartition("}")[0] + "}")
-    found = document["jobs"][0]["steadystate"]
+    rule = "--ss=iops_slope:0.3% --ss_dur=300 --ss_ramp=60 --runtime=7200"
+    found = _filled(target, rule)["steadystate"]
     said = "attained" if found["attained"] else "not attained"
     return Reported(float(found["data"]["iops_mean"]), said)
 
@@ -95,7 +99,7 @@ def bench_fio(target: str, directory: Path) -> Reported:
         "--destructive", "--quiet",
     )  # fmt: skip
     (found,) = (directory / "out").rglob("*.json")
-    return Reported(_write_iops(found.read_text()))
+    return Reported(_job(found.read_text())["write"]["iops"])
 
 
 def ssdbench_bound(target: str, directory: Path) -> Reported:

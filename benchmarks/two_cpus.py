@@ -24,6 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.overhead import pseudomedian_and_lower
+from benchmarks.tables import markdown
 from ssdbench.host import command
 
 ROOT = Path(__file__).parents[1]
@@ -213,19 +214,19 @@ def ratio(rows: Sequence[Row], over: str, under: str) -> tuple[float, float, flo
     return exp(centre), exp(low), exp(-high)
 
 
-def table(program: Program, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of the table: each ratio, setting and distance of the CPUs."""
-    yield "| ratio of rates | setting | CPUs | ratio (95 %) |"
-    yield "|---|---|---|--:|"
+def table(program: Program, rows: Sequence[Row]) -> str:
+    """Return the table: each ratio, setting and distance of the CPUs."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         where = "near" if row.line_ns < NEAR_NS else "far"
         groups.setdefault((row.setting, where), []).append(row)
-    for (over, under), name in program.ratios.items():
-        for (setting, where), part in groups.items():
-            if found := ratio(part, over, under):
-                told = "{:.2f} ({:.2f} … {:.2f})".format(*found)
-                yield f"| {name} | {setting} | {where} | {told} |"
+    lines = [
+        (name, setting, where, "{:.2f} ({:.2f} … {:.2f})".format(*found))
+        for (over, under), name in program.ratios.items()
+        for (setting, where), part in groups.items()
+        if (found := ratio(part, over, under))
+    ]
+    return markdown(("ratio of rates", "setting", "CPUs", "ratio (95 %)"), lines, right=(3,))
 
 
 def main(words: Sequence[str]) -> None:
@@ -243,7 +244,7 @@ def main(words: Sequence[str]) -> None:
         asked.error(f"--cpus {wishes.cpus}: give two CPUs of {sorted(map(int, there))}, as in 0,1")
     starts = wishes.starts or program.starts
     rows = program.kept() if wishes.stored else list(program.measured(cpus, starts))
-    print(*table(program, rows), sep="\n")
+    print(table(program, rows))
 
 
 if __name__ == "__main__":

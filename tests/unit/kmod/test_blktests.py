@@ -41,7 +41,7 @@ def test_what_ends_otherwise_than_on_the_control_is_told() -> None:
 
 
 def test_the_table_has_all_devices_and_why_tests_did_not_run() -> None:
-    lines = list(table(results(SAID), "Linux X."))
+    lines = table(results(SAID), "Linux X.").splitlines()
 
     assert lines[0].count("|") == len(DEVICES) + 2
     assert "| block/004 | passed | failed | not run | not run | not run | not run |" in lines

@@ -156,7 +156,8 @@ def test_every_ratio_of_the_page_follows_from_the_stored_rows(name: str) -> None
     }
     rows = program.kept()
     found = {
-        (line.split(" | ")[0][2:], line.split(" | ")[-1][:-2]) for line in table(program, rows)
+        (line.split(" | ")[0][2:], line.split(" | ")[-1][:-2])
+        for line in table(program, rows).splitlines()
     }
 
     assert len(told) > 30
