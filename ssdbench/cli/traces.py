@@ -15,20 +15,40 @@ if TYPE_CHECKING:
     from ssdbench.stats.percentiles import Percentile
 
 
-FORMS = ("auto", "iolog", "blktrace", "blkparse", "csv")
-COLUMNS = ("time", "offset", "size", "op", "time_unit", "offset_unit", "size_unit")
+FORMS = (
+    "auto", "iolog", "blktrace", "blkparse", "csv", "msr", "alibaba", "tencent", "fiu", "spc",
+    "midas",
+)  # fmt: skip
+COLUMNS = (
+    "time", "offset", "size", "op", "device", "read", "write", "time_unit", "offset_unit",
+    "size_unit",
+)  # fmt: skip
 
 
 @click.command("trace")
 @click.argument("file", type=PATH)
-@click.option("--form", type=click.Choice(FORMS), default="auto", help="Format of the file.")
+@click.option(
+    "--form",
+    "--format",
+    type=click.Choice(FORMS),
+    default="auto",
+    help="Format of the file. msr, alibaba, tencent, fiu, spc and midas are published traces.",
+)
 @click.option(
     "--column",
     "columns",
     metavar="NAME=COLUMN",
     multiple=True,
-    help="For a CSV file: the column of time, offset, size or op, such as time=Timestamp; or a "
-    "unit: time_unit, offset_unit or size_unit.",
+    help="For a CSV file: the column of time, offset, size, op or device by its name or number, "
+    "such as time=Timestamp or time=1; a unit: time_unit (s, ms, us, 100ns, ns), offset_unit or "
+    "size_unit (bytes, sectors); or the word for read or write, such as read=0.",
+)
+@click.option(
+    "--device",
+    metavar="NAME",
+    default="",
+    help="In a trace of columns with several devices: count only the requests of this device. By "
+    "default it is the device of the first request.",
 )
 @click.option(
     "--files",
@@ -46,13 +66,14 @@ def trace(
     form: str,
     columns: tuple[str, ...],
     files: tuple[str, ...],
+    device: str,
     *,
     processes: bool,
     as_json: bool,
 ) -> None:
     """Describe a trace: request sizes, mix, locality, bursts, working set, and ignored lines.
 
-    FILE is an iolog of fio, the output of blktrace or blkparse, or a CSV file with a header line.
+    FILE is an iolog of fio, the output of blktrace or blkparse, a CSV file, or a published trace.
     No drive is needed. A trace of any length is read in constant memory. To replay the trace on a
     drive, use `- replay:` in a profile.
     """
@@ -62,7 +83,7 @@ def trace(
     from ssdbench.model.profile.replay import TraceForm
     from ssdbench.report.view.replays import trace_facts
 
-    trace = Trace(file, TraceForm(form), _columns(columns), processes, files)
+    trace = Trace(file, TraceForm(form), _columns(columns), processes, files, device)
     summary = summarised(trace)
     if as_json:
         document(Traced(file=str(file), trace=summary))

@@ -182,6 +182,13 @@ class Figure:
 
 
 T = TypeVar("T")
+
+
+def _number_as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+NumberAsText = BeforeValidator(_number_as_text)  # because YAML reads numbers as numbers
 Many = Annotated[tuple[T, ...], OneOrMany()]
 SizeBytes = Annotated[int, BeforeValidator(_positive_size), WithJsonSchema(_SIZE_SCHEMA)]
 _AS_DURATION = PlainSerializer("{:g}s".format, return_type=str, when_used="json")

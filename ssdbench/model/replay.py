@@ -1,10 +1,13 @@
 """Define the stored results of replays, and the numbers that describe a trace."""
 
+from datetime import datetime
 from typing import Literal
 
 from ssdbench.model.base import Model
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Estimate, UnitRecord, Verdict
+
+UnitSource = Literal["", "given", "published", "date", "assumed"]  # of the unit of a trace's times
 
 
 class TraceSummary(Model):
@@ -40,6 +43,29 @@ class TraceSummary(Model):
     hottest_share: dict[int, float] = {}  # of accesses, to the hottest N % of the blocks touched
     median_reuse_s: float | None = None  # between two accesses to the same block
     by_process: dict[str, int] = {}  # requests by process, where that was asked for
+    device: str = ""  # whose requests count, in a trace of columns that names devices
+    time_unit: str = ""  # of the file, in a trace of columns
+    time_unit_from: UnitSource = ""
+    began: datetime | None = None  # the first request, where the times are dates
+    time_unit_doubt: str = ""  # why the unit may be wrong
+
+    def about_times(self) -> list[str]:
+        """Return in words the unit of the times, how it was found, and why it may be wrong."""
+        if not self.time_unit:
+            return []
+        sources = {
+            "given": "as given",
+            "published": "as published",
+            "date": "guessed: in this unit the first time is a date",
+            "assumed": "assumed: the file does not tell",
+        }
+        began = (
+            f"; the first request is from {self.began:%Y-%m-%d %H:%M:%S} UTC" if self.began else ""
+        )
+        told = [f"in {self.time_unit}, {sources[self.time_unit_from]}{began}"]
+        if self.time_unit_doubt:
+            told.append(f"may have another unit: {self.time_unit_doubt}")
+        return told
 
 
 class ReplayRun(UnitRecord):

@@ -112,6 +112,7 @@ class Replay(PlainStage):
             bytes_read=(replays * (made.bytes - made.bytes_written),) * 2,
             notes=[
                 self._sent(made),
+                *(f"times {told}" for told in summary.about_times()),
                 *(one.message for one in _missing(summary)),
                 *(f"not sent: {n:,} {what}" for what, n in _dropped(made)),
             ],
@@ -313,7 +314,9 @@ class Replay(PlainStage):
         """Return the trace with the options that say how to read it."""
         wanted = self.wanted
         path = Path(wanted.file)
-        return Trace(path, wanted.form, wanted.columns, wanted.processes, wanted.files)
+        return Trace(
+            path, wanted.form, wanted.columns, wanted.processes, wanted.files, wanted.device
+        )
 
     def sending(self, traced_bytes: int) -> Sending:
         """Return how a trace of a drive of `traced_bytes` is sent; 0 uses the trace's last byte."""

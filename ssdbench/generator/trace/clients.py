@@ -185,7 +185,7 @@ def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: TraceWork) -> Chun
         trace.path,
         chunk,
         slow,
-        "the request would be sent after more than 30 days",
+        "the request would be sent after more than 40 days",
         "use a higher `speed`",
     )
     time = np.rint(time_ns).astype(np.int64) if how.speed != 1 else chunk.time_ns

@@ -1,10 +1,9 @@
-"""Read the formats of traces: fio's iologs, blktrace's records, blkparse's text, and CSV.
+"""Read traces of any form: fio's iologs, blktrace's records, blkparse's text, and columns.
 
 Each reader yields chunks and counts the lines that it leaves out. Times in traces are nanoseconds,
 offsets are bytes.
 """
 
-import csv
 import os
 import re
 import struct
@@ -17,24 +16,33 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ssdbench.generator.trace.columns import (
+    EMPTY,
+    OTHER_DEVICES,
+    PUBLISHED,
+    ColumnReader,
+    recognized,
+)
 from ssdbench.generator.trace.source import (
     FLUSH,
     MOST,
     READ,
     ROWS,
+    SECTOR_BYTES,
     TRIM,
     WRITE,
     Chunk,
+    Row,
     TraceError,
     in_order,
     lines,
     opened,
+    parsed_time,
     shown,
     whole,
 )
 from ssdbench.model.profile.replay import Columns, TraceForm
 
-SECTOR_BYTES = 512
 MOST_NAMES = 1000
 MOST_SHOWN = 8
 MOST_NUMBERED = 1 << 12  # CPUs of all devices whose records are counted
@@ -42,21 +50,6 @@ FILE_EXTENT_BYTES = 2 << 20  # files begin at whole ones
 IOLOG = b"fio version "
 _ACTIONS = {b"read": READ, b"write": WRITE, b"trim": TRIM, b"sync": FLUSH, b"datasync": FLUSH}
 _OF_FILES = (b"add", b"open", b"close", b"unlink")
-_WORDS = {
-    "r": READ,
-    "read": READ,
-    "w": WRITE,
-    "write": WRITE,
-    "d": TRIM,
-    "t": TRIM,
-    "trim": TRIM,
-    "discard": TRIM,
-    "f": FLUSH,
-    "flush": FLUSH,
-    "sync": FLUSH,
-}
-Row = tuple[int, int, int, int, int]  # time in ns, offset, size, op, line
-_UNITS_NS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 
 
 @dataclass(slots=True)
@@ -68,6 +61,8 @@ class Trace:
     columns: Columns = field(default_factory=Columns)
     keep_names: bool = False  # of processes
     files: tuple[str, ...] = ()  # of an iolog: those that count, in their order on the drive
+    device: str = ""  # of a trace of columns; empty: the device of the first request
+    reader: ColumnReader | None = None  # of a trace of columns
     left_out: Counter[str] = field(
         default_factory=Counter
     )  # entries that are not requests, by kind
@@ -94,6 +89,11 @@ class Trace:
             if self.form is TraceForm.BLKTRACE:
                 _require_all_cpus(self)
                 chunks = _blktrace(self, file)
+            elif self.form is TraceForm.CSV or self.form in PUBLISHED:
+                self.reader = ColumnReader(
+                    self.path, self.form, self.columns, self.device, self.left_out
+                )
+                chunks = _in_chunks(self.reader.rows(file))
             else:
                 chunks = _in_chunks(_READERS[self.form](self, file))
             for chunk in in_order(self.path, chunks):
@@ -113,19 +113,24 @@ class Trace:
         start = file.read(4096)
         file.seek(0)
         if self.form is TraceForm.AUTO:
-            self.form = _form_of(start)
+            self.form = _form_of(start, by_columns=bool(self.columns.model_fields_set))
         if self.form is TraceForm.AUTO:
             raise self.wrong(
                 1,
-                "this is not an iolog of fio, output of blktrace or blkparse, or a CSV with a "
-                "line of names",
-                hint="name its `form`, and the `columns` of a CSV",
+                "this is not an iolog of fio, output of blktrace or blkparse, a CSV with a line of "
+                "names, or a known published trace",
+                hint="name its `form`; or `form: csv` and the `columns` by number, such as "
+                "`columns: {time: 1, op: 4, offset: 5, size: 6}`",
             )
         if self.files and self.form is not TraceForm.IOLOG:
             raise self.wrong(0, "`files` is for iologs, and this trace is not an iolog")
+        if self.device and self.form is not TraceForm.CSV and self.form not in PUBLISHED:
+            raise self.wrong(0, f"`device` is for traces of columns, and this is {self.form}")
+        if self.columns.model_fields_set and self.form in PUBLISHED:
+            raise self.wrong(0, f"`columns` are for a CSV, and {self.form} has its own columns")
 
 
-def _form_of(start: bytes) -> TraceForm:
+def _form_of(start: bytes, *, by_columns: bool) -> TraceForm:
     first, _, rest = start.partition(b"\n")
     if first.startswith(IOLOG):
         return TraceForm.IOLOG
@@ -135,9 +140,11 @@ def _form_of(start: bytes) -> TraceForm:
         words = line.split()
         if len(words) >= 7 and _is_device(words[0]) and words[5][:1].isalpha():
             return TraceForm.BLKPARSE
+    if by_columns:
+        return TraceForm.CSV
     if b"," in first and not any(word.strip().isdigit() for word in first.split(b",")):
         return TraceForm.CSV
-    return TraceForm.AUTO
+    return recognized(start)
 
 
 def _in_chunks(rows: Iterator[Row]) -> Iterator[Chunk]:
@@ -364,8 +371,8 @@ def _queued(
     flush = (action & _FLUSHES != 0) & (found["bytes"] == 0)
     hollow = mine & (found["bytes"] == 0) & ~flush
     _count(trace, "records of other events", int((~queued).sum()))
-    _count(trace, "requests of other devices", int((queued & ~mine).sum()))
-    _count(trace, "requests of 0 bytes", int(hollow.sum()))
+    _count(trace, OTHER_DEVICES, int((queued & ~mine).sum()))
+    _count(trace, EMPTY, int(hollow.sum()))
     keep = mine & ~hollow
     if len(trace.cpus) < 2:  # more are not needed
         trace.cpus.update(np.unique(found["cpu"][keep]).tolist())
@@ -412,10 +419,10 @@ def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Row]:
             continue
         device = device or words[0]
         if words[0] != device:
-            trace.left_out["requests of other devices"] += 1
+            trace.left_out[OTHER_DEVICES] += 1
             continue
         if (row := _event(trace, number, line, words)) is None:
-            trace.left_out["requests of 0 bytes"] += 1
+            trace.left_out[EMPTY] += 1
             continue
         if len(trace.cpus) < 2 and words[1].isdigit() and len(words[1]) < 10:
             trace.cpus.add(int(words[1]))
@@ -445,7 +452,7 @@ def _event(trace: Trace, number: int, line: bytes, words: list[bytes]) -> Row | 
         name = line.rpartition(b"[")[2].partition(b"]")[0].decode("utf-8", "replace")
         known = name in trace.by_process or len(trace.by_process) < MOST_NAMES
         trace.by_process[name if known else "others"] += 1
-    time_ns = _seconds(trace, number, words[3])
+    time_ns = parsed_time(trace.path, number, words[3], 10**9)
     return time_ns, sector * SECTOR_BYTES, count * SECTOR_BYTES, op if count else FLUSH, number
 
 
@@ -457,76 +464,7 @@ def _kind(word: bytes) -> int | None:
     return None
 
 
-def _seconds(trace: Trace, number: int, text: bytes) -> int:
-    seconds, _, fraction = text.partition(b".")
-    if not seconds.isdigit() or not (fraction.isdigit() or not fraction) or len(seconds) > 9:
-        raise trace.wrong(number, f"the time {shown(text)} is not a possible number")
-    return int(seconds) * 10**9 + int(fraction[:9].ljust(9, b"0") or b"0")
-
-
-def _csv(trace: Trace, file: BinaryIO) -> Iterator[Row]:
-    """Read a CSV file whose first line names its columns; other columns are ignored."""
-    numbered = lines(trace.path, file)
-    number, first = next(numbered)
-    names = [name.strip().removeprefix("\ufeff") for name in _cells(trace, number, first)]
-    asked = trace.columns
-    places = []
-    for name in (asked.time, asked.offset, asked.size, asked.op):
-        if names.count(name) != 1:
-            seen = ", ".join(shown(one.encode()) for one in names[:20])
-            why = f"it has no column {name!r}; it has {seen}"
-            why = f"it has the column {name!r} twice" if name in names else why
-            raise trace.wrong(
-                number, why, hint="name the columns: `columns: {time: ts, offset: lba …}`"
-            )
-        places.append(names.index(name))
-    scale = _UNITS_NS[asked.time_unit]
-    by_offset = SECTOR_BYTES if asked.offset_unit == "sectors" else 1
-    by_size = SECTOR_BYTES if asked.size_unit == "sectors" else 1
-    for number, line in numbered:
-        cells = _cells(trace, number, line)
-        if len(cells) != len(names):
-            raise trace.wrong(
-                number,
-                f"this line has {len(cells)} cells, but the first line names {len(names)} columns",
-            )
-        time, offset, size, word = (cells[place].strip() for place in places)
-        op = _WORDS.get(word.lower())
-        if op is None:
-            raise trace.wrong(number, f"{shown(word.encode())} is not a known kind of request")
-        start = whole(trace.path, number, "offset", offset.encode()) * by_offset
-        moved = 0 if op == FLUSH else whole(trace.path, number, "size", size.encode()) * by_size
-        if max(start, moved) > MOST:
-            raise trace.wrong(number, "its place or size is out of range")
-        yield _time(trace, number, time, scale), start, moved, op, number
-
-
-def _cells(trace: Trace, number: int, line: bytes) -> list[str]:
-    try:
-        text = line.decode("utf-8")
-        if '"' not in text:
-            return text.rstrip("\r\n").split(",")
-        (cells,) = csv.reader([text], strict=True)
-    except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise trace.wrong(number, "this line is not CSV") from error
-    return cells
-
-
-def _time(trace: Trace, number: int, text: str, scale: int) -> int:
-    """Parse a time in its unit, exact to the nanosecond, without floats."""
-    seconds, _, fraction = text.partition(".")
-    sound = seconds.isascii() and seconds.isdigit() and len(seconds) <= 19
-    if not sound or (fraction and not (fraction.isascii() and fraction.isdigit())):
-        raise trace.wrong(number, f"the time {shown(text.encode())} is not a possible number")
-    parts = int(fraction[:9].ljust(9, "0")) if fraction else 0
-    value = int(seconds) * scale + parts * scale // 10**9
-    if value > MOST:
-        raise trace.wrong(number, f"the time {shown(text.encode())} is out of range")
-    return value
-
-
 _READERS: dict[TraceForm, Callable[[Trace, BinaryIO], Iterator[Row]]] = {
     TraceForm.IOLOG: _iolog,
     TraceForm.BLKPARSE: _blkparse,
-    TraceForm.CSV: _csv,
 }

@@ -25,9 +25,11 @@ LONGEST_LINE = 1 << 16  # bytes
 MOST = 2**62  # of a time in ns or an offset in bytes: more is no measurement
 LARGEST_BYTES = 64 << 20  # of one request
 MOST_TRIMMED_BYTES = MOST // ROWS  # by one request, so that no chunk adds up to more than MOST
-LONGEST_NS = 30 * 86_400 * 10**9
+LONGEST_NS = 40 * 86_400 * 10**9  # a month of a published trace, and some more
+SECTOR_BYTES = 512
 
 Whole = npt.NDArray[np.int64]
+Row = tuple[int, int, int, int, int]  # time in ns, offset, size, op, line
 
 _PACKED = {
     b"\x1f\x8b": "gzip",
@@ -71,7 +73,7 @@ class Chunk:
         )
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, int, int]]) -> "Chunk":
+    def of(cls, rows: Sequence[Row]) -> "Chunk":
         """Make a chunk from rows of time, offset, size, op and line."""
         columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
         time, offset, size, op, line = columns
@@ -130,6 +132,17 @@ def whole(path: Path, line: int, what: str, text: bytes, *, unit: int = 1) -> in
     return value
 
 
+def parsed_time(path: Path, line: int, text: bytes, unit_ns: int, *, most: int = MOST) -> int:
+    """Parse a time in its unit and return ns, exact without floats. Raises TraceError."""
+    ticks, _, fraction = text.partition(b".")
+    if not ticks.isdigit() or len(ticks) > 19 or not (fraction.isdigit() or not fraction):
+        raise TraceError(path, line, f"the time {shown(text)} is not a possible number")
+    value = int(ticks) * unit_ns + int(fraction[:9].ljust(9, b"0")) * unit_ns // 10**9
+    if value > most:
+        raise TraceError(path, line, f"the time {shown(text)} is out of range")
+    return value
+
+
 def shown(text: bytes) -> str:
     """Format foreign text for a message."""
     return repr(plain(text.decode("utf-8", "replace"), 40))
@@ -165,7 +178,7 @@ def in_order(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
             path,
             chunk,
             chunk.time_ns - first > LONGEST_NS,
-            "the request is more than 30 days after the first",
+            "the request is more than 40 days after the first",
             "check the unit of the times",
         )
         yield Chunk(

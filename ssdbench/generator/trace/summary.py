@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 
+from ssdbench.generator.trace.columns import Clock
 from ssdbench.generator.trace.forms import Trace
 from ssdbench.generator.trace.source import FLUSH, READ, TRIM, WRITE, Chunk, Whole
 from ssdbench.model.replay import TraceSummary
@@ -83,6 +84,8 @@ class Summing:
         common = dict(self.sizes.most_common(COMMON_SIZES))
         others = sum(self.sizes.values()) - sum(common.values()) + common.pop(0, 0)
         form = f"{trace.form} v{trace.version}" if trace.version else str(trace.form)
+        columns = trace.reader
+        clock = columns.clock if columns else Clock()
         return TraceSummary(
             form=form,
             timed=trace.timed,
@@ -114,6 +117,11 @@ class Summing:
             hottest_share={percent: self._touched.hottest_share(percent) for percent in HOTTEST},
             median_reuse_s=self._touched.median_reuse_s() if timed else None,
             by_process=dict(trace.by_process.most_common()),
+            device=columns.device if columns else "",
+            time_unit=clock.unit,
+            time_unit_from=clock.source,
+            began=clock.began,
+            time_unit_doubt=clock.doubt(self.last_ns, total),
         )
 
 

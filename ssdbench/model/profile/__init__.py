@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from ssdbench.model.base import Mistake, ProfileModel, refuse
 from ssdbench.model.kind import KINDS
@@ -26,6 +26,7 @@ from ssdbench.model.quantity import (
     Iops,
     Jobs,
     Many,
+    NumberAsText,
     Positive,
     QueueDepth,
     Repeats,
@@ -102,26 +103,21 @@ class Preset(StrEnum):
     ISOLATE = "isolate"
 
 
-def _text(value: object) -> object:
-    """Return a queue setting as text, because YAML reads numbers as numbers."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 _SWITCH = r"^(keep|[01])$"
 _THREE = r"^(keep|[012])$"
 _COUNT = r"^(keep|[0-9]{1,9})$"
-QueueSwitch = Annotated[str, BeforeValidator(_text), Field(pattern=_SWITCH)]
-QueueLevel = Annotated[str, BeforeValidator(_text), Field(pattern=_THREE)]
-QueueCount = Annotated[str, BeforeValidator(_text), Field(pattern=_COUNT)]
+QueueSwitch = Annotated[str, NumberAsText, Field(pattern=_SWITCH)]
+QueueLevel = Annotated[str, NumberAsText, Field(pattern=_THREE)]
+QueueCount = Annotated[str, NumberAsText, Field(pattern=_COUNT)]
 _NODES = r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*"
 _NODE_NAMES = rf"^(keep|drive|{_NODES})$"
 _POLICY = rf"^(keep|local|prefer:(drive|[0-9]{{1,4}})|(bind|interleave):(drive|{_NODES}))$"
 _FEATURE = r"^(keep|[0-9]{1,5})$"
-NodeNames = Annotated[str, BeforeValidator(_text), Field(pattern=_NODE_NAMES)]
+NodeNames = Annotated[str, NumberAsText, Field(pattern=_NODE_NAMES)]
 _MODULE = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"  # no path, and nothing that reads as an option
 ModuleName = Annotated[str, Field(pattern=_MODULE)]
 MemoryPolicy = Annotated[str, Field(pattern=_POLICY)]
-FeatureValue = Annotated[str, BeforeValidator(_text), Field(pattern=_FEATURE)]
+FeatureValue = Annotated[str, NumberAsText, Field(pattern=_FEATURE)]
 SPELLED = {  # the patterns in words, for messages
     _NODE_NAMES: "keep, drive, or nodes such as 0 or 0-1,3",
     _POLICY: "keep, local, prefer:NODE, bind:NODES or interleave:NODES, with drive for the drive's "

@@ -7,9 +7,10 @@ from pydantic import Field, model_validator
 
 from ssdbench.model.base import ProfileModel, refuse
 from ssdbench.model.kind import StageKind
-from ssdbench.model.quantity import Jobs, Positive, Repeats, SizeBytes
+from ssdbench.model.quantity import Jobs, NumberAsText, Positive, Repeats, SizeBytes
 
-ColumnName = Annotated[str, Field(min_length=1, max_length=100)]
+ColumnName = Annotated[str, NumberAsText, Field(min_length=1, max_length=100)]
+ColumnText = Annotated[str, NumberAsText, Field(max_length=100)]
 
 
 class TraceForm(StrEnum):
@@ -20,6 +21,12 @@ class TraceForm(StrEnum):
     BLKTRACE = "blktrace"  # binary
     BLKPARSE = "blkparse"  # text
     CSV = "csv"
+    MSR = "msr"  # and the next: published traces
+    ALIBABA = "alibaba"
+    TENCENT = "tencent"
+    FIU = "fiu"
+    SPC = "spc"
+    MIDAS = "midas"
 
 
 class Placing(StrEnum):
@@ -31,7 +38,7 @@ class Placing(StrEnum):
 
 
 class Columns(ProfileModel):
-    """Names and units of the columns of a CSV file."""
+    """Columns of a CSV file, by name or by number from 1, and their units."""
 
     time: ColumnName = "time"
     """Column of the arrival time of a request."""
@@ -41,8 +48,14 @@ class Columns(ProfileModel):
     """Column of the size of a request."""
     op: ColumnName = "op"
     """Column of the operation: r, read, w, write, trim, discard or flush."""
-    time_unit: Literal["s", "ms", "us", "ns"] = "s"
-    """Unit of `time`."""
+    device: ColumnText = ""
+    """Column of the device; only the requests of one device count (`device` of the replay)."""
+    read: ColumnText = ""
+    """Another word for a read, such as 0."""
+    write: ColumnText = ""
+    """Another word for a write, such as 1."""
+    time_unit: Literal["auto", "s", "ms", "us", "100ns", "ns"] = "auto"
+    """Unit of `time`; auto: the unit in which the first time is a date from 1990 to 2100, or s."""
     offset_unit: Literal["bytes", "sectors"] = "bytes"
     """Unit of `offset`; a sector is 512 bytes."""
     size_unit: Literal["bytes", "sectors"] = "bytes"
@@ -74,6 +87,9 @@ class Replay(ProfileModel):
     form: TraceForm = TraceForm.AUTO
     """Format of the trace; auto recognises it by its first bytes."""
     columns: Columns = Columns()
+    device: ColumnText = ""
+    """In a trace of columns with several devices: the device whose requests count; by default the
+    device of the first request. Names in several columns are joined with a comma."""
     files: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
     """For an iolog of several files: the files whose requests count. They are placed on the drive
     in this order, one after another."""

@@ -55,7 +55,10 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
         ("Flushes", f"{trace.flushes:,}"),
         ("Sizes", _sizes(trace)),
         ("Length", format_duration(trace.seconds)),
+        *(("Times", told) for told in trace.about_times()),
     ]
+    if trace.device:
+        items.append(("Device", trace.device))
     if trace.mean_iops is not None:
         items.append(("Mean rate", f"{format_count(trace.mean_iops)} IOPS"))
     if trace.busiest_second_iops is not None:

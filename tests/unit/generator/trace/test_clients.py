@@ -66,7 +66,7 @@ def test_clients_take_turns_and_wait_for_the_millisecond_of_each_request(tmp_pat
 
 
 def test_a_speed_that_would_take_for_ever_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="after more than 30 days"):
+    with pytest.raises(TraceError, match="after more than 40 days"):
         made(tmp_path, [*traces.REQUESTS], speed=1e-15)
 
 

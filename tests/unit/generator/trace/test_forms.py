@@ -168,7 +168,7 @@ WRONG = {
     "a wrong action": ((V3 + "5 d erase 0 512\n").encode(), 3, "'erase'"),
     "a second file": ((V3 + "5 d read 0 512\n6 e read 0 512\n").encode(), 4, "second file"),
     "a line without end": (V3.encode() + b"5" * 70_000 + b"\n", 3, "65536 bytes"),
-    "31 days": ((V3 + f"0 d read 0 512\n{31 * 86400 * 10**6} d read 0 512\n").encode(), 4, "30 d"),
+    "41 days": ((V3 + f"0 d read 0 512\n{41 * 86400 * 10**6} d read 0 512\n").encode(), 4, "40 d"),
     "a time beyond all clocks": ((V3 + f"{2**61} d read 0 512\n").encode(), 3, "time"),
     "a wait beyond all clocks": (
         f"fio version 2 iolog\nd wait {2**61} 0\nd read 0 512\n".encode(), 2, "wait",
