@@ -125,7 +125,7 @@ class Clock:
             return f"times of this form are dates, but the first time is not a date in {self.unit}"
         if span_ns < 10**8:
             return f"in {self.unit} the whole trace lasts only {span}"
-        if span_ns / (requests - 1) > 10**10:
+        if span_ns / (requests - 1) > 60 * 10**9:
             return f"in {self.unit} the {requests:,} requests are spread over {span}"
         return ""
 
@@ -152,9 +152,8 @@ class ColumnReader:
         if self.device and not layout.device:
             raise self._wrong(0, "`device` needs the column of the device: `columns: {device: …}`")
         rest = ((n, self._cells(n, text, blanks=blanks)) for n, text in numbered)
-        if not self._names_columns(layout, cells):
-            rest = chain([(number, cells)], rest)
-        yield from self._requests(layout, rest, published=published is not None)
+        first = [] if self._names_columns(layout, cells) else [(number, cells)]
+        yield from self._requests(layout, chain(first, rest), published=published is not None)
 
     @property
     def _by_number(self) -> bool:

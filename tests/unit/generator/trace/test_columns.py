@@ -145,7 +145,7 @@ def test_a_truncated_or_garbled_line_of_a_published_trace_is_refused_with_its_nu
         (2, good[1][:9] + "\n", "cells, but a trace of form"),
         (2, good[1].replace("512", "51x").replace("2048", "20x8"), "not a possible whole number"),
         (1, "x" + good[0] if form in ("tencent", "midas") else good[0].replace(
-            "R" if "R" in good[0] else "r", "Q"), ""),
+            "R" if "R" in good[0] else "r", "Q"), "not a "),
     ):  # fmt: skip
         path.write_text("".join([*good[: number - 1], line, *good[number:]]))
 
@@ -220,7 +220,7 @@ def test_a_wrong_unit_of_the_times_is_told(
 
     with pytest.raises(TraceError, match=r"times in s \(assumed\), .* 3650 d 0 h after") as told:
         summarised(lasting(3650 * 86_400, "auto"))
-    assert told.value.line == 3 and "87 h 36 min in ms, 5 min 15 s in us" in told.value.hint
+    assert told.value.line == 3 and "3 d 15 h in ms, 5 min 15 s in us" in told.value.hint
     assert "lasts only 0.003 s" in summarised(lasting(3_000_000, "ns")).time_unit_doubt
     assert "spread over 11 h" in summarised(lasting(40_000, "s")).time_unit_doubt
     assert summarised(lasting(3, "s")).time_unit_doubt == ""
