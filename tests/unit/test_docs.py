@@ -198,7 +198,7 @@ def test_the_manual_has_every_command_with_every_option() -> None:
 
     section = manual.whole().split("# OPTIONS OF EACH COMMAND\n")[1].split("\n# ")[0]
     parts = re.split(r"^\*\*([a-z -]+)\*\*", section, flags=re.MULTILINE)[1:]
-    named = (re.findall(r"^    (\*\*-[^ :]*(?:, \*\*[^ :]*)*)", b, re.M) for b in parts[1::2])
+    named = (re.findall(r"^    (\*\*-[^ :,]*(?:, \*\*[^ :,]*)*)", b, re.M) for b in parts[1::2])
     told = {
         name: set(re.findall(r"\*\*(-[a-z0-9-]+)\*\*", " ".join(heads)))
         for name, heads in zip(parts[::2], named, strict=True)
