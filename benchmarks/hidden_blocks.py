@@ -149,16 +149,9 @@ def _pages(rng: Rng) -> Hidden:
 
 def plans(hidden: Hidden, round_: int, *, seed: int) -> list[StridePlan]:
     """Return the plans of the walks in the command's first or second round."""
-    scales = SCALES[:2] if round_ == 1 else SCALES[2:]
-    found = [
-        plan(
-            s,
-            hidden.params["capacity_bytes"],
-            block_bytes=UNIT_BYTES,
-            seed=seed + 7 * (round_ - 1),
-        )
-        for s in scales
-    ]
+    capacity_bytes, scales = hidden.params["capacity_bytes"], (SCALES[:2], SCALES[2:])[round_ - 1]
+    drawn_by = seed + 7 * (round_ - 1)
+    found = [plan(s, capacity_bytes, block_bytes=UNIT_BYTES, seed=drawn_by) for s in scales]
     return [one for one in found if one is not None]
 
 
@@ -181,25 +174,22 @@ def walk(
     drive: Drive, walked: list[StridePlan], way: StrideWay, trace: Trace, *, seed: int
 ) -> None:
     """Walk a plan on the drive; add what the passes logged to the trace."""
+    mixed = way is StrideWay.READS_BETWEEN
     for index, one in enumerate(p for plan_ in walked for p in plan_.passes):
-        mixed = way is StrideWay.READS_BETWEEN
         ios = one.writes * (2 if mixed else 1)
-        said = drive.run(
-            Job(
-                order=Order.STRIDED,
-                read_percent=50.0 if mixed else 0.0,
-                iodepth=DEEP if way is StrideWay.SATURATED else 1,
-                block_bytes=UNIT_BYTES,
-                offset_bytes=one.offset_bytes,
-                span_bytes=one.length_bytes,
-                stride_bytes=one.stride_bytes,
-                seed=seed * 1000 + index,
-                stop_ios=ios,
-                idle_s=BETWEEN_S,
-            ),
-            per_io=ios,
+        job = Job(
+            order=Order.STRIDED,
+            read_percent=50.0 if mixed else 0.0,
+            iodepth=DEEP if way is StrideWay.SATURATED else 1,
+            block_bytes=UNIT_BYTES,
+            offset_bytes=one.offset_bytes,
+            span_bytes=one.length_bytes,
+            stride_bytes=one.stride_bytes,
+            seed=seed * 1000 + index,
+            stop_ios=ios,
+            idle_s=BETWEEN_S,
         )
-        trace.add(one, heard(way, _log(said)))
+        trace.add(one, heard(way, _log(drive.run(job, per_io=ios))))
 
 
 def _log(said: RunResult) -> LoggedIo:

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.synthetic import Rng
 from ssdbench.generator.base import Direction
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.core import Drive, Job, Op, Order
@@ -37,10 +36,6 @@ class Flash:
 def made(number: int, seed: int) -> Flash:
     """Return the drive of a number: any collector, paced or not, with a buffer or without."""
     rng = np.random.default_rng([0xF1A5, seed, number])
-    return Flash(_params(rng))
-
-
-def _params(rng: Rng) -> dict[str, int]:
     unit = int(rng.choice([4, 8, 16, 32, 64])) * KIB
     page = max(unit, int(rng.choice([8, 16])) * KIB)
     channels = int(rng.choice([1, 2, 4, 8]))
@@ -98,23 +93,21 @@ def _params(rng: Rng) -> dict[str, int]:
             "slc_full": int(rng.integers(2)),
             "gc_paced": 1,
         }
-    return found
+    return Flash(found)
 
 
 def room(flash: Flash) -> str:
     """Name the class of the spare area, and what makes it hard to measure."""
     size = "6 to 30 %" if LEAST_SPARE <= flash.spare <= MOST_SPARE else "little or much"
-    return ", ".join(filter(None, (size, _in_the_way(flash.params))))
-
-
-def _in_the_way(params: dict[str, int]) -> str:
+    params = flash.params
+    in_the_way = "phases" if params.get("bistable_period_ns") else ""
     if params["gc_policy"] == AMONG_FEW:
-        return "overlooks free blocks"
-    if params.get("slc_dynamic_ppm") or params.get("slc_bytes"):
-        return "SLC"
-    if params["wbuf_bytes"] > 0.05 * params["capacity_bytes"]:
-        return "large buffer"
-    return "phases" if params.get("bistable_period_ns") else ""
+        in_the_way = "overlooks free blocks"
+    elif params.get("slc_dynamic_ppm") or params.get("slc_bytes"):
+        in_the_way = "SLC"
+    elif params["wbuf_bytes"] > 0.05 * params["capacity_bytes"]:
+        in_the_way = "large buffer"
+    return ", ".join(filter(None, (size, in_the_way)))
 
 
 class CoreBench(Bench):

@@ -222,16 +222,6 @@ def _at_least(least: int) -> Callable[[str], int]:
     return number
 
 
-def _real(directory: Path, rules: Sequence[str]) -> int:
-    """Judge series of real drives; return 2 with a sentence where they cannot be read."""
-    try:
-        real_series.report(directory, {name: CONTENDERS[name] for name in rules})
-    except UsageError as error:
-        print(f"judge-the-judges: {error.message}", file=sys.stderr)
-        return 2
-    return 0
-
-
 def _published(options: argparse.Namespace) -> int:
     """Judge whole runs; return 1 with `--check` when a promise is not kept."""
     seeds = range(options.first_seed, options.first_seed + options.published)
@@ -290,7 +280,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown := [name for name in rules if name not in CONTENDERS]:
         parser.error(f"there is no rule {unknown[0]!r}; there are {', '.join(CONTENDERS)}")
     if options.real:
-        return _real(options.real, rules)
+        try:
+            real_series.report(options.real, {name: CONTENDERS[name] for name in rules})
+        except UsageError as error:
+            print(f"judge-the-judges: {error.message}", file=sys.stderr)
+            return 2
+        return 0
     detail = options.detail or ("pss" if "pss" in rules else rules[0])
     if detail not in rules:
         parser.error(f"--detail {detail!r} is none of the rules that are judged")

@@ -20,7 +20,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -62,7 +61,6 @@ class Answer:
     """Hold what one rule says of one series; rates are over the mean of the rest."""
 
     rule: str
-    name: str
     drive: str
     steady: bool
     hours: float  # when it was satisfied
@@ -86,11 +84,8 @@ def recorded(directory: Path) -> Iterator[Recorded]:
     """Yield all series of a directory. Raises UsageError with file and line."""
     index = directory / INDEX
     for line, entry in _rows(index, NEEDED):
-        try:
-            fill_bytes = float(entry["span_GiB"]) * GIB
-        except ValueError:
-            fill_bytes = 0.0
-        if not (math.isfinite(fill_bytes) and fill_bytes > 0):
+        fill_bytes = _number(entry["span_GiB"]) * GIB
+        if not fill_bytes > 0:
             raise UsageError(
                 f"{index}:{line}: span_GiB is a size in GiB, got {entry['span_GiB']!r}"
             )
@@ -103,11 +98,8 @@ def recorded(directory: Path) -> Iterator[Recorded]:
 def _series(path: Path, fill_bytes: float) -> Series:
     times, rates = [0.0], []
     for line, entry in _rows(path, ("end_s", "bytes_per_s")):
-        try:
-            end_s, rate = float(entry["end_s"]), float(entry["bytes_per_s"])
-        except ValueError:
-            end_s, rate = math.nan, math.nan
-        if not (math.isfinite(end_s) and math.isfinite(rate) and rate >= 0):
+        end_s, rate = _number(entry["end_s"]), _number(entry["bytes_per_s"])
+        if not (math.isfinite(end_s) and rate >= 0):
             raise UsageError(f"{path}:{line}: end_s and bytes_per_s are numbers")
         if end_s <= times[-1]:
             raise UsageError(f"{path}:{line}: time does not move on: {end_s:g} s again")
@@ -116,13 +108,21 @@ def _series(path: Path, fill_bytes: float) -> Series:
     if not rates:
         raise UsageError(f"{path} has no samples")
     t_s, rate_array = np.array(times), np.array(rates)
-    fills = np.cumsum(rate_array * np.diff(t_s)) / fill_bytes
-    return Series(t_s[1:], rate_array, fills)
+    return Series(t_s[1:], rate_array, np.cumsum(rate_array * np.diff(t_s)) / fill_bytes)
+
+
+def _number(text: str) -> float:
+    """Return a finite number, or NaN."""
+    try:
+        return value if math.isfinite(value := float(text)) else math.nan
+    except ValueError:
+        return math.nan
 
 
 def _rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
+    read = gzip.open if path.suffix == ".gz" else open
     try:
-        with _opened(path) as file:
+        with read(path, "rt", newline="") as file:
             reader = csv.DictReader(file)
             missing = [name for name in needed if name not in (reader.fieldnames or ())]
             if missing:
@@ -134,10 +134,6 @@ def _rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Mapping[str,
     except (OSError, EOFError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not CSV"
         raise UsageError(f"{path} cannot be read: {reason}") from error
-
-
-def _opened(path: Path) -> IO[str]:
-    return gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="")
 
 
 def coarsest_s(rule: WindowRule) -> float:
@@ -161,7 +157,6 @@ def answer(real: Recorded, rule: WindowRule, name: str = "") -> Answer | None:
         above = bool(verdict.lower_bound > slowest)
     return Answer(
         rule=name or rule.name,
-        name=real.name,
         drive=real.drive,
         steady=verdict.steady,
         hours=verdict.checked_s / 3600,

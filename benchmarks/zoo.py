@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.synthetic import BUDGET_FILLS, Floats, Rng, Sample
-from ssdbench.sim.core import Drive, Job, Order, RunResult
+from ssdbench.sim.core import Drive, Job, Order
 from ssdbench.sim.library import Params
 from ssdbench.sim.truth import fifo_write_amplification
 
@@ -56,8 +56,9 @@ def animal(seed: int, family: str | None = None) -> Animal:
     return FAMILIES[name](name, rng)
 
 
-def observe(creature: Animal, seed: int) -> Sample:
-    """Simulate a drive for as long as a rule may look; return its rates and the truth."""
+def sample(seed: int, family: str | None = None) -> Sample:
+    """Simulate the drive of a seed for as long as a rule may look; return its rates and truth."""
+    creature = animal(seed, family)
     seconds = _seconds(creature, seed, creature.body | creature.trouble, SEEN_FILLS)
     span_bytes = _span_bytes(creature)
     truth = math.nan
@@ -65,20 +66,10 @@ def observe(creature: Animal, seed: int) -> Sample:
         calm = _seconds(creature, seed, creature.body, TRUTH_TO_FILLS)
         fills = np.cumsum(calm) / span_bytes
         truth = float(calm[fills > TRUTH_FROM_FILLS].mean()) * creature.slowed
+    unseen_until_s = _unseen(creature, seconds, truth)
     return Sample(
-        family=creature.family,
-        kind=creature.kind,
-        rate=seconds,
-        bytes_per_fill=float(span_bytes),
-        truth=truth,
-        lower=truth,
-        unseen_until_s=_unseen(creature, seconds, truth),
+        creature.family, creature.kind, seconds, float(span_bytes), truth, truth, unseen_until_s
     )
-
-
-def sample(seed: int, family: str | None = None) -> Sample:
-    """Return the simulated rates of the drive of a seed."""
-    return observe(animal(seed, family), seed)
 
 
 def _unseen(creature: Animal, seconds: Floats, truth: float) -> float:
@@ -103,20 +94,13 @@ def _seconds(creature: Animal, seed: int, values: Values, fills: float) -> Float
     drive.run(Job(order=Order.SEQUENTIAL, block_bytes=1 << 20, stop_bytes=CAPACITY_BYTES))
     if creature.worn_in:
         drive.run(Job(seed=seed + 7, stop_bytes=CAPACITY_BYTES))
-    total = int(fills * _span_bytes(creature))
-    if not creature.hot:
-        result = drive.run(
-            Job(span_bytes=_span_bytes(creature), seed=seed + 11, stop_bytes=total),
-            seconds=int(12 * fills * creature.fill_s),
-        )
-        return _whole(result)
-    return _binned(_hot_and_cold(drive, creature, seed, total), int(12 * fills * creature.fill_s))
-
-
-def _whole(result: RunResult) -> Floats:
-    """Return all seconds but the last, which is cut."""
+    total, longest_s = int(fills * _span_bytes(creature)), int(12 * fills * creature.fill_s)
+    if creature.hot:
+        return _binned(_hot_and_cold(drive, creature, seed, total), longest_s)
+    job = Job(span_bytes=_span_bytes(creature), seed=seed + 11, stop_bytes=total)
+    result = drive.run(job, seconds=longest_s)
     bytes_done = np.asarray(result.seconds["bytes"].sum(axis=1), dtype=np.float64)
-    return bytes_done[: int(result.duration_s)]
+    return bytes_done[: int(result.duration_s)]  # the last second is cut
 
 
 _SLICE_BYTES = 320 * UNIT_BYTES
