@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.tables import markdown
 from ssdbench.errors import SsdbenchError
 from ssdbench.host import command
 from ssdbench.host.kernel_source import header_version
@@ -29,7 +30,7 @@ README = Path(__file__).parents[1] / "kmod" / "README.md"
 BEGIN, END = "<!-- kernels: python -m benchmarks.kernel_table --write -->", "<!-- /kernels -->"
 ZONES = "zones"  # the drive in zones, which the module has only where the kernel has what it needs
 COLUMNS = (*(f"`{name}`" for name in MODULES), ZONES)
-HEAD = f"| kernel | release | {' | '.join(COLUMNS)} |"
+HEAD = ("kernel", "release", *COLUMNS)
 OLDEST, LAST_OF_6 = 1, 19  # 6.1; 7.0 came after 6.19
 TRY_S = 600
 # Says "MODULE loads" and "MODULE tested" of each; data are verified wherever any are written.
@@ -121,12 +122,10 @@ def with_rows(text: str, rows: Mapping[str, Sequence[str]]) -> str:
     }
     table |= {name: [*row] for name, row in rows.items()}
     ordered = sorted(table.values(), key=lambda cells: _order(cells[0]))
-    lines = [HEAD, "|" + "---|" * (2 + len(COLUMNS))]
-    lines += [f"| {' | '.join(cells)} |" for cells in ordered]
     untried = [name for name in OFFERS if name not in table]
     untried += _not_tried([cells[1] for cells in table.values()])
-    lines += ["", f"Not tried: {', '.join(untried)}."]
-    return before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after
+    lines = f"{markdown(HEAD, ordered)}\n\nNot tried: {', '.join(untried)}."
+    return f"{before}{BEGIN}\n{lines}\n{END}{after}"
 
 
 def _not_tried(releases: Sequence[str]) -> Iterator[str]:
