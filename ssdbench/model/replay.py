@@ -44,13 +44,15 @@ class TraceSummary(Model):
     median_reuse_s: float | None = None  # between two accesses to the same block
     by_process: dict[str, int] = {}  # requests by process, where that was asked for
     device: str = ""  # whose requests count, in a trace of columns that names devices
+    devices: dict[str, int] = {}  # requests by device in such a trace, the most frequent
     time_unit: str = ""  # of the file, in a trace of columns
     time_unit_from: UnitSource = ""
     began: datetime | None = None  # the first request, where the times are dates
     time_unit_doubt: str = ""  # why the unit may be wrong
+    time_step_s: float | None = None  # set if most requests have the same time as another
 
-    def about_times(self) -> list[str]:
-        """Return in words the unit of the times, how it was found, and why it may be wrong."""
+    def about_unit(self) -> list[str]:
+        """Return in words the unit of the times and how it was found, if the trace has columns."""
         if not self.time_unit:
             return []
         sources = {
@@ -62,10 +64,19 @@ class TraceSummary(Model):
         began = (
             f"; the first request is from {self.began:%Y-%m-%d %H:%M:%S} UTC" if self.began else ""
         )
-        told = [f"in {self.time_unit}, {sources[self.time_unit_from]}{began}"]
+        return [f"in {self.time_unit}, {sources[self.time_unit_from]}{began}"]
+
+    def time_doubts(self) -> list[str]:
+        """Return in words why a replay may send the requests at wrong times."""
+        doubts = []
         if self.time_unit_doubt:
-            told.append(f"may have another unit: {self.time_unit_doubt}")
-        return told
+            doubts.append(f"may have another unit: {self.time_unit_doubt}")
+        if self.time_step_s is not None:
+            doubts.append(
+                f"are whole steps of {self.time_step_s:g} s: a replay sends all requests of a step "
+                "at once"
+            )
+        return doubts
 
 
 class ReplayRun(UnitRecord):

@@ -53,6 +53,7 @@ from ssdbench.model.findings.rates import (
     TraceClosedLoop,
     TraceLacksEvents,
     TraceOfOneCpu,
+    TraceTimesDoubtful,
     TrimsNotSent,
 )
 from ssdbench.model.kind import KINDS, StageKind
@@ -112,7 +113,7 @@ class Replay(PlainStage):
             bytes_read=(replays * (made.bytes - made.bytes_written),) * 2,
             notes=[
                 self._sent(made),
-                *(f"times {told}" for told in summary.about_times()),
+                *(f"times {told}" for told in summary.about_unit()),
                 *(one.message for one in _missing(summary)),
                 *(f"not sent: {n:,} {what}" for what, n in _dropped(made)),
             ],
@@ -349,6 +350,8 @@ def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
         yield TraceLacksEvents(summary.lost, 100 * summary.lost_share).finding()
     if summary is not None and summary.only_cpu is not None:
         yield TraceOfOneCpu(summary.only_cpu).finding()
+    for doubt in summary.time_doubts() if summary is not None else ():
+        yield TraceTimesDoubtful(doubt).finding()
 
 
 def trace_line(summary: TraceSummary) -> str:

@@ -39,6 +39,7 @@ _FROM_1601_S = 11_644_473_600  # Windows counts 100 ns from 1601, Unix counts fr
 _DATES_S = (631_152_000, 4_102_444_800)  # 1990 and 2100, in seconds from 1970
 _SAMPLE = 20  # lines from which the form is guessed
 _LONGEST_TICKS = 10**28
+_MOST_DEVICES = 10_000  # that are counted
 _WORDS = {
     "r": READ,
     "read": READ,
@@ -140,6 +141,7 @@ class ColumnReader:
     device: str  # empty: the device of the first request
     left_out: Counter[str]
     clock: Clock = field(default_factory=Clock)
+    devices: Counter[str] = field(default_factory=Counter)
 
     def rows(self, file: BinaryIO) -> Iterator[Row]:
         """Yield the requests; times count from the first one. Raises TraceError."""
@@ -170,6 +172,8 @@ class ColumnReader:
             if layout.device:
                 mine = ",".join(cells[at] for at in layout.device)
                 device = self.device = device or mine
+                if mine in self.devices or len(self.devices) < _MOST_DEVICES:
+                    self.devices[mine] += 1
                 if mine != device:
                     self.left_out[OTHER_DEVICES] += 1
                     continue

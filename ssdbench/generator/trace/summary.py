@@ -16,6 +16,7 @@ COMMON_SIZES = 12
 MOST_SIZES = 10_000
 AT_ONCE = 1 << 20  # blocks that are looked at in one go
 HOTTEST = (1, 10, 20)  # percent
+COARSE_NS = 10**7  # a step of times that fio's milliseconds do not explain
 
 
 class Summing:
@@ -30,6 +31,7 @@ class Summing:
         self._seconds: Counter[int] = Counter()
         self._gaps = np.zeros(2)  # sum and sum of squares, in seconds
         self._unaligned = self._sequential = 0
+        self._step_ns = self._at_once = 0  # largest step of the times; requests without a gap
         self._ends = np.zeros(0, dtype=np.int64)  # of the newest requests
         self._touched, self._written = Blocks(), Blocks()
 
@@ -40,6 +42,8 @@ class Summing:
             self.bytes[op] += int(chunk.size_bytes[chunk.op == op].sum())
         gaps = np.diff(chunk.time_ns, prepend=self.last_ns) / 1e9
         self._gaps += (gaps.sum(), (gaps**2).sum())
+        self._step_ns = int(np.gcd.reduce(chunk.time_ns, initial=self._step_ns))
+        self._at_once += int((gaps == 0).sum())
         self.last_ns = int(chunk.time_ns[-1])
         second, number = np.unique(chunk.time_ns // 10**9, return_counts=True)
         self._seconds.update(dict(zip(second.tolist(), number.tolist(), strict=True)))
@@ -86,6 +90,7 @@ class Summing:
         form = f"{trace.form} v{trace.version}" if trace.version else str(trace.form)
         columns = trace.reader
         clock = columns.clock if columns else Clock()
+        coarse = timed and self._step_ns >= COARSE_NS and 2 * self._at_once > total
         return TraceSummary(
             form=form,
             timed=trace.timed,
@@ -118,10 +123,12 @@ class Summing:
             median_reuse_s=self._touched.median_reuse_s() if timed else None,
             by_process=dict(trace.by_process.most_common()),
             device=columns.device if columns else "",
+            devices=dict(columns.devices.most_common(COMMON_SIZES)) if columns else {},
             time_unit=clock.unit,
             time_unit_from=clock.source,
             began=clock.began,
             time_unit_doubt=clock.doubt(self.last_ns, total),
+            time_step_s=self._step_ns / 1e9 if coarse else None,
         )
 
 

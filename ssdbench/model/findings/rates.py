@@ -353,6 +353,19 @@ class TraceLacksEvents(FindingKind):
         )
 
 
+class TraceTimesDoubtful(FindingKind):
+    """The times of the trace may not be those of the traced requests."""
+
+    code = Code.UNDELIVERED
+    severities = (Severity.WARNS,)
+    remedy = "Check the form of the trace and the unit of its times (`ssdbench trace FILE`)."
+
+    doubt: str
+
+    def message(self) -> str:
+        return f"the times of the trace {self.doubt}"
+
+
 class TraceOfOneCpu(FindingKind):
     """All requests of the trace came from one CPU."""
 

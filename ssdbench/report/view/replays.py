@@ -55,10 +55,13 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
         ("Flushes", f"{trace.flushes:,}"),
         ("Sizes", _sizes(trace)),
         ("Length", format_duration(trace.seconds)),
-        *(("Times", told) for told in trace.about_times()),
+        *(("Times", told) for told in (*trace.about_unit(), *trace.time_doubts())),
     ]
     if trace.device:
         items.append(("Device", trace.device))
+    if len(trace.devices) > 1:
+        most = ", ".join(f"{name} ({number:,})" for name, number in trace.devices.items())
+        items.append(("Devices with the most requests", most))
     if trace.mean_iops is not None:
         items.append(("Mean rate", f"{format_count(trace.mean_iops)} IOPS"))
     if trace.busiest_second_iops is not None:

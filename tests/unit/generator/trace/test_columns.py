@@ -156,16 +156,34 @@ def test_a_truncated_or_garbled_line_of_a_published_trace_is_refused_with_its_nu
         assert f"it:{number}: " in capsys.readouterr().err
 
 
-def test_another_device_of_a_published_trace_can_be_chosen(tmp_path: Path) -> None:
+def test_another_device_of_a_published_trace_can_be_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "it"
     path.write_text(PUBLISHED["alibaba"])
 
     assert rows(Trace(path, device="8")) == [(0, 0, 4096, "w")]
+    assert run(["trace", str(path)]) == 0
+    assert "7 (6), 8 (1)" in capsys.readouterr().out
     with pytest.raises(TraceError, match="no request .7 requests of other devices"):
         summarised(Trace(path, device="9"))
     path.write_text("time,offset,size,op\n1,0,512,r\n")
     with pytest.raises(TraceError, match="needs the column of the device"):
         summarised(Trace(path, device="9"))
+
+
+def test_a_trace_of_whole_seconds_is_told_and_warned_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "it"
+    path.write_text("".join(f"{1538323200 + n // 4},{8 * n},8,{n % 2},5\n" for n in range(400)))
+
+    assert summarised(Trace(path)).time_step_s == 1
+    assert planned(tmp_path, "it", "form: tencent") == 0
+    plan = " ".join(capsys.readouterr().out.split())
+    assert "whole steps of 1 s: a replay sends all requests of a step at once" in plan
+    path.write_text("".join(f"{1538323200 + n},{8 * n},8,{n % 2},5\n" for n in range(400)))
+    assert summarised(Trace(path)).time_step_s is None
 
 
 def test_columns_can_be_given_by_number_and_separated_by_blanks(
@@ -227,6 +245,8 @@ def test_a_wrong_unit_of_the_times_is_told(
     lasting(3_000_000, "ns")
     assert planned(tmp_path, "it.csv", "columns: {time_unit: ns}") == 0
     plan = " ".join(capsys.readouterr().out.split())
-    assert "times may have another unit: in ns the whole trace lasts only 0.003 s" in plan
+    assert (
+        "times of the trace may have another unit: in ns the whole trace lasts only 0.003 s" in plan
+    )
     path.write_text(PUBLISHED["tencent"].replace("1538323", "38323"))
     assert "not a date in s" in summarised(Trace(path, TraceForm.TENCENT)).time_unit_doubt
