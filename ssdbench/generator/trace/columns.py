@@ -155,50 +155,56 @@ class ColumnReader:
             raise self._wrong(0, "`device` needs the column of the device: `columns: {device: …}`")
         rest = ((n, self._cells(n, text, blanks=blanks)) for n, text in numbered)
         first = [] if self._names_columns(layout, cells) else [(number, cells)]
+        if not first and (published or self._by_number):
+            self.left_out["lines of column names"] += 1
         yield from self._requests(layout, chain(first, rest), published=published is not None)
 
     @property
     def _by_number(self) -> bool:
         asked = self.columns
-        return all(name.isdigit() for name in (asked.time, asked.offset, asked.size, asked.op))
+        return all(name.isdecimal() for name in (asked.time, asked.offset, asked.size, asked.op))
 
     def _requests(
         self, layout: Layout, numbered: Iterator[tuple[int, Sequence[str]]], *, published: bool
     ) -> Iterator[Row]:
         first_ns: int | None = None
-        device = self.device
         for number, cells in numbered:
             self._require_columns(layout, number, cells, published=published)
-            if layout.device:
-                mine = ",".join(cells[at] for at in layout.device)
-                device = self.device = device or mine
-                if mine in self.devices or len(self.devices) < _MOST_DEVICES:
-                    self.devices[mine] += 1
-                if mine != device:
-                    self.left_out[OTHER_DEVICES] += 1
-                    continue
             op = layout.words.get(cells[layout.op].lower())
             if op is None:
                 raise self._wrong(
                     number,
                     f"{shown(cells[layout.op].encode())} is not a known kind of request",
-                    hint="name the words of a CSV: `columns: {read: 0, write: 1 …}`",
+                    hint="" if published else "name the words: `columns: {read: 0, write: 1 …}`",
                 )
             offset = self._whole(number, "offset", cells[layout.offset]) * layout.offset_unit_bytes
             size = 0
             if op != FLUSH:
                 size = self._whole(number, "size", cells[layout.size]) * layout.size_unit_bytes
-                if published and not size:
-                    self.left_out[EMPTY] += 1
-                    continue
             if max(offset, size) > MOST:
                 raise self._wrong(number, "its place or size is out of range")
+            if not self._chosen(layout, cells):
+                self.left_out[OTHER_DEVICES] += 1
+                continue
+            if published and op != FLUSH and not size:
+                self.left_out[EMPTY] += 1
+                continue
             if first_ns is None:
                 self._start(layout, number, cells[layout.time], published=published)
             time_ns = self._time(number, cells[layout.time])
             first_ns = time_ns if first_ns is None else first_ns
             self._require_length(number, time_ns - first_ns)
             yield max(time_ns - first_ns, -MOST), offset, size, op, number
+
+    def _chosen(self, layout: Layout, cells: Sequence[str]) -> bool:
+        """Count a request for its device, and tell whether this device is the chosen one."""
+        if not layout.device:
+            return True
+        mine = ",".join(cells[at] for at in layout.device)
+        self.device = self.device or mine
+        if mine in self.devices or len(self.devices) < _MOST_DEVICES:
+            self.devices[mine] += 1
+        return mine == self.device
 
     def _start(self, layout: Layout, number: int, text: str, *, published: bool) -> None:
         """Set the unit of the times and the date of the first request."""
@@ -230,7 +236,10 @@ class ColumnReader:
             f"with times in {self.clock.unit} ({self.clock.source}), the request is "
             f"{format_duration(span_ns / 1e9)} after the first, more than "
             f"{LONGEST_NS // (86_400 * 10**9)} days",
-            hint=f"check the unit of the times (`time_unit`): it would be {others}",
+            hint="check the form of the trace"
+            if self.clock.source == "published"
+            else "check the unit of the times (`time_unit`)"
+            + (others and f": it would be {others}"),
         )
 
     def _layout(self, number: int, names: Sequence[str], *, blanks: bool) -> Layout:
@@ -242,7 +251,7 @@ class ColumnReader:
             if names.count(name) == 1 and not self._by_number:
                 places.append(names.index(name))
                 continue
-            if name.isdigit() and 0 < int(name) <= len(names):
+            if name.isdecimal() and 0 < int(name) <= len(names):
                 places.append(int(name) - 1)
                 continue
             seen = ", ".join(shown(one.encode()) for one in names[:20])

@@ -71,6 +71,8 @@ class Columns(ProfileModel):
                 if key in self.model_fields_set and [*names.values()].count(name) > 1
             ]
         )
+        if self.read and self.read.lower() == self.write.lower():
+            refuse([(("write",), f"'{self.write}' is the word for a read, too")])
         return self
 
 

@@ -156,6 +156,31 @@ def test_a_truncated_or_garbled_line_of_a_published_trace_is_refused_with_its_nu
         assert f"it:{number}: " in capsys.readouterr().err
 
 
+def test_a_line_of_names_before_a_published_trace_is_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    path.write_text("device_id,opcode,offset,length,timestamp\n" + PUBLISHED["alibaba"])
+
+    told = summarised(Trace(path, TraceForm.ALIBABA))
+
+    assert (told.requests, told.left_out["lines of column names"]) == (6, 1)
+
+
+def test_a_garbled_line_of_another_device_is_refused_too(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    path.write_text(PUBLISHED["alibaba"].replace("8,W,0,", "8,W,?,"))
+
+    with pytest.raises(TraceError, match="the offset '.' is not") as told:
+        summarised(Trace(path))
+    assert told.value.line == 3
+
+
+def test_one_word_for_reads_and_writes_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert planned(tmp_path, "it", "columns: {read: 0, write: 0}") == 2
+    assert "'0' is the word for a read, too" in capsys.readouterr().err
+
+
 def test_another_device_of_a_published_trace_can_be_chosen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
