@@ -77,25 +77,25 @@ class Layout:
 
 PUBLISHED = {
     # Timestamp (Windows filetime), Hostname, DiskNumber, Type, Offset, Size (bytes), ResponseTime:
-    # README of the MSR Cambridge traces, SNIA IOTTA block-io/388
+    # README of the MSR Cambridge traces, SNIA IOTTA block-io/387
     TraceForm.MSR: Layout(0, 4, 5, 3, "100ns", 7, 7, device=(1, 2), dated=True),
     # device_id, opcode, offset, length (bytes), timestamp: README of
     # github.com/alibaba/block-traces
     TraceForm.ALIBABA: Layout(4, 2, 3, 1, "us", 5, 5, device=(0,), dated=True),
     # Timestamp (Unix seconds), Offset, Size (sectors), IOType (0 read, 1 write), VolumeID:
-    # README of Tencent Block Storage, SNIA IOTTA parallel/27917
+    # README of Tencent Block Storage, SNIA IOTTA parallel/28064
     TraceForm.TENCENT: Layout(
         0, 1, 2, 3, "s", 5, 5, device=(4,), offset_unit_bytes=SECTOR_BYTES,
         size_unit_bytes=SECTOR_BYTES, words={"0": READ, "1": WRITE}, dated=True,
     ),
     # ts in ns, pid, process, lba, size (both 512 bytes), W or R, major, minor, MD5: README of the
-    # FIU IODedup traces, SNIA IOTTA block-io/391. Counted from the end: a name may have blanks.
+    # FIU IODedup traces, SNIA IOTTA block-io/411. Counted from the end: a name may have blanks.
     TraceForm.FIU: Layout(
         0, -6, -5, -4, "ns", 9, None, device=(-3, -2), offset_unit_bytes=SECTOR_BYTES,
         size_unit_bytes=SECTOR_BYTES, blanks=True,
     ),
     # ASU, LBA, Size (bytes), Opcode, Timestamp (seconds), any more: SPC Trace File Format
-    # Specification 1.0.1. It leaves the block of an LBA open; UMass's traces have 512 bytes.
+    # Specification 1.0.1. It leaves the size of a block open; 512 bytes are assumed.
     TraceForm.SPC: Layout(4, 1, 2, 3, "s", 5, None, device=(0,),
                           offset_unit_bytes=SECTOR_BYTES),
     # seconds, type (0 read, 1 write, 3 trim), LBA (4 KiB), size (bytes), stream: README of
@@ -116,12 +116,15 @@ class Clock:
     source: UnitSource = ""
     began: datetime | None = None
     expects_date: bool = False
+    dated_in: str = ""  # another unit in which the first time is a date
 
     def doubt(self, span_ns: int, requests: int) -> str:
         """Return why the unit may be wrong for a trace of this length; empty if it is plausible."""
         if not self.unit or requests < 2 or (self.began and self.source != "date"):
             return ""
         span = format_duration(span_ns / 1e9)
+        if self.dated_in:
+            return f"in {self.dated_in} the first time would be a date, in {self.unit} it is not"
         if self.expects_date and not self.began:
             return f"times of this form are dates, but the first time is not a date in {self.unit}"
         if span_ns < 10**8:
@@ -211,8 +214,11 @@ class ColumnReader:
         unit = layout.time_unit
         source: UnitSource = "published" if published else "given"
         self.clock.expects_date = layout.dated
+        dated = [one for one in _UNITS_NS if _date(self._time(number, text, one), one)]
+        if source == "given" and unit not in ("auto", *dated):
+            # shorter numbers may as well be the time since the start of a computer
+            self.clock.dated_in = next((one for one in dated if one in ("100ns", "ns")), "")
         if unit == "auto":
-            dated = [one for one in _UNITS_NS if _date(self._time(number, text, one), one)]
             unit, source = (dated[0], "date") if dated else ("s", "assumed")
         self.clock.unit, self.clock.source = unit, source
         self.clock.began = _date(self._time(number, text), unit)

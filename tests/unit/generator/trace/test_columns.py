@@ -267,6 +267,10 @@ def test_a_wrong_unit_of_the_times_is_told(
     assert "lasts only 0.003 s" in summarised(lasting(3_000_000, "ns")).time_unit_doubt
     assert "spread over 11 h" in summarised(lasting(40_000, "s")).time_unit_doubt
     assert summarised(lasting(3, "s")).time_unit_doubt == ""
+    path.write_text(PUBLISHED["msr"])
+    numbers = {"time": 1, "op": 4, "offset": 5, "size": 6, "time_unit": "us"}
+    told_of = summarised(Trace(path, columns=Columns.model_validate(numbers)))
+    assert "in 100ns the first time would be a date" in told_of.time_unit_doubt
     lasting(3_000_000, "ns")
     assert planned(tmp_path, "it.csv", "columns: {time_unit: ns}") == 0
     plan = " ".join(capsys.readouterr().out.split())
