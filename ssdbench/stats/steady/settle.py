@@ -68,7 +68,7 @@ class Settle:
         window_s = min(max(self.window_s, at_s / 2), at_s - self.from_s)
         blocks = history.blocks(at_s - window_s, at_s, BLOCKS)
         unbroken_s = self.unbroken_s
-        if self.level_iops is not None and _elsewhere(blocks, self.level_iops):
+        if self.level_iops is not None and is_elsewhere(blocks, self.level_iops):
             unbroken_s = UNBROKEN_S
         if at_s < unbroken_s:
             return Look(early=f"{at_s:.0f} of {unbroken_s:.0f} s without a break")
@@ -96,7 +96,7 @@ def _moves(blocks: Floats) -> float:
     return abs(found.change) if found.p <= MOVES_P else 0.0
 
 
-def _elsewhere(blocks: Floats, level: float) -> bool:
+def is_elsewhere(blocks: Floats, level: float) -> bool:
     """Check whether the mean of the blocks differs clearly, and by more than 2 %."""
     mean = float(blocks.mean())
     error = float(blocks.std(ddof=1)) / len(blocks) ** 0.5
@@ -125,7 +125,7 @@ def _carried(history: History, from_s: float, to_s: float, level: float) -> floa
     if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:
         return 0.0
     since = minutes[found.place + 1 :]  # without the minute that the step may lie in
-    return abs(found.change) if len(since) > 1 and not _elsewhere(since, level) else 0.0
+    return abs(found.change) if len(since) > 1 and not is_elsewhere(since, level) else 0.0
 
 
 def settled_after_s(history: History, usual_s: float, flat_from_s: float) -> float:

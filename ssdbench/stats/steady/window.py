@@ -18,9 +18,9 @@ from random import Random
 import numpy as np
 
 from ssdbench.model.point import SteadyVerdict
-from ssdbench.stats.bounds.evidence import HORIZON_S
+from ssdbench.stats.bounds.evidence import HORIZON_S, MINUTE_S
 from ssdbench.stats.series import Floats, History, Series
-from ssdbench.stats.steady.settle import UNBROKEN_S, Settle
+from ssdbench.stats.steady.settle import UNBROKEN_S, Settle, is_elsewhere
 from ssdbench.stats.steady.watch import Watch
 
 PERIODS = 5
@@ -178,6 +178,7 @@ class Section:
     foreign_ios: int = 0  # requests of other programs in the window
     _watch: Watch = field(init=False)
     _rates: list[float] = field(default_factory=list)  # of the window
+    _begun: list[float] = field(default_factory=list)  # rates of the first minute
     _spare_s: float | None = None
     _before_bytes: float = 0.0
 
@@ -215,13 +216,12 @@ class Section:
         if self.window is None:
             if self._spare_s is None and (fills is None or fills >= self.rule.spare_fills):
                 self._spare_s = t_s if self.rule.spare_fills else 0.0
+            if t_s <= MINUTE_S:
+                self._begun.append(rate)
             if not (self._watch.push(t_s, rate, fills) or spent):
                 return
             self.settle = self._watch.verdict()
-            self.counts_from_s = t_s
-            flat_s = t_s - self.settle.window_from_s
-            if self.settle.steady and flat_s >= LEAST_BEFORE_S and not self._waited(t_s):
-                self.counts_from_s = max(self._spare_s or 0.0, self.settle.window_from_s)
+            self.counts_from_s = self._counts_from_s(t_s, self.settle)
             if self.sized is not None:
                 self.needed = self.sized(self.settle)
             self.window = self.needed.draw(self.chance)
@@ -230,15 +230,25 @@ class Section:
             self.from_s, self._before_bytes = t_s, written
             self.phase = Phase.MEASURE
 
-    def _waited(self, settled_s: float) -> bool:
-        """Tell whether the load settled late, because it had to come back to a known level.
+    def _counts_from_s(self, settled_s: float, settle: SteadyVerdict) -> float:
+        """Return from when on the settle phase is evidence; `settled_s` if none of it is.
 
-        Noise hides the end of this way: a steady part that holds some of it still shows the load
-        before. After half an hour the rate itself must be flat, and the steady part counts.
+        A load may settle late because it had to come back to a known level. If it began at another
+        level, it still showed the load before; noise hides the end of this, so nothing counts. If
+        it began at the known level and left it later, the drive itself slowed down: a stall counts.
+        After half an hour the rate itself must be flat, and the steady part counts.
         """
-        soonest_s = max(self._spare_s or 0.0, self.rule.from_s + self.rule.window_s)
-        late_s = soonest_s + 2 * self.rule.step_s
-        return self.rule.level_iops is not None and late_s < settled_s < UNBROKEN_S
+        spare_s = self._spare_s or 0.0
+        soonest_s = max(spare_s, self.rule.from_s + self.rule.window_s)
+        level, late_s = self.rule.level_iops, soonest_s + 2 * self.rule.step_s
+        from_s = settle.window_from_s
+        if settle.steady and level is not None and late_s < settled_s < UNBROKEN_S:
+            blocks = np.array([part.mean() for part in np.array_split(self._begun, BATCHES)])
+            if is_elsewhere(blocks, level):
+                return settled_s
+            from_s = soonest_s / 2
+        long_enough = settled_s - from_s >= LEAST_BEFORE_S
+        return max(spare_s, from_s) if settle.steady and long_enough else settled_s
 
     def _measuring(self, t_s: float, written: float) -> None:
         if self.window is None or self.from_s is None:

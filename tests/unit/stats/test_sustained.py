@@ -228,6 +228,25 @@ def test_settling_that_comes_back_to_a_known_level_is_no_evidence() -> None:
     assert all(counts == pytest.approx(window, abs=15) for counts, window in late)
 
 
+def test_a_stall_that_delays_settling_is_evidence() -> None:
+    rule = Settle(0.0, window_s=180.0, level_iops=100.0)
+    section = Section(rule, Needed(60.0), Random(1))
+    rng = np.random.default_rng(12)
+
+    for second in range(1, 3000):
+        stalled = 70 <= second < 400
+        if (
+            section.push(
+                second, float(rng.normal(20.0 if stalled else 100.0, 2.0)), fills=0.1, written=0.0
+            )
+            is Phase.DONE
+        ):
+            break
+
+    assert section.from_s is not None and section.from_s > 400
+    assert section.counts_from_s == 90  # half of the usual time: the stall counts
+
+
 def test_a_step_before_the_points_is_named_and_the_number_is_that_of_after_it() -> None:
     rate = np.concatenate([np.full(3000, 381.0), np.full(5000, 153.0)])
 
