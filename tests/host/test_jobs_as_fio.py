@@ -152,6 +152,11 @@ LIST = [
     "rw=randread\nnorandommap\nbsrange=4k:16k",
     "rw=randrw\nnorandommap\nbsrange=4k-16k,64k-128k",
     "rw=write\nbssplit=4k/50:64k/50",
+    "rw=randread\nnorandommap\nbssplit=4k/50:16k/30",
+    "rw=randread\nnorandommap\nbssplit=4k/60:16k/60",
+    "rw=randread\nnorandommap\nbssplit=4k/90:16k/90:64k/90",
+    "rw=randrw\nnorandommap\nbssplit=4k/33:8k/33:16k/33,20k-28k/5.:4k/95",
+    "rw=randread\nnorandommap\nbssplit=16k/75:20k-28k/4:36k-60k/21",
     # place
     "rw=randread\nbs=4k\nblockalign=64k",
     "rw=randrw\nbs=16k\nba=4k,32k\n",
@@ -169,6 +174,11 @@ LIST = [
     "rw=randread\nsize=64m\noffset_increment=10%\nnumjobs=3",
     "rw=randread\nsize=30%\noffset=65%",
     "rw=randread\nbs=64k\noffset=33%\nsize=33%",
+    "rw=randread\nbs=4k\noffset=33%\noffset_align=1m\nsize=10%",
+    "rw=write\nbs=64k\nsize=16m\noffset_align=1m\noffset_increment=33%\nnumjobs=2",
+    # off
+    "rw=randwrite\nverify=0\nnrfiles=1\nfile_service_type=random\nbs_unaligned=0\nzonemode=none\n"
+    "rate_min=0\nmax_latency=0\nend_fsync=0\nfill_device=0\nmem=malloc",
     # order and locality
     "rw=randread\nnorandommap\npercentage_random=30",
     "rw=randrw\nnorandommap\npercentage_random=30,80",

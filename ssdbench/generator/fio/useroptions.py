@@ -28,6 +28,9 @@ _ALIASES: Mapping[str, str] = {
     "wait_for_previous": "stonewall",
     "io_limit": "io_size",
     "timeout": "runtime",
+    "ss": "steadystate",
+    "ss_dur": "steadystate_duration",
+    "ss_ramp": "steadystate_ramp_time",
     "nr_files": "nrfiles",
     "disable_bw": "disable_bw_measurement",
     "fill_fs": "fill_device",
@@ -83,8 +86,8 @@ PACE = frozenset(
     ]
 )
 _READ = frozenset(  # parsed here, and written in our own form
-    ["rw", "bs", "bsrange", "bssplit", "iodepth", "numjobs", "size", "offset", "offset_increment",
-     "ioengine", "direct", "buffered", "stonewall", "new_group"]
+    ["rw", "bs", "bsrange", "bssplit", "iodepth", "numjobs", "size", "offset", "offset_align",
+     "offset_increment", "ioengine", "direct", "buffered", "stonewall", "new_group"]
 )  # fmt: skip
 _VALUED = _READ - {"stonewall", "new_group", "direct", "buffered"}  # not by their name alone
 
@@ -93,7 +96,8 @@ _SEEDS = "each repeat has other offsets and data, from the seed of the run"
 _REPORT = "the report is made by ssdbench"
 _SETTLED: Mapping[str, str] = {
     **dict.fromkeys(("runtime", "time_based", "io_size", "loops", "number_ios", "ramp_time",
-                     "startdelay", "exitall"), _LENGTH),
+                     "startdelay", "exitall", "steadystate", "steadystate_duration",
+                     "steadystate_ramp_time"), _LENGTH),
     **dict.fromkeys(("randrepeat", "allrandrepeat", "randseed"), _SEEDS),
     **dict.fromkeys(("group_reporting", "percentile_list", "lat_percentiles", "clat_percentiles",
                      "slat_percentiles", "disk_util", "log_avg_msec", "log_hist_msec",
@@ -110,13 +114,13 @@ _ENGINES = "I/O engines are compared in a sweep (`engine: [libaio, io_uring_fixe
 _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _PROGRAM),
     **dict.fromkeys(("filename", "directory", "filename_format", "opendir", "nrfiles", "openfiles",
-                     "file_service_type", "unlink", "uri"), _PLACE),
+                     "file_service_type", "unlink", "create_on_open", "uri"), _PLACE),
     **dict.fromkeys(("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log",
                      "write_iolog", "per_job_logs", "verify_state_save", "aux_path"), _OUTPUT),
     **dict.fromkeys(("read_iolog", "replay_redirect"), "a trace is measured with `- replay:`"),
     **dict.fromkeys(("latency_target", "latency_window", "latency_percentile", "latency_run",
-                     "max_latency", "rate_min", "rate_iops_min", "steadystate", "ss",
-                     "exit_what", "continue_on_error", "wait_for"), _STOPS),
+                     "max_latency", "rate_min", "rate_iops_min", "exit_what",
+                     "continue_on_error", "wait_for"), _STOPS),
     **dict.fromkeys(("verify", "do_verify", "verify_only", "experimental_verify"), _UNPRICED),
     **dict.fromkeys(("ioscheduler", "cpus_allowed", "cpumask", "numa_cpu_nodes", "numa_mem_policy",
                      "nice", "uid", "gid", "cgroup"), "settings of the host are the profile's"),
@@ -127,26 +131,51 @@ _REFUSED: Mapping[str, str] = {
     "profile": "it replaces the jobs by its own",
     "kb_base": "sizes always have fio's default units",
 }  # fmt: skip
-# At these values an option does nothing; at other values it is refused or unknown.
+# At these values, fio's defaults or off, an option does nothing to a job on one block device. At
+# other values it is refused or unknown. Defaults: options.c of fio 3.33.
 _OFF: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
-        ("unlink", "verify", "do_verify", "verify_only", "experimental_verify", "rate_min",
-         "rate_iops_min", "latency_target", "max_latency", "hipri", "hipri_percentage", "fixedbufs",
+        ("unlink", "unlink_each_loop", "verify", "verify_only", "experimental_verify",
+         "verify_async", "verify_backlog", "verify_fatal", "verify_dump", "verify_offset",
+         "trim_percentage", "trim_backlog", "rate_min", "rate_iops_min", "latency_target",
+         "latency_window", "latency_run", "max_latency", "hipri", "hipri_percentage", "fixedbufs",
          "registerfiles", "sqthread_poll", "nonvectored", "uncached", "nowait", "force_async",
-         "disable_lat", "disable_clat", "disable_slat", "disable_bw_measurement", "gtod_reduce",
-         "bs_unaligned", "bs_is_seq_rand", "zonesize", "zoneskip", "fill_device", "overwrite",
-         "pre_read", "create_only", "verify_state_save"),
+         "userspace_reap", "disable_lat", "disable_clat", "disable_slat",
+         "disable_bw_measurement", "gtod_reduce", "bs_unaligned", "bs_is_seq_rand", "zonerange",
+         "zonesize", "zoneskip", "zonecapacity", "read_beyond_wp", "max_open_zones",
+         "job_max_open_zones", "fill_device", "overwrite", "file_append", "pre_read",
+         "create_only", "create_on_open", "allow_mounted_write", "end_fsync", "fsync_on_close",
+         "atomic", "flow", "nice", "exitall_on_error", "replay_no_stall",
+         "error_dump", "log_offset", "log_prio", "log_compression", "log_store_compressed",
+         "block_error_percentiles", "unit_base"),
         frozenset({"0"}),
     ),
-    **dict.fromkeys(("nrfiles", "openfiles"), frozenset({"1"})),
-    "verify": frozenset({"0", "none"}),
-    "continue_on_error": frozenset({"0", "none"}),
-    "zonemode": frozenset({"none"}),
+    **dict.fromkeys(("nrfiles", "allow_file_create", "unique_filename", "stats"), frozenset("1")),
+    # These act only on files, on checks, on verified data or on logs that a job may not have.
+    **dict.fromkeys(
+        ("do_verify", "verify_state_save", "verifysort", "fadvise_hint", "create_serialize",
+         "create_fsync", "per_job_logs", "openfiles"),
+        frozenset("01"),
+    ),
+    **dict.fromkeys(("mem", "iomem"), frozenset({"malloc"})),
+    **dict.fromkeys(("zonemode", "lockfile", "unified_rw_reporting", "dataplacement"),
+                    frozenset({"none"})),
+    **dict.fromkeys(("verify", "continue_on_error"), frozenset({"0", "none"})),
+    "fallocate": frozenset({"0", "none", "native", "posix"}),  # for regular files only
+    "file_service_type": frozenset({"roundrobin", "random", "sequential"}),  # there is one file
+    "io_submit_mode": frozenset({"inline"}),
+    "exit_what": frozenset({"all"}),
+    "wait_for": frozenset({"none"}),
+    "dedupe_mode": frozenset({"repeat"}),
+    "kb_base": frozenset({"1024"}),
 }  # fmt: skip
 PRIORITY = frozenset(
     ["prio", "prioclass", "cmdprio", "cmdprio_class", "cmdprio_percentage", "cmdprio_bssplit"]
 )
 BUFFERS = frozenset(["zero_buffers", "refill_buffers", "buffer_compress_percentage"])
+
+
+_ZERO = re.compile(r"0+[a-z%]*", re.IGNORECASE)  # with any unit
 
 
 def known(option: Option) -> tuple[Option, str]:
@@ -165,7 +194,7 @@ def known(option: Option) -> tuple[Option, str]:
         why = _SETTLED.get(name)
         told = f"{option.place}: {shown(option)} is left out: {why}" if why else ""
         return Option(name, option.value, option.place), told
-    if option.value in _OFF.get(name, ()):
+    if ("0" if _ZERO.fullmatch(option.value) else option.value) in _OFF.get(name, ()):
         told = f"{option.place}: {shown(option)} is left out: at this value it does nothing"
         return Option(name, option.value, option.place), told
     why = _REFUSED.get(name, "it is not on the list of options that a measured job may have")

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ssdbench.errors import UsageError
+from ssdbench.foreign import plain
 from ssdbench.generator.fio.arrivals import US_PER_S, arriving_iops
 from ssdbench.generator.fio.userjobs import Option
 from ssdbench.generator.fio.useroptions import (
@@ -27,12 +28,14 @@ from ssdbench.generator.fio.useroptions import (
     size_in_bytes,
     wrong,
 )
+from ssdbench.model.profile.streams import MOST_NAME
 from ssdbench.model.workload import Arrivals
 
 DEFAULT_BLOCK_BYTES = 4096  # fio's own
-LARGEST_BLOCK_BYTES = 64 << 20
+LARGEST_BLOCK_BYTES = 64 << 20  # of reads and writes
+LARGEST_TRIM_BYTES = 4 << 30  # of trims, which need no buffer
 
-_SHARE = re.compile(r"[0-9]{1,3}")
+_SHARE = re.compile(r"([0-9]{1,3})(?:\.[0-9]*)?")
 
 _Split = tuple[tuple[int, int], ...]  # size in bytes and percent, in the user's order
 _Range = tuple[int, int]
@@ -53,6 +56,7 @@ class Sizes:
 
     sides: tuple[Side, Side, Side]
     options: tuple[tuple[str, str], ...]
+    told: tuple[str, ...] = ()  # sentences on what fio does differently than one may expect
 
     def all(self, does: Directions) -> tuple[int, ...]:
         """Return each request size of the used directions once."""
@@ -86,6 +90,7 @@ def sizes_of(options: Mapping[str, Option]) -> Sizes:
     blocks = [DEFAULT_BLOCK_BYTES] * 3
     ranges: list[_Range | None] = [None] * 3
     splits: list[_Split | None] = [None] * 3
+    told: dict[str, None] = {}  # in order, each once
     for option in options.values():
         if option.name not in ("bs", "bsrange", "bssplit"):
             continue
@@ -97,7 +102,7 @@ def sizes_of(options: Mapping[str, Option]) -> Sizes:
             elif option.name == "bsrange":
                 ranges[number] = _range(text, option)
             else:
-                splits[number] = _split(text, option)
+                splits[number] = _split(text, option, told)
                 ranges[number] = _ends(splits[number] or ())
             for ends, split in zip(ranges, splits, strict=True):
                 if ends and split and min(size for size, _ in split) < ends[0]:
@@ -108,7 +113,7 @@ def sizes_of(options: Mapping[str, Option]) -> Sizes:
                         hint="remove one of the two",
                     )
     reads, writes, trims = map(_side, blocks, ranges, splits)
-    return Sizes((reads, writes, trims), tuple(_written(blocks, ranges, splits)))
+    return Sizes((reads, writes, trims), tuple(_written(blocks, ranges, splits)), tuple(told))
 
 
 def _written(
@@ -145,21 +150,26 @@ def _side(block: int, ends: _Range | None, split: _Split | None) -> Side:
         whole = most // least
         mean = least * least / most * whole * (whole + 1) / 2 + most - whole * least
         return Side((least, most), mean, least)
-    # fio takes the smallest share first; the last gets the rest of 100 %.
-    order = sorted(split, key=lambda one: one[1])
-    left = 100 - sum(share for _, share in order)
-    sizes = [
-        (min(size - size % least, most), share + (left if number == len(order) else 0))
-        for number, (size, share) in enumerate(order, 1)
-    ]
-    drawn = dict.fromkeys(size for size, share in sorted(sizes) if share)
-    return Side(tuple(drawn), sum(size * share for size, share in sizes) / 100, least)
+    # fio takes the smallest share first, up to 100 %; the last size gets the rest of 100 %.
+    shares: dict[int, int] = {}
+    left = 100
+    order = sorted((one for one in split if one[1]), key=lambda one: one[1])
+    for number, (size, share) in enumerate(order, 1):
+        taken = left if number == len(order) else min(share, left)
+        left -= taken
+        sent = min(size - size % least, most)
+        shares[sent] = shares.get(sent, 0) + taken
+    drawn = tuple(size for size, share in sorted(shares.items()) if share)
+    return Side(drawn, sum(size * share for size, share in shares.items()) / 100, least)
 
 
 def _block(text: str, option: Option) -> int:
     size = size_in_bytes(text, option)
-    if not 0 < size <= LARGEST_BLOCK_BYTES:
-        raise wrong(option, f"has a block of {size} bytes; it must have 1 byte to 64 MiB")
+    if not 0 < size <= LARGEST_TRIM_BYTES:
+        raise wrong(
+            option,
+            f"has a block of {size} bytes; it must have 1 byte to 64 MiB, of trims up to 4 GiB",
+        )
     return size
 
 
@@ -175,23 +185,44 @@ def _range(text: str, option: Option) -> _Range:
     return least, most
 
 
-def _split(text: str, option: Option) -> _Split:
+def _split(text: str, option: Option, told: dict[str, None]) -> _Split:
+    """Parse the sizes and shares of one direction like fio, and add to `told` what fio changes.
+
+    fio reads a size up to a "-" and a share up to a "." (split_parse_ddir of its options.c).
+    """
     parts = [part.partition("/") for part in text.split(":")]
-    sizes = [_block(size, option) for size, _, _ in parts]
-    shares = [share.strip().removesuffix("%") for _, _, share in parts]
-    if any(share and not _SHARE.fullmatch(share) for share in shares):
-        raise wrong(option, "has a share that is not a whole percentage")
+    sizes = []
+    for size, _, _ in parts:
+        first, dash, last = size.partition("-")
+        sizes.append(_block(first, option))
+        if dash:
+            _block(last, option)
+            told[
+                f"{option.place}: bssplit has no ranges: of {plain(size, MOST_NAME)} fio sends "
+                f"{plain(first, MOST_NAME)} only"
+            ] = None
+    shares = []
+    for _, _, share in parts:
+        found = _SHARE.fullmatch(share.strip().removesuffix("%") or "0")
+        if found is None:
+            raise wrong(option, "has a share that is not a whole percentage")
+        shares.append(min(100, int(found[1])))
     # A share of 0 counts as not given.
-    given = sum(int(share) for share in shares if share)
-    empty = sum(not share.strip("0") for share in shares)
-    if given > 100 or (given < 100 and not empty):
-        raise wrong(option, f"has shares that add up to {given} %, not 100 %")
+    given, empty = sum(shares), shares.count(0)
+    if empty and given > 100:
+        raise wrong(
+            option,
+            f"has shares that add up to {given} %, which leaves less than nothing for a size "
+            "without a share",
+        )
+    if not empty and given != 100:
+        told[
+            f"{option.place}: the shares of bssplit add up to {given} %, not 100 %: fio takes the "
+            "smallest shares first, and the size with the largest share gets the rest of 100 %"
+        ] = None
     # Like fio: the rest is divided evenly, in whole percentages.
     rest = (100 - given) // empty if empty else 0
-    return tuple(
-        (size, int(share) if share.strip("0") else rest)
-        for size, share in zip(sizes, shares, strict=True)
-    )
+    return tuple((size, share or rest) for size, share in zip(sizes, shares, strict=True))
 
 
 _PACING = ("rate", "rate_iops", "thinktime")

@@ -31,15 +31,22 @@ from ssdbench.generator.fio.useroptions import (
     direction,
     fio_bytes,
     flushes,
+    is_nonzero,
     is_on,
     is_set,
     known,
     place_of,
     shown,
+    size_in_bytes,
     whole_number,
     wrong,
 )
-from ssdbench.generator.fio.userrequests import Sizes, offered, sizes_of
+from ssdbench.generator.fio.userrequests import (
+    LARGEST_BLOCK_BYTES,
+    Sizes,
+    offered,
+    sizes_of,
+)
 from ssdbench.model.profile.streams import MOST_NAME, title
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Stream, Workload
 
@@ -169,7 +176,8 @@ class _Reading:
                 f"most {MOST_STREAMS} jobs and {MOST_JOBS} threads may run at the same time",
                 hint="put a stonewall between jobs, or set a smaller `numjobs`",
             )
-        if sum(s.in_flight * max(s.block_sizes) for s in streams) > MOST_BUFFERS_BYTES:
+        buffered = [s for s in streams if not s.only_trims]
+        if sum(s.in_flight * max(s.block_sizes) for s in buffered) > MOST_BUFFERS_BYTES:
             raise UsageError(
                 f"{place_of(options, 'bs', 'iodepth', 'numjobs')}: with "
                 f"[{plain(section.name, MOST_NAME)}] the requests in flight need buffers of more "
@@ -210,7 +218,8 @@ class _Reading:
             ] = None
         pace = offered(options, numjobs, sizes, does)
         self.changes |= dict.fromkeys(pace.told)
-        if self.room.simulated and (given := PRIORITY & options.keys()):
+        given = {name for name in PRIORITY & options.keys() if is_nonzero(options, name)}
+        if self.room.simulated and given:
             option = options[min(given)]
             raise wrong(
                 option, "cannot be served: a simulated drive has no priorities", hint="remove it"
@@ -245,6 +254,8 @@ class _Reading:
         for option in options.values():
             if option.name == "sync" and self.room.simulated and is_set(option):
                 self._note(option, "is left out: a simulated drive is not opened")
+            elif option.name in PRIORITY and self.room.simulated:
+                self._note(option, "is left out: at this value it does nothing")
             elif option.name in REQUESTS | PACE:
                 yield option.name, option.value or "1"
         if writes and not BUFFERS & options.keys():  # fio's own buffers shrink to 7 %
@@ -278,6 +289,7 @@ class _Reading:
 
     def _sizes(self, options: Mapping[str, Option], does: Directions) -> Sizes:
         sizes = sizes_of(options)
+        self.changes |= dict.fromkeys(sizes.told)
         smallest = self.room.block_bytes
         option = next((options[n] for n in ("bssplit", "bsrange", "bs") if n in options), None)
         place = f"{option.place}: " if option else ""
@@ -286,7 +298,15 @@ class _Reading:
             raise UsageError(
                 f"{place}{shown(options['rw'])} needs one block size: fio writes what it trimmed"
             )
+        trims_only = does.trim_percent == 100
         for size in blocks:
+            if option and size > LARGEST_BLOCK_BYTES and (self.room.simulated or not trims_only):
+                why = (
+                    "requests on a simulated drive may have at most 64 MiB"
+                    if trims_only
+                    else "reads and writes may have at most 64 MiB"
+                )
+                raise UsageError(f"{place}{shown(option)} has a block of {size} bytes; {why}")
             if size % smallest:
                 thousand = bool(option) and re.search(r"[kmg]i", str(option), re.IGNORECASE)
                 raise UsageError(
@@ -301,14 +321,16 @@ class _Reading:
     ) -> tuple[list[tuple[str, str]], ActiveRange]:
         """Return `offset`, `size` and `offset_increment` in bytes, and the range of all jobs.
 
-        fio rounds percentages to its smallest block, an offset up and a size down (get_start_offset
+        fio rounds percentages to its smallest block, an offset up and a size down; with
+        `offset_align` it rounds an offset up to a multiple of that instead (get_start_offset
         and setup_files of its filesetup.c).
         """
         largest = max(sizes.all(does))
         align = math.lcm(self.room.block_bytes, sizes.smallest_bytes)
+        offset_align = self._offset_align(options.get("offset_align")) or align
         offset = self._extent(options.get("offset")) or 0
         if _is_share(options.get("offset")):
-            offset = -(-offset // align) * align
+            offset = -(-offset // offset_align) * offset_align
         step = self._extent(options.get("offset_increment")) or 0
         size = self._extent(options.get("size"))
         if size is None and step and numjobs > 1:
@@ -316,7 +338,7 @@ class _Reading:
                 f"{options['offset_increment'].place}: offset_increment needs a size beside it"
             )
         if _is_share(options.get("offset_increment")):
-            step = self._step(step, align, numjobs, offset + (size or 0))
+            step = self._step(step, offset_align, numjobs, offset + (size or 0))
         if _is_share(options.get("size")) and size is not None:
             left = self.room.length_bytes - offset - (numjobs - 1) * step
             size = min(size, left) if size - left < align else size
@@ -338,6 +360,15 @@ class _Reading:
         if step:
             found.append(("offset_increment", str(step)))
         return found, ActiveRange(offset_bytes=offset, length_bytes=length)
+
+    def _offset_align(self, option: Option | None) -> int:
+        """Return the bytes to whose multiple fio rounds a share up; 0 if the job sets none."""
+        align = size_in_bytes(option.value, option) if option else 0
+        if option and align % self.room.block_bytes:
+            raise wrong(
+                option, f"is not a multiple of the target's block of {self.room.block_bytes}"
+            )
+        return align
 
     def _step(self, step: int, align: int, numjobs: int, first_ends: int) -> int:
         """Return a step in whole blocks, rounded up like fio if that fits."""

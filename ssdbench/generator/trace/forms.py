@@ -171,13 +171,19 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
     starts = _starts(trace) if trace.files else {}
     now_ns = 0
     for number, line in numbered:
+        if line.startswith(IOLOG):
+            raise trace.wrong(
+                number,
+                "a second log begins here: several jobs have written to this file",
+                hint="cut the file here, or write one log for each job",
+            )
         words = line.split()
         at = 1 if timed else 0
         if timed and words:
             now_ns = whole(trace.path, number, "time", words[0], unit=1000)
         action = words[at + 1] if len(words) > at + 1 else b""
-        if action in _OF_FILES and len(words) == at + 2:
-            trace.left_out["opening or closing of files"] += 1
+        if left_out := _left_out(action, len(words) - at):
+            trace.left_out[left_out] += 1
             continue
         if len(words) != at + 4:
             raise trace.wrong(
@@ -197,6 +203,15 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
         offset = start + whole(trace.path, number, "offset", words[at + 2])
         size = whole(trace.path, number, "length", words[at + 3])
         yield now_ns, offset, 0 if op == FLUSH else size, op, number
+
+
+def _left_out(action: bytes, words: int) -> str:
+    """Return the kind of an iolog's line that is not a request to a drive; empty for others."""
+    if action in _OF_FILES and words == 2:
+        return "opening or closing of files"
+    if action == b"sync_file_range" and words == 4:  # it only writes back the page cache
+        return "sync_file_range, which a drive does not receive"
+    return ""
 
 
 def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) -> int | None:

@@ -63,7 +63,13 @@ REFUSED = {
     "bs=4ki": "not a multiple",
     "bs=huge": "is not a size",
     "bs=65m": "64 MiB",
-    "bssplit=4k/50:8k/40": "add up to 90 %",
+    "bssplit=4k/60:8k/50:16k": "less than nothing",
+    "unlink=1": "the target of the run",
+    "nrfiles=2": "the target of the run",
+    "max_latency=1ms": "depending on the measurement",
+    "sync_file_range=write:8": "not on the list",
+    "verify_only": "time that is not the drive's",
+    "offset_align=100": "not a multiple",
     "bssplit=4k/x": "not a whole percentage",
     "rw=trim": "takes no discards",
     "rw=sideways": "not a direction",
@@ -226,14 +232,129 @@ def test_pauses_that_leave_less_than_the_rate_set_the_pace() -> None:
     assert only("[a]\nrw=randread\nrate_iops=60\nthinktime=10ms\n").offered_iops == 60
 
 
-def test_an_option_that_is_off_is_left_out_and_told() -> None:
-    found = measured("[a]\nrw=write\nverify=0\nunlink=0\ncontinue_on_error=none\n")
+OFF = [
+    "verify=0",
+    "verify=none",
+    "do_verify=1",
+    "do_verify=0",
+    "verify_only=0",
+    "experimental_verify=0",
+    "verify_async=0",
+    "verify_backlog=0",
+    "verify_fatal=0",
+    "verify_dump=0",
+    "verify_state_save=1",
+    "unlink=0",
+    "unlink_each_loop=0",
+    "nrfiles=1",
+    "openfiles=1",
+    "file_service_type=roundrobin",
+    "unique_filename=1",
+    "overwrite=0",
+    "file_append=0",
+    "pre_read=0",
+    "create_only=0",
+    "create_on_open=0",
+    "create_serialize=1",
+    "create_fsync=1",
+    "fallocate=none",
+    "fadvise_hint=1",
+    "lockfile=none",
+    "allow_file_create=1",
+    "allow_mounted_write=0",
+    "end_fsync=0",
+    "fsync_on_close=0",
+    "atomic=0",
+    "fill_device=0",
+    "fill_fs=0",
+    "continue_on_error=none",
+    "exitall_on_error=0",
+    "rate_min=0",
+    "rate_iops_min=0k",
+    "latency_target=0us",
+    "max_latency=0",
+    "disable_lat=0",
+    "disable_clat=0",
+    "disable_slat=0",
+    "disable_bw=0",
+    "gtod_reduce=0",
+    "bs_unaligned=0",
+    "bs_is_seq_rand=0",
+    "zonemode=none",
+    "zonesize=0",
+    "zoneskip=0",
+    "hipri=0",
+    "fixedbufs=0",
+    "registerfiles=0",
+    "sqthread_poll=0",
+    "nonvectored=0",
+    "nowait=0",
+    "force_async=0",
+    "trim_percentage=0",
+    "io_submit_mode=inline",
+    "mem=malloc",
+    "iomem=malloc",
+    "nice=0",
+    "flow=0",
+    "per_job_logs=1",
+    "unified_rw_reporting=none",
+    "kb_base=1024",
+]
 
-    assert [change.partition(" is left out")[0] for change in found.changes] == [
-        "jobs/db.fio:3: verify=0",
-        "jobs/db.fio:4: unlink=0",
-        "jobs/db.fio:5: continue_on_error=none",
-    ]
+
+@pytest.mark.parametrize("given", OFF)
+def test_an_option_that_is_off_is_left_out_and_told(given: str) -> None:
+    found = measured(f"[a]\nrw=write\n{given}\n")
+
+    assert found.changes == (f"jobs/db.fio:3: {given} is left out: at this value it does nothing",)
+    without = measured("[a]\nrw=write\n")
+    assert [p.workload for p in found.phases] == [p.workload for p in without.phases]
+
+
+def test_a_priority_of_zero_is_none_on_a_simulated_drive() -> None:
+    room = Room(GIB, 512, simulated=True)
+    found = measured("[global]\nprio=3\n[a]\nprio=0\ncmdprio_percentage=0\n", room)
+
+    assert (
+        not {"prio", "cmdprio_percentage"}
+        & dict(found.phases[0].workload.streams[0].options).keys()
+    )
+    assert "cannot be served" in refusal("[a]\nprio=3\n", room)
+
+
+@pytest.mark.parametrize(
+    ("split", "mean_bytes", "told"),
+    [
+        ("4k/50:8k/40", 0.6 * 4096 + 0.4 * 8192, "add up to 90 %"),
+        ("4k/60:8k/60", 0.6 * 4096 + 0.4 * 8192, "add up to 120 %"),
+        ("4k/90:8k/90:16k/90", 0.9 * 4096 + 0.1 * 8192, "add up to 270 %"),
+        ("20k-28k/50:4k/50", (20480 + 4096) / 2, "of 20k-28k fio sends 20k only"),
+    ],
+)
+def test_a_split_that_fio_reads_otherwise_is_taken_as_fio_takes_it_and_told(
+    split: str, mean_bytes: float, told: str
+) -> None:
+    text = f"[a]\nrw=randread\nnorandommap\nbssplit={split}\n"
+
+    assert only(text).mean_bytes == pytest.approx(mean_bytes)
+    assert any(told in change for change in measured(text).changes)
+
+
+def test_trims_may_be_larger_than_reads_and_writes() -> None:
+    room = Room(8 * GIB, 512, discards=True)
+    text = "[w]\nrw=write\n[t]\nrw=trim\nbs=2g\niodepth=8\nioengine=libaio\n"
+
+    assert measured(text, room).phases[0].workload.streams[1].block_sizes == (2 * GIB,)
+    assert "writes may have at most 64 MiB" in refusal("[w]\nrw=write\nbs=2g\n", room)
+    assert "simulated drive may have" in refusal(
+        text, Room(8 * GIB, 512, discards=True, simulated=True)
+    )
+
+
+def test_a_share_as_offset_is_rounded_up_to_offset_align() -> None:
+    text = "[a]\nbs=4k\noffset=33%\noffset_align=1m\nsize=10%\n"
+
+    assert dict(only(text).options)["offset"] == str(338 << 20)
 
 
 def test_a_stonewall_begins_a_phase_and_new_group_a_group() -> None:

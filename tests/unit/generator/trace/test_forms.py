@@ -121,6 +121,18 @@ def test_an_iolog_of_version_2_has_waits_and_no_arrivals(tmp_path: Path) -> None
     assert [ns for ns, *_ in rows(trace)] == [0, 10**6, 10**6, 2 * 10**6, 9 * 10**6, 2500 * 10**6]
 
 
+def test_sync_file_range_of_an_iolog_is_left_out_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    path.write_text(
+        "fio version 3 iolog\n0 d add\n1 d write 0 4096\n2 d sync_file_range 0 4096\n"
+        "3 d write 4096 4096\n"
+    )
+    trace = Trace(path)
+
+    assert [row[1] for row in rows(trace)] == [0, 4096]
+    assert trace.left_out["sync_file_range, which a drive does not receive"] == 1
+
+
 def test_listed_files_of_an_iolog_lie_one_behind_another(tmp_path: Path) -> None:
     path = tmp_path / "it"
     path.write_text(
@@ -156,6 +168,11 @@ WRONG = {
     "empty": (b"", 0, "empty"),
     "gzipped": (gzip.compress(b"fio version 3 iolog\n"), 0, "compressed (gzip)"),
     "nothing that is known": (b"hello\nworld\n", 1, "not an iolog"),
+    "a second log": (
+        b"fio version 3 iolog\n0 d add\n1 d read 0 512\nfio version 3 iolog\n",
+        4,
+        "a second log begins here",
+    ),
     "another version": (b"fio version 9 iolog\n0 d read 0 1\n", 1, "iolog of version 2 or 3"),
     "no request": (V3.encode(), 0, "holds no request"),
     "cut off": ((V3 + "5 d read 0 40").encode(), 3, "cut off"),
