@@ -51,8 +51,8 @@ def _share(wrong: int, of: int) -> str:
 
 KINDS = (WHOLE, SHORT, HASTY)
 RISKS = {
-    WHOLE: Risk(0, 1041, "stalls", 0, 67, 25, 224),
-    SHORT: Risk(1, 80, "late-heat", 1, 5, 10, 20),
+    WHOLE: Risk(13, 661, "late-heat", 9, 42, 75, 149),
+    SHORT: Risk(1, 48, "late-heat", 1, 2, 6, 10),
     HASTY: Risk(2, 48, "late-heat", 1, 2, 8, 10, validated=False),
 }
 

@@ -232,7 +232,8 @@ _WAYS: Mapping[str, tuple[int, int]] = {  # percent of reads in reads and writes
 }
 _AT_RANDOM = "rand"
 # fio's own: without `kb_base` its ki, mi, gi are powers of 1000, and k, m, g of 1024.
-_SIZE = re.compile(r"(0x[0-9a-f]{1,15}|[0-9]{1,18})(?:([kmgtp])(i)?)?b?", re.IGNORECASE)
+# `4kib` is 4000 bytes, `4k`, `4kb` and `4ki` are 4096 (__get_mult_bytes of fio's parse.c).
+_SIZE = re.compile(r"(0x[0-9a-f]{1,15}|[0-9]{1,18})(?:([kmgtp])(?:(ib)|i|b)?|b)?", re.IGNORECASE)
 _POWERS = "kmgtp"
 _TIMES_US: Mapping[str, int] = {
     **dict.fromkeys(("", "us", "usec"), 1),

@@ -308,11 +308,11 @@ class _Reading:
                 )
                 raise UsageError(f"{place}{shown(option)} has a block of {size} bytes; {why}")
             if size % smallest:
-                thousand = bool(option) and re.search(r"[kmg]i", str(option), re.IGNORECASE)
+                thousand = bool(option) and re.search(r"[kmg]ib", str(option), re.IGNORECASE)
                 raise UsageError(
                     f"{place}a block of {size} bytes is not a multiple of the target's block of "
                     f"{smallest}",
-                    hint="fio reads 4ki as 4000 bytes and 4k as 4096" if thousand else "",
+                    hint="fio reads 4kib as 4000 bytes and 4k as 4096" if thousand else "",
                 )
         return sizes
 

@@ -60,7 +60,7 @@ REFUSED = {
     "size=100": "not a multiple",
     "offset=1023m": "fills only",
     "bs=1000": "not a multiple",
-    "bs=4ki": "not a multiple",
+    "bs=4kib": "not a multiple",
     "bs=huge": "is not a size",
     "bs=65m": "64 MiB",
     "bssplit=4k/60:8k/50:16k": "less than nothing",
@@ -378,7 +378,7 @@ def test_a_synchronous_engine_has_one_request_in_flight_each() -> None:
 
 @pytest.mark.parametrize(
     ("text", "size_bytes"),
-    [("4k", 4096), ("4K", 4096), ("4kb", 4096), ("4ki", 4000), ("4KiB", 4000), ("1m", MIB),
+    [("4k", 4096), ("4K", 4096), ("4kb", 4096), ("4ki", 4096), ("4KiB", 4000), ("1m", MIB),
      ("0x1000", 4096), ("512", 512), ("512b", 512), ("1.5g", None), ("-4k", None), ("", None)],
 )  # fmt: skip
 def test_sizes_are_read_with_the_units_of_fio(text: str, size_bytes: int | None) -> None:

@@ -114,8 +114,8 @@ def test_a_profile_with_stages_of_its_own_keeps_them() -> None:
             "1:30 plan.p99.read: a duration looks like 10ms, 90s or 2h, got 10",
         ),
         (
-            "{read: 70, p99: {raed: 10ms}}",
-            "1:30 plan.p99.raed: a limit of p99 is for read or write",
+            "{read: 70, p99: {trim: 10ms}}",
+            "1:30 plan.p99.trim: a limit of p99 is for read or write",
         ),
         ("{read: 0, p99: {read: 1ms}}", "1:22 plan.p99: a workload with 0 % reads has no reads"),
         ("{p99: {read: 1ms}}", "1:13 plan.p99: a limit for reads needs `read`, the share of reads"),
