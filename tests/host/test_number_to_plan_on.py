@@ -117,7 +117,7 @@ def test_a_drive_of_two_levels_is_planned_on_the_lower_one(tmp_path: Path) -> No
 
 
 def test_a_drive_that_stepped_down_after_its_warm_up_is_refused(tmp_path: Path) -> None:
-    stepping = "sim:x25m-g2-160,capacity=1GiB,step_after_ppm=8000000,step_slow_ppm=1500000"
+    stepping = "sim:x25m-g2-160,capacity=1GiB,step_after_ppm=14000000,step_slow_ppm=1500000"
 
     result, point = measured(tmp_path, stepping, ok=1)
 

@@ -77,6 +77,12 @@ def sections(result: RunResult) -> list[page.Section]:
     return [page.Section("plan", "Capacity plan", blocks(result, capacity_answer(result, wanted)))]
 
 
+def answer_of(result: RunResult) -> str:
+    """Return the answer to the question of a run's plan in one line; empty without a question."""
+    wanted = demanded(result)
+    return answer_line(capacity_answer(result, wanted)) if wanted else ""
+
+
 def answer_beside(result: RunResult) -> Iterator[tuple[str, str]]:
     """Yield p99 at the planned load, drives, and what decides, to show below the headline."""
     wanted = demanded(result)

@@ -34,7 +34,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.tables import variation_percent
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import answer_beside, wanted_plan
+from ssdbench.report.view.capacity import answer_beside, answer_of, wanted_plan
 from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
@@ -105,7 +105,7 @@ def kind_of(wanted: CapacityPlan) -> str:
 def headline(result: RunResult) -> Headline:
     """Return the headline of a run, with the answer of its plan."""
     top = _headline(result)
-    return replace(top, beside=(*top.beside, *answer_beside(result)))
+    return replace(top, answer=answer_of(result), beside=(*top.beside, *answer_beside(result)))
 
 
 def _headline(result: RunResult) -> Headline:

@@ -180,6 +180,7 @@ class Headline:
     tone: str
     promise: str = ""  # the exact meaning of the number
     beside: Sequence[tuple[str, str]] = ()  # p99, and the number of drives with what decides it
+    answer: str = ""  # to the question of the plan, in one line
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from ssdbench.report.view.capacity import (
     figures,
     sum_lines,
 )
+from ssdbench.report.view.headline import headline
 from ssdbench.report.view.words import letter
 from ssdbench.stats.planning.capacity import Demand, Endurance, Limit, plan
 from ssdbench.stats.planning.runplan import capacity_answer
@@ -88,6 +89,13 @@ def test_the_answer_is_one_line_with_drives_what_decides_p99_and_verdict(tmp_pat
         "most 1.5 ms) at the planned 5,000 IOPS per drive with 2 spares; VALIDATED "
         "(simulated drive)"
     )
+    profile = (
+        "plan: {demand_iops: 40000, failure_reserve: 2, endurance_tb: 800}\nmeasure: [{sweep: {}}]"
+    )
+    assert headline(result.model_copy(update={"profile_text": profile})).answer == answer_line(
+        answer
+    )
+    assert not headline(a_run(tmp_path / "no question")).answer
     cells = answer_cells(answer)
     assert cells["drives"] == "10" and cells["decided by"] == "wear"
     assert cells["headroom: rate"] == "28.6 %"  # 1 - 40,000 / (8 x 7,000)
