@@ -1,10 +1,10 @@
 """Show the capacity plan: how many drives a demand needs, from the bound of one drive."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ssdbench.errors import ProfileError
 from ssdbench.model.loading import load_profile
@@ -86,13 +86,15 @@ def answer_of(result: RunResult) -> str:
 def answer_beside(result: RunResult) -> Iterator[tuple[str, str]]:
     """Yield p99 at the planned load, drives, and what decides, to show below the headline."""
     wanted = demanded(result)
-    answer = wanted and capacity_answer(result, wanted)
-    if not answer or answer.plan is None:
+    if wanted is None:
+        return
+    answer = capacity_answer(result, wanted)
+    if answer.plan is None:
         return
     for one in answer.latencies:
-        name, _, value = _one_latency(one).partition(f" {format_ns(one.p99_ns)} ")
+        name, _, value = _one_latency(one, wanted.limits_s).partition(f" {format_ns(one.p99_ns)}")
         planned = f"at the planned {format_count(answer.plan.planned_iops)} IOPS"
-        yield f"{name} {planned}", f"{format_ns(one.p99_ns)} {value}"
+        yield f"{name} {planned}", f"{format_ns(one.p99_ns)}{value}"
     name = f"Drives for {format_count(answer.plan.load_iops)} IOPS"
     yield name, marked(f"{answer.plan.drives:,}", answer.verdict)
     yield "Decided by", _decided(answer.plan)
@@ -157,11 +159,18 @@ def answer_line(answer: CapacityAnswer) -> str:
     """Return the answer in one line: drives, what decides, p99 at the planned load, verdict."""
     if answer.plan is None:
         return f"No plan: {'; '.join(answer.reasons)}; {answer.verdict}"
-    drives = marked(_drives(answer, answer.plan, "drive"), answer.verdict)
+    made = answer.plan
+    drives = marked(_drives(answer, made, "drive"), answer.verdict)
+    spares = f"{made.reserve:,} of them spares" if made.reserve > 1 else "1 of them a spare"
+    drives += f", {spares}" if made.reserve else ", no spares"
+    decided = _decided(made)
+    if made.decided_by is Limit.RATE:
+        share = f"{answer.wanted.utilisation_percent:g} % of the {format_bound(made.bound_iops)}"
+        decided += f" (at most {share} IOPS of a drive)"
     why = "; ".join((*answer.reasons, *answer.incomplete))
     simulated = " (simulated drive)" if answer.simulated else ""
     verdict = f"{answer.verdict}{simulated}{f': {why}' * bool(why)}"
-    return f"{drives}, decided by {_decided(answer.plan)}; {_latency_words(answer)}; {verdict}"
+    return f"{drives}, decided by {decided}; {_latency_words(answer)}; {verdict}"
 
 
 def _drives(answer: CapacityAnswer, made: Plan, noun: str = "") -> str:
@@ -179,10 +188,9 @@ def _latency_words(answer: CapacityAnswer) -> str:
     made = answer.plan
     if made is None:
         return ""
-    spares = f"with {counted(made.reserve, 'spare')}" if made.reserve else "without spares"
-    load = f"at the planned {format_count(made.planned_iops)} IOPS per drive {spares}"
+    load = f"at the planned {format_count(made.planned_iops)} IOPS per drive"
     if answer.latencies:
-        told = ", ".join(_one_latency(one) for one in answer.latencies)
+        told = ", ".join(_one_latency(one, answer.wanted.limits_s) for one in answer.latencies)
         away = max(abs(one.measured_iops / made.planned_iops - 1) for one in answer.latencies)
         measured = format_count(answer.latencies[0].measured_iops)
         return f"{told} {load}{f' (measured at {measured})' * (away >= SAME_LOAD)}"
@@ -199,9 +207,13 @@ SAME_LOAD = 0.005  # a load that differs by less is printed as the same
 OF_DIRECTIONS = {"read": "p99 of reads", "write": "p99 of writes"}
 
 
-def _one_latency(one: PlannedLatency) -> str:
-    most = "not known" if one.upper_ns is None else f"at most {format_ns(one.upper_ns)}"
-    text = f"{OF_DIRECTIONS.get(one.direction, 'p99')} {format_ns(one.p99_ns)} ({most})"
+def _one_latency(one: PlannedLatency, limits_s: Mapping[Any, float]) -> str:
+    seen = format_ns(one.p99_ns)
+    most = "upper limit not known" if one.upper_ns is None else f"at most {format_ns(one.upper_ns)}"
+    limit_s = limits_s.get(one.direction)
+    limit = "" if limit_s is None else f"limit {format_ns(1e9 * limit_s)}"
+    more = ", ".join(part for part in (most, limit) if part and part != f"at most {seen}")
+    text = f"{OF_DIRECTIONS.get(one.direction, 'p99')} {seen}{f' ({more})' if more else ''}"
     return f"{text} NOT VALIDATED" if one.why_not else text
 
 
