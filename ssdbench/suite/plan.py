@@ -17,6 +17,7 @@ from ssdbench.model.profile.plan import unanswered
 from ssdbench.model.profile.sweeps import ALL_READS
 from ssdbench.model.result import Budget
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.stages.steady import Steady
 from ssdbench.suite.assemble import host_wishes, stages
 from ssdbench.suite.budget import Allowed, never_validated, within
 from ssdbench.suite.request import RunRequest
@@ -178,7 +179,11 @@ def wear_of(asked_for: RunRequest, there: TargetInfo, hint: RateHint) -> Wear:
         chosen = stages(asked_for.profile, there)
     limit = asked_for.all_limits.max_writes_bytes
     plans = [likely(stage, there, hint).bytes_written for stage in chosen]
-    most = sum(stage.plan(there, hint).bytes_written[1] for stage in chosen)
+    # If rates do not prove the unit that small writes are counted in, bytes count instead.
+    more = max(
+        (s.workload.overwrites(s.unit_bytes) for s in chosen if isinstance(s, Steady)), default=1
+    )
+    most = round(more * sum(stage.plan(there, hint).bytes_written[1] for stage in chosen))
     ends = [sum(plan[end] for plan in plans) for end in (0, 1)]
     least, expected, most = (min(size, limit or size) for size in (*ends, most))
     return Wear(
