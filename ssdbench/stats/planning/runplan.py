@@ -520,8 +520,9 @@ def _within_slo(
         spoilt = f"the rate at the limit of latency is not validated ({why})"
         return told.rate_iops, why, [spoilt], [f"not validated ({why}): {note}"]
     if _p99_within(point, wanted):
-        note = "p99 was within the limit in a closed loop; a `rate` stage would test it open-loop"
-        return None, "", [], [note]
+        offered = any(_same_requests(found, point) for _, found in result.having(LoadFound))
+        advice = "" if offered else "; a `rate` stage would test it open-loop"
+        return None, "", [], [f"p99 was within the limit in a closed loop{advice}"]
     return None, "", [UNTESTED], []
 
 
