@@ -1,18 +1,17 @@
 """Turn the fio job files and mixes of a profile into phases; fio itself checks each phase."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.driver import complaint
 from ssdbench.generator.fio.jobfile import jobfile
-from ssdbench.generator.fio.userjobs import Option, Section
+from ssdbench.generator.fio.userjobs import Option, Section, job_file
 from ssdbench.generator.fio.userworkloads import (
     MeasuredJobs,
     Phase,
     Room,
-    measured_jobs,
     phases_of,
     uncapped,
 )
@@ -153,8 +152,8 @@ def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[t
 def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
     """Return the phases of a job file, or the one phase of a mix.
 
-    The fio of this host checks each phase, if it is installed. Raises UsageError with the line that
-    is refused.
+    The fio of this host, if it is installed, checks each phase, and the job file as the user wrote
+    it. Raises UsageError with the line that is refused.
     """
     room = Room(
         length_bytes=planning.level_bytes,
@@ -164,14 +163,15 @@ def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
         discards=planning.target.discards,
     )
     if isinstance(wanted, spec.Mix):
-        name = wanted.name
-        found = phases_of(tuple(sections(wanted, planning)), path=name, room=room)
+        name, jobs = wanted.name, tuple(sections(wanted, planning))
     else:
         name = wanted.source.name
-        found = measured_jobs(wanted.source.text, path=name, room=room)
+        jobs = job_file(wanted.source.text, path=name)
+    found = phases_of(jobs, path=name, room=room)
     for phase in found.phases:
         _require_countable(phase, planning.target)
         _require_known_to_fio(phase, name, simulated=planning.target.simulated)
+    _require_accepted_by_fio(jobs, name)
     return found
 
 
@@ -200,6 +200,18 @@ def _require_countable(phase: Phase, target: TargetInfo) -> None:
             "block size, because the kernel counts only the bytes of a process, not its requests",
             hint="use one `bs`, or a block device",
         )
+
+
+def _require_accepted_by_fio(sections: Sequence[Section], name: str) -> None:
+    """Raise UsageError if fio would not run these jobs, also because of an option that is left out.
+
+    fio gets only options that were read and allowed, and no other text of the job file.
+    """
+    lines = [line for section in sections for line in (f"[{section.name}]", *section.options)]
+    if error := complaint("".join(f"{line}\n" for line in lines)):
+        options = [line for line in lines if isinstance(line, Option)]
+        place = next((option.place for option in options if str(option) in error), name)
+        raise UsageError(f"{place}: fio refuses it: {error}")
 
 
 def _require_known_to_fio(phase: Phase, name: str, *, simulated: bool) -> None:

@@ -132,7 +132,8 @@ _REFUSED: Mapping[str, str] = {
     "kb_base": "sizes always have fio's default units",
 }  # fmt: skip
 # At these values, fio's defaults or off, an option does nothing to a job on one block device. At
-# other values it is refused or unknown. Defaults: options.c of fio 3.33.
+# other values it is refused or unknown. Defaults: options.c of fio 3.33. Whether the installed fio
+# has the option and the value at all, `suite.jobfiles` asks the fio.
 _OFF: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         ("unlink", "unlink_each_loop", "verify", "verify_only", "experimental_verify",

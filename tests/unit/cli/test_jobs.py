@@ -165,6 +165,18 @@ def test_each_repeat_has_offsets_of_its_own(resumed: dict[str, PointResult]) -> 
         ("  - fio: jobs/db.fio\n", "[a]\nrate_iops=1,2,3,4\n", "jobs/db.fio:2: rate_iops=1,2,3,4"),
         ("  - fio: jobs/db.fio\n", "[a]\nrw=randread\nrandom_distribution=zoned:50/50:60/60\n",
          "jobs/db.fio:3: fio refuses it"),
+        *[("  - fio: jobs/db.fio\n", f"[a]\nioengine={engine}\nrw=randread\n{option}\n",
+           f"jobs/db.fio:4: fio refuses it: {why}")
+          for engine, option, why in (
+              ("libaio", "verify=none", "fio: failed parsing verify=none"),
+              ("libaio", "verify_offset=0", "fio: failed parsing verify_offset=0"),
+              ("libaio", "log_compression=0", "fio: failed parsing log_compression=0"),
+              ("libaio", "dataplacement=none", "Bad option <dataplacement=none>"),
+              ("libaio", "hipri_percentage=0", "Bad option <hipri_percentage=0>"),
+              ("io_uring", "userspace_reap=0", "Bad option <userspace_reap=0>"),
+              ("psync", "cmdprio_percentage=0", "Bad option <cmdprio_percentage=0>"),
+              ("psync", "ramp_time=soon", "fio: failed parsing ramp_time=soon"),
+          )],
         ("  - fio: |\n      [a]\n      directory=/tmp\n", JOBS, "job:2: directory is refused"),
     ],
 )  # fmt: skip
