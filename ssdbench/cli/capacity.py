@@ -233,6 +233,7 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
         answer_rows,
         candidates_line,
         cheapest_first,
+        verdict_of,
     )
     from ssdbench.report.view.words import letter
 
@@ -254,7 +255,7 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
     for name, (result, found) in zip(names, plans, strict=True):
         answer(f"{name}: {result.target.name}{', simulated' * found.simulated}, {result.run_id}")
         for reason in (*found.reasons, *found.incomplete):
-            answer(f"   {found.verdict}: {reason}")
+            answer(f"   {verdict_of(found)}: {reason}")
     for first in range(0, len(plans), COLUMNS):
         shown = slice(first, first + COLUMNS)
         rows = answer_rows(plans[shown], names[shown])
@@ -301,6 +302,7 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
         figures,
         sum_lines,
         unknown_rows,
+        verdict_of,
     )
 
     answer(answer_line(found), bad=not found.validated)
@@ -323,8 +325,8 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
     answer("")
     for note in found.notes:
         answer(f"note: {note}")
-    answer(f"{found.verdict}: {of}")
-    for reason in (*found.reasons, *found.incomplete):
+    answer(f"{verdict_of(found)}: {of}")
+    for reason in (*found.reasons, *found.incomplete) if found.point else ():
         answer(f"  {reason}")
 
 

@@ -315,14 +315,7 @@ def unanswered(
         return ()
     stages = [item.stage for item in measure]
     points = [stage for stage in stages if _has_points(stage, plan)]
-    lacks = []
-    workload = _words(plan)
-    if not points:
-        depth = f", iodepth: {plan.outstanding}" if plan.outstanding else ""
-        lacks.append(
-            f"no point measures {workload} at random over the whole drive, and other block sizes "
-            f"or mixes are never converted: add `- sweep: {{{_keys(plan)}{depth}}}`"
-        )
+    lacks = [] if points else [no_point(plan)]
     planned = any(isinstance(stage, Load) and stage.planned for stage in stages)
     planned = planned or any(one.at is not None and one.at.planned for one in accept)
     for way, limit_s in search_limits(plan).items():
@@ -333,6 +326,20 @@ def unanswered(
                 f"`- load: {{{_keys(plan)}, planned: true}}`"
             )
     return tuple(dict.fromkeys(lacks))
+
+
+def no_point(plan: CapacityPlan) -> str:
+    """Say that no point measures the workload of a plan, and which stage would measure it."""
+    return (
+        f"no point measures {_words(plan)} at random over the whole drive, and other block sizes "
+        f"or mixes are never converted: add `{sweep_for(plan)}`"
+    )
+
+
+def sweep_for(plan: CapacityPlan) -> str:
+    """Return the stage that measures the workload of a plan, as a line of a profile."""
+    depth = f", iodepth: {min(plan.outstanding, DEEPEST)}" if plan.outstanding else ""
+    return f"- sweep: {{{_keys(plan)}{depth}}}"
 
 
 def _has_points(stage: MeasuredStage, plan: CapacityPlan) -> bool:

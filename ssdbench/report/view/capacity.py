@@ -95,9 +95,16 @@ def answer_beside(result: RunResult) -> Iterator[tuple[str, str]]:
         name, _, value = _one_latency(one, wanted.limits_s).partition(f" {format_ns(one.p99_ns)}")
         planned = f"at the planned {format_count(answer.plan.planned_iops)} IOPS"
         yield f"{name} {planned}", f"{format_ns(one.p99_ns)}{value}"
-    name = f"Drives for {format_count(answer.plan.load_iops)} IOPS"
-    yield name, marked(f"{answer.plan.drives:,}", answer.verdict)
+    yield f"Drives for {_demand(wanted)}", marked(f"{answer.plan.drives:,}", answer.verdict)
     yield "Decided by", _decided(answer.plan)
+
+
+def _demand(wanted: CapacityPlan) -> str:
+    """Format the demand with its growth and bursts, such as `4,000 IOPS + 30 %, peak x 2`."""
+    years = "" if wanted.years == 1 else f" a year for {counted_years(wanted.years)}"
+    growth = f" + {wanted.growth_percent:g} %{years}" if wanted.growth_percent else ""
+    peak = "" if wanted.peak == 1 else f", peak x {exact(wanted.peak)}"
+    return f"{format_count(wanted.demand_iops or 0.0)} IOPS{growth}{peak}"
 
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
@@ -155,12 +162,20 @@ def in_detail(text: str, verdict: str) -> str:
     return text if verdict == "INCOMPLETE" else marked(text, verdict)
 
 
+def verdict_of(answer: CapacityAnswer) -> str:
+    """Return the verdict of a plan; `no plan` without a point, because nothing was judged then."""
+    return answer.verdict if answer.point else "no plan"
+
+
 def answer_line(answer: CapacityAnswer) -> str:
     """Return the answer in one line: drives, what decides, p99 at the planned load, verdict."""
     if answer.plan is None:
-        return f"No plan: {'; '.join(answer.reasons)}; {answer.verdict}"
+        verdict = f"; {answer.verdict}" if answer.point else ""
+        return f"No plan: {'; '.join(answer.reasons)}{verdict}"
     made = answer.plan
-    drives = marked(_drives(answer, made, "drive"), answer.verdict)
+    simulated = " (simulated drive)" if answer.simulated else ""
+    drives = _drives(answer, made, "drive")
+    drives += "" if answer.validated else f" {answer.verdict}{simulated}"
     spares = f"{made.reserve:,} of them spares" if made.reserve > 1 else "1 of them a spare"
     drives += f", {spares}" if made.reserve else ", no spares"
     decided = _decided(made)
@@ -168,9 +183,8 @@ def answer_line(answer: CapacityAnswer) -> str:
         share = f"{answer.wanted.utilisation_percent:g} % of the {format_bound(made.bound_iops)}"
         decided += f" (at most {share} IOPS of a drive)"
     why = "; ".join((*answer.reasons, *answer.incomplete))
-    simulated = " (simulated drive)" if answer.simulated else ""
-    verdict = f"{answer.verdict}{simulated}{f': {why}' * bool(why)}"
-    return f"{drives}, decided by {decided}; {_latency_words(answer)}; {verdict}"
+    end = f"{answer.verdict}{simulated}" if answer.validated else f"why: {why}"
+    return f"{drives}, decided by {decided}; {_latency_words(answer)}; {end}"
 
 
 def _drives(answer: CapacityAnswer, made: Plan, noun: str = "") -> str:
@@ -221,7 +235,7 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
     """Return the row of one drive: the name of each column, and its text."""
     made = answer.plan
     if made is None:
-        return {"drives": words.NONE, "verdict": answer.verdict}
+        return {"drives": words.NONE, "verdict": verdict_of(answer)}
     cells = {
         "drives": marked(_drives(answer, made), answer.verdict),
         "decided by": str(made.decided_by),
@@ -490,7 +504,8 @@ def _figures(answer: CapacityAnswer) -> Iterator[Line]:
         return
     shown, left = _sum(answer, made), made.drives - made.reserve
     whole = made.drives * shown.bound
-    yield Line("Headroom", f"{100 * (1 - shown.load / whole):.3g} % of the bounds of all drives")
+    unused = f"{100 * (1 - shown.load / whole):.3g} % of the bounds of all drives"
+    yield Line("Unused by the load", unused)
     rebuild = wanted.rebuild_iops or 0.0
     yield Line(
         f"Load if {left:,} drives are left",

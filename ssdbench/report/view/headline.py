@@ -1,8 +1,9 @@
 """Choose the headline of a page (the number to plan on, and its evidence) and the verdict.
 
-The number to plan on is the lowest bound among the points that the profile's plan names. If the
-plan names none, the points of the worst measured kind are used: random, over the whole drive, with
-the fewest reads, at the block size nearest to 4 KiB.
+The number to plan on is the bound that the answer to the plan's question uses. Without a demand it
+is the lowest bound among the points that the profile's plan names. If the plan names none, the
+points of the worst measured kind are used: random, over the whole drive, with the fewest reads, at
+the block size nearest to 4 KiB.
 
 VALIDATED and NOT VALIDATED are about rates to plan on. A run that measured no rate to plan on gets
 another verdict.
@@ -43,7 +44,7 @@ from ssdbench.report.view.rates import of_load, of_rate
 from ssdbench.report.view.replays import of_replay
 from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.bounds.point import without_bound
-from ssdbench.stats.planning.runplan import candidates
+from ssdbench.stats.planning.runplan import candidates, capacity_answer
 from ssdbench.units import (
     format_bound,
     format_count,
@@ -64,7 +65,8 @@ class Planned:
     steady: bool  # the number is its bound if steady, else its mean
     rivals: int  # how many points it was chosen from
     kind: str = ""  # the kind of points that the plan names, if any
-    worst: PointResult | None = None  # a point of another kind with a lower rate
+    worst: PointResult | None = None  # a point of another kind or depth with a lower rate
+    why: str = ""  # why the plan uses this one, if it is not the lowest
 
 
 def planned(result: RunResult) -> Planned | None:
@@ -74,13 +76,26 @@ def planned(result: RunResult) -> Planned | None:
     if not points:
         return None
     steady = _steady(result) and not any(point.unsteady for point in points)
-    point = min(points, key=partial(_rate, steady=steady))
+    rate = partial(_rate, steady=steady)
+    point, why = min(points, key=rate), ""
+    if steady and wanted.demand_iops is not None:
+        # The plan may use a deeper queue with a higher bound: one page must use one bound.
+        answer = capacity_answer(result, wanted)
+        if answer.point is not None and rate(answer.point) > rate(point):
+            point, why = answer.point, answer.why_point
     estimate = point.estimate("iops")
     if estimate is None:
         return None
-    worst = min(candidates(result, CapacityPlan()), key=partial(_rate, steady=steady))
-    milder = kind_of(wanted) != "" and _rate(worst, steady=steady) < _rate(point, steady=steady)
-    return Planned(point, estimate, steady, len(points), kind_of(wanted), worst if milder else None)
+    worst = min([*points, *candidates(result, CapacityPlan())], key=rate)
+    return Planned(
+        point,
+        estimate,
+        steady,
+        len(points),
+        kind_of(wanted),
+        worst if rate(worst) < rate(point) else None,
+        why,
+    )
 
 
 def _rate(point: PointResult, *, steady: bool) -> float:
@@ -149,7 +164,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
     if not steady:
         estimate = without_bound(estimate, MOVING)
     sound = steady and result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
-    lowest = f"; the lowest of {best.rivals} such points" if best.rivals > 1 else ""
+    lowest = f"; {best.why or f'the lowest of {best.rivals} such points'}" * (best.rivals > 1)
     asked = f"; the plan asks for this kind ({best.kind})" if best.kind else ""
     return Headline(
         label=_label(result, sound=sound, steady=steady),

@@ -16,6 +16,7 @@ from typing import Any
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.profile.plan import no_point, sweep_for
 from ssdbench.model.rates import LoadFound, OfferedRate, PlannedRound, RateFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import Pattern
@@ -421,23 +422,24 @@ def limits_s(wanted: CapacityPlan, read_percent: int) -> dict[str, float]:
 
 
 def _missing(result: RunResult, wanted: CapacityPlan) -> str:
-    """Return why a run has nothing to plan on, and the kinds of point that it has."""
+    """Return why a run has nothing to plan on, what to measure, and the kinds of point it has."""
     shallow = candidates(result, wanted.model_copy(update={"outstanding": None}))
     if shallow:
         depths = ", ".join(f"{depth:,}" for depth in sorted(set(map(outstanding_of, shallow))))
         asked = counted(wanted.outstanding or 0, "outstanding request")
-        return f"no depth of at most {asked} was measured; measured were {depths}"
-    if not any(stage.points for stage in result.stages):
-        return "no point was measured"
-    why = "no random point over the whole drive of this block size and read share was measured"
-    if kinds := _kinds(result):
-        why += f"; measured were {', '.join(kinds)}"
-    return why
-
-
-def _kinds(result: RunResult) -> list[str]:
-    """List the block sizes and read shares that a plan could use."""
+        return f"no depth of at most {asked} was measured, only {depths}: add `{sweep_for(wanted)}`"
     points = [point for stage in result.stages for point in stage.points]
+    if not points:
+        return f"no point was measured: add `{sweep_for(wanted)}`"
+    if used(points, wanted):
+        return "no measured point that fits the plan has a bound"
+    kinds = _kinds(points)
+    measured = f"; measured were {', '.join(kinds)}" if kinds else ""
+    return no_point(wanted) + measured
+
+
+def _kinds(points: Sequence[PointResult]) -> list[str]:
+    """List the block sizes and read shares that a plan could use."""
     workloads = [p.point.workload for p in points if _whole_drive(p) and _has_bound(p)]
     kinds = sorted({(w.block_bytes, w.read_percent) for w in workloads if not w.streams})
     return [f"{format_size(block)} with {read} % reads" for block, read in kinds]

@@ -273,7 +273,7 @@ def test_a_bound_without_a_repeat_behind_it_is_not_planned_with(
 
     assert main.run(["capacity", runs[0], "--iops", "5"]) == 1
     assert "Drives:" not in (said := capsys.readouterr().out)
-    assert "no random point over the whole drive" in said
+    assert "no measured point that fits the plan has a bound" in said
 
 
 def test_a_result_that_was_cut_short_is_refused_by_file_and_line(

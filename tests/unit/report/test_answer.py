@@ -130,6 +130,36 @@ def test_the_limit_that_needs_most_drives_decides(
     assert made.planned_iops == pytest.approx(demand.iops / (drives - 1))
 
 
+def test_an_answer_has_its_mark_once_and_each_headroom_its_limit(tmp_path: Path) -> None:
+    answer = capacity_answer(a_run(tmp_path), asked(endurance_tb=None))
+
+    assert answer_line(answer).startswith(
+        "8 drives INCOMPLETE (simulated drive), 2 of them spares, decided by rate"
+    )
+    assert answer_line(answer).count("INCOMPLETE") == 1
+    assert "; why: the workload writes, and the rated endurance" in answer_line(answer)
+    names = [line.name for line in (*sum_lines(answer), *figures(answer))]
+    assert "Unused by the load" in names and "Headroom" not in names
+
+
+@pytest.mark.parametrize(
+    ("more", "demand"),
+    [
+        ("", "40,000 IOPS"),
+        (", growth: 30%", "40,000 IOPS + 30 %"),
+        (", growth: 30%, years: 3, peak: 2", "40,000 IOPS + 30 % a year for 3 years, peak x 2"),
+    ],
+)
+def test_the_tile_with_the_drives_names_the_demand_as_it_was_given(
+    tmp_path: Path, more: str, demand: str
+) -> None:
+    text = f"plan: {{demand_iops: 40000{more}}}\nmeasure: [{{sweep: {{}}}}]\n"
+
+    beside = dict(headline(a_run(tmp_path, profile_text=text)).beside)
+
+    assert f"Drives for {demand}" in beside
+
+
 def test_the_planned_load_is_carried_by_the_drives_that_are_left(tmp_path: Path) -> None:
     answer = capacity_answer(a_run(tmp_path), asked(growth="50%"))
 
@@ -169,18 +199,39 @@ def test_p99_of_another_block_mix_or_order_is_not_taken(
     assert "p99 was not measured" in answer_line(answer)
 
 
-@pytest.mark.parametrize("differs", [{"block": "8KiB"}, {"read": 50}])
+@pytest.mark.parametrize(
+    ("differs", "workload", "keys"),
+    [
+        ({"block": "8KiB"}, "8 KiB with any share of reads", "block: 8KiB, read: 0"),
+        ({"read": 50}, "any block size with 50 % reads", "block: 4KiB, read: 50"),
+    ],
+)
 def test_a_question_with_another_block_or_mix_is_refused_in_a_sentence(
-    tmp_path: Path, differs: dict[str, Any]
+    tmp_path: Path, differs: dict[str, Any], workload: str, keys: str
 ) -> None:
     answer = capacity_answer(a_run(tmp_path, load=a_load(6_666)), asked(**differs))
 
     assert answer.plan is None
     assert answer_line(answer) == (
-        "No plan: no random point over the whole drive of this block size and read share was "
-        "measured; measured were 4 KiB with 70 % reads; NOT VALIDATED"
+        f"No plan: no point measures {workload} at random over the whole drive, and other block "
+        f"sizes or mixes are never converted: add `- sweep: {{{keys}}}`; measured were 4 KiB with "
+        "70 % reads"
     )
+    assert answer_cells(answer)["verdict"] == "no plan"
     assert by_change(a_run(tmp_path), answer) == []
+
+
+def test_a_workload_that_was_not_measured_is_no_verdict_on_the_drive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_run(tmp_path)
+
+    assert main.run(["capacity", str(tmp_path), "--iops", "40000", "--block", "8KiB"]) == 1
+
+    said = capsys.readouterr().out
+    assert "VALIDATED" not in said
+    assert said.count("no point measures 8 KiB") == said.count("add `- sweep") == 1
+    assert said.splitlines()[-1].startswith("no plan: ")
 
 
 def test_a_limit_of_p99_is_judged_at_the_planned_load(tmp_path: Path) -> None:

@@ -176,5 +176,5 @@ def test_without_a_bound_no_load_is_offered_and_the_reason_is_a_finding(tmp_path
     stage = result.stages[1]
     assert load_of(result).planned == () and not run.drive.starts
     (said,) = [f for f in stage.findings if f.code is Code.PLAN]
-    assert "no random point over the whole drive" in said.message
+    assert "no measured point that fits the plan has a bound" in said.message
     assert load_of(result).verdict == "NOT VALIDATED"

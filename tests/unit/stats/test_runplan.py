@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,11 @@ from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import answer_rows, by_change, sum_lines
 from ssdbench.report.view.capacity import by_depth as by_depths
+from ssdbench.report.view.headline import headline
 from ssdbench.stats.planning.capacity import Limit
 from ssdbench.stats.planning.lotplan import Spread, lot_answer
 from ssdbench.stats.planning.runplan import candidates, capacity_answer
+from ssdbench.units import format_bound
 from tests.support.builders import (
     CAPACITY_BYTES,
     StoredRunBuilder,
@@ -236,7 +239,7 @@ def test_a_run_that_measured_no_point_says_so_and_not_which_kind_it_lacks(tmp_pa
 
     answer = capacity_answer(result, CapacityPlan(demand_iops=1000.0))
 
-    assert answer.reasons == ("no point was measured",)
+    assert answer.reasons == ("no point was measured: add `- sweep: {block: 4KiB, read: 0}`",)
 
 
 def test_the_amplification_of_the_run_goes_before_that_of_the_drives_life(tmp_path: Path) -> None:
@@ -293,11 +296,19 @@ def test_the_demand_says_on_which_depth_the_plan_stands(
 ) -> None:
     wanted = CapacityPlan.model_validate({"demand_iops": 40_000, "endurance_tb": 1e9, **asked})
 
-    answer = capacity_answer(by_depth(tmp_path), wanted)
+    result = by_depth(tmp_path)
+    answer = capacity_answer(result, wanted)
 
     assert answer.plan is not None
     assert (answer.plan.bound_iops, answer.plan.drives) == (bound, drives)
     assert why in answer.why_point
+    text = f"plan: {json.dumps({'demand_iops': 40_000, **asked})}\nmeasure: [{{sweep: {{}}}}]\n"
+    top = headline(result.model_copy(update={"profile_text": text}))
+    assert top.number == format_bound(bound)  # one page stands on one bound
+    worst = dict(top.evidence).get("Bound of the worst measured point", "")
+    assert worst.startswith("1,000 IOPS") == (bound > 1_000)
+    if "p99" in asked and bound > 1_000:
+        assert why in top.holds_for
     assert [(d.outstanding, d.drives) for d in answer.depths] == [(1, 59), (8, 30), (32, 16)]
     assert [d.bound_iops for d in answer.depths if d.used] == [bound]
 
@@ -383,7 +394,8 @@ def test_fewer_requests_than_any_depth_measured_make_no_plan(tmp_path: Path) -> 
 
     assert answer.plan is None
     assert answer.reasons == (
-        "no depth of at most 1 outstanding request was measured; measured were 32, 128",
+        "no depth of at most 1 outstanding request was measured, only 32, 128: add `- sweep: "
+        "{block: 4KiB, read: 0, iodepth: 1}`",
     )
 
 
