@@ -312,7 +312,7 @@ def risk_of(found: Sequence[Published], *, validated: bool = True) -> Risk | Non
         family_wrong=wrong(worst),
         family_of=len(worst),
         later=sum(d.later and p.share > 1 + WRONG for d, p in counted),
-        later_of=sum(d.family in ("late-step", "late-heat") for d in found),
+        later_of=sum(d.later or d.family in ("late-step", "late-heat") for d in found),
         validated=validated,
     )
 

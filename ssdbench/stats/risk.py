@@ -53,7 +53,7 @@ KINDS = (WHOLE, SHORT, HASTY)
 RISKS = {
     WHOLE: Risk(13, 661, "late-heat", 9, 42, 75, 149),
     SHORT: Risk(1, 48, "late-heat", 1, 2, 6, 10),
-    HASTY: Risk(2, 48, "late-heat", 1, 2, 8, 10, validated=False),
+    HASTY: Risk(3, 74, "cold-collapse", 3, 5, 16, 17, validated=False),
 }
 
 
