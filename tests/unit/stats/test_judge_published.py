@@ -384,6 +384,17 @@ def test_an_event_after_the_run_is_counted_apart_and_with_the_others() -> None:
     assert (score.wrong_with_apart.events, score.wrong_with_apart.of) == (1, 2)
 
 
+def test_a_risk_has_no_more_drives_that_slowed_down_late_than_drives_that_may() -> None:
+    late = [published(point(bound=150.0), family="late-step", later=True)]
+    collapsed = [published(point(bound=150.0), family="cold-collapse", later=True)] * 3
+    right = [published(family="late-heat")] + [published()] * scores.ENOUGH
+
+    risk = scores.risk_of(late + collapsed + right)
+
+    assert risk is not None
+    assert (risk.later, risk.later_of) == (4, 5)
+
+
 @pytest.mark.parametrize(
     ("planted", "told", "apart"),
     [
