@@ -284,7 +284,7 @@ class PointStage(PlainStage):
 
         Extra repeats of a span come before the next span, because that changes the drive.
         """
-        if (own := self._as_proven(context)) is not self:
+        if (own := self.with_unit(proven_unit(context.results))) is not self:
             yield from own.units(context, done)
             return
         planned = self.repeats * len(self.points) + len(self._converting())
@@ -347,12 +347,11 @@ class PointStage(PlainStage):
         """Return the warm-up's workload, or None if it is not measured again after all points."""
         return None if self._again in self._converting() else self.returns_to
 
-    def _as_proven(self, context: Context) -> "PointStage":
-        """Return the stage for the mapping unit that the warm-up proved.
+    def with_unit(self, unit_bytes: int) -> "PointStage":
+        """Return the stage for a proven mapping unit in bytes.
 
-        Without a proof, writes of each block size have a layout of their own.
+        Without a proof (0), writes of each block size have a layout of their own.
         """
-        unit_bytes = proven_unit(context.results)
         if unit_bytes == self.unit_bytes:
             return self
         sweep = self.kind is StageKind.SWEEP
@@ -410,7 +409,7 @@ class PointStage(PlainStage):
 
     def measure(self, context: Context, unit: Unit[PlannedRepeat]) -> Repeat | None:
         """Measure one repeat of one point."""
-        if (own := self._as_proven(context)) is not self:
+        if (own := self.with_unit(proven_unit(context.results))) is not self:
             return own.measure(context, unit)
         around, needed = self._warmed(context)
         conversion = self._converting().get(unit.work.point.id)
@@ -429,7 +428,7 @@ class PointStage(PlainStage):
         self, context: Context, done: Sequence[Repeat], ended: Ended[Repeat]
     ) -> Concluded[Points]:
         """Return the results of every point from all its repeats."""
-        if (own := self._as_proven(context)) is not self:
+        if (own := self.with_unit(proven_unit(context.results))) is not self:
             return own.conclude(context, done, ended)
         repeats = by_point(done)
         lasting = self._lasting(context, repeats)

@@ -1,14 +1,14 @@
 """Plan what `run` would do on a target, with time and bytes; changes nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ssdbench.engine.estimates import host_wait, likely, rate_hint
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.preflight import require_engines, require_zones
 from ssdbench.engine.runner import check_limits
-from ssdbench.engine.stage import Limits, RateHint, StagePlan
+from ssdbench.engine.stage import AnyStage, Limits, RateHint, StagePlan
 from ssdbench.errors import TargetRefused, UsageError
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import misfit_error
@@ -17,6 +17,7 @@ from ssdbench.model.profile.plan import unanswered
 from ssdbench.model.profile.sweeps import ALL_READS
 from ssdbench.model.result import Budget
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.stages.points import PointStage
 from ssdbench.stages.steady import Steady
 from ssdbench.suite.assemble import host_wishes, stages
 from ssdbench.suite.budget import Allowed, never_validated, within
@@ -179,11 +180,7 @@ def wear_of(asked_for: RunRequest, there: TargetInfo, hint: RateHint) -> Wear:
         chosen = stages(asked_for.profile, there)
     limit = asked_for.all_limits.max_writes_bytes
     plans = [likely(stage, there, hint).bytes_written for stage in chosen]
-    # If rates do not prove the unit that small writes are counted in, bytes count instead.
-    more = max(
-        (s.workload.overwrites(s.unit_bytes) for s in chosen if isinstance(s, Steady)), default=1
-    )
-    most = round(more * sum(stage.plan(there, hint).bytes_written[1] for stage in chosen))
+    most = sum(_most_written(stage, there, hint) for stage in chosen)
     ends = [sum(plan[end] for plan in plans) for end in (0, 1)]
     least, expected, most = (min(size, limit or size) for size in (*ends, most))
     return Wear(
@@ -192,6 +189,17 @@ def wear_of(asked_for: RunRequest, there: TargetInfo, hint: RateHint) -> Wear:
         (least, expected) if most else None,
         reported_endurance_tb(there.facts),
     )
+
+
+def _most_written(stage: AnyStage, there: TargetInfo, hint: RateHint) -> int:
+    """Return the most bytes that a stage may write, also if rates do not prove the mapping unit."""
+    most = stage.plan(there, hint).bytes_written[1]
+    if isinstance(stage, Steady) and stage.unit_bytes:
+        # The warm-up begins again, and counts bytes instead of units.
+        return most + replace(stage, unit_bytes=0).plan(there, hint).bytes_written[1]
+    if isinstance(stage, PointStage):
+        return max(most, stage.with_unit(0).plan(there, hint).bytes_written[1])
+    return most
 
 
 def destroys(plans: Sequence[StagePlan]) -> bool:

@@ -3,6 +3,7 @@ from typing import Any, get_args
 
 import pytest
 
+from ssdbench.engine.estimates import rate_hint
 from ssdbench.engine.preflight import EngineSupport
 from ssdbench.engine.stage import AnyStage, Limits, RateHint
 from ssdbench.errors import HostLacks, ProfileError, UsageError
@@ -14,7 +15,7 @@ from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.steady import Steady
 from ssdbench.suite.assemble import SEVERAL_STAGES, STAGES, stages
-from ssdbench.suite.plan import plan
+from ssdbench.suite.plan import plan, target_of
 from ssdbench.suite.request import RunRequest
 from tests.support.builders import a_target
 
@@ -100,6 +101,22 @@ def test_the_qlc_drive_is_planned_within_five_days_and_four_fills() -> None:
     assert planned.seconds[1] <= 5 * 24 * 3600
     assert planned.fills[1] <= 4
     assert 0.5 <= planned.stages[1].fills[0] <= 0.6  # two fills of units, by 4 KiB writes
+
+
+def test_the_most_written_counts_that_rates_do_not_prove_the_unit_stage_by_stage() -> None:
+    def most(unit: str) -> tuple[int, int]:
+        """Return the most of the warm-up by its own plan, and the most of the whole run."""
+        request = asked(f"{UNITS}unit: {unit}\n")
+        there = target_of(request)
+        hint = rate_hint(there, request.all_rated)
+        (warm_up,) = [s for s in stages(request.profile, there) if isinstance(s, Steady)]
+        return warm_up.plan(there, hint).bytes_written[1], plan(request).wear.most_bytes
+
+    _, proven = most("4KiB")  # nothing is to be proven
+    warm_up, unproven = most("16KiB")
+
+    # Without a proof the warm-up begins again; the fills and points are those without a unit.
+    assert unproven == pytest.approx(proven + warm_up, rel=1e-6)
 
 
 def test_every_combination_is_a_point_with_a_name_of_its_own() -> None:
