@@ -90,11 +90,11 @@ _SEEN: ColumnOf[Accepted] = (
 )
 _REQUIRED: list[ColumnOf[Accepted]] = [
     ("Target", _target),
-    ("Required", wanted),
+    ("Required", lambda row: Cell(wanted(row), "name")),
     _SEEN,
     (number("Mean or percentile"), middle),
     ("Outcome", lambda row: Cell(row.outcome, TONES[row.outcome])),
-    ("Why", lambda row: words.sentence(row.why)),
+    ("Why", lambda row: Cell(words.sentence(row.why), "name")),
 ]
 _STATED: list[ColumnOf[Accepted]] = [
     ("Target", _target),

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import UsageError
+from ssdbench.model.profile.accept import Accepted
 from ssdbench.report import render
 from ssdbench.report.view import words
 from tests.support.builders import StoredRunBuilder, a_finding, a_small_run
-from tests.support.chromium import PHONE, Browser
+from tests.support.chromium import PAPER, PHONE, Browser, Look
 
 NOISY = tuple(f"b65536-r{read}-qd{depth}" for read in (30, 70, 100) for depth in (1, 2, 4, 8, 16))
 
@@ -292,3 +293,39 @@ def test_on_a_phone_the_verdict_stands_above_the_number_and_wide_parts_say_that_
     assert len(hints) > 3 and any(wide for wide, _ in hints)
     assert [wide for wide, hint in hints if wide != ("Scroll sideways" in hint)] == []
     assert chromium.evaluate("document.documentElement.scrollWidth") == PHONE.width
+
+
+@pytest.mark.parametrize("look", [PHONE, PAPER], ids=lambda look: look.name)
+def test_no_word_that_a_drive_is_simulated_is_cut(
+    look: Look, tmp_path: Path, chromium: Browser
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=2, measure_s=5).steady()
+    builder.sweep(blocks=(4096, 8192), reads=(0, 100), depths=(1, 4, 32))
+    target = Accepted(
+        target="a database at the planned load", metric="lat_read_p99_ns", unit="ns",
+        direction="at most", wanted=2e7, outcome="pass", why="",
+        load="at 70 % of the rate of one drive",
+    )  # fmt: skip
+    builder.write(accepted=(target,))
+
+    chromium.open(render(tmp_path)[0], look)
+    chromium.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    chromium.evaluate(
+        "document.querySelectorAll('caption').forEach(c => c.prepend('More words than fit here: '))"
+    )
+    banner = "document.querySelector('.banner')"
+    wide, shown = (chromium.evaluate(f"{banner}.{one}Width") for one in ("scroll", "client"))
+    marks = chromium.evaluate("document.querySelectorAll('caption .mark').length")
+    cut = chromium.evaluate(
+        """[...document.querySelectorAll('caption .mark')].filter(mark =>
+        mark.getBoundingClientRect().right > 1 +
+        mark.closest('.scroll').getBoundingClientRect().right).length"""
+    )
+
+    required = chromium.evaluate(
+        "[...document.querySelectorAll('th')].find(h => h.innerText === 'Required').offsetWidth"
+    )
+
+    assert wide == shown
+    assert marks > 3 and cut == 0
+    assert required >= 8 * 16  # 8rem
