@@ -226,7 +226,7 @@ def _each_figure_drawn_once() -> Iterator[None]:
             drawn[key] = to_svg(view, name)
         return drawn[key]
 
-    with mock.patch("ssdbench.report.html.to_svg", once):
+    with mock.patch("ssdbench.report.plots.canvas.to_svg", once):
         yield
 
 
