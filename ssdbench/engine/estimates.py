@@ -58,12 +58,18 @@ def rate_hint(info: TargetInfo, rated: Rated = Rated()) -> RateHint:  # noqa: B0
     """Return likely rates: by the data sheet, an embedded model, or the size of the drive."""
     hint, name = _of_size(info.size_bytes), info.sim_model.split(",")[0]
     if info.simulated and name in embedded_models():
-        figures = load_embedded(name).simulated
+        model = load_embedded(name)
+        figures = model.simulated
         rates: dict[str, Any] = {
             field: _around(figures[figure] * unit, AROUND_MODEL)
             for field, figure, unit in MODEL_FIGURES
             if figure in figures
         }
+        if cached := figures.get("slc_write_mbps"):
+            # At most this share of an empty drive is written to the cache.
+            share = int(model.params.get("slc_dynamic", 0)) / 1e6
+            s_per_mb = share / cached + (1 - share) / figures["seq_write_mbps"]
+            rates["first_fill_bytes_per_s"] = AROUND_MODEL[1] * 1e6 / s_per_mb
         hint = replace(hint, **rates, source=f"from the figures of {name}")
     return _by_data_sheet(hint, rated)
 

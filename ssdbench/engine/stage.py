@@ -106,6 +106,8 @@ class RateHint:
     random_read_iops: tuple[float, float] = (10_000, 800_000)
     source: str = "of any SATA or NVMe drive"
     warmed_up: bool = True  # the warm-up became steady, or is still to come
+    # Fastest likely rate of the first fill, which an SLC cache makes faster; 0 without a cache.
+    first_fill_bytes_per_s: float = 0.0
 
     def at(self, end: int) -> "RateHint":
         """Return a hint that has only the slowest rates (`end` 0) or only the fastest rates (1)."""
@@ -116,6 +118,7 @@ class RateHint:
             sequential_bytes_per_s=(in_order, in_order),
             random_write_iops=(write, write),
             random_read_iops=(read, read),
+            first_fill_bytes_per_s=self.first_fill_bytes_per_s if end else 0.0,
         )
 
     @property

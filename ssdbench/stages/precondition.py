@@ -133,6 +133,8 @@ class Precondition(PlainStage):
                 slow, fast = hint.reordering_bytes_per_s
             else:
                 slow, fast = hint.sequential_bytes_per_s
+                if not number:
+                    fast = max(fast, hint.first_fill_bytes_per_s)
             size, block = job.total_bytes or 0, job.workload.block_bytes
             random = job.workload.pattern is Pattern.RANDOM
             seconds[0] += size / (min(fast, fast_random * block) if random else fast)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ssdbench.engine.estimates import host_wait, likely, rate_hint
+from ssdbench.engine.estimates import host_wait, likely, rate_hint, told
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.preflight import require_engines, require_zones
@@ -56,7 +56,7 @@ class RunPlan:
     bytes_written: tuple[int, int]
     fills: tuple[float, float]
     wait_s: tuple[float, float] | None = None  # host's time, of a run on a simulated drive
-    longest_s: float = 0.0  # if each repeat settles as late as it may
+    longest_s: float = 0.0  # as a run tells it: each repeat settles as late as it may
     host: HostPlan = HostPlan()
     wear: Wear = Wear(0)
     lba_format: str = ""  # sentence on a new LBA format, which stays after the run
@@ -84,7 +84,7 @@ def plan(asked_for: RunRequest) -> RunPlan:
     with asked_for.blamed_on_profile():
         chosen = stages(asked_for.profile, there)
         plans = tuple(likely(stage, there, hint) for stage in chosen)
-        most = tuple(stage.plan(there, hint) for stage in chosen)
+        most = tuple(told(stage, there, hint) for stage in chosen)
     limits = asked_for.all_limits
     check_limits(plans, limits)
     return RunPlan(

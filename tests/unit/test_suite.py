@@ -3,7 +3,7 @@ from typing import Any, get_args
 
 import pytest
 
-from ssdbench.engine.estimates import rate_hint
+from ssdbench.engine.estimates import ends_after, rate_hint, told
 from ssdbench.engine.preflight import EngineSupport
 from ssdbench.engine.stage import AnyStage, Limits, RateHint
 from ssdbench.errors import HostLacks, ProfileError, UsageError
@@ -117,6 +117,16 @@ def test_the_most_written_counts_that_rates_do_not_prove_the_unit_stage_by_stage
 
     # Without a proof the warm-up begins again; the fills and points are those without a unit.
     assert unproven == pytest.approx(proven + warm_up, rel=1e-6)
+
+
+def test_the_longest_time_of_a_plan_is_what_the_run_tells() -> None:
+    planned = plan(asked(UNITS))
+    left = [
+        told(stage, planned.target, planned.hint)
+        for stage in stages(asked(UNITS).profile, planned.target)
+    ]
+
+    assert planned.longest_s == pytest.approx(ends_after(0.0, left)[1])
 
 
 def test_every_combination_is_a_point_with_a_name_of_its_own() -> None:
