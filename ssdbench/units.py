@@ -147,6 +147,11 @@ def format_size(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def fills_noun(unit_bytes: int) -> str:
+    """Return what a number of fills counts: bytes, or overwritten mapping units of this size."""
+    return f"fills of overwritten {format_size(unit_bytes)} units" if unit_bytes else "drive fills"
+
+
 def format_capacity(size_bytes: int) -> str:
     """Format the capacity of a drive in decimal units, such as `160 GB`, `3.84 TB`."""
     for unit, factor in (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):

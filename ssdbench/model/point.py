@@ -7,6 +7,7 @@ from pydantic import Field
 from ssdbench.model.base import Model
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.workload import Point
+from ssdbench.units import fills_noun
 
 
 class UnitRecord(Model):
@@ -21,7 +22,8 @@ class SteadyVerdict(Model):
     rule: str
     steady: bool
     checked_s: float  # time of the last check, on the clock of the series
-    volume_fills: float  # bytes written by the workload / span
+    volume_fills: float  # bytes written by the workload / span, or overwritten units / units
+    unit_bytes: int = 0  # mapping unit whose overwrites count as fills; 0: bytes count
     window_from_s: float = 0.0
     window_to_s: float = 0.0
     window_blocks: tuple[float, ...] = ()  # means of the window's blocks, bytes/s or IOPS
@@ -33,6 +35,11 @@ class SteadyVerdict(Model):
     reason: str = ""  # why not steady, as a sentence
     shape: str = "flat"  # flat | bistable | periodic: how the rate moves once it is steady
     lower_mode: float | None = None  # mean of the lower level or phase; bistable and periodic only
+
+    @property
+    def fills_are(self) -> str:
+        """Return what `volume_fills` counts, as a noun in the plural."""
+        return fills_noun(self.unit_bytes)
 
 
 # The names that rules give to their criteria; all but the counts are shares of the mean.

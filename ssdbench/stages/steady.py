@@ -59,7 +59,7 @@ from ssdbench.stats.inside.probing import proves_unit
 from ssdbench.stats.series import History, Series
 from ssdbench.stats.steady.rules import findings, other_opinions, rule
 from ssdbench.stats.steady.watch import Watch
-from ssdbench.units import format_duration, format_rate, format_size
+from ssdbench.units import fills_noun, format_duration, format_rate, format_size
 
 HEAT_PART = "heating"
 HEAT_LOOK_S = 60.0
@@ -213,10 +213,10 @@ class Steady(PlainStage):
                 "temperature is flat, an hour at most (on a drive with a sensor)"
             )
         limit_s, window_s = self.max_time_s or math.inf, rule(self.rule).min_window_s
-        fills = f"ends at {self.max_fills:g} drive fills"
+        fills = f"ends at {self.max_fills:g} {fills_noun(self.unit_bytes)}"
         if limit_s > self.least_s():
             more = most_fills > 1.01 * self.max_fills
-            at_most = f" ({most_fills:,.2f} fills at most)" if more else ""
+            at_most = f" ({most_fills:,.2f} drive fills at most)" if more else ""
             yield f"{fills}, but not before {format_duration(self.least_s())}{at_most}"
         if limit_s < math.inf:
             yield f"ends after {format_duration(limit_s)}, steady or not"
@@ -291,12 +291,12 @@ class Steady(PlainStage):
 
         `unit_bytes`: the mapping unit whose overwrites count as fills; 0: bytes count.
         """
-        watch = Watch(rule(self.rule))
-        span = self.workload.range.length_bytes / self.workload.overwrites(unit_bytes)
+        watch = Watch(rule(self.rule), unit_bytes=unit_bytes)
+        span = self._span(unit_bytes)
         writes = self.workload.writes
         spent, least_s = None, self.least_s()
         # When a drive will be steady is unknown, so progress shows the state, not a share.
-        context.reporter.being(lambda: self._state(run, watch, least_s, span))
+        context.reporter.being(lambda: self._state(run, watch, least_s, unit_bytes))
         for second in run:
             rate = second.bytes / max(second.duration_s, 1e-9)
             fills = run.bytes_written / span
@@ -311,27 +311,28 @@ class Steady(PlainStage):
         series = run.series
         if not len(series):
             return ()
-        span = self.workload.range.length_bytes / self.workload.overwrites(unit_bytes)
+        span = self._span(unit_bytes)
         fills = series.written() / span if self.workload.writes else None
-        whole = Series(series.t_s.copy(), series.bytes_per_s, fills)
+        whole = Series(series.t_s.copy(), series.bytes_per_s, fills, unit_bytes=unit_bytes)
         return other_opinions(whole, than=self.rule)
 
-    def _state(self, run: FioRun, watch: Watch, least_s: float, span: float) -> str:
-        """Return the progress as text: time passed, its limit, and the state of the rule.
-
-        `span`: bytes of the host that count as a fill.
-        """
+    def _state(self, run: FioRun, watch: Watch, least_s: float, unit_bytes: int) -> str:
+        """Return the progress as text: time passed, its limit, and the state of the rule."""
         t_s = float(run.series.t_s[-1]) if len(run.series) else 0.0
-        fills = run.bytes_written / span
+        fills = run.bytes_written / self._span(unit_bytes)
         most_s = least_s - t_s
         if t_s and fills:
             most_s = max(most_s, (self.max_fills - fills) * t_s / fills)
         if self.max_time_s is not None:
             most_s = min(most_s, self.max_time_s - t_s)
         return (
-            f"{fills:.2f} drive fills in {format_duration(t_s)}, at most "
+            f"{fills:.2f} {fills_noun(unit_bytes)} in {format_duration(t_s)}, at most "
             f"{format_duration(max(0.0, most_s))} more; {self.rule}: {watch.state()}"
         )
+
+    def _span(self, unit_bytes: int) -> float:
+        """Return the bytes of the host that count as a fill."""
+        return self.workload.range.length_bytes / self.workload.overwrites(unit_bytes)
 
     def least_s(self) -> float:
         """Return the least time of the warm-up in seconds, before it may be given up."""

@@ -31,12 +31,14 @@ class Series:
     rate: Floats
     written_fills: Floats | None = None
     unit: str = "B/s"
+    unit_bytes: int = 0  # mapping unit whose overwrites count as fills; 0: bytes count
 
 
 class History:
     """A series that can grow. Appending costs O(1) on average, the mean of a window O(log n)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unit_bytes: int = 0) -> None:
+        self.unit_bytes = unit_bytes  # as of a `Series`
         self._t = np.zeros(_FIRST_CAPACITY)
         self._integral = np.zeros(_FIRST_CAPACITY)
         self._fills = np.zeros(_FIRST_CAPACITY)
@@ -46,7 +48,7 @@ class History:
     @classmethod
     def of(cls, series: Series) -> "History":
         """Return a history of all samples of a series."""
-        history = cls()
+        history = cls(unit_bytes=series.unit_bytes)
         n = len(series.t_s) + 1
         history._t = np.concatenate([[0.0], series.t_s])
         history._integral = np.concatenate([[0.0], np.cumsum(series.rate * np.diff(history._t))])

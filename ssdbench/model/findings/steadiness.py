@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, FindingKind, Severity
-from ssdbench.units import format_count, format_duration, format_rate, listed
+from ssdbench.units import fills_noun, format_count, format_duration, format_rate, listed
 
 SLOWER = "the sustained rate is not higher than this"
 
@@ -13,16 +13,18 @@ SLOWER = "the sustained rate is not higher than this"
 class Spent:
     """The limit of time or bytes at which a warm-up was given up.
 
-    At most one of the two fields is set.
+    At most one of the two limits is set.
     """
 
     max_fills: float | None = None
     max_time_s: float | None = None
+    unit_bytes: int = 0  # mapping unit whose overwrites count as fills; 0: bytes count
 
     def clause(self) -> str:
         """Return the limit as the end of a sentence; empty without a limit."""
         if self.max_fills is not None:
-            return f"; the warm-up ended at its limit of {self.max_fills:g} drive fills"
+            noun = fills_noun(self.unit_bytes)
+            return f"; the warm-up ended at its limit of {self.max_fills:g} {noun}"
         if self.max_time_s is not None:
             return f"; the warm-up ended at its limit of {format_duration(self.max_time_s)}"
         return ""
@@ -44,13 +46,14 @@ class NotSteady(FindingKind):
     mean_bytes_per_s: float  # of the last window
     max_fills: float | None = None  # the limit at which the warm-up was given up, if any
     max_time_s: float | None = None  # the same as a time
+    unit_bytes: int = 0  # mapping unit whose overwrites count as fills; 0: bytes count
 
     def message(self) -> str:
         return (
             f"not steady by {self.rule!r} after {format_duration(self.checked_s)} and "
-            f"{self.fills:.2f} drive fills: {self.reason}; the last window averaged "
-            f"{format_rate(self.mean_bytes_per_s)}, and {SLOWER}"
-            f"{Spent(self.max_fills, self.max_time_s).clause()}"
+            f"{self.fills:.2f} {fills_noun(self.unit_bytes)}: {self.reason}; the last window "
+            f"averaged {format_rate(self.mean_bytes_per_s)}, and {SLOWER}"
+            f"{Spent(self.max_fills, self.max_time_s, self.unit_bytes).clause()}"
         )
 
 
@@ -65,12 +68,13 @@ class NotJudged(FindingKind):
     mean_bytes_per_s: float  # of the newer half; 0 without any rate
     max_fills: float | None = None  # the limit at which the warm-up was given up, if any
     max_time_s: float | None = None  # the same as a time
+    unit_bytes: int = 0  # mapping unit whose overwrites count as fills; 0: bytes count
 
     def message(self) -> str:
         return (
             f"not judged, so not steady: the warm-up ended before {self.rule!r} could decide "
             f"({self.reason}); {newer_half('warm-up', self.mean_bytes_per_s, format_rate)}"
-            f"{Spent(self.max_fills, self.max_time_s).clause()}"
+            f"{Spent(self.max_fills, self.max_time_s, self.unit_bytes).clause()}"
         )
 
 

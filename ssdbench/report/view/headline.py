@@ -341,7 +341,7 @@ def _of_steady(
         evidence=[
             ("Rule", verdict.rule),
             ("Total time", format_duration(verdict.checked_s)),
-            ("Written", f"{format_figure(verdict.volume_fills, 2)} drive fills"),
+            ("Written", f"{format_figure(verdict.volume_fills, 2)} {verdict.fills_are}"),
         ],
         tone=words.VERDICT_TONES[result.verdict],
     )

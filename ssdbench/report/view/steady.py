@@ -159,7 +159,7 @@ def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> page.Prose
         )
     seen = (
         f"over the last {watched} {_moved(verdict)}, "
-        f"after {format_figure(verdict.volume_fills, 2)} drive fills of the test workload"
+        f"after {format_figure(verdict.volume_fills, 2)} {verdict.fills_are} of the test workload"
     )
     if any(finding.code is Code.QUICK_RULE for finding in stage.findings):
         return page.Prose(
@@ -195,7 +195,7 @@ def _others(others: Sequence[SteadyVerdict], verdict: SteadyVerdict, unit: str) 
             lambda o: format_duration(o.checked_s) if o.steady else "not within this time",
         ),
         (
-            page.number("Drive fills"),
+            page.number(others[0].fills_are.capitalize()),
             lambda other: f"{other.volume_fills:.2f}" if other.steady else words.NONE,
         ),
         (
@@ -228,7 +228,8 @@ def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> page.Fa
                 if verdict.lower_mode is not None
                 else []
             ),
-            ("Written by the workload", f"{format_figure(verdict.volume_fills)} drive fills"),
+            ("Written by the workload",
+             f"{format_figure(verdict.volume_fills)} {verdict.fills_are}"),
             *([("How fills were counted", found.mapping.says())] if found.mapping else []),
             ("Workload", words.times(found.label or stage.title)),
         ],

@@ -21,6 +21,7 @@ from ssdbench.stats.bounds.levels import MIN_GAP, MIN_VISITS, two_levels
 from ssdbench.stats.distributions import tolerance_factor
 from ssdbench.stats.series import Floats, History, slope_of
 from ssdbench.stats.steady.watch import Criterion, Look
+from ssdbench.units import fills_noun
 
 BLOCKS = 10
 MAX_HALVES = 0.01  # Seppanen et al. 2010: 20 s after 20 s (III.A), runs within 1 % (V.C)
@@ -118,7 +119,8 @@ class Pss:
 
     def _flat(self, history: History, at_s: float) -> Look:
         if history.writes and (fills := history.fills_at(at_s)) < self.min_fills:
-            return Look(early=f"{fills:.2f} of {self.min_fills:g} drive fills written")
+            noun = fills_noun(history.unit_bytes)
+            return Look(early=f"{fills:.2f} of {self.min_fills:g} {noun} written")
         shortest_s = self.min_window_s if history.writes else self.min_read_window_s
         window_s = max(shortest_s, at_s / 2)
         if at_s < window_s:

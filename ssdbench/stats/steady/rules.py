@@ -28,6 +28,7 @@ from ssdbench.model.point import SteadyVerdict
 from ssdbench.stats.series import Floats, History, Series, slope_of
 from ssdbench.stats.steady.pss import PSS_RULES
 from ssdbench.stats.steady.watch import Criterion, Look, Watch, WindowRule
+from ssdbench.units import fills_noun
 
 ROUNDS = 5
 ROUND_S = 60.0
@@ -85,7 +86,8 @@ class Snia:
         if at_s < span_s:
             return _early(at_s, span_s)
         if history.writes and (fills := history.fills_at(at_s)) < self.min_fills:
-            return Look(early=f"{fills:.2f} of {self.min_fills:g} drive fills written")
+            noun = fills_noun(history.unit_bytes)
+            return Look(early=f"{fills:.2f} of {self.min_fills:g} {noun} written")
         starts_s = at_s - span_s + self.spacing_s * np.arange(ROUNDS)
         rounds = np.array([history.mean(start, start + ROUND_S) for start in starts_s])
         return _look(at_s - span_s, at_s, rounds, snia_criteria(rounds))
@@ -203,7 +205,12 @@ def _warm_up(verdict: SteadyVerdict, spent: Spent) -> NotSteady | NotJudged:
     """Return the finding that a warm-up did not become steady, or was too short for a verdict."""
     if not verdict.window_blocks:
         return NotJudged(
-            verdict.rule, verdict.reason, verdict.mean, spent.max_fills, spent.max_time_s
+            verdict.rule,
+            verdict.reason,
+            verdict.mean,
+            spent.max_fills,
+            spent.max_time_s,
+            verdict.unit_bytes,
         )
     return NotSteady(
         rule=verdict.rule,
@@ -213,6 +220,7 @@ def _warm_up(verdict: SteadyVerdict, spent: Spent) -> NotSteady | NotJudged:
         mean_bytes_per_s=verdict.mean,
         max_fills=spent.max_fills,
         max_time_s=spent.max_time_s,
+        unit_bytes=verdict.unit_bytes,
     )
 
 

@@ -85,9 +85,9 @@ class WindowRule(Protocol):
 class Watch:
     """Apply a rule to samples as they arrive. Once the rule is satisfied, the verdict is final."""
 
-    def __init__(self, rule: WindowRule) -> None:
+    def __init__(self, rule: WindowRule, *, unit_bytes: int = 0) -> None:
         self._rule = rule
-        self._history = History()
+        self._history = History(unit_bytes=unit_bytes)
         self._next_s = rule.step_s
         self._streak = 0
         self._look = rule.look(self._history, 0.0)
@@ -128,6 +128,7 @@ class Watch:
             steady=self.steady,
             checked_s=self._at_s,
             volume_fills=self._history.fills_at(self._at_s),
+            unit_bytes=self._history.unit_bytes,
             window_from_s=look.from_s,
             window_to_s=look.to_s,
             window_blocks=tuple(look.blocks.tolist()),

@@ -152,7 +152,8 @@ def test_the_plan_says_how_many_fills_the_least_time_may_write() -> None:
 
     assert plan.fills[1] > 6
     assert plan.notes == (
-        f"ends at 6 drive fills, but not before 1 h 30 min ({plan.fills[1]:,.2f} fills at most)",
+        "ends at 6 drive fills, but not before 1 h 30 min "
+        f"({plan.fills[1]:,.2f} drive fills at most)",
     )
 
 
@@ -203,6 +204,8 @@ def test_overwritten_units_count_as_fills_if_rates_prove_the_unit(run: ARun) -> 
     assert found.mapping is not None and found.mapping.proven
     assert found.mapping.unit_iops == pytest.approx(100, rel=0.02)
     assert found.mapping.double_iops == pytest.approx(50, rel=0.02)
+    assert verdict.fills_are == "fills of overwritten 16 KiB units"
+    assert {other.unit_bytes for other in found.other_rules} == {SIXTEEN}
     warmed = verdict.checked_s * 100 * 4096 / run.drive.size_bytes
     assert warmed == pytest.approx(verdict.volume_fills / 4, rel=0.1)
     assert "mapping units of 16 KiB (named by the profile) count, proven by rates" in found.says
@@ -216,6 +219,7 @@ def test_the_warm_up_begins_again_and_counts_bytes_if_the_named_unit_is_wrong(
 
     found, verdict = warm_up_of(steady), verdict_of(steady)
     assert found.mapping is not None and not found.mapping.proven
+    assert verdict.fills_are == "drive fills"
     assert verdict.steady and verdict.volume_fills >= 2
     stored = run.path / found.seconds_csv
     written = sum(int(line.split(",")[5]) for line in stored.read_text().splitlines()[1:])
@@ -258,4 +262,5 @@ def test_a_plan_by_units_writes_a_part_of_the_bytes() -> None:
     most, fewer = (one.plan(drive.info, hint).bytes_written for one in (plain, by_units))
 
     assert fewer[0] == pytest.approx(most[0] / 4, rel=0.05)
-    assert any("16 KiB" in note for note in by_units.plan(drive.info, hint).notes)
+    notes = by_units.plan(drive.info, hint).notes
+    assert any("ends at 6 fills of overwritten 16 KiB units" in note for note in notes)
