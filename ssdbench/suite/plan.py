@@ -10,7 +10,7 @@ from ssdbench.engine.preflight import require_engines, require_zones
 from ssdbench.engine.runner import check_limits
 from ssdbench.engine.stage import AnyStage, Limits, RateHint, StagePlan
 from ssdbench.errors import TargetRefused, UsageError
-from ssdbench.model.fitting import misfits
+from ssdbench.model.fitting import loads, misfits
 from ssdbench.model.loading import misfit_error
 from ssdbench.model.profile import Profile
 from ssdbench.model.profile.plan import unanswered
@@ -115,7 +115,7 @@ def question(asked_for: RunRequest) -> Question | None:
     if wanted.load_iops is None:
         return None
     never = [f"nothing can be VALIDATED: {why}" for why in never_validated(profile)]
-    lacks = unanswered(wanted, profile.measure, profile.accept)
+    lacks = unanswered(wanted, [*(one.stage for one in profile.measure), *loads(profile)])
     writes = wanted.read_percent is None or wanted.read_percent < ALL_READS
     unrated = writes and asked_for.rated_endurance_tb is None
     return Question(

@@ -19,6 +19,7 @@ from ssdbench.model.profile.spec import (
     Measure,
     MeasuredStage,
     Mix,
+    Offered,
     RateSweep,
     SpanSweep,
     Sweep,
@@ -307,17 +308,16 @@ def targets_for(plan: CapacityPlan) -> tuple[Target, ...]:
     return (Target.model_validate(target),)
 
 
-def unanswered(
-    plan: CapacityPlan, measure: Sequence[Measure], accept: Sequence[Target]
-) -> tuple[str, ...]:
-    """Say what a profile lacks to answer the question of its plan; empty if nothing is missing."""
+def unanswered(plan: CapacityPlan, stages: Sequence[MeasuredStage]) -> tuple[str, ...]:
+    """Say what stages lack to answer the question of a plan; empty if nothing is missing.
+
+    `stages`: also the loads that follow from targets of `accept`.
+    """
     if plan.demand_iops is None:
         return ()
-    stages = [item.stage for item in measure]
     points = [stage for stage in stages if _has_points(stage, plan)]
     lacks = [] if points else [no_point(plan)]
-    planned = any(isinstance(stage, Load) and stage.planned for stage in stages)
-    planned = planned or any(one.at is not None and one.at.planned for one in accept)
+    planned = any(isinstance(s, Load) and s.planned and _offers(s, plan) for s in stages)
     for way, limit_s in search_limits(plan).items():
         if not planned and not any(_searches(stage, plan, way, limit_s) for stage in stages):
             limit = f"p99 of {way or 'request'}s at most {format_ns(limit_s * NS_PER_S)}"
@@ -366,13 +366,21 @@ def _has_points(stage: MeasuredStage, plan: CapacityPlan) -> bool:
     )
 
 
+def _offers(stage: Offered, plan: CapacityPlan) -> bool:
+    """Tell whether a stage offers the random requests of a plan."""
+    return (
+        stage.pattern is AccessOrder.RANDOM
+        and plan.block_bytes in (None, stage.block_bytes)
+        and plan.read_percent in (None, stage.read_percent)
+    )
+
+
 def _searches(stage: MeasuredStage, plan: CapacityPlan, way: str | None, limit_s: float) -> bool:
     """Tell whether a stage searches for the highest rate within this limit."""
     return (
         isinstance(stage, RateSweep)
         and stage.percentile == "p99"
-        and plan.block_bytes in (None, stage.block_bytes)
-        and plan.read_percent in (None, stage.read_percent)
+        and _offers(stage, plan)
         and stage.direction in (None, way)
         and (stage.limit_s is None or stage.limit_s <= limit_s * (1 + 1e-9))
     )

@@ -30,7 +30,7 @@ def mistakes(text: str) -> list[str]:
 
 def lacks(text: str) -> tuple[str, ...]:
     profile = asked(text)
-    return unanswered(profile.plan, profile.measure, profile.accept)
+    return unanswered(profile.plan, [*(one.stage for one in profile.measure), *loads(profile)])
 
 
 def test_the_demand_is_all_vms_with_bursts_and_growth() -> None:

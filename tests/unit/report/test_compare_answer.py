@@ -11,7 +11,7 @@ import pytest
 from ssdbench.cli import main
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
-from ssdbench.report.comparison import answer_lines, answer_table, much
+from ssdbench.report.comparison import answer_lines, answer_table, measured_verdict, much
 from ssdbench.stats.compare import compared, search_rates
 from tests.support.builders import StoredRunBuilder, stage_result, with_found
 from tests.support.chromium import Browser, Look
@@ -104,6 +104,18 @@ def test_a_p99_whose_intervals_overlap_is_not_called_different(tmp_path: Path) -
     assert line(first, second).endswith("p99 of reads 6 ms against 6.1 ms (no difference shown)")
     (row,) = [row for row in answer_table(compared([first, second])) if "p99" in row.label]
     assert row.answer == "no difference shown"
+
+
+def test_a_lower_latency_and_a_higher_rate_are_better(tmp_path: Path) -> None:
+    slow = a_run(tmp_path / "a", rates=[1_000, 1_010, 990, 1_020, 1_005])
+    fast = a_run(tmp_path / "b", 2.1, 2.9, rates=[1_800, 1_810, 1_790, 1_820, 1_805])
+
+    def tones(*runs: RunResult) -> list[str]:
+        found = compared(runs)
+        return [measured_verdict(one)[0] for one in (*found.rates, *found.latencies)]
+
+    assert tones(slow, fast) == ["good", "good"]
+    assert tones(fast, slow) == ["bad", "bad"]
 
 
 @pytest.mark.parametrize(
