@@ -25,7 +25,7 @@ nox.options.error_on_missing_interpreters = False
 PYTHONS = ["3.11", "3.12", "3.13"]
 LOCKED = "locks/dev.txt"
 SHIPPED = "locks/run.txt"
-UNIT_TIER = "not host and not vm and not soak and not timed"
+UNIT_TIER = "not host and not vm and not systems and not soak and not timed"
 SOURCES = ["ssdbench", "tests", "benchmarks", "release", "docs", "noxfile.py", "hatch_build.py"]
 
 
@@ -208,6 +208,15 @@ def vm(session: nox.Session) -> None:
         "vm and not soak and not timed",
         *(session.posargs or ["tests/vm"]),
     )
+
+
+@nox.session
+def systems(session: nox.Session) -> None:
+    """Real programs of others, from packages: sshd, Slurm, Ansible, Prometheus; root; minutes."""
+    session.install("ansible-core")
+    tests = session.posargs or ["tests/systems"]
+    path = f"{session.bin}:{os.environ['PATH']}"
+    python(session, "-m", "pytest", "-n", "0", "-m", "systems", *tests, PATH=path)
 
 
 @nox.session(venv_backend="none")

@@ -21,13 +21,13 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any-speed")
 
-TIERS = ("host", "vm", "soak", "timed")
+TIERS = ("host", "vm", "systems", "soak", "timed")
 ROOT = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        for tier in ("host", "vm"):
+        for tier in ("host", "vm", "systems"):
             if (ROOT / tier) in item.path.parents:
                 item.add_marker(tier)
     if not config.option.markexpr:

@@ -1,0 +1,1 @@
+"""Tests that start real programs of others: sshd, Slurm, Ansible, Prometheus, package tools."""
