@@ -111,13 +111,13 @@ def compact_command(directory: Path, as_json: bool) -> None:
 def sign_command(directory: Path, key: Path, as_json: bool) -> None:
     """Check every part of STORE that has no signature, and sign it."""
     from ssdbench.cli.documents.stored import StoreSigned
-    from ssdbench.export.store import PART, SIGNATURE, Store, require_whole, sign
+    from ssdbench.export.store import Store, require_whole, sign
 
     signed = []
     for part in Store.open(directory).parts():
-        if not (part.path / SIGNATURE).exists():
+        if not part.about.with_name(f"{part.about.name}.sig").exists():
             require_whole(part)
-            sign(part.path / PART, key)
+            sign(part.about, key)
             signed.append(str(part.path))
     if as_json:
         document(StoreSigned(directory=str(directory), signed=tuple(signed)))

@@ -87,7 +87,7 @@ def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str
             runs = part.runs()
             wrong += _rows_without_run(part, runs)
             if signer is not None:
-                signer(part.path / "part.json")
+                signer(part.about)
         except UsageError as error:
             wrong.append(error.message)
         for origin in runs:

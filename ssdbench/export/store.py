@@ -1,15 +1,20 @@
 """Keep the results of many runs in a store: a directory of Parquet files (docs/store.md).
 
-    store.json                              the version of the store's format
-    model=PM9A3/month=2026-11/PART/         one `store add` for one model and month
+    _store.json                             the version of the store's format
+    PM9A3/2026-11/PART/                     one `store add` for one model and month
         drives.parquet points.parquet repeats.parquet findings.parquet
-        runs.json                           the runs of the part, with hashes of their files
-        part.json                           the hashes of all files above; part.json.sig signs it
+        _runs.json                          the runs of the part, with hashes of their files
+        _part.json                          the hashes of all files above; _part.json.sig signs it
 
 `store add` writes the files of a part into a directory whose name begins with a dot, and renames
 the directory at the end. So each directory under its final name is complete. A complete part is
 never changed. `compact` replaces several parts by one new part, which lists the old parts until
 they are removed.
+
+Each file has the columns of all tables, and `table_name`, so that other programs can read the whole
+directory as one table; they skip a file whose name begins with an underscore, which no file had in
+format 1. The directories of format 1 were called model=PM9A3 and month=2026-11. Other programs took
+these names for columns, and `model` was then another value than in the files.
 """
 
 import json
@@ -17,7 +22,7 @@ import os
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -45,12 +50,13 @@ from ssdbench.report.tables import (
     summary_table,
 )
 
-FORM = 1
-STORE, PART, RUNS, SIGNATURE = "store.json", "part.json", "runs.json", "part.json.sig"
+FORM = 2
+PART_FORM = 1
+STORE, PART, RUNS = "_store.json", "_part.json", "_runs.json"
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.draft")
-# The names that `Store.write` gives.
-_MODEL = re.compile(r"model=[A-Za-z0-9._-]+")
-_MONTH = re.compile(r"month=[0-9]{4}-[0-9]{2}")
+# The names that `Store.write` gives, or gave in format 1.
+_MODEL = re.compile(r"(?:model=|[A-Za-z0-9-])[A-Za-z0-9._-]*")
+_MONTH = re.compile(r"(?:month=)?[0-9]{4}-[0-9]{2}")
 _PART = re.compile(rf"[0-9a-f]{{16}}|{_DRAFT.pattern}")
 MOST_PARTS = 100_000
 
@@ -80,7 +86,12 @@ class Part:
     @property
     def tables(self) -> tuple[str, ...]:
         """Return the names of the files with tables."""
-        return tuple(name for name in self.files if name != RUNS)
+        return tuple(name for name in self.files if name.endswith(".parquet"))
+
+    @property
+    def about(self) -> Path:
+        """Return the file that describes the part, and that a signature signs."""
+        return _kept(self.path, PART)
 
     @property
     def count(self) -> int:
@@ -89,7 +100,7 @@ class Part:
 
     def runs(self) -> tuple[Origin, ...]:
         """Read the runs of the part. Raises UsageError if the file is damaged."""
-        path = self.path / RUNS
+        path = _kept(self.path, RUNS)
         try:
             return tuple(
                 Origin(**{field: one[field] for field in Origin.__slots__})
@@ -110,7 +121,7 @@ class Store:
     @classmethod
     def open(cls, directory: Path) -> "Store":
         """Open an existing store. Raises UsageError if the directory is not a store."""
-        path = directory / STORE
+        path = _kept(directory, STORE)
         try:
             form = json_object(read_regular(path)).get("store")
         except OSError as error:
@@ -130,20 +141,25 @@ class Store:
     @classmethod
     def made(cls, directory: Path) -> "Store":
         """Open a store, or create it in an empty directory. Raises UsageError, HostLacks."""
-        if not (directory / STORE).exists():
+        if not _kept(directory, STORE).exists():
             if directory.exists() and any(directory.iterdir()):
                 raise UsageError(
                     f"{directory} is not a store, and it is not empty",
                     hint="Name an empty directory.",
                 )
             make_directory(directory)
-            write_atomic(directory / STORE, json.dumps({"store": FORM}) + "\n")
+            cls(directory)._write_form()
         return cls.open(directory)
+
+    def _write_form(self) -> None:
+        write_atomic(self.directory / STORE, json.dumps({"store": FORM}) + "\n")
+        (self.directory / STORE.removeprefix("_")).unlink(missing_ok=True)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the write lock, and remove incomplete and replaced parts."""
         with waiting(self.directory / ".lock"):
+            self._write_form()
             self._remove_drafts()
             known = list(self._all())
             replaced = {name for part in known for name in part.replaces}
@@ -194,7 +210,7 @@ class Store:
     ) -> Part:
         """Add a part; `tables` writes its tables into a directory. Raises HostLacks, UsageError."""
         slug = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("._") or "unknown"
-        partition = self.directory / f"model={slug[:80]}" / f"month={month}"
+        partition = self.directory / slug[:80] / month
         list(self._directories())  # raises if a directory was replaced by a link
         if not _MONTH.fullmatch(partition.name):
             raise UsageError(f"{month!r} is not a month: the time of a run is damaged")
@@ -209,7 +225,7 @@ class Store:
         for file in files:
             _sync(draft / file)
         about = {
-            "part": FORM,
+            "part": PART_FORM,
             "model": model,
             "month": month,
             "methods": Counter(str(one.method) for one in runs),
@@ -234,18 +250,26 @@ def require_whole(part: Part) -> None:
             raise _damaged(path, f"its SHA-256 is not the one in {PART}")
 
 
+def _kept(directory: Path, name: str) -> Path:
+    """Return the path of a JSON file of a store, which may have its name of format 1."""
+    old = directory / name.removeprefix("_")
+    return old if old.exists() else directory / name
+
+
 def _read(path: Path) -> Part:
-    about = path / PART
+    about = _kept(path, PART)
     try:
         told = json_object(read_regular(about))
-        if told["part"] != FORM:
-            raise UsageError(f"{about} is of format {told['part']}, but this version reads {FORM}")
+        if told["part"] != PART_FORM:
+            raise UsageError(
+                f"{about} is of format {told['part']}, but this version reads {PART_FORM}"
+            )
         files = {
             str(name): str(known)
             for name, known in told["files"].items()
-            if re.fullmatch(r"[a-z]+\.parquet|runs\.json", name)
+            if re.fullmatch(r"[a-z]+\.parquet|_?runs\.json", name)
         }
-        if RUNS not in files:
+        if not files.keys() & {RUNS, RUNS.removeprefix("_")}:
             raise UsageError(f"{about} does not list {RUNS}, so its rows cannot be checked")
         return Part(
             path=path,
@@ -411,6 +435,8 @@ TABLES = {
     "repeats": ORIGIN_TYPES | {k: v for k, v in RESULT_TYPES.items() if k != "run_id"},
     "findings": ORIGIN_TYPES | _FINDING_TYPES,
 }
+# The columns of each file after `table_name`: a column has one type in all tables.
+_ALL_TYPES = {column: kind for types in TABLES.values() for column, kind in types.items()}
 
 
 def added(run: StoredRun, *, signed_by: str = "") -> Added:
@@ -503,14 +529,17 @@ def add(store: Store, runs: Sequence[Added]) -> AddedTo:
 
 
 def compact(store: Store) -> int:
-    """Join the parts of each model and month; return how many parts were removed."""
+    """Join the parts of each model and month, and write those of format 1 again.
+
+    Returns how many parts were removed.
+    """
     gone = 0
     with store.writing():
         by_place: dict[tuple[str, str], list[Part]] = defaultdict(list)
         for part in store.parts():
             by_place[part.model, part.month].append(part)
         for (model, month), parts in by_place.items():
-            if len(parts) < 2:
+            if len(parts) < 2 and "=" not in parts[0].path.parent.name:
                 continue
             for part in parts:
                 require_whole(part)
@@ -533,7 +562,7 @@ def _tables(runs: Sequence[Added], path: Path) -> None:
             database.execute(f"CREATE TABLE {name} ({columns})")
             database.register("frame", made)
             database.execute(f"INSERT INTO {name} SELECT * FROM frame")
-            _copy(database, f"SELECT * FROM {name}", path / f"{name}.parquet")
+            _copy(database, name, name, path)
 
 
 @contextmanager
@@ -556,7 +585,7 @@ def _joined(parts: Sequence[Part], path: Path) -> None:
         for name in TABLES:
             file = f"{name}.parquet"
             files = [str(part.path / file) for part in parts if file in part.tables]
-            _copy(database, selected(database, name, files), path / file)
+            _copy(database, name, f"({selected(database, name, files)})", path)
 
 
 def selected(database: Any, name: str, files: Sequence[str]) -> str:
@@ -564,15 +593,22 @@ def selected(database: Any, name: str, files: Sequence[str]) -> str:
     listed = ", ".join(map(pattern, files))
     reader = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     there = {row[0] for row in fetch_all(database, f"DESCRIBE SELECT * FROM {reader}")}
-    shown = ", ".join(
+    return f"SELECT {_shown(TABLES[name], there)} FROM {reader}"
+
+
+def _shown(types: Mapping[str, str], there: Container[str]) -> str:
+    """Return the list of columns for a SELECT; a column that is not there is empty."""
+    return ", ".join(
         f'"{column}"' if column in there else f'CAST(NULL AS {SQL_TYPES[kind]}) AS "{column}"'
-        for column, kind in TABLES[name].items()
+        for column, kind in types.items()
     )
-    return f"SELECT {shown} FROM {reader}"
 
 
-def _copy(database: Any, query: str, path: Path) -> None:
-    order = f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)"
+def _copy(database: Any, name: str, rows: str, path: Path) -> None:
+    """Write rows of the table `name`, which `rows` has, to its file in a directory."""
+    shown = f"'{name}' AS table_name, {_shown(_ALL_TYPES, TABLES[name])}"
+    into = quoted(str(path / f"{name}.parquet"))
+    order = f"COPY (SELECT {shown} FROM {rows}) TO {into} (FORMAT parquet, COMPRESSION zstd)"
     interruptible(database, lambda: database.execute(order))
 
 
