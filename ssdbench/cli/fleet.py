@@ -68,18 +68,7 @@ def plan_command(file: Path, as_json: bool) -> None:
     answer("")
     answer(f"{drives} would be erased and measured, {wanted.limits.at_once} at the same time")
     if wanted.engine.scheduler:
-        answer("start the worker of each rack with:")
-        for rack in dict.fromkeys(job.rack for job in made.jobs):
-            own = {job.host for job in made.jobs if job.rack == rack}
-            given = " ".join(
-                f"{name}={value:g}"
-                for name, value in offered.items()
-                if name == "drives" or name.partition(":")[2] in {rack, *own}
-            )
-            answer(
-                f"  dask worker {wanted.engine.scheduler} --nworkers 1 --no-dashboard "
-                f"--dashboard-address 127.0.0.1:0 --resources '{given}' …"
-            )
+        answer(f"by the workers of {wanted.engine.scheduler}, one drive per thread of a worker")
 
 
 @fleet.command("run")

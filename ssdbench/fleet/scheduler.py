@@ -1,8 +1,9 @@
 """Run a fleet; Dask distributed manages the queue and the limits, on control hosts only.
 
-Each limit is a resource of the Dask worker that serves a rack. A task for a drive takes one slot of
-its host, one slot of its rack, and its watts, so the limits always hold. Dask stores no results: a
-repeated task finds the run directory on the drive's host.
+A task for a drive is submitted when its host, its rack and the power of its rack have room. Each of
+these limits is a semaphore of the scheduler, so that it also holds for several fleets with one
+scheduler, and any workers will do. Dask stores no results: a repeated task finds the run directory
+on the drive's host.
 """
 
 import json
@@ -19,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
+from ssdbench import __version__
 from ssdbench.errors import HostLacks, SsdbenchError, UsageError
 from ssdbench.fleet import drive, hostscripts
 from ssdbench.fleet.drive import Patience, Stage, State
@@ -34,6 +36,7 @@ from ssdbench.units import counted
 TOPIC = "ssdbench-drive"
 HEARD_EVERY_S = 0.5
 CONNECT_S = "15s"
+NOT_STARTED = State(Stage.STOPPED, said="not started; the next `fleet run` starts it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def require_engine() -> None:
 
 
 def limit_resources(jobs: Sequence[Job], limits: Limits) -> dict[str, float]:
-    """Return the limits as resources of a Dask worker."""
+    """Return each limit by its name."""
     offered: dict[str, float] = {"drives": limits.at_once}
     offered |= {f"host:{job.host}": limits.per_host for job in jobs}
     offered |= {f"rack:{job.rack}": limits.per_rack for job in jobs}
@@ -65,7 +68,7 @@ def limit_resources(jobs: Sequence[Job], limits: Limits) -> dict[str, float]:
 
 
 def needed_resources(job: Job) -> dict[str, float]:
-    """Return the resources that one drive needs."""
+    """Return how much of each limit one drive needs."""
     taken: dict[str, float] = {"drives": 1, f"host:{job.host}": 1, f"rack:{job.rack}": 1}
     return taken | ({f"watts:{job.rack}": job.watts} if job.watts else {})
 
@@ -98,7 +101,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
+def dask_client(engine: Engine, threads: int) -> Iterator[Any]:
     """Open a client of the scheduler. Raises HostLacks, UsageError."""
     require_engine()
     require_safe(engine)
@@ -119,7 +122,7 @@ def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
         if not engine.scheduler:
             try:
                 with (
-                    _cluster(offered) as cluster,
+                    _cluster(threads) as cluster,
                     Client(cluster) as client,
                     command.ending_together(drive.threads_ending, drive.drives_at_work),
                 ):
@@ -144,11 +147,11 @@ def dask_client(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
                 hint="To start a scheduler, see docs/fleet.md.",
             ) from error
         with client:
-            _require_offered(client, offered)
+            _require_same_version(client)
             yield client
 
 
-def _cluster(offered: dict[str, float]) -> Any:
+def _cluster(threads: int) -> Any:
     """Start scheduler and worker inside this process, without open ports."""
     from distributed import Scheduler, SpecCluster, Worker
 
@@ -163,7 +166,7 @@ def _cluster(offered: dict[str, float]) -> Any:
         pass
 
     inside = {"protocol": "inproc://"}
-    worker = {**inside, "nthreads": int(offered["drives"]), "resources": offered}
+    worker = {**inside, "nthreads": threads}
     return SpecCluster(
         scheduler={"cls": ClosedScheduler, "options": inside},
         workers={0: {"cls": ClosedWorker, "options": worker}},
@@ -171,55 +174,122 @@ def _cluster(offered: dict[str, float]) -> Any:
     )
 
 
-def _require_offered(client: Any, offered: dict[str, float]) -> None:
-    """Raise UsageError unless exactly one worker offers each limit; two would double it."""
-    found: Counter[str] = Counter()
-    for worker in client.scheduler_info(n_workers=-1)["workers"].values():
-        found.update(worker.get("resources", {}))
-    wrong = [name for name, value in offered.items() if name != "drives" and found[name] != value]
-    if wrong:
-        name = wrong[0]
-        raise UsageError(
-            f"the Dask workers offer {found[name]:g} of {name}, but the limit is {offered[name]:g}",
-            hint="Start one worker for each rack; `ssdbench fleet plan` prints its --resources.",
-        )
+def _require_same_version(client: Any) -> None:
+    """Raise HostLacks if a worker has no ssdbench, or another version."""
+    for address, found in client.get_versions(packages=["ssdbench"])["workers"].items():
+        version = found["packages"]["ssdbench"]
+        if version != __version__:
+            has = f"ssdbench {version}" if version else "no ssdbench"
+            raise HostLacks(
+                f"the Dask worker {address} has {has}, but this is ssdbench {__version__}",
+                hint=f"Install ssdbench {__version__} in the environment of the workers.",
+            )
+
+
+class Slots:
+    """Count the drives at work, and take a slot of each limit for one drive.
+
+    The slots of hosts, racks and power are leases of semaphores of the scheduler, which takes them
+    back 30 s after the end of a process. `drives` is a limit of this fleet alone.
+    """
+
+    def __init__(self, jobs: Sequence[Job], limits: Limits) -> None:
+        """Register the semaphores. Raises UsageError if another fleet has another limit."""
+        offered = limit_resources(jobs, limits)
+        self._most = {
+            name: int(offered[name] // need)
+            for job in jobs
+            for name, need in needed_resources(job).items()
+        }
+        self._taken: Counter[str] = Counter()
+        self._shared = {
+            name: _semaphore(name, most) for name, most in self._most.items() if name != "drives"
+        }
+
+    def take(self, job: Job, full: set[str]) -> bool:
+        """Take all slots of a drive or none; add what has no room to `full`."""
+        names = list(needed_resources(job))
+        full |= {name for name in names if self._taken[name] >= self._most[name]}
+        if full.intersection(names):
+            return False
+        leased: list[str] = []
+        for name in names:
+            if name in self._shared and not self._shared[name].acquire(timeout=0):
+                full.add(name)  # another fleet has them
+                for one in leased:
+                    self._shared[one].release()
+                return False
+            leased += [name] if name in self._shared else []
+        self._taken.update(names)
+        return True
+
+    def give_back(self, job: Job) -> None:
+        """Give back all slots of a drive."""
+        for name in needed_resources(job):
+            self._taken[name] -= 1
+            if name in self._shared:
+                self._shared[name].release()
+
+
+def _semaphore(name: str, most: int) -> Any:
+    """Register a semaphore; one that nobody uses gets the new limit. Raises UsageError."""
+    from distributed import Semaphore
+
+    found = Semaphore(most, f"ssdbench {name}")
+    try:
+        found.register()
+    except ValueError:
+        if found.get_value():
+            raise UsageError(
+                f"limits: {name} is {most}, but another fleet, which is at work with the same "
+                "scheduler, has another limit",
+                hint="Give both fleet files the same limits, or run them one after the other.",
+            ) from None
+        found.close()
+        return _semaphore(name, most)  # a closed one does not keep its leases
+    return found
 
 
 def run_tasks(
     client: Any,
     work: Sequence[Work],
+    slots: Slots,
     hear: Callable[[str, State], None],
     stopping: Callable[[], bool],
 ) -> dict[str, State]:
     """Measure every drive; call `hear` with each state, return the last states by name."""
     heard: queue.Queue[Any] = queue.Queue()  # events of tasks (tuples), and finished futures
     client.subscribe_topic(TOPIC, heard.put)
-    names = {
-        client.submit(
-            task, one, key=f"drive-{one.job.name}", pure=False, resources=needed_resources(one.job)
-        ): one.job.name
-        for one in work
-    }
-    for future in names:
-        future.add_done_callback(heard.put)
-    own = frozenset(names.values())
+    waiting = {one.job.name: one for one in work}
+    jobs = {one.job.name: one.job for one in work}
+    names: dict[Any, str] = {}  # of the drives whose tasks were submitted
     begun: set[str] = set()
     ends: dict[str, State] = {}
     cancelled = False
-    while len(ends) < len(names):
+    while len(ends) < len(jobs):
         if not cancelled and stopping():
             cancelled = True
             client.cancel([future for future, name in names.items() if name not in begun])
+            for name in waiting:
+                hear(name, ends.setdefault(name, NOT_STARTED))
+            continue
+        full: set[str] = set()
+        for one in [] if cancelled else [*waiting.values()]:
+            if slots.take(one.job, full):
+                future = client.submit(task, one, key=f"drive-{one.job.name}", pure=False)
+                names[future] = waiting.pop(one.job.name).job.name
+                future.add_done_callback(heard.put)
         try:
-            one = heard.get(timeout=HEARD_EVERY_S)
+            got = heard.get(timeout=HEARD_EVERY_S)
         except queue.Empty:
             continue
-        name, state = _event(one) if isinstance(one, tuple) else (names[one], _end_of(one))
-        if name not in own:
+        name, state = _event(got) if isinstance(got, tuple) else (names[got], _end_of(got))
+        if name not in jobs:
             continue  # a task of another fleet with the same scheduler
         begun.add(name)
-        if not isinstance(one, tuple):
+        if not isinstance(got, tuple):
             ends[name] = state
+            slots.give_back(jobs[name])
         elif name in ends:
             continue  # an event that arrives after the end of its task
         hear(name, state)
@@ -233,7 +303,7 @@ def _end_of(future: Any) -> State:
         state: State = future.result()
         return state
     if future.status == "cancelled":
-        return State(Stage.STOPPED, said="not started; the next `fleet run` starts it")
+        return NOT_STARTED
     error = future.exception()
     return State(Stage.FAILED, said=f"Dask lost the task: {type(error).__name__}: {error}")
 
@@ -287,10 +357,13 @@ def run_fleet(
         if state.stage.is_end:
             ends[name] = state
 
-    with dask_client(fleet.engine, limit_resources(plan.jobs, fleet.limits)) as client:
+    with dask_client(fleet.engine, fleet.limits.at_once) as client:
+        slots = Slots(plan.jobs, fleet.limits)
+        if not client.scheduler_info(n_workers=1)["workers"]:
+            tell(f"{fleet.engine.scheduler} has no worker yet; the drives wait for the first one")
         for some, is_canary in _turns(left, 0 if here else fleet.canary):
             work = [Work(job, reach, patience) for job in some]
-            run_tasks(client, work, hear, records.is_stop_requested)
+            run_tasks(client, work, slots, hear, records.is_stop_requested)
             bad = [job for job in some if ends[job.name].stage is not Stage.MEASURED]
             if is_canary and bad and len(some) < len(left):
                 why = ends[bad[0].name]

@@ -8,7 +8,6 @@ import re
 import stat
 import tarfile
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -238,10 +237,10 @@ def test_the_files_of_tls_are_beside_the_fleets_and_one_that_is_not_there_is_nam
         "ca": str(tmp_path / "ca.pem"), "certificate": "/etc/c.pem", "key": str(tmp_path / "k"),
     }  # fmt: skip
     with pytest.raises(UsageError, match=f"ca: the file {tmp_path}/ca.pem"):
-        scheduler.dask_client(engine, {}).__enter__()
+        scheduler.dask_client(engine, 1).__enter__()
 
 
-def test_a_rack_has_so_many_tokens_and_a_drive_takes_its_own() -> None:
+def test_a_rack_has_so_many_slots_and_a_drive_takes_its_own() -> None:
     limits = Limits(per_host=2, per_rack=7, rack_watts=100, drive_watts=20)
     job = replace(JOB, watts=20)
 
@@ -254,30 +253,6 @@ def test_a_rack_has_so_many_tokens_and_a_drive_takes_its_own() -> None:
         "rack:r": 1,
         "watts:r": 20,
     }
-
-
-@pytest.mark.parametrize(
-    ("workers", "sentence"),
-    [
-        (
-            [{"rack:a": 2}],
-            "the Dask workers offer 0 of rack:b, but the limit is 3",
-        ),  # its drives wait
-        ([{"rack:a": 2}, {"rack:b": 3}, {"rack:b": 3}], "offer 6 of rack:b, but the limit is 3"),
-        ([{"rack:a": 2, "drives": 9}, {"rack:b": 3}], ""),
-    ],
-)
-def test_each_rack_needs_the_one_worker_that_offers_its_limit(
-    workers: list[dict[str, int]], sentence: str
-) -> None:
-    class Client:
-        def scheduler_info(self, n_workers: int) -> dict[str, Any]:
-            assert n_workers == -1  # all of them; Dask tells 5 unless it is asked
-            return {"workers": {str(n): {"resources": own} for n, own in enumerate(workers)}}
-
-    offered = {"drives": 64.0, "rack:a": 2.0, "rack:b": 3.0}
-    with pytest.raises(UsageError, match=sentence) if sentence else nullcontext():
-        scheduler._require_offered(Client(), offered)
 
 
 @dataclass
@@ -340,7 +315,7 @@ def listening() -> set[str]:
 
 def test_the_engine_opens_no_port_and_unpickles_what_nobody_else_can_write() -> None:
     before = listening()
-    with scheduler.dask_client(Engine(), {"drives": 1}) as client:
+    with scheduler.dask_client(Engine(), 1) as client:
         assert listening() == before
         assert "profile" not in client.cluster.workers[0].periodic_callbacks
         (worker,) = client.scheduler_info()["workers"].values()
@@ -410,11 +385,23 @@ def test_what_another_fleet_says_at_the_same_scheduler_is_not_heard() -> None:
         def result(self) -> State:
             return State(Stage.MEASURED)
 
+    class Free(scheduler.Slots):
+        """No limit."""
+
+        def __init__(self) -> None:
+            pass
+
+        def take(self, job: Job, full: set[str]) -> bool:
+            return True
+
+        def give_back(self, job: Job) -> None:
+            pass
+
     heard: list[str] = []
     work = scheduler.Work(JOB, Script([]), Patience(1, 1))
 
     ends = scheduler.run_tasks(
-        Scheduler(), [work], lambda name, state: heard.append(name), lambda: False
+        Scheduler(), [work], Free(), lambda name, state: heard.append(name), lambda: False
     )
 
     assert (list(ends), heard) == ([JOB.name], [JOB.name])

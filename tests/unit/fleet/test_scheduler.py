@@ -9,14 +9,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from distributed import Client, LocalCluster
 
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.fleet import scheduler
-from ssdbench.fleet.drive import Stage
-from ssdbench.fleet.inventory import Engine, Fleet
+from ssdbench.fleet.drive import Stage, State
+from ssdbench.fleet.hostscripts import Job
+from ssdbench.fleet.inventory import Engine, Fleet, Limits
 from ssdbench.fleet.plan import plan
 from ssdbench.fleet.records import Records
-from ssdbench.fleet.scheduler import run_fleet
+from ssdbench.fleet.scheduler import Slots, Work, run_fleet, run_tasks
 from tests.support import stubfleet
 from tests.support.stubfleet import SHARED, BySocket
 
@@ -80,11 +82,8 @@ def test_drives_are_measured_by_a_worker_elsewhere_and_only_with_the_certificate
         wanted = [str(one["id"]) for one in hosts[0].drives if one["id"] != SHARED]
         reach = BySocket(str(tmp_path))
         made = plan(fleet, frozenset(wanted), "x", reach, Path("F"))
-        offered = " ".join(
-            f"{k}={v:g}" for k, v in scheduler.limit_resources(made.jobs, fleet.limits).items()
-        )
         worker = ["worker", at, "--nworkers", "1", "--nthreads", "2", "--no-nanny", *QUIET]
-        worker += ["--resources", offered, *over_tls(own)]
+        worker += over_tls(own)
         stack.enter_context(started(worker, r"Registered to", tmp_path))
         records = Records(tmp_path / "f")
         records.make()
@@ -94,9 +93,9 @@ def test_drives_are_measured_by_a_worker_elsewhere_and_only_with_the_certificate
         assert stubfleet.violations(tmp_path, wanted) == []
         assert len(records.measured()) == len(wanted)
 
-        name = f"host:{hosts[0].name}"
-        with pytest.raises(UsageError, match="offer 1 of host:h000, but the limit is 2"):
-            scheduler.dask_client(fleet.engine, {name: 2}).__enter__()
+        monkeypatch.setattr(scheduler, "__version__", "9.9.9")
+        with pytest.raises(HostLacks, match=r"worker tls://\S+ has ssdbench 2\S*, but this is"):
+            scheduler.dask_client(fleet.engine, 1).__enter__()
 
         monkeypatch.setattr(scheduler, "CONNECT_S", "1s")
         stranger = Engine(scheduler=at, ca=str(own[0]), certificate=str(others[1]),
@@ -105,6 +104,82 @@ def test_drives_are_measured_by_a_worker_elsewhere_and_only_with_the_certificate
         for engine in (stranger, plain):
             with (
                 pytest.raises(HostLacks, match="no Dask scheduler answers at"),
-                scheduler.dask_client(engine, {}),
+                scheduler.dask_client(engine, 1),
             ):
                 pass
+
+
+def a_job(name: str, host: str) -> Job:
+    return Job(
+        name=name, host=host, address=host, rack="r", target="t", identity=name, model="m",
+        serial="s", runs="/r", profile_text="", ssdbench=("ssdbench",), watts=25.0,
+    )  # fmt: skip
+
+
+def test_two_fleets_with_one_scheduler_share_its_hosts_racks_and_power() -> None:
+    jobs = [a_job("a", "h1"), a_job("b", "h1"), a_job("c", "h2"), a_job("d", "h3")]
+    limits = Limits(at_once=9, per_rack=3, rack_watts=60)
+    with scheduler.dask_client(Engine(), 1):
+        ours, theirs = Slots(jobs, limits), Slots(jobs, limits)
+
+        assert ours.take(jobs[0], set())
+        full: set[str] = set()
+        assert not ours.take(jobs[1], full)  # the same host
+        assert full == {"host:h1"}
+        full = set()
+        assert not theirs.take(jobs[1], full)
+        assert full == {"host:h1"}
+        assert theirs.take(jobs[2], set())
+        full = set()
+        assert not ours.take(jobs[3], full)  # 60 W are enough for two drives of 25 W
+        assert full == {"watts:r"}
+
+        with pytest.raises(UsageError, match="limits: rack:r is 2, but another fleet"):
+            Slots(jobs, limits.model_copy(update={"per_rack": 2}))
+
+        ours.give_back(jobs[0])
+        assert theirs.take(jobs[1], set())
+        theirs.give_back(jobs[1])
+        theirs.give_back(jobs[2])
+        idle = Slots(jobs, limits.model_copy(update={"per_rack": 2}))
+        assert idle.take(jobs[3], set())
+
+
+def test_a_cluster_of_any_kind_measures_the_drives_of_a_host_one_after_another(
+    tmp_path: Path,
+) -> None:
+    with (
+        stubfleet.powered(tmp_path, 2, seed=1) as hosts,
+        LocalCluster(
+            n_workers=1, threads_per_worker=8, processes=False, dashboard_address=None
+        ) as cluster,
+    ):
+        fleet = Fleet.model_validate(
+            {
+                "title": "any", "profile": "p", "hosts": [{"name": one.name} for one in hosts],
+                "canary": 0, "drives": [{"model": "STUB*"}], "exclude": [{"identity": SHARED}],
+                "engine": {"scheduler": "tcp://127.0.0.1:1"},
+            }
+        )  # fmt: skip
+        reach = BySocket(str(tmp_path))
+        wanted = [str(one["id"]) for host in hosts for one in host.drives if one["id"] != SHARED]
+        made = plan(fleet, frozenset(wanted), "x", reach, Path("F"))
+        at_work: dict[str, set[str]] = {}
+        most = 0
+
+        def hear(name: str, state: State) -> None:
+            nonlocal most
+            job = next(job for job in made.jobs if job.name == name)
+            at_work.setdefault(job.host, set()).add(name)
+            most = max(most, *map(len, at_work.values()))
+            if state.stage.is_end:
+                at_work[job.host].discard(name)
+
+        with Client(cluster) as client:
+            work = [Work(job, reach, stubfleet.patience()) for job in made.jobs]
+            slots = Slots(made.jobs, fleet.limits)
+            ends = run_tasks(client, work, slots, hear, lambda: False)
+
+        assert set(ends) == {job.name for job in made.jobs}
+        assert len(made.jobs) > len(hosts)
+        assert most == 1
