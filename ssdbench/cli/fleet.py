@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.options import PATH, json_option
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.errors import UsageError, telling
-from ssdbench.foreign import write_whole
+from ssdbench.foreign import plain, write_whole
 from ssdbench.units import counted
 
 if TYPE_CHECKING:
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from ssdbench.fleet.hostscripts import Job
     from ssdbench.fleet.inventory import Fleet
     from ssdbench.fleet.plan import Plan
-    from ssdbench.fleet.records import Records
+    from ssdbench.fleet.records import Kept, Records
     from ssdbench.fleet.transport import Transport
 
 
 file_argument = click.argument("file", metavar="FLEET.yaml", type=PATH)
 LOCAL_PROFILE = "quick"
+METRIC_LABELS = ("host", "rack", "target", "model", "serial", "firmware")
 
 
 @click.group("fleet")
@@ -112,8 +114,13 @@ def run_command(
 @click.option(
     "--page", type=PATH, metavar="FILE", help="Also write the status as an HTML page to FILE."
 )
+@click.option(
+    "--metrics", type=PATH, metavar="FILE",
+    help="Also write the status as OpenMetrics to FILE, for the textfile collector of Prometheus' "
+    "node exporter.",
+)  # fmt: skip
 @json_option
-def status_command(file: Path, page: Path | None, as_json: bool) -> None:
+def status_command(file: Path, page: Path | None, metrics: Path | None, as_json: bool) -> None:
     """Show the status of each drive: stage, rate, time left, findings.
 
     The status comes from the records of `fleet run`; no host is asked.
@@ -125,6 +132,8 @@ def status_command(file: Path, page: Path | None, as_json: bool) -> None:
     kept = list(records.all())
     if page is not None:
         write_whole(page, status_page(kept, file.stem).encode())
+    if metrics is not None:
+        _write_metrics(metrics, file.stem, kept)
     if as_json:
         document(FleetStatus(drives=tuple(_stored_drive(one.job, one.state) for one in kept)))
         return
@@ -132,6 +141,29 @@ def status_command(file: Path, page: Path | None, as_json: bool) -> None:
         answer(table(STATUS_HEADER, status_rows(kept)))
         answer("")
     answer(status_summary(kept))
+
+
+def _write_metrics(path: Path, fleet_name: str, kept: "Sequence[Kept]") -> None:
+    from ssdbench.export.openmetrics import FleetDrive, export_fleet
+    from ssdbench.fleet.drive import Stage
+    from ssdbench.host.files import write_atomic
+
+    drives = []
+    for one in kept:
+        told = {name: plain(str(one.job.get(name) or "")) for name in METRIC_LABELS}
+        told["run_id"] = str(one.job.get("name"))
+        told["simulated"] = "yes" if one.job.get("simulated") else "no"
+        running = one.state.stage is Stage.RUNNING
+        values = {
+            "fraction": one.state.fraction if running else None,
+            "left_s": one.state.left_s if running else None,
+            "rate_iops": one.state.rate_iops if running else None,
+            "findings": len(one.state.findings),
+            "exit_code": one.state.exit_code,
+            "heard": one.at.timestamp(),
+        }
+        drives.append(FleetDrive({"fleet": fleet_name, **told}, one.state.stage, values))
+    write_atomic(path, export_fleet(drives, list(Stage)))
 
 
 @fleet.command("stop")

@@ -10,6 +10,7 @@ from ssdbench.cli.output import answer, document, tell
 from ssdbench.errors import UsageError
 from ssdbench.export import EXPORTS
 from ssdbench.foreign import real
+from ssdbench.host.files import write_atomic
 
 FORMATS = tuple(name for name, form in EXPORTS.items() if form.is_text)
 
@@ -69,15 +70,24 @@ def report(
 
 def _written(directory: Path, form: str, output: Path | None) -> list[Path]:
     """Print the numbers of a run, or write them to a file."""
-    from ssdbench.cli.background import unended_result
+    from ssdbench.cli.background import is_live, unended_result
+    from ssdbench.cli.eventlog import Reader
+    from ssdbench.engine.events import Progress
+    from ssdbench.export import openmetrics
     from ssdbench.report.read import StoredRun
 
     unended = unended_result(directory)
     run = StoredRun(directory, unended) if unended else StoredRun.open(directory)
+    if form == "openmetrics" and is_live(directory):
+        content = openmetrics.export(
+            run, Reader(directory).progress() or Progress("", None, None, "")
+        )
+    else:
+        content = EXPORTS[form].content(run)
     if output is None:
-        click.echo(EXPORTS[form].content(run), nl=False)
+        click.echo(content, nl=False)
         return []
-    EXPORTS[form].write(run, output)
+    write_atomic(output, content)
     return [output]
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from ssdbench.cli import main
-from ssdbench.export import EXPORTS
+from ssdbench.engine.events import Progress
+from ssdbench.export import EXPORTS, openmetrics
 from ssdbench.model.result import RunResult
 from ssdbench.report.read import StoredRun
 from tests.support.builders import StoredRunBuilder, a_full_run, a_target
@@ -37,7 +38,7 @@ def read(text: str) -> Samples:
     for line in text.splitlines()[:-1]:
         if line.startswith("# TYPE "):
             _, _, name, kind = line.split(" ")
-            assert kind == "gauge" and name not in found
+            assert kind in ("gauge", "summary") and name not in found
             found[name] = []
         elif line.startswith("# UNIT "):
             _, _, name, unit = line.split(" ")
@@ -46,8 +47,10 @@ def read(text: str) -> Samples:
             match = SAMPLE.fullmatch(line)
             assert match is not None, line
             labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2]))
-            found[match[1]].append((labels, float(match[3])))
-            assert match[1] == list(found)[-1]
+            family = list(found)[-1]
+            found.setdefault(match[1], []).append((labels, float(match[3])))
+            assert match[1].removeprefix(family) in ("", "_sum", "_count")
+            found[family] = found.pop(family)
     assert all(found.values())
     return found
 
@@ -67,6 +70,54 @@ def test_metrics_have_every_point_with_its_bound_and_no_suppressed_latency(tmp_p
     assert 0 < len(shown) < len(latencies)
     assert len(found["ssdbench_latency_seconds"]) == len(shown)
     assert all(0 < value < 10 for _, value in found["ssdbench_latency_seconds"])
+
+
+def test_latency_is_a_summary_whose_sum_is_the_mean_times_the_ios(tmp_path: Path) -> None:
+    result = a_full_run(tmp_path)
+
+    found = read(exported("openmetrics", result))
+
+    ios, total = (
+        {(labels["point"], labels["direction"]): value for labels, value in found[name]}
+        for name in ("ssdbench_latency_seconds_count", "ssdbench_latency_seconds_sum")
+    )
+    assert ios
+    for point in result.points:
+        for mean in point.estimates:
+            if mean.metric == "lat_mean_ns":
+                key = point.point.id, mean.direction
+                assert total.pop(key) / ios[key] == pytest.approx(mean.value / 1e9)
+    assert not total
+    others = {name for name in found if not name.startswith("ssdbench_latency_seconds")}
+    assert not any("quantile" in labels for name in others for labels, _ in found[name])
+
+
+def test_two_runs_of_one_drive_with_one_name_have_no_labels_in_common(tmp_path: Path) -> None:
+    first = a_full_run(tmp_path)
+    second = first.model_copy(update={"started_at": "2026-12-01T10:00:00+00:00"})
+
+    one, other = (read(exported("openmetrics", result)) for result in (first, second))
+
+    for name, samples in one.items():
+        taken = [labels for labels, _ in samples]
+        assert not [labels for labels, _ in other[name] if labels in taken]
+
+
+def test_a_run_at_work_tells_its_progress_and_no_end(tmp_path: Path) -> None:
+    run = StoredRun(Path(), a_full_run(tmp_path))
+    progress = Progress("02-steady", 0.25, 90.0, "4 KiB random write", rate_iops=1200.0)
+
+    found = read(openmetrics.export(run, progress).decode())
+    ended = read(openmetrics.export(run).decode())
+
+    now = {name: samples[0][1] for name, samples in found.items()}
+    assert now["ssdbench_run_at_work"] == 1.0
+    assert now["ssdbench_run_progress_ratio"] == 0.25
+    assert now["ssdbench_run_stage_left_seconds"] == 90.0
+    assert now["ssdbench_run_current_iops"] == 1200.0
+    assert "ssdbench_run_finished_timestamp_seconds" not in found
+    assert ended["ssdbench_run_at_work"][0][1] == 0.0
+    assert "ssdbench_run_progress_ratio" not in ended
 
 
 def test_foreign_text_ends_no_label_and_no_line(tmp_path: Path) -> None:
