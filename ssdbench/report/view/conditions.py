@@ -11,7 +11,7 @@ from ssdbench.model.pts import Pts
 from ssdbench.model.result import Budget, FlashWritten, RunResult, StageResult
 from ssdbench.report.plots.columns import Stretch, TimelineFigure
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import hostseries, page, words
+from ssdbench.report.view import page, words
 from ssdbench.report.view.words import simulated_label
 from ssdbench.units import (
     MIB,
@@ -196,7 +196,6 @@ def host(run: StoredRun) -> page.Section:
             blocks.append(more)
     if meanwhile := list(_meanwhile(result)):
         blocks.append(page.Facts("While points were measured", meanwhile))
-    blocks += hostseries.figure(run)
     if result.settings:
         keys = list(dict.fromkeys(key for setting in result.settings for key in setting))
         columns = [
