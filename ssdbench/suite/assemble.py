@@ -14,7 +14,6 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.stages.blocksize import BlockSize
 from ssdbench.stages.files.applications import Placed
-from ssdbench.stages.host.builders import host_trial
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.probe import PROBES
@@ -25,7 +24,6 @@ from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.replay import Replay
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.inside.writecache import cache_enabled
-from ssdbench.suite.filesystems import application_trials, file_system_trials, file_trials
 from ssdbench.suite.jobfiles import phases
 from ssdbench.suite.points import (
     counted_unit,
@@ -41,6 +39,7 @@ from ssdbench.suite.points import (
     sweep,
 )
 from ssdbench.suite.request import Planning
+from ssdbench.suite.trials import application_trials, file_system_trials, file_trials, host_trial
 
 
 def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:

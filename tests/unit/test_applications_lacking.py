@@ -5,7 +5,7 @@ import pytest
 from ssdbench.errors import HostLacks
 from ssdbench.host import command, database
 from ssdbench.model.profile import spec
-from ssdbench.suite.filesystems import chosen_programs
+from ssdbench.suite.trials import chosen_programs
 
 
 @pytest.fixture(autouse=True)

@@ -3,14 +3,14 @@
 import pytest
 
 from ssdbench.model.profile import spec
-from ssdbench.stages.files.variants import (
+from ssdbench.stages.files.trial import (
     fitting,
     job_variants,
     surface_files,
     surface_on_files,
     writer_workloads,
 )
-from ssdbench.suite.filesystems import _chosen_trial
+from ssdbench.suite.trials import _chosen_trial
 from ssdbench.units import KIB, MIB
 
 

@@ -1,32 +1,177 @@
-"""Make the stages that compare file systems, work on files, and programs, each after a fill."""
+"""Make the stages that compare settings of the host, file systems, work on files, and programs.
+
+A stage on a file system comes after a fill.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from ssdbench.engine.hostsettings import host_backends
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.host import command, database
+from ssdbench.generator.fio.driver import installed
+from ssdbench.host import blktrace, command, database
+from ssdbench.host.activity import activity
 from ssdbench.host.filesystems import FILE_SYSTEMS, FileSystem
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.host.topology import topology
+from ssdbench.host.topology import Topology, cpu_text, topology
 from ssdbench.model.found import ComparedKind
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.profile import Fill, Profile, Purge, spec
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.files import variants
+from ssdbench.stages.files import trial as on_files
 from ssdbench.stages.files.applications import ApplicationTrial, Placed
 from ssdbench.stages.files.filesystem import FileSystemTrial
 from ssdbench.stages.files.mount import Place
 from ssdbench.stages.files.programs import PROGRAMS, Program, Scale
-from ssdbench.stages.files.trial import NO_HINT, Files, FileTrial
-from ssdbench.stages.host.trial import TrialWorkload, Variant
-from ssdbench.stages.host.variants import path_variants, surface_variants
+from ssdbench.stages.files.trial import Files, FileTrial
+from ssdbench.stages.host import variants
+from ssdbench.stages.host.blocktrace import BlockTrace, block_trace
+from ssdbench.stages.host.trial import Trial, TrialWorkload, Variant
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.suite.request import Planning
 from ssdbench.target.inspect import kernel_name
+from ssdbench.tuning.setting import Backend
 from ssdbench.units import KIB, MIB, format_capacity, format_size
+
+
+def host_trial(name: str, wanted: spec.OnDrive, target: TargetInfo, span_bytes: int) -> Trial:
+    """Make the trial for one stage of the profile.
+
+    Raises UsageError for a target that is not a block device, HostLacks for a scheduler that this
+    kernel does not have.
+    """
+    kernel = _required_device(target, f"{name} compares settings of the host")
+    chosen = _chosen(wanted, _Here(target, topology(kernel), span_bytes))
+    return Trial(
+        name=name,
+        kind=chosen.kind,
+        title=KINDS[chosen.kind].title,
+        variants=tuple(chosen.variants),
+        workloads=chosen.workloads,
+        span_bytes=span_bytes,
+        repeats=wanted.repeats,
+        window_s=max(1, round(wanted.window_s)),
+        notes=chosen.notes,
+        probe=chosen.probe,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Hold the variants and workloads of one kind of trial, and the files that it works on."""
+
+    kind: ComparedKind
+    variants: Sequence[Variant]
+    workloads: tuple[TrialWorkload, ...]
+    notes: tuple[str, ...] = ()
+    files: tuple[Files, ...] = ()
+    probe: BlockTrace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """Hold the host and the drive on which a trial runs."""
+
+    target: TargetInfo
+    host: Topology
+    span_bytes: int
+
+
+def _chosen(wanted: spec.OnDrive, here: _Here) -> _Chosen:
+    match wanted:
+        case spec.Schedulers():
+            compared = variants.scheduler_variants(
+                wanted.schedulers, here.host.schedulers, here.target.here
+            )
+            return _Chosen(StageKind.SCHEDULERS, compared, variants.SCHEDULER_WORKLOADS)
+        case spec.QueueSettings():
+            compared = variants.queue_variants(here.host.queue, here.target.here)
+            return _Chosen(StageKind.QUEUE, compared, variants.QUEUE_WORKLOADS)
+        case spec.Depth():
+            queue = sorted(here.host.queue)
+            compared = variants.depth_variants(wanted.depths, queue, here.target.here)
+            return _Chosen(StageKind.DEPTH, compared, variants.DEPTH_WORKLOADS)
+        case spec.Interrupts():
+            return _interrupts(wanted, here)
+        case spec.LatencyPath():
+            return _latency_path(wanted, here)
+        case spec.Surface():
+            return _surface(wanted, here)
+        case spec.CpuCost():
+            speeds, notes = variants.frequency_variants(here.host, here.target.here)
+            if activity().energy_j is None:
+                notes.append("this host does not report the power of its CPUs")
+            workloads = variants.COST_WORKLOADS
+            return _Chosen(StageKind.CPU_COST, speeds, workloads, tuple(notes))
+        case spec.Engines():
+            (_, built), polls = installed(), here.host.polls
+            hits = min(variants.HIT_BYTES, here.span_bytes)
+            compared = variants.engine_variants(built, hits, polls=polls)
+            notes_of = () if polls else (variants.NO_POLLING,)
+            return _Chosen(StageKind.ENGINES, compared, (variants.RANDOM_READS,), notes_of)
+        case unknown:  # mypy refuses a kind of trial without a case above
+            assert_never(unknown)
+
+
+def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
+    missing = [cpu for cpu in wanted.submitters if cpu not in here.host.cpus]
+    if missing:
+        raise HostLacks(
+            f"submitters: there is no CPU {cpu_text(missing)}",
+            hint=f"CPUs of this host: {cpu_text(here.host.cpus)}.",
+        )
+    found = variants.interrupt_variants(
+        here.host,
+        here.target.here,
+        submitters=wanted.submitters,
+        coalescing=_coalesces(here.target),
+    )
+    workloads = variants.INTERRUPT_WORKLOADS
+    return _Chosen(StageKind.INTERRUPTS, found.variants, workloads, found.notes)
+
+
+def _coalesces(target: TargetInfo) -> bool:
+    """Tell whether the drive has a setting for coalescing interrupts."""
+    if not kernel_name(target).startswith("nvme"):
+        return False
+    backend = host_backends(Sysfs())[Backend.NVME_FEATURE]
+    try:
+        backend.read(variants.COALESCING, target.here)
+    except (HostLacks, OSError):
+        return False
+    return True
+
+
+def _latency_path(wanted: spec.LatencyPath, here: _Here) -> _Chosen:
+    if wanted.btt and (reason := blktrace.missing()):
+        raise HostLacks(reason, hint="Install it, or leave `btt` out: tracepoints need no program.")
+    drive, interrupts = here.target, here.host.interrupts
+    return _Chosen(
+        StageKind.LATENCY_PATH,
+        variants.path_variants(wanted.schedulers, here.host.schedulers, drive.here),
+        variants.PATH_WORKLOADS,
+        probe=block_trace(drive, kernel_name(drive), interrupts, btt=wanted.btt),
+    )
+
+
+def _surface(wanted: spec.Surface, here: _Here) -> _Chosen:
+    workloads = variants.surface_workloads(wanted.files_bytes, here.span_bytes)
+    if not workloads or min(wanted.files_bytes) < max(wanted.records_bytes):
+        raise UsageError(
+            "the files of a surface must fit on the drive, and its records must not be larger than "
+            "the files",
+            hint="Set smaller `files` or `records`.",
+        )
+    left_out = [size for size in wanted.files_bytes if size > here.span_bytes]
+    return _Chosen(
+        StageKind.SURFACE,
+        variants.surface_variants(wanted.records_bytes, buffered=wanted.buffered),
+        workloads,
+        notes=tuple(f"{format_size(size)} does not fit on the drive" for size in left_out),
+    )
 
 
 def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning) -> list[AnyStage]:
@@ -35,7 +180,7 @@ def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning
     Raises UsageError for a target that is not a block device, HostLacks with all reasons if a named
     file system does not work on this host or drive.
     """
-    kernel = required_device(planning.target)
+    kernel = _required_device(planning.target)
     planned: list[AnyStage] = []
     systems, notes = chosen(wanted, planning.target)
     for system in systems:
@@ -47,12 +192,12 @@ def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning
     return planned
 
 
-def required_device(target: TargetInfo) -> str:
+def _required_device(target: TargetInfo, why: str = "file systems need a block device") -> str:
     """Return the kernel's name of a block device. Raises UsageError for another target."""
     kernel = kernel_name(target)
     if target.simulated or not kernel:
         raise UsageError(
-            f"file systems need a block device, but {target.name} is not a block device",
+            f"{why}, but {target.name} is not a block device",
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
     return kernel
@@ -104,27 +249,16 @@ def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> 
     yield Precondition(name, once, part, profile.content, title, for_experiment=True, again=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Hold the variants, workloads and files of one kind of trial."""
-
-    kind: ComparedKind
-    variants: Sequence[Variant]
-    workloads: tuple[TrialWorkload, ...]
-    files: tuple[Files, ...]
-    notes: tuple[str, ...] = ()
-
-
 def file_trials(before: int, wanted: spec.OnFiles, planning: Planning) -> list[AnyStage]:
     """Make the stages of a trial on files: a fill and the trial.
 
     Raises HostLacks for a file system that does not work here, UsageError for a target that is not
     a block device or is too small.
     """
-    kernel = required_device(planning.target)
+    kernel = _required_device(planning.target)
     name = wanted.type or spec.FileSystemName.EXT4
     system = required(name, planning.target)
-    chosen = _chosen_trial(wanted, variants.room_on(planning.target.size_bytes))
+    chosen = _chosen_trial(wanted, on_files.room_on(planning.target.size_bytes))
     planned = list(prepared(before + 1, system, 100.0, planning.profile))
     planned.append(
         FileTrial(
@@ -137,7 +271,7 @@ def file_trials(before: int, wanted: spec.OnFiles, planning: Planning) -> list[A
             repeats=wanted.repeats,
             window_s=_window_s(wanted),
             notes=chosen.notes,
-            options=NO_HINT,
+            options=on_files.NO_HINT,
             place=Place(system, kernel),
             files=chosen.files,
         )
@@ -152,7 +286,7 @@ def _window_s(wanted: spec.OnFiles) -> int:
 def _chosen_trial(wanted: spec.OnFiles, room_bytes: int) -> _Chosen:
     match wanted:
         case spec.Surface():
-            return _surface(wanted, room_bytes)
+            return _surface_on_files(wanted, room_bytes)
         case spec.FileWriters():
             return _writers(wanted, room_bytes)
         case spec.FileMix():
@@ -161,8 +295,8 @@ def _chosen_trial(wanted: spec.OnFiles, room_bytes: int) -> _Chosen:
             assert_never(unknown)
 
 
-def _surface(wanted: spec.Surface, room_bytes: int) -> _Chosen:
-    sizes = variants.fitting(wanted.files_bytes, room_bytes)
+def _surface_on_files(wanted: spec.Surface, room_bytes: int) -> _Chosen:
+    sizes = on_files.fitting(wanted.files_bytes, room_bytes)
     if not sizes or min(sizes) < max(wanted.records_bytes):
         raise UsageError(
             "the files of a surface must fit on the file system, and its records must not be "
@@ -172,10 +306,10 @@ def _surface(wanted: spec.Surface, room_bytes: int) -> _Chosen:
     left = [size for size in wanted.files_bytes if size not in sizes]
     return _Chosen(
         StageKind.SURFACE,
-        surface_variants(wanted.records_bytes, buffered=wanted.buffered),
-        variants.surface_on_files(sizes),
-        variants.surface_files(sizes),
-        tuple(f"there is no room for a file of {format_size(size)}" for size in left),
+        variants.surface_variants(wanted.records_bytes, buffered=wanted.buffered),
+        on_files.surface_on_files(sizes),
+        notes=tuple(f"there is no room for a file of {format_size(size)}" for size in left),
+        files=on_files.surface_files(sizes),
     )
 
 
@@ -185,15 +319,15 @@ def _writers(wanted: spec.FileWriters, room_bytes: int) -> _Chosen:
     _require_room(size, most)
     return _Chosen(
         StageKind.FILE_WRITERS,
-        variants.job_variants(wanted.processes, "process", "processes"),
-        variants.writer_workloads(
+        on_files.job_variants(wanted.processes, "process", "processes"),
+        on_files.writer_workloads(
             wanted.block_bytes,
             wanted.delays_s,
             wanted.delayed_percent,
             window_s=_window_s(wanted),
             buffered=wanted.buffered,
         ),
-        (Files(size, {}, most),),  # one for each process, with fio's names
+        files=(Files(size, {}, most),),  # one for each process, with fio's names
     )
 
 
@@ -202,11 +336,11 @@ def _mix(wanted: spec.FileMix, room_bytes: int) -> _Chosen:
     _require_room(size, 1)
     return _Chosen(
         StageKind.FILE_MIX,
-        variants.job_variants(wanted.threads, "thread", "threads"),
-        variants.mix_workloads(
+        on_files.job_variants(wanted.threads, "thread", "threads"),
+        on_files.mix_workloads(
             wanted.read_percents, wanted.block_bytes, size, buffered=wanted.buffered
         ),
-        (Files(size, {"filename": variants.MIXED_FILE}),),
+        files=(Files(size, {"filename": on_files.MIXED_FILE}),),
     )
 
 
@@ -235,7 +369,7 @@ def application_trials(
     Raises HostLacks for a program or file system that is missing, UsageError for a target that is
     not a block device or is too small.
     """
-    kernel = required_device(planning.target)
+    kernel = _required_device(planning.target)
     system = required(wanted.type, planning.target)
     programs, notes = chosen_programs(wanted)
     _require_program_room(wanted, programs, planning.target)
@@ -246,7 +380,7 @@ def application_trials(
             f"{before + len(planned) + 1:02d}-applications",
             Place(system, kernel),
             programs,
-            tuple(path_variants(wanted.schedulers, offered, planning.target.here)),
+            tuple(variants.path_variants(wanted.schedulers, offered, planning.target.here)),
             Scale(
                 threads=wanted.threads,
                 window_s=max(1, round(wanted.window_s)),
