@@ -24,9 +24,8 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.target.inspect import find, kernel_name
 from ssdbench.target.pages import Protocol, protocol
 from ssdbench.tuning.backends import THERE, SettingBackend, backends_of
-from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
+from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal, forget, restore_all
 from ssdbench.tuning.plan import HostPlan, drive_settings, host_plan
-from ssdbench.tuning.restore import forget, restore_all
 from ssdbench.tuning.setting import Backend, Setting
 
 

@@ -1,18 +1,19 @@
 """Change settings so that they can be restored, even after a kill or a power cut.
 
 Each change is on disk, with the old value, before it is made. Leaving the journal restores in
-reverse order; `tuning.restore` does so for dead processes. Changes are ordered by number, because
-the wall clock may jump.
+reverse order; `restore_all` does so for dead processes. Changes are ordered by number, because the
+wall clock may jump.
 """
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from ssdbench.errors import HostLacks, SsdbenchError
+from ssdbench.errors import HostLacks, SsdbenchError, UsageError
 from ssdbench.foreign import read_regular
 from ssdbench.host.files import Appender, make_private_directory, require_private
 from ssdbench.host.lock import Lock, waiting
@@ -352,3 +353,107 @@ def _record_of(fields: Mapping[str, object]) -> Change | int:
     if not all(isinstance(value, str) for value in values.values()):
         raise ValueError(fields)
     return Change(n=n, **{**values, "backend": Backend(str(values["backend"]))})  # type: ignore[arg-type]
+
+
+FORGOTTEN_LOG = "forgotten.log"
+
+
+def restore_all(
+    directory: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
+) -> list[Change]:
+    """Restore settings that dead runs left changed, to the values before the first change.
+
+    After a reboot only settings that survive a reboot are restored. Journals of living runs are not
+    touched; journals of another host are refused. Returns the restored changes. Raises NotRestored
+    after restoring as much as possible.
+    """
+    require_private(directory)
+    with shielded():
+        done, failures = _restored(directory, backends, boot_id=boot_id, host_id=host_id)
+    if failures:
+        raise NotRestored(failures)
+    return done
+
+
+def _restored(
+    directory: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
+) -> tuple[list[Change], list[Failure]]:
+    failures: list[Failure] = []
+    left: list[tuple[Change, Appender]] = []
+    ours: list[Path] = []
+    with ExitStack() as held:
+        for path in sorted(directory.glob("*.jsonl")):
+            try:
+                require_private(path)
+                held.enter_context(lock(path))
+                changes = read(path).changes
+                if foreign := next((c for c in changes if c.host_id != host_id), None):
+                    failures.append(_of_another_host(path, foreign.host_id))
+                    continue
+                file = held.enter_context(Appender(path))
+            except InUse:
+                continue
+            except HostLacks as error:
+                failures.append(Failure(f"{path}: {error.message}", way_out=error.hint))
+                continue
+            ours.append(path)
+            live = (c for c in changes if c.boot_id == boot_id or c.backend.outlives_reboot)
+            left += [(change, file) for change in live]
+        done, failed = put_back(left, backends)
+        failures += failed
+        for path in ours:
+            failures += damage(path)
+            held_now = read(path)
+            unsettled = (
+                c.boot_id == boot_id or c.backend.outlives_reboot for c in held_now.changes
+            )
+            if not held_now.damaged and not any(unsettled):
+                failures += removed(path)
+    return done, failures
+
+
+def _of_another_host(path: Path, host_id: str) -> Failure:
+    return Failure(
+        f"{path} was written on another host ({host_id}), so it was not touched",
+        way_out=f"Take {path} to that host and run `ssdbench restore` there. If that host is gone "
+        "or was reinstalled, set by hand what the file names, then remove the file here.",
+    )
+
+
+def forget(directory: Path, drive: str, *, host_id: str) -> list[Change]:
+    """Give up the settings that dead runs changed on a drive that will never come back.
+
+    `forgotten.log` keeps each change with its old value. Raises UsageError when no dead run changed
+    a setting of this drive.
+    """
+    require_private(directory)
+    given_up: list[Change] = []
+    known: set[str] = set()
+    for path in sorted(directory.glob("*.jsonl")):
+        try:
+            require_private(path)
+            with lock(path):
+                ours = [change for change in read(path).changes if change.host_id == host_id]
+                known |= {change.drive for change in ours if change.drive}
+                given_up += _given_up(path, [change for change in ours if change.drive == drive])
+        except InUse:
+            continue
+    if not given_up:
+        named = ", ".join(sorted(known)) or "no drive"
+        raise UsageError(
+            f"no dead run left a setting of {drive} changed",
+            hint=f"drives with changed settings: {named}",
+        )
+    return given_up
+
+
+def _given_up(path: Path, changes: list[Change]) -> list[Change]:
+    if not changes:
+        return []
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    with Appender(path.parent / FORGOTTEN_LOG) as kept, Appender(path) as settled:
+        for change in changes:
+            told = {"kind": FORGOTTEN, "at": at, "run": path.stem, **asdict(change)}
+            kept.append(records.line(told))
+            settled.append(records.line({"kind": FORGOTTEN, "n": change.n}))
+    return changes

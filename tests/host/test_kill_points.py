@@ -7,8 +7,7 @@ import pytest
 
 from ssdbench.host.sysfs import Sysfs, chosen
 from ssdbench.tuning.backends import backends_of
-from ssdbench.tuning.journal import SettingsJournal
-from ssdbench.tuning.restore import restore_all
+from ssdbench.tuning.journal import SettingsJournal, restore_all
 from ssdbench.tuning.setting import Backend, Setting, queue_settings
 from tests.support.devices import attached_loop
 from tests.support.killpoints import killed_at

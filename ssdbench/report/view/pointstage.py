@@ -13,7 +13,7 @@ from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of,
 from ssdbench.report.plots.points import Strip, StripFigure
 from ssdbench.report.plots.series import RepeatTraces, SettleFigure, SettlePanel
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import page, pointlatency, pointplots, points, words
+from ssdbench.report.view import page, pointplots, points, words
 from ssdbench.report.view.points import LABEL, drawn_points, worst_first
 from ssdbench.report.view.words import record_table
 from ssdbench.stats.bounds.streams import DELIVERED
@@ -30,7 +30,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[page.B
         drawn = drawn_points(run.result, run.asked)
         yield from points.overview(found.points)
         yield from pointplots.rates(run.result, stage, drawn)
-        yield from pointlatency.blocks(run, stage, drawn)
+        yield from pointplots.latency_blocks(run, stage, drawn)
         yield from stream_tables(found.points)
         yield from points.tables(found.points)
         if shown := repeat_blocks(run, stage, drawn):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ssdbench.report.read import Seconds, StoredRun
-from ssdbench.report.view import pointlatency
+from ssdbench.report.view import pointplots
 from ssdbench.stats.histogram import BINS, bin_of
 from tests.support.builders import StoredRunBuilder
 
@@ -52,13 +52,13 @@ def test_a_slow_second_is_seen_in_its_part_and_settling_is_left_out(run: StoredR
     put(run, "00-measure_clat_hist.1.log.gz", a_log(1, {2: SLOW_NS, 7: SLOW_NS}))
     put(run, "00-measure_clat_hist.2.log", a_log(1, {}))
 
-    parts = pointlatency.latencies_within(run, REPEAT, "write", most=3)
+    parts = pointplots.latencies_within(run, REPEAT, "write", most=3)
 
     assert [ends for *ends, _ in parts] == [[0, 2], [2, 4], [4, 6]]
     assert [part.n for *_, part in parts] == [4 * PER_SECOND] * 3  # two threads
     slow = [part.percentile_ns(0.99) >= SLOW_NS for *_, part in parts]
     assert slow == [False, True, False]  # the third second that counts
-    assert pointlatency.latencies_within(run, REPEAT, "read", most=3) == []
+    assert pointplots.latencies_within(run, REPEAT, "read", most=3) == []
     assert run.missing == []
 
 
@@ -66,7 +66,7 @@ def test_a_packed_log_beside_its_plain_one_is_not_counted_again(run: StoredRun) 
     put(run, "00-measure_clat_hist.1.log", a_log(0, {}))
     put(run, "00-measure_clat_hist.1.log.gz", a_log(0, {}))
 
-    parts = pointlatency.latencies_within(run, REPEAT, "read", most=1)
+    parts = pointplots.latencies_within(run, REPEAT, "read", most=1)
 
     assert [part.n for *_, part in parts] == [COUNTED_S * PER_SECOND]
 
@@ -85,17 +85,17 @@ def test_a_damaged_log_gives_no_figure_of_half_of_the_threads(run: StoredRun, da
         }[damage]
     )
 
-    assert pointlatency.latencies_within(run, REPEAT, "write", most=3) == []
+    assert pointplots.latencies_within(run, REPEAT, "write", most=3) == []
     assert run.missing == [f"{REPEAT}/fio (a histogram log is damaged or too long)"]
 
 
 def test_what_unpacks_without_end_is_not_read(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pointlatency, "MOST_BYTES", 1000)
+    monkeypatch.setattr(pointplots, "MOST_BYTES", 1000)
     put(run, "00-measure_clat_hist.1.log.gz", "0" * 1001)
 
-    assert pointlatency.latencies_within(run, REPEAT, "write", most=3) == []
+    assert pointplots.latencies_within(run, REPEAT, "write", most=3) == []
 
 
 def test_the_counted_end_of_two_hours_is_read_of_a_log_of_80_mb(run: StoredRun) -> None:
@@ -115,11 +115,11 @@ def test_the_counted_end_of_two_hours_is_read_of_a_log_of_80_mb(run: StoredRun) 
     assert seconds is not None
     run._seconds[f"{REPEAT}/seconds.csv"] = replace(seconds, t_s=seconds.t_s + hours_s)
 
-    parts = pointlatency.latencies_within(run, REPEAT, "write", most=3)
+    parts = pointplots.latencies_within(run, REPEAT, "write", most=3)
 
     assert [part.n for *_, part in parts] == [2 * PER_SECOND] * 3
     assert run.missing == []
 
 
 def test_a_repeat_without_logs_has_no_parts(run: StoredRun) -> None:
-    assert pointlatency.latencies_within(run, REPEAT, "write", most=3) == []
+    assert pointplots.latencies_within(run, REPEAT, "write", most=3) == []

@@ -22,7 +22,7 @@ from ssdbench.report.plots import canvas
 from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.plots.series import SeriesFigure, SteadyFigure
 from ssdbench.report.read import Seconds, StoredRun
-from ssdbench.report.view import pointlatency, pointplots, points, preparation, rates, steady
+from ssdbench.report.view import pointplots, points, preparation, rates, steady
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.steady.pss import window_criteria
 from ssdbench.stats.steady.watch import Look, straight_line
@@ -446,8 +446,8 @@ def test_a_slow_second_is_seen_in_the_heat_map_and_a_repeat_without_a_log_is_one
     ]
     (place / "00-measure_clat_hist.1.log").write_text("".join(rows))
 
-    found = list(pointlatency._latencies(run, stage, frozenset({point.point.id})))
-    (panel,) = pointlatency._heat(run, stage, found).figure.panels  # type: ignore[attr-defined]
+    found = list(pointplots._latencies(run, stage, frozenset({point.point.id})))
+    (panel,) = pointplots._heat(run, stage, found).figure.panels  # type: ignore[attr-defined]
 
     ends = [(one.start, one.end) for one in panel.columns]
     length = first.measure_to_s - first.measure_from_s

@@ -16,8 +16,7 @@ from ssdbench.target import nvme as nvme_pages
 from ssdbench.target import scsi as scsi_pages
 from ssdbench.target.pages import Protocol
 from ssdbench.tuning.backends import AtaPasswordBackend
-from ssdbench.tuning.journal import SettingsJournal
-from ssdbench.tuning.restore import restore_all
+from ssdbench.tuning.journal import SettingsJournal, restore_all
 from ssdbench.tuning.setting import Backend, Setting
 
 NODE = Path("/dev/fake")

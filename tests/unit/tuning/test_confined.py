@@ -11,9 +11,8 @@ from ssdbench.host.topology import Interrupt
 from ssdbench.model.profile import Host, Switch
 from ssdbench.tuning.backends import backends_of
 from ssdbench.tuning.confined import OURS, require_ours, require_undoing
-from ssdbench.tuning.journal import NotRestored
+from ssdbench.tuning.journal import NotRestored, restore_all
 from ssdbench.tuning.plan import drive_settings
-from ssdbench.tuning.restore import restore_all
 from ssdbench.tuning.setting import QUEUE_SETTINGS, Backend
 
 FORGED = {

@@ -10,8 +10,7 @@ import pytest
 
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.tuning.backends import SettingBackend, backends_of
-from ssdbench.tuning.journal import NotRestored, SettingsJournal
-from ssdbench.tuning.restore import restore_all
+from ssdbench.tuning.journal import NotRestored, SettingsJournal, restore_all
 from ssdbench.tuning.setting import Backend, Setting, queue_settings
 from tests.support.killpoints import KILLED, killed_at, points
 

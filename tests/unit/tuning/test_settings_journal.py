@@ -9,8 +9,15 @@ import pytest
 
 from ssdbench.errors import DeviceLost, HostLacks, UsageError
 from ssdbench.tuning.backends import SettingBackend
-from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal, read
-from ssdbench.tuning.restore import FORGOTTEN_LOG, forget, restore_all
+from ssdbench.tuning.journal import (
+    FORGOTTEN_LOG,
+    Change,
+    NotRestored,
+    SettingsJournal,
+    forget,
+    read,
+    restore_all,
+)
 from ssdbench.tuning.setting import Backend, NoSetting, Setting, located, queue_settings
 
 DRIVE = "eui.0025385b91b0a4d2"
