@@ -160,12 +160,11 @@ def lock(session: nox.Session) -> None:
     common = (
         "uv", "pip", "compile", "-q", "--universal", "--python-version", PYTHONS[0],
         "--generate-hashes", "--no-emit-index-url", "--custom-compile-command", "nox -s lock",
-        "--extra", "duckdb", "pyproject.toml",
+        "--extra", "duckdb", "--extra", "fleet", "pyproject.toml",
     )  # fmt: skip
     # The fewest versions: what passes the type check on one Python passes it on all.
     session.run(
-        *common, "--extra", "fleet", "--group", "dev", "--upgrade", "--fork-strategy", "fewest",
-        "-o", LOCKED,
+        *common, "--group", "dev", "--upgrade", "--fork-strategy", "fewest", "-o", LOCKED,
     )  # fmt: skip
     # What a user runs: the same versions without the tools of developers.
     session.run(*common, "--no-annotate", "--fork-strategy", "fewest", "-c", LOCKED, "-o", SHIPPED)

@@ -3,16 +3,20 @@
 `python -m release.deb WHEEL OUT` writes both into the directory OUT. The first holds everything
 of locks/run.txt for the Python of this distribution, so that no other package's Python libraries
 are used or changed; it is for the distribution and processor that built it. The second holds the
-module sources, which DKMS builds on the user's machine.
+module sources, which DKMS builds on the user's machine. With `--suite bookworm trixie noble` the
+packages are built on machines of these distributions, which have no network; it needs root.
 """
 
 import argparse
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from release import machines
 
 ROOT = Path(__file__).parents[1]
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -143,7 +147,8 @@ def pack(stage: Path, out: Path, fields: dict[str, str]) -> Path:
 
 
 def program(wheel: Path, version: str, out: Path) -> Path:
-    """The package `ssdbench`."""
+    """The package `ssdbench`; its version says for which distribution, such as 2.0+debian12."""
+    system = platform.freedesktop_os_release()
     with tempfile.TemporaryDirectory() as work:
         stage = Path(work)
         environment(stage, wheel)
@@ -153,7 +158,7 @@ def program(wheel: Path, version: str, out: Path) -> Path:
             out,
             {
                 "name": "ssdbench",
-                "version": version,
+                "version": f"{version}+{system['ID']}{system.get('VERSION_ID', '')}",
                 "architecture": run("dpkg", "--print-architecture"),
                 "depends": f"{python_needed()}, fio, util-linux, mount, procps, libnbd0, kmod",
                 "recommends": "nvme-cli, smartmontools",
@@ -199,13 +204,60 @@ def modules(wheel: Path, version: str, out: Path) -> Path:
         )
 
 
+def wheelhouse(version: str) -> Path:
+    """Fetch all wheels of locks/run.txt for a version of Python; the directory that has them."""
+    place = machines.CACHE / f"wheels-{version}"
+    processor = os.uname().machine
+    tags = [f"manylinux_2_{minor}" for minor in range(5, 35)] + ["manylinux1", "manylinux2014"]
+    run(
+        sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check",
+        "--require-hashes", "--only-binary=:all:", "--implementation", "cp",
+        "--python-version", version, *(f"--platform={tag}_{processor}" for tag in tags),
+        "-d", place, "-r", ROOT / "locks" / "run.txt",
+    )  # fmt: skip
+    return place
+
+
+def on_machine(suite: str, wheel: Path, out: Path) -> bool:
+    """Build on a machine of another distribution; return whether its packages were reached.
+
+    Raises CalledProcessError if the build fails.
+    """
+    archive = machines.root_archive(suite, "package")
+    if archive is None:
+        return False
+    with machines.unpacked(archive) as root:
+        place = root / "srv"
+        log = place / "log"
+        question = "import sys; print('%d.%d' % sys.version_info[:2])"
+        machines.inside(root, "root", f'python3 -c "{question}" >/srv/python', log)
+        shutil.copytree(wheelhouse((place / "python").read_text().strip()), place / "wheels")
+        for name in ("release", "locks", "LICENSES"):
+            shutil.copytree(ROOT / name, place / name)
+        shutil.copy(ROOT / "LICENSE", place)
+        shutil.copy(wheel, place)
+        script = (
+            "cd /srv && PIP_NO_INDEX=1 PIP_FIND_LINKS=/srv/wheels "
+            f"/usr/bin/python3 -m release.deb /srv/{wheel.name} /srv/out"
+        )
+        if status := machines.inside(root, "root", script, log, offline=True):
+            raise subprocess.CalledProcessError(status, script, log.read_text())
+        for package in (place / "out").iterdir():
+            print(shutil.copy(package, out))
+    return True
+
+
 def main() -> None:
     """Build both packages and print their paths."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--suite", nargs="+", choices=machines.SUITES, default=[])
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    if args.suite:
+        reached = [on_machine(suite, args.wheel, args.out) for suite in args.suite]
+        sys.exit(0 if all(reached) else 1)
     version = args.wheel.name.split("-")[1]
     print(program(args.wheel.resolve(), version, args.out))
     print(modules(args.wheel.resolve(), version, args.out))

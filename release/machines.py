@@ -34,7 +34,12 @@ USERS = {
     "plain": "a user without sudo",
 }
 TRIALS = ("demo", "test", "wheel", "deb")
-INCLUDED = "ca-certificates,git,sudo,adduser"
+# What a root file system holds: to try a new user's commands, or to make a .deb without network.
+INCLUDED = {
+    "fresh": "ca-certificates,git,sudo,adduser",
+    "package": "python3,python3-pip,fio,util-linux,mount,procps,libnbd0,kmod",
+}
+KEYRING = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
 # How this host reaches package registries is its own affair; the machines inherit it.
 INHERITED = (
     "PIP_",
@@ -85,17 +90,17 @@ class Row:
     last_line: str
 
 
-def root_archive(suite: str) -> Path | None:
+def root_archive(suite: str, kind: str = "fresh") -> Path | None:
     """The root file system of a suite as a tar file; None if its packages cannot be reached."""
-    archive = CACHE / f"{suite}.tar"
+    archive = CACHE / f"{suite}-{kind}.tar"
     if archive.exists():
         return archive
     CACHE.mkdir(parents=True, exist_ok=True)
     fresh = archive.with_suffix(".new.tar")
-    made = subprocess.run(
-        ["mmdebstrap", "--variant=apt", f"--include={INCLUDED}", suite, str(fresh)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = ["mmdebstrap", "--variant=apt", f"--include={INCLUDED[kind]}"]
+    if suite == "noble":
+        words += ["--components=main,universe", f"--keyring={ubuntu_keyring()}"]
+    made = subprocess.run([*words, suite, str(fresh)], capture_output=True, text=True, check=False)
     if made.returncode:
         reasons = [line for line in made.stderr.splitlines() if line.startswith("E:")]
         first = reasons[0] if reasons else "no reason given"  # what follows comes of it
@@ -103,6 +108,18 @@ def root_archive(suite: str) -> Path | None:
         fresh.unlink(missing_ok=True)
         return None
     return fresh.rename(archive)
+
+
+def ubuntu_keyring() -> Path:
+    """The keys of Ubuntu's archive: this machine's, or those in the package of Debian 13."""
+    for place in (Path("/") / KEYRING, CACHE / KEYRING):
+        if place.exists():
+            return place
+    words = ["mmdebstrap", "--variant=extract", "--include=ubuntu-keyring", "trixie"]
+    subprocess.run([*words, CACHE / "keys.tar"], check=True, capture_output=True)
+    subprocess.run(["tar", "-xf", "keys.tar", f"./{KEYRING}"], cwd=CACHE, check=True)
+    (CACHE / "keys.tar").unlink()
+    return CACHE / KEYRING
 
 
 @contextlib.contextmanager
@@ -120,7 +137,7 @@ def unpacked(archive: Path) -> Iterator[Path]:
         yield root
 
 
-def inside(root: Path, user: str, script: str, log: Path) -> int:
+def inside(root: Path, user: str, script: str, log: Path, *, offline: bool = False) -> int:
     """Run a shell script as `user` in the machine; its exit code. Output goes to `log`."""
     name = "root" if user == "root" else "tester"
     home = "/root" if user == "root" else "/home/tester"
@@ -131,7 +148,8 @@ def inside(root: Path, user: str, script: str, log: Path) -> int:
     }  # fmt: skip
     env.pop("PIP_FIND_LINKS", None)  # a directory of this host
     words = [
-        "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", IN_ROOT, "sh",
+        "unshare", "--mount", "--pid", "--fork", "--kill-child", *(["--net"] if offline else []),
+        "sh", "-c", IN_ROOT, "sh",
         str(root), "setpriv", f"--reuid={name}", f"--regid={name}", "--init-groups",
         "sh", "-c", f"cd {home} && {script}",
     ]  # fmt: skip

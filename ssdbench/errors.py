@@ -16,8 +16,12 @@ A bad *result* is not an exception: it is a `ssdbench.model.finding.Finding`.
 """
 
 import re
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 from ssdbench.foreign import plain
 
@@ -116,6 +120,17 @@ def telling(said: str) -> str:
     plain = [line for line in lines if not _ADVICE.match(line)]
     lines_that_tell = [line for line in plain if _TELLS.search(line)] or plain or lines
     return lines_that_tell[-1] if lines_that_tell else "it printed nothing"
+
+
+def how_to_install(package: str) -> str:
+    """Return the command that adds a Python package to the environment of this ssdbench."""
+    wanted, home = shlex.quote(package), Path(sys.prefix)
+    if (home / "pipx_metadata.json").exists():
+        return f"pipx inject {shlex.quote(home.name)} {wanted}"
+    python = shlex.quote(sys.executable)
+    if find_spec("pip") is None:  # made by uv, by `fleet install`, by the .deb
+        return f"python3 -m pip --python {python} install {wanted}"
+    return f"{python} -m pip install {wanted}"
 
 
 class CommandFailed(HostLacks):

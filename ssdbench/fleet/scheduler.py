@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ssdbench import __version__
-from ssdbench.errors import HostLacks, SsdbenchError, UsageError
+from ssdbench.errors import HostLacks, SsdbenchError, UsageError, how_to_install
 from ssdbench.fleet import drive, hostscripts
 from ssdbench.fleet.drive import Patience, Stage, State
 from ssdbench.fleet.hostscripts import Job
@@ -53,7 +53,7 @@ def require_engine() -> None:
     if find_spec("distributed") is None:
         raise HostLacks(
             "Dask distributed, which manages the queue of a fleet, is not installed",
-            hint="Install it on the control host: pip install 'ssdbench[fleet]'",
+            hint=f"Install it on this control host: {how_to_install('distributed>=2026.1')}",
         )
 
 

@@ -82,8 +82,7 @@ def require_schema(stored: Any, what: str) -> Any:
     if isinstance(schema, int) and schema in READ_BY:
         raise UsageError(
             f"{what} has schema {schema}, and this ssdbench reads schema {SCHEMA} only",
-            hint=f"Use ssdbench {READ_BY[schema]} for it: `pip install "
-            f"ssdbench=={READ_BY[schema]}`.",
+            hint=f"Use ssdbench {READ_BY[schema]} for it, in an environment of its own.",
         )
     return stored
 

@@ -1,18 +1,16 @@
 """Use DuckDB to read latency logs and to write Parquet. DuckDB is optional, because it is large."""
 
 import re
-import shlex
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
-from ssdbench.errors import HostLacks
+from ssdbench.errors import HostLacks, how_to_install
 
 T = TypeVar("T")
-INSTALL = f"{shlex.quote(sys.executable)} -m pip install 'duckdb>=1.2,<3'"
+INSTALL = how_to_install("duckdb>=1.2,<3")
 
 
 def is_available() -> bool:

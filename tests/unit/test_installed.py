@@ -1,15 +1,19 @@
 """What a machine lacks for each command, with the one command that installs it."""
 
 import json
+import re
 import runpy
 import shutil
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ssdbench.cli.main import COMMANDS, run
+from ssdbench.errors import HostLacks
+from ssdbench.fleet.scheduler import require_engine
 from ssdbench.host import command, database
 from ssdbench.suite.installed import installed
 from tests.support.builders import a_small_run
@@ -91,6 +95,37 @@ def test_packages_are_those_that_bootstrap_installs() -> None:
     shared = told.keys() & known.keys()
     assert len(shared) > 8
     assert {name: told[name] for name in shared} == {name: known[name] for name in shared}
+
+
+def test_a_missing_package_is_named_with_what_installs_it_in_this_kind_of_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tomllib.loads((BOOTSTRAP.parent / "pyproject.toml").read_text())["project"]
+    (dask,) = project["optional-dependencies"]["fleet"]
+    monkeypatch.setitem(sys.modules, "distributed", None)
+
+    def hint() -> str:
+        with pytest.raises(HostLacks) as lacks:
+            require_engine()
+        return lacks.value.hint.removeprefix("Install it on this control host: ")
+
+    assert hint() == f"{sys.executable} -m pip install '{dask}'"
+    monkeypatch.setitem(sys.modules, "pip", None)
+    assert hint() == f"python3 -m pip --python {sys.executable} install '{dask}'"
+    (tmp_path / "ssdbench-2").mkdir()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "ssdbench-2"))
+    (tmp_path / "ssdbench-2" / "pipx_metadata.json").touch()
+    assert hint() == f"pipx inject ssdbench-2 '{dask}'"
+
+
+def test_no_hint_names_a_package_that_a_stranger_may_own() -> None:
+    lines = [
+        f"{path}: {line}"
+        for path in (BOOTSTRAP.parent / "ssdbench").rglob("*.py")
+        for line in path.read_text().splitlines()
+        if re.search(r"(pip|pipx|npm|apt-get) +(install|download) +['\"]?ssdbench(?![\w./-])", line)
+    ]
+    assert lines == []
 
 
 class Asked:

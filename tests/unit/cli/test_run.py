@@ -434,7 +434,7 @@ def test_a_run_with_a_manifest_of_schema_1_is_not_resumed(
 
     said = capfd.readouterr().err
     assert "the manifest of the run has schema 1, and this ssdbench reads schema 2 only" in said
-    assert "pip install ssdbench==1.0.0" in said
+    assert "Use ssdbench 1.0.0 for it" in said
     assert before == {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
 
 

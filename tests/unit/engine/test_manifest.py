@@ -36,4 +36,4 @@ def test_a_manifest_of_schema_1_is_refused_with_the_version_to_use(tmp_path: Pat
     with pytest.raises(UsageError, match="has schema 1, and this ssdbench reads") as refused:
         load(tmp_path / "manifest.json", Manifest)
 
-    assert "pip install ssdbench==1.0.0" in refused.value.hint
+    assert "Use ssdbench 1.0.0 for it" in refused.value.hint
