@@ -26,9 +26,8 @@ from benchmarks.tables import markdown, put
 from ssdbench.host import command
 from ssdbench.lab.archive import Archive, cache_directory
 from ssdbench.lab.kernels import OFFERS, SERIES, Kernel
-from ssdbench.lab.lab import Lab
 from ssdbench.lab.machine import Machine
-from ssdbench.lab.session import built_modules, load_script
+from ssdbench.lab.session import Lab, built_modules, load_script
 
 PAGE = Path(__file__).parents[1] / "docs" / "kernel-experiments.md"
 PROGRAMS = ("dio-offsets", "ioctl-lbmd-query")  # of those that such tests use

@@ -23,8 +23,7 @@ from ssdbench.host.kmod import MODULES, build, source_directory
 from ssdbench.lab.archive import Archive, cache_directory
 from ssdbench.lab.guest import GuestTrouble
 from ssdbench.lab.kernels import BUILT_IMAGE, OFFERS
-from ssdbench.lab.lab import Lab
-from ssdbench.lab.session import built_modules
+from ssdbench.lab.session import Lab, built_modules
 
 README = Path(__file__).parents[1] / "kmod" / "README.md"
 BEGIN, END = "<!-- kernels: python -m benchmarks.kernel_table --write -->", "<!-- /kernels -->"

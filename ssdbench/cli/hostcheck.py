@@ -74,13 +74,13 @@ def _target_facts(info: "TargetInfo") -> dict[str, str]:
 
 
 def _document(needs: "Sequence[Requirement]", info: "TargetInfo | None") -> "Checked":
-    from ssdbench.cli.documents.machine import Checked, CommandPrograms, Required
+    from ssdbench.cli.documents.machine import Checked, CommandPrograms
     from ssdbench.engine.preflight import Grade
     from ssdbench.suite.installed import installed
 
     return Checked(
         ready=all(one.grade is not Grade.MISSING for one in needs),
-        requirements=tuple(Required.of(one, grade=one.grade.value) for one in needs),
+        requirements=tuple(needs),
         commands=None if info else tuple(map(CommandPrograms.of, installed())),
         target=info,
     )

@@ -174,7 +174,7 @@ def _host(plan: "HostPlan") -> list[str]:
 
 
 def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> "Planned":
-    from ssdbench.cli.documents.runs import Planned, PlannedQuestion, PlannedStage, PlannedWear
+    from ssdbench.cli.documents.runs import Planned, PlannedStage, PlannedWear
     from ssdbench.suite.budget import said_rates
 
     info, refusals = plan.target, _objections(wishes, plan)
@@ -203,7 +203,7 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
             share=plan.wear.share,
             said=plan.wear.sentence,
         ),
-        question=None if plan.question is None else PlannedQuestion.of(plan.question),
+        question=plan.question,
         refusals=tuple(objection.reason for objection in refusals),
         command=tuple(_command(refusals, arguments)),
     )

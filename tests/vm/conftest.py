@@ -22,8 +22,14 @@ from ssdbench.lab.archive import Archive, cache_directory
 from ssdbench.lab.disks import parse_all
 from ssdbench.lab.guest import Answer
 from ssdbench.lab.kernels import SERIES
-from ssdbench.lab.lab import Lab
-from ssdbench.lab.session import GuestRequest, built_modules, kept_guest, load_script, run_in_guest
+from ssdbench.lab.session import (
+    GuestRequest,
+    Lab,
+    built_modules,
+    kept_guest,
+    load_script,
+    run_in_guest,
+)
 
 Guest = Callable[..., Answer]
 REPOSITORY = Path(__file__).parents[2]

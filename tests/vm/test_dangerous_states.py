@@ -13,7 +13,7 @@ import pytest
 
 from ssdbench.host.lock import waiting
 from ssdbench.lab.archive import Archive, Package, extract
-from ssdbench.lab.lab import Lab
+from ssdbench.lab.session import Lab
 from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest, cache
 from tests.vm.states import STATES, chosen
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ssdbench.lab.disks import parse_all
-from ssdbench.lab.lab import Lab
 from ssdbench.lab.machine import Machine
+from ssdbench.lab.session import Lab
 from tests.vm.conftest import REPOSITORY
 
 pytestmark = [pytest.mark.vm, pytest.mark.soak]

@@ -18,8 +18,7 @@ from ssdbench.host.kmod import MODULES
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.disks import parse_all
 from ssdbench.lab.guest import complaint
-from ssdbench.lab.lab import Lab
-from ssdbench.lab.session import GuestRequest, built_modules, load_script, run_in_guest
+from ssdbench.lab.session import GuestRequest, Lab, built_modules, load_script, run_in_guest
 from tests.vm import user_mode
 from tests.vm.conftest import KERNEL_DIR, REPOSITORY, cache, console_shown
 from tests.vm.debug_kernel import UM, debug_kernel

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.host.command import run
-from ssdbench.lab.lab import Lab
+from ssdbench.lab.session import Lab
 from tests.vm.conftest import KERNEL_DIR, NEWEST_KERNEL, Guest
 from tests.vm.test_flash import SETUP
 

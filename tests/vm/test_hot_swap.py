@@ -9,8 +9,8 @@ from typing import TextIO
 import pytest
 
 from ssdbench.lab.disks import parse_all
-from ssdbench.lab.lab import Lab
 from ssdbench.lab.machine import Machine
+from ssdbench.lab.session import Lab
 from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY
 
 pytestmark = pytest.mark.vm

@@ -10,8 +10,7 @@ from ssdbench.cli.main import ssdbench
 from ssdbench.host import kmod as modules
 from ssdbench.host.command import run
 from ssdbench.lab.kernels import source_package
-from ssdbench.lab.lab import Lab
-from ssdbench.lab.session import built_modules
+from ssdbench.lab.session import Lab, built_modules
 from tests.vm.conftest import NEWEST_KERNEL, Guest, cache
 
 pytestmark = pytest.mark.vm

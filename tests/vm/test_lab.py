@@ -8,9 +8,8 @@ from ssdbench.host.command import run
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.guest import BOOTS, GuestTrouble, text_of
 from ssdbench.lab.kernels import SERIES
-from ssdbench.lab.lab import InMemory, Lab
 from ssdbench.lab.machine import Machine
-from ssdbench.lab.session import GuestRequest, built_modules, kept_guest
+from ssdbench.lab.session import GuestRequest, InMemory, Lab, built_modules, kept_guest
 from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest, Kept, cache
 
 pytestmark = pytest.mark.vm
@@ -254,7 +253,7 @@ def test_what_the_kernel_said_of_a_boot_that_failed_is_handed_on(
 def test_kvm_is_not_doubted_for_a_guest_that_does_not_boot_without_it_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ssdbench.lab.lab.KVM", tmp_path / "kvm")
+    monkeypatch.setattr("ssdbench.lab.session.KVM", tmp_path / "kvm")
     (tmp_path / "kvm").touch()
     lab = _lab_whose_qemu("[ -e ${0%/*}/mended ] || exit 1", tmp_path)
     lab._initramfs = tmp_path / "initramfs"  # beside which it is noted

@@ -7,8 +7,7 @@ import shlex
 
 import pytest
 
-from ssdbench.lab.lab import Lab
-from ssdbench.lab.session import built_modules
+from ssdbench.lab.session import Lab, built_modules
 from tests.vm.conftest import Guest, cache
 
 pytestmark = pytest.mark.vm

@@ -13,8 +13,8 @@ from typing import Any, TextIO
 import pytest
 
 from ssdbench.lab.disks import parse_all
-from ssdbench.lab.lab import Lab
 from ssdbench.lab.machine import Machine
+from ssdbench.lab.session import Lab
 from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY
 
 # Endurance tests, because eight runs of ssdbench in a guest take minutes.

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from ssdbench.cli.documents import Document, ModelPart, Part
+from ssdbench.engine.preflight import Requirement
 from ssdbench.model.target import TargetInfo
 
 
@@ -37,15 +38,6 @@ class Drives(Document):
     models: tuple[ListedModel, ...]
 
 
-class Required(Part):
-    """One requirement of a run on the host, and whether the host meets it."""
-
-    name: str
-    grade: Literal["fine", "absent", "noisy", "missing"]
-    said: str
-    hint: str
-
-
 class CommandPrograms(Part):
     """The missing programs of a command, and the shell command that installs them."""
 
@@ -59,7 +51,7 @@ class Checked(Document):
 
     document: Literal["check"] = "check"
     ready: bool
-    requirements: tuple[Required, ...]
+    requirements: tuple[Requirement, ...]
     commands: tuple[CommandPrograms, ...] | None = None
     target: TargetInfo | None = None
 

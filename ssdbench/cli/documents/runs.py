@@ -14,6 +14,7 @@ from ssdbench.model.inside import (
 )
 from ssdbench.model.result import Budget, RunResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.suite.plan import Question
 
 
 class Ran(Document):
@@ -164,15 +165,6 @@ class PlannedWear(Part):
     said: str
 
 
-class PlannedQuestion(Part):
-    """The question of `plan` in the profile, and what the profile lacks to answer it."""
-
-    asked: str
-    load_iops: float  # that the drives must carry, with bursts and growth
-    missing: tuple[str, ...]  # what the profile does not measure; empty if it can answer
-    unknown: tuple[str, ...]  # facts that the answer needs but the user did not give
-
-
 class Planned(Document):
     """What `run` would do."""
 
@@ -194,6 +186,6 @@ class Planned(Document):
     budget: Budget | None  # the time of --budget and the plan for it; null without --budget
     lba_format: str
     wear: PlannedWear
-    question: PlannedQuestion | None  # of `plan` in the profile; null without a demand
+    question: Question | None  # of `plan` in the profile; null without a demand
     refusals: tuple[str, ...]
     command: tuple[str, ...]  # the command line that runs the plan; empty if no option allows it
