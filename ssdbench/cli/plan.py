@@ -101,7 +101,7 @@ def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> l
         *_question(plan.question),
         "",
         table(
-            ("stage", "what", "drive's time", "written", "drive fills"),
+            ("stage", "what", "drive's time, likely", "written", "drive fills"),
             [_row(stage) for stage in plan.stages],
         ),
         "",

@@ -1,5 +1,6 @@
 """Define the events of a run, which the command line shows to the user."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,16 +156,19 @@ class Reporter:
             fraction = min(max(fraction, 0.0), 1.0)
         duration_s = max(second.duration_s, 1e-9)
         ends_after_s, wait_s = self._foreseen(self._seen())
+        ran_s, left_s = self._ran_s(), self._left_s(fraction, now)
+        of_run_s = wait_s[1] if wait_s else ends_after_s[1] - ran_s if ends_after_s else math.inf
         self._emit(
             Progress(
                 stage=self._stage,
                 fraction=fraction,
-                left_s=self._left_s(fraction, now),
+                # The first repeats last longest: they tell too much.
+                left_s=None if left_s is None or left_s > of_run_s else left_s,
                 text=", ".join(part for part in (self._text, self._state()) if part),
                 rate_bytes_per_s=second.bytes / duration_s,
                 rate_iops=second.ios / duration_s,
                 written_fills=self._written_fills(),
-                ran_s=self._ran_s(),
+                ran_s=ran_s,
                 ends_after_s=ends_after_s,
                 wait_s=wait_s,
                 simulated=self._simulated,

@@ -157,6 +157,7 @@ class StagePlan:
     bytes_read: tuple[int, int] = (0, 0)
     fills: tuple[float, float] = (0.0, 0.0)  # bytes written / capacity
     notes: tuple[str, ...] = ()
+    again_s: float = 0.0  # more, if a warm-up must start again because its unit is not proven
 
     @classmethod
     def of(
@@ -169,6 +170,7 @@ class StagePlan:
         bytes_written: tuple[float, float] = (0, 0),
         bytes_read: tuple[float, float] = (0, 0),
         notes: Sequence[str] = (),
+        again_s: float = 0.0,
     ) -> "StagePlan":
         """Make the plan of a stage on a target from its estimates."""
         least, most = (round(size) for size in bytes_written)
@@ -183,6 +185,7 @@ class StagePlan:
             bytes_read=(round(bytes_read[0]), round(bytes_read[1])),
             fills=(least / target.size_bytes, most / target.size_bytes),
             notes=tuple(notes),
+            again_s=again_s,
         )
 
 

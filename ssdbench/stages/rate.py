@@ -134,7 +134,7 @@ class Rate(RateGoal, PlainStage):
             yield Unit(
                 name=f"search-{asked.search:02d}/step-{asked.step:02d}",
                 work=asked,
-                doing=f"{asked.rate_iops:.0f} IOPS from {asked.clients} clients, {search}",
+                doing=f"{asked.rate_iops:,.0f} IOPS from {asked.clients:,} clients, {search}",
                 number=len(done),
                 ahead_bytes=LEAST_AHEAD_BYTES if self.workload.writes else 0,
                 repeat=asked.search,

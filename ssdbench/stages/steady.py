@@ -192,6 +192,9 @@ class Steady(PlainStage):
             seconds=(shortest + proof_s, longest + proof_s),
             bytes_written=(least * part + slow * proof_s, most_written),
             notes=tuple(self._ends(most_written / span)),
+            again_s=replace(self, unit_bytes=0).plan(target, hint).seconds[0]
+            if self.unit_bytes
+            else 0.0,
         )
 
     def _ends(self, most_fills: float) -> Iterator[str]:

@@ -241,3 +241,42 @@ def test_the_rate_at_the_end_of_a_fill_is_kept(tmp_path: Path) -> None:
     rate = done.ordered_bytes_per_s or done.random_bytes_per_s
     assert rate is not None
     assert 0 < rate < 2 * drive.fresh_iops * 4096
+
+
+# Seconds that a whole run on each small drive took for its fills and its warm-up, and its bytes.
+@pytest.mark.parametrize(
+    ("drive", "took_s", "written_bytes"),
+    [
+        ("x25m-g2-160,capacity=256MiB", (102, 6480), 87_003_246_592),  # its unit was not proven
+        ("memoright-gt,capacity=256MiB", (677, 2940), 0),
+        ("intel320,capacity=512MiB", (38, 3540), 0),
+    ],
+)
+def test_a_small_simulated_drive_keeps_the_ranges_that_are_told(
+    drive: str, took_s: tuple[float, float], written_bytes: int
+) -> None:
+    there = inspect(f"sim:{drive}")
+    profile = load_profile(QUESTION, "a question")
+    planned = stages(profile, there)
+
+    for stage, took in zip(planned, took_s, strict=False):
+        least, most = told(stage, there, rate_hint(there)).seconds
+        assert least <= took <= most, (stage.name, least, most)
+    most = sum(likely(one, there, rate_hint(there)).bytes_written[1] for one in planned)
+    assert written_bytes <= most
+
+
+def test_a_warm_up_that_may_start_again_is_told_with_the_time_of_the_second_one() -> None:
+    there = inspect("sim:x25m-g2-160,capacity=8GiB")
+    _, warm_up, *_ = stages(load_profile(QUESTION, "a question"), there)
+    hint = rate_hint(there)
+    once, again = warm_up.plan(there, hint), replace(warm_up, unit_bytes=0).plan(there, hint)
+
+    assert again.again_s == 0
+    assert told(warm_up, there, hint).seconds[1] >= once.seconds[1] + again.seconds[0]
+
+
+QUESTION = """
+title: a question
+plan: {vms: 3000, iops_each: 40, read: 70, block: 4KiB, p99: {read: 10ms}, endurance_tb: 1300}
+"""

@@ -1,5 +1,7 @@
 """What a user is told while a stage works."""
 
+import pytest
+
 from ssdbench.engine.events import Event, Progress, Reporter
 from ssdbench.generator.base import Second
 
@@ -7,14 +9,16 @@ from ssdbench.generator.base import Second
 class Told:
     """A reporter with a clock in the test's hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, left_of_run_s: float | None = None) -> None:
         self.now = 0.0
+        of_run = None if left_of_run_s is None else (0.0, left_of_run_s)
         self.events: list[Event] = []
         self.reporter = Reporter(
             "02-steady",
             emit=self.events.append,
             wall=lambda: self.now,
             written_fills=lambda: self.now / 100,
+            foreseen=lambda seen: (None, of_run),
         )
 
     def at(self, now: float) -> Progress:
@@ -38,6 +42,16 @@ def test_between_two_steps_the_time_left_just_passes() -> None:
     assert told.at(90).left_s is None  # it was foreseen wrongly: not "0 s left"
     share[0] = 0.5
     assert told.at(100).left_s == 100
+
+
+@pytest.mark.parametrize(("left_of_run_s", "left_s"), [(60.0, None), (95.0, 90)])
+def test_a_stage_is_never_told_to_last_longer_than_the_run(
+    left_of_run_s: float, left_s: float | None
+) -> None:
+    told = Told(left_of_run_s=left_of_run_s)
+    told.reporter.doing("repeats", lambda: 0.1)
+
+    assert told.at(10).left_s == left_s
 
 
 def test_what_nobody_can_foresee_has_neither_share_nor_time_but_a_state() -> None:
