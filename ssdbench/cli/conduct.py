@@ -189,7 +189,7 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
         if begun and isinstance(error, Exception) and not isinstance(error, Interrupted):
             _require_there(directory, error)
         raise
-    live.end(f"The run ended: {result.verdict}.")
+    live.end()
     background.end(directory, code)
     return Ended(directory, result, files, code)
 

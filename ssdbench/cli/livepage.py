@@ -34,20 +34,19 @@ def ask(directory: Path) -> None:
     path = directory / LIVE
     try:
         if not path.exists():
-            _note(path, "The run writes this page within a minute.", f"{EVERY_S:.0f}")
+            again = f'<meta http-equiv="refresh" content="{EVERY_S:.0f}">'
+            _note(path, "The run writes this page within a minute.", again)
         tell(f"live page: {path}")
     except OSError as error:
         _tell_without(error)
 
 
-def _note(path: Path, said: str, refresh: str = "", link: str = "") -> None:
-    """Write a page with one sentence; `refresh` is the content of its meta element."""
-    again = f'<meta http-equiv="refresh" content="{refresh}">' if refresh else ""
-    more = f' <a href="{link}">The report of the run</a>' if link else ""
+def _note(path: Path, said: str, more: str = "") -> None:
+    """Write a page with one sentence; `more` is markup for its head."""
     page = (
-        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8">{again}<title>ssdbench run</title>'
-        f"<style>:root {{ color-scheme: light dark; font-family: sans-serif }}</style>"
-        f"<p>{escape(said)}{more}</p></html>\n"
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>ssdbench run</title>'
+        f"<style>:root {{ color-scheme: light dark; font-family: sans-serif }}</style>{more}"
+        f"<p>{escape(said)}</p></html>\n"
     )
     write_whole(path, foreign.page(page).encode())
 
@@ -92,11 +91,17 @@ class LivePage:
             between = isinstance(event, RunStarted | UnitFinished | StageFinished)
             self._guarded(lambda course: self._follow(course, between=between))
 
-    def end(self, said: str) -> None:
-        """Write the last page: how the run ended. The browser then opens the report."""
-        link = REPORT if (self._directory / REPORT).exists() else ""
-        refresh = f"0; url={link}" if link else ""
-        self._guarded(lambda course: _note(self._directory / LIVE, said, refresh, link))
+    def end(self, said: str = "") -> None:
+        """Write the last page: the report itself, or `said` if the run failed.
+
+        An open page becomes the report when it loads itself again. It does not forward to the
+        report, because headless Chromium then sometimes waits without an end.
+        """
+        path = self._directory / LIVE
+        if said:
+            self._guarded(lambda course: _note(path, said))
+        else:
+            self._guarded(lambda course: write_whole(path, (self._directory / REPORT).read_bytes()))
 
     def _guarded(self, work: "Callable[[Course], None]") -> None:
         try:

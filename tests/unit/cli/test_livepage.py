@@ -172,7 +172,7 @@ def test_a_full_disk_gives_the_page_up_in_one_sentence(
     page = LivePage(tmp_path)
     for event in (STARTED, SWEEP, AT_WORK, AT_WORK):
         page.see(event)
-    page.end("The run ended: VALIDATED.")
+    page.end()
 
     said = capfd.readouterr().err.splitlines()
     assert len(said) == 1
@@ -192,7 +192,7 @@ def test_nothing_is_written_unless_a_page_was_asked_for(tmp_path: Path) -> None:
     page = LivePage(tmp_path)
     for event in (STARTED, SWEEP, AT_WORK):
         page.see(event)
-    page.end("The run ended: VALIDATED.")
+    page.end()
 
     assert not list(tmp_path.iterdir())
 
@@ -215,15 +215,26 @@ def test_a_run_that_is_killed_leaves_a_whole_page_that_says_how_to_go_on(tmp_pat
     assert f"ssdbench attach {out}" in text
 
 
-def test_the_last_page_leads_to_the_report_and_does_not_load_itself(tmp_path: Path) -> None:
-    (tmp_path / "report.html").touch()
+def test_the_last_page_is_the_report_and_forwards_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("<!DOCTYPE html><title>the report</title>")
     page = LivePage(tmp_path, wanted=True)
     page.see(STARTED)
-    page.end("The run ended: <VALIDATED>.")
+    page.end()
+
+    assert (tmp_path / "live.html").read_text() == (tmp_path / "report.html").read_text()
+
+
+def test_the_last_page_of_a_run_that_failed_says_why_whatever_report_there_was(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "report.html").touch()  # of the run before it was resumed
+    page = LivePage(tmp_path, wanted=True)
+    page.see(STARTED)
+    page.end("The run ended: <no space>.")
 
     html5lib.HTMLParser(strict=True).parse(text := (tmp_path / "live.html").read_text())
-    assert 'content="0; url=report.html"' in text
-    assert "The run ended: &lt;VALIDATED&gt;." in text
+    assert "The run ended: &lt;no space&gt;." in text
+    assert "refresh" not in text
 
 
 def test_attach_to_a_live_run_only_makes_the_file_that_the_run_then_writes(

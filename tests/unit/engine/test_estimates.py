@@ -29,6 +29,7 @@ from ssdbench.model.target import TargetKind
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.report.read import StoredRun
 from ssdbench.stages.precondition import Precondition
+from ssdbench.stages.steady import Steady
 from ssdbench.stats.inside.probing import proven_unit
 from ssdbench.suite.assemble import stages
 from ssdbench.target.inspect import inspect
@@ -269,6 +270,7 @@ def test_a_small_simulated_drive_keeps_the_ranges_that_are_told(
 def test_a_warm_up_that_may_start_again_is_told_with_the_time_of_the_second_one() -> None:
     there = inspect("sim:x25m-g2-160,capacity=8GiB")
     _, warm_up, *_ = stages(load_profile(QUESTION, "a question"), there)
+    assert isinstance(warm_up, Steady)
     hint = rate_hint(there)
     once, again = warm_up.plan(there, hint), replace(warm_up, unit_bytes=0).plan(there, hint)
 
