@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
     from ssdbench.model.profile import Rated
 
-    IntParameter = click.ParamType[int]
     FloatParameter = click.ParamType[float]
 else:  # generic only since click 8.4
-    IntParameter = FloatParameter = click.ParamType
+    FloatParameter = click.ParamType
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -26,20 +25,54 @@ RATED = "random_write_iops=200k,sequential_write=3.5GB/s,tbw=7008TB"
 PATH = click.Path(path_type=Path)
 
 
-class Size(IntParameter):
-    """A size on the command line, such as 4KiB or 1.5TiB; the command gets bytes."""
+class Quantity(FloatParameter):
+    """A number with a unit on the command line; each kind parses its own units."""
+
+    def parsed(self, text: str) -> float:
+        """Return the value of a text. Raises ValueError with a sentence."""
+        raise NotImplementedError
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the typed value, or fail with a sentence."""
+        try:
+            return self.parsed(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Size(Quantity):
+    """A size, such as 4KiB or 1.5TiB; the command gets bytes."""
 
     name = "size"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the typed size in bytes, or fail with a sentence."""
-        try:
-            size = parse_size(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if size == 0:
-            self.fail("a size must be larger than 0 bytes", param, ctx)
+    def parsed(self, text: str) -> int:
+        if not (size := parse_size(text)):
+            raise ValueError("a size must be larger than 0 bytes")
         return size
+
+
+class Percent(Quantity):
+    """A share above 0 and at most 100 percent, written as 1% or 0.5%."""
+
+    name = "percent"
+
+    def parsed(self, text: str) -> float:
+        if not 0 < (percent := parse_percent(text)) <= 100:
+            raise ValueError(f"a share is above 0% and at most 100%, got {text!r}")
+        return percent
+
+
+class Duration(Quantity):
+    """A duration, such as 90s or 2h; the command gets seconds."""
+
+    name = "duration"
+
+    def parsed(self, text: str) -> float:
+        if not (duration_ns := parse_duration_ns(text)):
+            raise ValueError("a duration must be longer than 0 s")
+        return duration_ns / NS_PER_S
 
 
 class Number(click.FloatRange):
@@ -56,46 +89,6 @@ class Number(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is not a number", param, ctx)
         return number
-
-
-class Percent(FloatParameter):
-    """A share above 0 and at most 100 percent, written as 1% or 0.5%."""
-
-    name = "percent"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the typed value in percent."""
-        if isinstance(value, float):
-            return value
-        try:
-            percent = parse_percent(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if not 0 < percent <= 100:
-            self.fail(f"a share is above 0% and at most 100%, got {value!r}", param, ctx)
-        return percent
-
-
-class Duration(FloatParameter):
-    """A duration on the command line, such as 90s or 2h; the command gets seconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the typed duration in seconds, or fail with a sentence."""
-        if isinstance(value, float):
-            return value
-        try:
-            duration_ns = parse_duration_ns(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if duration_ns == 0:
-            self.fail("a duration must be longer than 0 s", param, ctx)
-        return duration_ns / NS_PER_S
 
 
 def _profiles(
