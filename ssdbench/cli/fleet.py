@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,35 +42,77 @@ def fleet() -> None:
 
 @fleet.command("plan")
 @file_argument
+@click.option(
+    "--draft-consent",
+    "draft",
+    type=PATH,
+    metavar="FILE",
+    help="Also write the identities of these drives to FILE, a new consent file in which every "
+    "line is commented out.",
+)
 @json_option
-def plan_command(file: Path, as_json: bool) -> None:
-    """Ask every host for its drives, and show which drives would be measured. Changes nothing."""
+def plan_command(file: Path, draft: Path | None, as_json: bool) -> int:
+    """Ask every host for its drives, and show which drives would be measured.
+
+    Changes nothing on the hosts.
+    """
     from ssdbench.cli.documents.machine import FleetPlanned
     from ssdbench.fleet.scheduler import limit_resources
 
-    wanted, made, _ = _planned(file)
+    wanted, made = _planned(file)
+    against = made.against or ("",) * len(made.jobs)
+    if draft is not None:
+        _draft_consent(draft, made)
     offered = limit_resources(made.jobs, wanted.limits)
     if as_json:
         document(
             FleetPlanned(
-                drives=tuple(_drive(job) for job in made.jobs),
-                silent={name: why for name, why in made.silent},
+                drives=tuple(
+                    _drive(job).model_copy(update={"said": why})
+                    for job, why in zip(made.jobs, against, strict=True)
+                ),
+                silent=dict(made.silent),
                 notes=made.notes,
+                mistakes=made.mistakes,
                 limits=offered,
             )
         )
-        return
+        for mistake in made.mistakes:
+            tell(f"error: {mistake}")
+        return 2 if made.mistakes else 0
     rows = [
-        (job.host, job.rack, job.target, job.model, job.serial, job.identity) for job in made.jobs
+        (job.host, job.rack, job.target, job.model, job.serial, job.identity, why or "ready")
+        for job, why in zip(made.jobs, against, strict=True)
     ]
     drives = counted(len(made.jobs), "drive")
-    answer(table(("host", "rack", "drive", "model", "serial", "identity"), rows))
-    for line in _asides(made):
+    answer(table(("host", "rack", "drive", "model", "serial", "identity", "state"), rows))
+    for line in _asides(dict(made.silent), made.notes):
         answer(line)
+    made.require_no_mistake()
     answer("")
-    answer(f"{drives} would be erased and measured, {wanted.limits.at_once} at the same time")
+    erased = "measured" if wanted.targets else "erased and measured"
+    answer(f"{drives} would be {erased}, {wanted.limits.at_once} at the same time")
     if wanted.engine.scheduler:
         answer(f"by the workers of {wanted.engine.scheduler}, one drive per thread of a worker")
+    return 0
+
+
+def _draft_consent(path: Path, made: "Plan") -> None:
+    from ssdbench.fleet.inventory import consent_draft
+
+    drives = [
+        (job.identity, f"{job.host} {job.target} {job.model} {job.serial}")
+        for job in made.jobs
+        if job.identity and not job.simulated
+    ]
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(consent_draft(drives))
+    except FileExistsError as error:
+        raise UsageError(
+            f"{path} exists, and is not overwritten", hint="Give the name of a new file."
+        ) from error
+    tell(f"{path}: {counted(len(drives), 'drive')}, each commented out")
 
 
 @fleet.command("run")
@@ -103,7 +145,8 @@ def run_command(
     if (file is None) == (local is None):
         raise UsageError("give either FLEET.yaml or --local N")
     if file is not None:
-        wanted, made, _ = _planned(file)
+        wanted, made = _planned(file)
+        made.require_no_mistake()
         return _run(wanted, made, transport_of(wanted), Records.of(file), as_json=as_json)
     wanted, made, records = _locally(local or 1, profile, output or Path("reports/fleet-local"))
     return _run(wanted, made, LocalTransport(), records, as_json=as_json)
@@ -126,19 +169,26 @@ def status_command(file: Path, page: Path | None, metrics: Path | None, as_json:
     The status comes from the records of `fleet run`; no host is asked.
     """
     from ssdbench.cli.documents.machine import FleetStatus
+    from ssdbench.fleet.plan import version_notes
     from ssdbench.fleet.records import STATUS_HEADER, status_page, status_rows, status_summary
 
     records = _records(file)
-    kept = list(records.all())
+    kept, silent = list(records.all()), records.silent()
+    notes = tuple(version_notes({one.job["host"]: one.job["version"] for one in kept}))
+    asides = _asides(silent, notes)
     if page is not None:
-        write_whole(page, status_page(kept, file.stem).encode())
+        write_whole(page, status_page(kept, file.stem, asides).encode())
     if metrics is not None:
         _write_metrics(metrics, file.stem, kept)
     if as_json:
-        document(FleetStatus(drives=tuple(_stored_drive(one.job, one.state) for one in kept)))
+        drives = tuple(_stored_drive(one.job, one.state) for one in kept)
+        document(FleetStatus(drives=drives, silent=silent, notes=notes))
         return
     if kept:
         answer(table(STATUS_HEADER, status_rows(kept)))
+    for line in asides:
+        answer(line)
+    if kept or asides:
         answer("")
     answer(status_summary(kept))
 
@@ -208,7 +258,7 @@ def stop_command(file: Path, as_json: bool) -> int:
     return 1 if failed else 0
 
 
-def _planned(file: Path) -> "tuple[Fleet, Plan, str]":
+def _planned(file: Path) -> "tuple[Fleet, Plan]":
     from ssdbench.fleet.inventory import read_consent, read_fleet
     from ssdbench.fleet.plan import plan
     from ssdbench.fleet.scheduler import require_safe
@@ -220,8 +270,7 @@ def _planned(file: Path) -> "tuple[Fleet, Plan, str]":
     require_safe(wanted.engine)
     beside = file.parent / wanted.profile
     _, text = read_profile(str(beside) if beside.is_file() else wanted.profile)
-    made = plan(wanted, read_consent(wanted, file), text, transport_of(wanted), file)
-    return wanted, made, text
+    return wanted, plan(wanted, read_consent(wanted, file), text, transport_of(wanted), file)
 
 
 def _locally(count: int, profile: str, output: Path) -> "tuple[Fleet, Plan, Records]":
@@ -270,10 +319,11 @@ def _run(
     from ssdbench.fleet.scheduler import run_fleet
 
     patience = Patience(wanted.look_every_s, wanted.give_up_after_s)
-    for line in _asides(made):
+    for line in _asides(dict(made.silent), made.notes):
         tell(line)
     records.make()
     with records.lock():
+        records.note_silent(dict(made.silent))
         records.clear_stop_request()
         ends = run_fleet(wanted, made, reach, records, patience, tell)
     count = {stage: sum(s.stage is stage for s in ends.values()) for stage in Stage}
@@ -283,7 +333,7 @@ def _run(
                 directory=str(records.directory),
                 runs=str(records.directory / "runs"),
                 drives=tuple(_drive(job, ends.get(job.name)) for job in made.jobs),
-                silent={name: why for name, why in made.silent},
+                silent=dict(made.silent),
             )
         )
     else:
@@ -294,10 +344,10 @@ def _run(
     return 0 if whole else 1
 
 
-def _asides(made: "Plan") -> list[str]:
+def _asides(silent: Mapping[str, str], notes: Sequence[str]) -> list[str]:
     return [
-        *(f"no answer: {name}: {why}" for name, why in made.silent),
-        *(f"note: {note}" for note in made.notes),
+        *(f"no answer: {name}: {why}" for name, why in silent.items()),
+        *(f"note: {note}" for note in notes),
     ]
 
 

@@ -4,6 +4,7 @@ Each step depends only on the current answer of the host, so a step may be inter
 done twice at the same time. No decision compares the clock of a host with this one.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 from ssdbench.errors import UsageError, telling
 from ssdbench.fleet import hostscripts
 from ssdbench.fleet.hostscripts import Job, Look
-from ssdbench.fleet.transport import ScriptResult, Silent, Transport
+from ssdbench.fleet.transport import ScriptResult, Silent, Transport, Untrusted
 from ssdbench.foreign import json_object, plain
 
 T = TypeVar("T")
@@ -25,6 +26,7 @@ LEAST_FREE_BYTES = 1 << 30
 SIGTERM_CODE, SIGINT_CODE = 143, 130
 drives_at_work: set[str] = set()  # runs that a thread of this process polls
 threads_ending = Event()  # set when these threads must end; the runs on the hosts continue
+_ERROR = re.compile(r"^(?:error|refused): (.+)", re.MULTILINE)
 MEASURED = {0: "VALIDATED", 1: "not validated", 6: "missed a target of its profile"}
 
 
@@ -37,7 +39,7 @@ class Stage(StrEnum):
     SILENT = "silent"  # the host does not answer
     MEASURED = "measured"  # the run has finished, with any verdict
     STOPPED = "stopped"
-    REFUSED = "refused"  # ssdbench on the host refused to write to the drive
+    REFUSED = "refused"  # ssdbench on the host refused the drive, or ssh refused the host's key
     FAILED = "failed"
     GIVEN_UP = "given up"  # the host did not answer for too long
 
@@ -118,8 +120,8 @@ class _Run:
         while True:
             self._report_state(State(Stage.STARTING, starts=self._starts))
             said = self._retry_while_silent(self._started)
-            if said is None:
-                return self._given_up()
+            if isinstance(said, State):
+                return said
             if said.status:
                 return self._refused(said)
             self._starts += 1
@@ -135,14 +137,14 @@ class _Run:
         reached = self._last.fraction, self._last.text
         while True:
             look = self._retry_while_silent(self._looked)
-            if look is None:
-                return self._given_up()
+            if isinstance(look, State):
+                return look
             self._report_state(self._running(look))
             if look.exit_code is not None and not look.alive:
                 if look.exit_code == SIGTERM_CODE:  # the host is shutting down
                     self._patience.sleep(self._patience.look_every_s)
                     return None
-                return self._ended(look.exit_code)
+                return self._ended(look.exit_code, look.log)
             if not look.alive:
                 again = (self._last.fraction, self._last.text) == reached
                 self._without_progress = self._without_progress + 1 if again else 0
@@ -160,8 +162,8 @@ class _Run:
         self._after_s = self._patience.look_every_s
         return look
 
-    def _retry_while_silent(self, call: Callable[[], T]) -> T | None:
-        """Retry until the host answers; return None if the host was silent for too long."""
+    def _retry_while_silent(self, call: Callable[[], T]) -> T | State:
+        """Retry until the host answers; return the last state if it does not for too long."""
         wait_s = min(10.0, self._patience.look_every_s)
         while True:
             if threads_ending.is_set():
@@ -170,11 +172,13 @@ class _Run:
                 answer = call()
                 self._heard = self._patience.now()
                 return answer
+            except Untrusted as error:
+                return self._end(Stage.REFUSED, error.message)
             except (Silent, UsageError) as error:
                 silent_s = self._patience.now() - self._heard
                 self._report_state(State(Stage.SILENT, said=error.message, starts=self._starts))
                 if silent_s >= self._patience.give_up_after_s:
-                    return None
+                    return self._end(Stage.GIVEN_UP, f"no answer for too long: {error.message}")
             self._patience.sleep(wait_s)
             wait_s = min(2 * wait_s, self._patience.look_every_s)
 
@@ -197,13 +201,13 @@ class _Run:
             free_bytes=look.free_bytes,
         )
 
-    def _ended(self, code: int) -> State:
+    def _ended(self, code: int, log: str) -> State:
         if code in MEASURED:
             return self._end(Stage.MEASURED, MEASURED[code], code)
         if code == SIGINT_CODE:
             return self._end(Stage.STOPPED, "stopped; the next `fleet run` continues it", code)
-        why = {3: "the host refused its drive", 4: "something is missing on the host",
-               5: "the drive answered with an error"}.get(code, "see run.log on it")  # fmt: skip
+        errors = _ERROR.findall(log)
+        why = plain(errors[-1] if errors else f"its log ends with: {telling(log)}", 400)
         return self._end(Stage.FAILED, f"exit code {code}: {why}", code)
 
     def _refused(self, said: ScriptResult) -> State:
@@ -214,9 +218,6 @@ class _Run:
             words = ""
         stage = Stage.REFUSED if said.status in (2, 3) else Stage.FAILED
         return self._end(stage, plain(words or telling(said.stderr), 1000), said.status)
-
-    def _given_up(self) -> State:
-        return self._end(Stage.GIVEN_UP, f"no answer for too long: {self._last.said}")
 
     def _end(self, stage: Stage, said: str, code: int | None = None) -> State:
         kept = self._last

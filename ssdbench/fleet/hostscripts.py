@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from ssdbench.errors import UsageError, telling
 from ssdbench.fleet.transport import ScriptResult, Transport
 from ssdbench.foreign import exit_status, json_object, plain
+from ssdbench.model.result import METHOD
 from ssdbench.model.rundirectory import GATE, ROOM
 from ssdbench.model.target import CONTENT
 
@@ -33,8 +34,10 @@ FETCHED = (
     "events.jsonl",
 )  # fmt: skip
 _UNIT = re.compile(r"stages(?:/(?!\.)[\w.-]+)+/unit\.json")
+_VERSION = re.compile(r"version (\S+)")
 MOST_FETCHED_BYTES = 256 << 20
 MOST_FINDINGS = 50
+MOST_LOG_BYTES = 4000
 MARK = "=== "
 STAY_S = 3  # time to keep the host lock after a poll, so that the next login can enter with it
 
@@ -58,6 +61,7 @@ class Job:
     watts: float = 0.0
     firmware: str = ""
     simulated: bool = False
+    version: str = ""  # of ssdbench on the host
 
     @property
     def directory(self) -> str:
@@ -76,6 +80,7 @@ class Look:
     free_bytes: int | None
     progress: dict[str, Any]
     findings: tuple[str, ...]
+    log: str  # the end of run.log, if the run has ended
 
 
 def start(job: Job, reach: Transport, look_every_s: float) -> ScriptResult:
@@ -121,6 +126,7 @@ echo; echo '{MARK}progress'; cat progress.json 2>/dev/null
 echo; echo '{MARK}findings'; grep FindingRaised events.jsonl 2>/dev/null | tail -n {MOST_FINDINGS}
 echo; echo '{MARK}free'; df -Pk . | tail -n 1
 echo; echo '{MARK}ended'; cat ended.json 2>/dev/null
+echo; echo '{MARK}log'; [ -r ended.json ] && tail -c {MOST_LOG_BYTES} run.log 2>/dev/null
 [ -r {ROOM} ] && sleep {STAY_S} </dev/null >/dev/null 2>&1 &
 exit 0
 """
@@ -136,6 +142,7 @@ exit 0
         free_bytes=_free(parts.get("free", "")),
         progress=_object(parts.get("progress", "")),
         findings=tuple(_findings(parts.get("findings", ""))),
+        log=parts.get("log", ""),
     )
 
 
@@ -191,12 +198,18 @@ def require_of(job: Job, files: dict[str, bytes]) -> None:
         kept, result = json_object(files["manifest.json"]), json_object(files["result.json"])
         measured, digest = kept["target"]["id"], kept["profile_sha256"]
         run_id, confirmed = result["run_id"], result["target"]["id"]
+        method = result.get("method", 1)
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"the result from {job.host} is damaged: {error}") from error
     identity = measured if job.simulated else job.identity.partition(CONTENT)[0]
     wanted = (identity, sha256(job.profile_text.encode()).hexdigest(), job.name, identity)
     if (measured, digest, run_id, confirmed) != wanted:
         raise UsageError(f"{job.host} sent the result of another drive, profile or run")
+    if method != METHOD:
+        raise UsageError(
+            f"{job.host} measured by method {plain(str(method), 40)}, and this ssdbench has method "
+            f"{METHOD}"
+        )
 
 
 def stop(job: Job, reach: Transport) -> ScriptResult:
@@ -206,18 +219,30 @@ def stop(job: Job, reach: Transport) -> ScriptResult:
     )
 
 
-def drives(address: str, words: Sequence[str], reach: Transport) -> list[dict[str, Any]]:
-    """Ask a host for its drives with `ssdbench drives --json`. Raises Silent, UsageError."""
-    said = reach.call(address, shlex.join([*words, "drives", "--json"]))
-    found = _object(said.stdout.decode("utf-8", "replace"))
+def drives(
+    address: str, words: Sequence[str], reach: Transport
+) -> tuple[list[dict[str, Any]], str, int]:
+    """Return the drives of a host, and the version and METHOD of its ssdbench.
+
+    Raises Silent, UsageError.
+    """
+    ask = (shlex.join([*words, *what]) for what in (("--version",), ("drives", "--json")))
+    said = reach.call(address, "; ".join(ask))
+    head, brace, rest = said.stdout.decode("utf-8", "replace").partition("{")
+    version, found = _VERSION.search(head), _object(brace + rest)
     devices = found.get("devices")
     if said.status or found.get("document") != "drives" or not isinstance(devices, list):
         why = telling(said.stderr) if said.status else "its answer is not a list of drives"
         raise UsageError(
             f"{address} cannot list its drives: {why}",
-            hint="Install the same ssdbench there, and check `ssdbench:` and `become:`.",
+            hint="install the same ssdbench there, and check `ssdbench:` and `become:`",
         )
-    return [one for one in devices if isinstance(one, dict)]
+    method = found.get("method", 1)  # older versions do not tell it
+    return (
+        [one for one in devices if isinstance(one, dict)],
+        version[1] if version else "",
+        method if isinstance(method, int) else 0,
+    )
 
 
 def _parts(text: str) -> dict[str, str]:

@@ -6,12 +6,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import read_regular, real
+from ssdbench.foreign import plain, read_regular, real
 from ssdbench.model.base import Model
 from ssdbench.model.loading import load
+from ssdbench.sim import spec
 from ssdbench.units import parse_duration_ns
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -116,7 +117,8 @@ class Fleet(Model):
     title: Name
     profile: str = Field(min_length=1)
     hosts: tuple[Host, ...] = Field(min_length=1)
-    drives: tuple[Wanted, ...] = Field(min_length=1)
+    drives: tuple[Wanted, ...] = ()
+    targets: tuple[str, ...] = ()  # instead of drives: simulated ones, which each host measures
     exclude: tuple[Wanted, ...] = ()
     consent: str = ""  # file in the same directory, with an identity per line
     accept: tuple[str, ...] = ()  # options of OVERRIDES, without the leading dashes
@@ -130,8 +132,24 @@ class Fleet(Model):
     give_up_after: Duration = "1d"  # without an answer
     engine: Engine = Engine()
 
+    @field_validator("targets", mode="before")
+    @classmethod
+    def _several(cls, targets: object) -> object:
+        return (targets,) if isinstance(targets, str) else targets
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if bool(self.drives) == bool(self.targets):
+            raise ValueError("give either drives or targets")
+        for target in self.targets:
+            if not target.startswith(spec.PREFIX):
+                raise ValueError(
+                    f"targets: {target} is not a simulated drive (sim:…); name real ones in drives"
+                )
+            try:
+                spec.parse(target)
+            except UsageError as error:
+                raise ValueError(f"targets: {error.message}") from error
         for name in self.accept:
             if name not in OVERRIDES:
                 raise ValueError(f"accept: {name} is not one of {', '.join(OVERRIDES)}")
@@ -199,6 +217,12 @@ def read_consent(fleet: Fleet, path: Path) -> frozenset[str]:
         line.partition(" #")[0].strip() for line in _text(path.parent / fleet.consent).split("\n")
     ]
     return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
+def consent_draft(drives: Sequence[tuple[str, str]]) -> str:
+    """Return a consent file in which each identity, with what it is, is commented out."""
+    head = "# Remove the first # of each drive that may be erased.\n"
+    return head + "".join(f"#{plain(one, len(one))}  # {plain(is_)}\n" for one, is_ in drives)
 
 
 def run_name(identity: str, model: str, profile_text: str) -> str:

@@ -1,15 +1,16 @@
 """Select the drives of a fleet: ask every host for its drives, and check them before any run."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
 from threading import Event
 from typing import Any
 
+from ssdbench import __version__
 from ssdbench.errors import UsageError
 from ssdbench.fleet import hostscripts
 from ssdbench.fleet.hostscripts import Job
@@ -17,6 +18,8 @@ from ssdbench.fleet.inventory import Fleet, Host, Wanted, run_name
 from ssdbench.fleet.transport import Silent, Transport
 from ssdbench.foreign import plain
 from ssdbench.host import command
+from ssdbench.model.result import METHOD
+from ssdbench.sim import spec
 from ssdbench.units import counted
 
 ASKED_AT_ONCE = 32
@@ -24,16 +27,36 @@ SIZE_SHARE = 0.01  # allowed difference of a size, because makers round it
 SHOWN = 8  # names in a message
 PROTECTS = ", so it protects no drive"
 LOCAL_MODEL = "x25m-g2-160"
-PROGRAM_NS, SLOW_PROGRAM_NS, SPREAD = 1_560_000, 1_720_000, 0.012  # of the flash of --local drives
+SLOW, SPREAD = 172 / 156, 0.012  # time to program the flash of a simulated drive
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The runs that `fleet run` would do."""
+    """The runs that `fleet run` would do, and the mistakes because of which it does none."""
 
     jobs: tuple[Job, ...]
     silent: tuple[tuple[str, str], ...] = ()  # hosts that did not answer, and why
     notes: tuple[str, ...] = ()
+    mistakes: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()  # for each job, what keeps the drive from being measured
+
+    def require_no_mistake(self) -> None:
+        """Raise UsageError with all mistakes."""
+        if self.mistakes:
+            raise UsageError(
+                self.mistakes, hint="Nothing was started. Fix this, or exclude the drives."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a host answered: its drives, or the reason why there is no answer."""
+
+    drives: tuple["_Drive", ...] = ()
+    version: str = ""
+    method: int = METHOD
+    silent: str = ""
+    wrong: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,37 +79,77 @@ class _Drive:
 def plan(
     fleet: Fleet, consent: frozenset[str], profile_text: str, reach: Transport, file: Path
 ) -> Plan:
-    """Ask every host for its drives. Raises UsageError with all reasons; changes nothing."""
-    every, silent = _asked(fleet, reach)
+    """Ask every host for its drives, and find all mistakes; changes nothing."""
+    hosts = fleet.every_host
+    answers = dict(zip(hosts, _asked(fleet, hosts, reach), strict=True))
+    silent = tuple((host.name, one.silent) for host, one in answers.items() if one.silent)
+    versions = {host.name: one.version for host, one in answers.items()}
+    wrong = list(_unusable(answers))
+    if fleet.targets:
+        answering = [host for host, one in answers.items() if not one.silent and not one.wrong]
+        jobs = tuple(_simulated(fleet, answering, profile_text, versions))
+        return Plan(jobs, silent, tuple(version_notes(versions)), _told(file, wrong))
+    every = [drive for one in answers.values() for drive in one.drives]
     found = [
         one for one in every
         if any(_fits(one, want) for want in fleet.drives)
         and not any(_fits(one, not_this) for not_this in fleet.exclude)
     ]  # fmt: skip
-    jobs = tuple(_job(fleet, one, profile_text) for one in found)
-    wrong = [
-        *_idle(fleet, every, found, anybody_silent=bool(silent)),
+    jobs = tuple(
+        replace(_job(fleet, one, profile_text), version=versions[one.host.name]) for one in found
+    )
+    wrong += [
+        *_idle(fleet, every, found, anybody_silent=bool(silent or wrong)),
         *_claimed_twice(every, found),
         *_not_writable(fleet, found),
         *_without_consent(fleet, found, consent),
     ]
-    if wrong:
-        raise UsageError(
-            [f"{file}: {one}" for one in wrong],
-            hint="Nothing was started. Fix this, or exclude the drives.",
-        )
     unused = consent - {one.identity for one in every}
     notes = [f"{plain(one, 80)} has consent, but no host has it" for one in sorted(unused)]
-    return Plan(jobs, tuple(silent), (*notes, *_shared_serials(found)))
+    notes += [*version_notes(versions), *_shared_serials(found)]
+    count = Counter(one.identity for one in every)
+    against = tuple(
+        "; ".join(
+            [
+                *(["seen more than once"] if count[one.identity] > 1 else []),
+                *_objections(fleet, one),
+                *([] if one.identity in consent else ["no consent"]),
+            ]
+        )
+        for one in found
+    )
+    return Plan(jobs, silent, tuple(notes), _told(file, wrong), against)
+
+
+def _told(file: Path, wrong: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{file}: {one}" for one in wrong)
+
+
+def version_notes(versions: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note for each other version of ssdbench that hosts have."""
+    for other in sorted(set(versions.values()) - {"", __version__}):
+        hosts = _listed([name for name, version in versions.items() if version == other])
+        yield f"ssdbench is {plain(other, 40)} on {hosts}, and {__version__} here"
+
+
+def _unusable(answers: Mapping[Host, _Answer]) -> Iterator[str]:
+    """Yield an error for each host without a usable ssdbench, or with other methods."""
+    for host, one in answers.items():
+        if one.wrong:
+            yield f"{host.name}: {one.wrong}"
+        elif one.method != METHOD:
+            yield (
+                f"{host.name}: its ssdbench {plain(one.version, 40)} measures by method "
+                f"{one.method}, ssdbench {__version__} here by method {METHOD}; their results "
+                "must not be mixed: install one version"
+            )
 
 
 def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) -> Plan:
     """Plan simulated drives on this machine, with different speeds; every fifth is slow."""
     jobs = []
     for number in range(1, count + 1):
-        program_ns = SLOW_PROGRAM_NS if number % 5 == 0 else PROGRAM_NS
-        program_ns = round(program_ns * (1 + Random(number).gauss(0, SPREAD)))
-        target = f"sim:{LOCAL_MODEL},capacity=256MiB,t_prog={program_ns}ns"
+        target = _varied(f"sim:{LOCAL_MODEL},capacity=256MiB", number)
         jobs.append(
             Job(
                 name=run_name(target, f"sim-{number:03}", profile_text), host="here",
@@ -98,35 +161,54 @@ def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) 
     return Plan(tuple(jobs))
 
 
-def _asked(fleet: Fleet, reach: Transport) -> tuple[list[_Drive], list[tuple[str, str]]]:
-    """Return the drives of all hosts that answer, and the hosts that do not answer."""
+def _varied(target: str, number: int) -> str:
+    """Return a simulated drive with a program time of its own; every fifth is slow."""
+    simulated = spec.parse(target)
+    if "t_prog" in simulated.text:
+        return simulated.text
+    factor = (1 + Random(number).gauss(0, SPREAD)) * (SLOW if number % 5 == 0 else 1)
+    return f"{target},t_prog={round(simulated.params['t_prog_ns'] * factor)}ns"
+
+
+def _simulated(
+    fleet: Fleet, hosts: Sequence[Host], profile_text: str, versions: Mapping[str, str]
+) -> Iterator[Job]:
+    """Yield a run for each simulated drive of each host; they differ as drives of a lot do."""
+    place = {host.name: number for number, host in enumerate(fleet.every_host)}
+    for host in hosts:
+        for number, target in enumerate(fleet.targets, 1):
+            serial = place[host.name] * len(fleet.targets) + number
+            own = _varied(target, serial)
+            drive = _Drive(
+                host, own, own, spec.parse(own).model, str(serial), 0, "", (), overridable=False
+            )
+            yield replace(
+                _job(fleet, drive, profile_text), version=versions[host.name], simulated=True,
+                name=run_name(f"{host.name} {own}", drive.model, profile_text),
+            )  # fmt: skip
+
+
+def _asked(fleet: Fleet, hosts: Sequence[Host], reach: Transport) -> list[_Answer]:
+    """Return the answer of each host."""
     asked: set[str] = set()
     over = Event()
 
-    def ask(host: Host) -> list[_Drive] | str:
+    def ask(host: Host) -> _Answer:
         asked.add(host.name)
         try:
             if over.is_set():
-                return ""
-            return [
-                _drive(host, one) for one in hostscripts.drives(host.ssh, fleet.ssdbench, reach)
-            ]
+                return _Answer()
+            devices, version, method = hostscripts.drives(host.ssh, fleet.ssdbench, reach)
+            return _Answer(tuple(_drive(host, one) for one in devices), version, method)
         except Silent as error:
-            return error.message
+            return _Answer(silent=error.message)
+        except UsageError as error:
+            return _Answer(wrong=f"{error.message}; {error.hint}")
         finally:
             asked.discard(host.name)
 
-    hosts = fleet.every_host
     with ThreadPoolExecutor(ASKED_AT_ONCE) as threads, command.ending_together(over, asked):
-        answers = list(threads.map(ask, hosts))
-    every: list[_Drive] = []
-    silent: list[tuple[str, str]] = []
-    for host, answer in zip(hosts, answers, strict=True):
-        if isinstance(answer, str):
-            silent.append((host.name, answer))
-        else:
-            every += answer
-    return every, silent
+        return list(threads.map(ask, hosts))
 
 
 def _drive(host: Host, device: Mapping[str, Any]) -> _Drive:
@@ -186,10 +268,14 @@ def _claimed_twice(every: Sequence[_Drive], found: Sequence[_Drive]) -> Iterator
             )
 
 
+def _objections(fleet: Fleet, one: _Drive) -> tuple[str, ...]:
+    return () if one.overridable and fleet.accept else one.reasons
+
+
 def _not_writable(fleet: Fleet, found: Sequence[_Drive]) -> Iterator[str]:
     for one in found:
-        if one.reasons and not (one.overridable and fleet.accept):
-            yield f"{one.where}: {plain('; '.join(one.reasons), 400)}"
+        if reasons := _objections(fleet, one):
+            yield f"{one.where}: {plain('; '.join(reasons), 400)}"
 
 
 def _without_consent(

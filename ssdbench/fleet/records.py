@@ -1,6 +1,7 @@
 """Store the state of a fleet on the control host, and make the status table and page.
 
     drives/NAME.json    the job of a drive (without the profile), and its last state
+    silent.json         the hosts that did not answer the last `fleet run`, and why
     runs/NAME/          manifest.json, journal.jsonl, result.json … as the host sent them
     stop                exists when `fleet run` must start no more runs
 
@@ -10,8 +11,8 @@ These records do not decide what is repeated; the run directory on the host deci
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,9 @@ from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import Lock
 from ssdbench.units import counted, format_count, format_duration
 
-TOLD = ("name", "host", "rack", "target", "identity", "model", "serial", "firmware", "simulated")
+SILENT = "silent.json"
+TOLD = ("name", "host", "rack", "target", "identity", "model", "serial", "firmware", "simulated",
+        "version")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +70,32 @@ class Records:
 
     def note(self, job: Job, state: State) -> None:
         """Store the state of a drive; a final state is synced to disk."""
-        fields = {name: getattr(job, name) for name in TOLD}
-        record = {"at": datetime.now(UTC).isoformat(), "job": fields, "state": asdict(state)}
-        path = self.directory / "drives" / f"{job.name}.json"
+        self._write({name: getattr(job, name) for name in TOLD}, state, datetime.now(UTC))
+
+    def _write(self, job: Mapping[str, object], state: State, heard: datetime) -> None:
+        record = {"at": heard.isoformat(), "job": job, "state": asdict(state)}
+        path = self.directory / "drives" / f"{job['name']}.json"
         if state.stage.is_end:
             write_atomic(path, json.dumps(record))
         else:
             write_whole(path, json.dumps(record).encode())
+
+    def note_silent(self, silent: Mapping[str, str]) -> None:
+        """Store which hosts did not answer, and why, also for their drives without an end."""
+        write_whole(self.directory / SILENT, json.dumps(silent).encode())
+        for kept in self.all():
+            host = str(kept.job["host"])
+            if host in silent and not kept.state.stage.is_end:
+                state = replace(kept.state, stage=Stage.SILENT, said=silent[host])
+                self._write(kept.job, state, kept.at)
+
+    def silent(self) -> dict[str, str]:
+        """Return the hosts that did not answer the last `fleet run`, and why."""
+        try:
+            told = json_object(read_regular(self.directory / SILENT))
+        except (OSError, ValueError):
+            return {}
+        return {host: str(why) for host, why in told.items()}
 
     def store(self, job: Job, files: dict[str, bytes]) -> Path:
         """Store the files of a run; result.json is last, so if it exists, all files exist."""
@@ -116,7 +138,7 @@ def _read(path: Path) -> Kept | None:
     try:
         record = json_object(read_regular(path))
         state = State.of(record["state"])
-        job = {name: record["job"][name] for name in TOLD}
+        job = {name: ({"version": ""} | record["job"])[name] for name in TOLD}
         return Kept(job, state, datetime.fromisoformat(record["at"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -143,7 +165,9 @@ def status_summary(kept: Sequence[Kept]) -> str:
     return f"{counted(len(kept), 'drive')}: {stages}" if kept else "no run was started"
 
 
-def status_page(kept: Sequence[Kept], title: str, *, now: datetime | None = None) -> str:
+def status_page(
+    kept: Sequence[Kept], title: str, notes: Sequence[str] = (), *, now: datetime | None = None
+) -> str:
     """Render the status table as one HTML file without scripts or requests."""
     now = now or datetime.now(UTC)
     environment = Environment(
@@ -160,7 +184,7 @@ def status_page(kept: Sequence[Kept], title: str, *, now: datetime | None = None
         for one in sorted(kept, key=_rank)
     ]
     made = environment.get_template("fleet.html.j2").render(
-        title=title, header=STATUS_HEADER, rows=shown, summary=status_summary(kept),
+        title=title, notes=notes, header=STATUS_HEADER, rows=shown, summary=status_summary(kept),
         at=f"{now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
     )  # fmt: skip
     return fit_for_a_page(made) + "\n"

@@ -325,6 +325,7 @@ def _event(event: Any) -> tuple[str, State]:
     return sent["name"], State.of(json.loads(sent["state"]))
 
 
+NOT_BEGUN = "not started, because the canary has no result"
 RESULT_IS_HERE = "its result was fetched before"
 
 
@@ -367,6 +368,8 @@ def run_fleet(
             bad = [job for job in some if ends[job.name].stage is not Stage.MEASURED]
             if is_canary and bad and len(some) < len(left):
                 why = ends[bad[0].name]
+                for job in left[len(some) :]:
+                    records.note(job, State(Stage.STOPPED, said=NOT_BEGUN))
                 raise SsdbenchError(
                     f"the canary, {bad[0].host} {bad[0].target}, has no result: "
                     f"{why.stage}: {why.said}; {counted(len(left) - len(some), 'drive')} "

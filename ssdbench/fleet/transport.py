@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Protocol, TypedDict, Unpack
 
-from ssdbench.errors import AnsweredTooMuch, CommandFailed, HostLacks, UsageError
+from ssdbench.errors import AnsweredTooMuch, CommandFailed, HostLacks, UsageError, telling
 from ssdbench.fleet.inventory import Fleet
 from ssdbench.host import command
 from ssdbench.host.names import Reader, written
@@ -20,6 +20,10 @@ MOST_ANSWER_BYTES = 4 << 20  # `drives --json` of 500 drives takes less than 1 M
 
 class Silent(HostLacks):
     """A host did not answer: it is down, hangs, or cannot be reached."""
+
+
+class Untrusted(Silent):
+    """A host has another host key than known_hosts says; a person must find out why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class Transport(Protocol):
     def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
         """Run a script to its end.
 
-        Raises Silent when the host does not answer, UsageError when the answer is too long.
+        Raises Silent when the host does not answer, Untrusted when its host key is another one,
+        UsageError when the answer is too long.
         """
         ...
 
@@ -115,6 +120,22 @@ def _run_script(
     except CommandFailed as error:
         raise Silent(f"{address} does not answer: {error.message}") from error
     if done.status == silent:
-        why = done.stderr.strip().splitlines()
-        raise Silent(f"{address} cannot be reached: {why[-1] if why else 'ssh printed no reason'}")
+        raise _silence(address, done.stderr)
     return ScriptResult(done.raw, done.stderr, done.status)
+
+
+def _silence(address: str, stderr: str) -> Silent:
+    """Return the error for what ssh printed when it did not connect."""
+    if "HOST IDENTIFICATION HAS CHANGED" in stderr:
+        return Untrusted(
+            f"the host key of {address} is not the one in known_hosts: the host was installed "
+            "again, or another machine answers; check it, then remove the old key (ssh-keygen -R)"
+        )
+    if "Host key verification failed" in stderr:
+        return Untrusted(
+            f"known_hosts has no host key of {address}: log in once by hand and check the key"
+        )
+    if "Permission denied" in stderr:
+        return Silent(f"{address} answers, but refuses the login: {telling(stderr)}")
+    why = stderr.strip().splitlines()
+    return Silent(f"{address} cannot be reached: {why[-1] if why else 'ssh printed no reason'}")

@@ -51,7 +51,8 @@ class Machine:
     name: str
     directory: Path
     holder: subprocess.Popen[str]
-    init: int = field(repr=False)
+    init: int
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def enter(self, argv: Sequence[str | Path]) -> list[str]:
         """Return the words that start a program in this machine."""
@@ -79,14 +80,17 @@ class Machine:
     def start(self, *argv: str | Path) -> "subprocess.Popen[str]":
         """Start a program that runs until the end of the machine; its log is NAME.log."""
         with (self.directory / f"{Path(argv[0]).name}.log").open("a") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 self.enter(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log, text=True
             )
+        self.started.append(process)
+        return process
 
     def end(self) -> None:
         """End all that runs in this machine, as if its power was cut."""
         self.holder.kill()
-        self.holder.wait()
+        for process in (self.holder, *self.started):
+            process.wait()
         assert self.holder.stdout
         self.holder.stdout.close()
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 from ssdbench.cli.documents import Document, ModelPart, Part
 from ssdbench.engine.preflight import Requirement
+from ssdbench.model.result import METHOD
 from ssdbench.model.target import TargetInfo
 
 
@@ -36,6 +37,7 @@ class Drives(Document):
     document: Literal["drives"] = "drives"
     devices: tuple[Device, ...]
     models: tuple[ListedModel, ...]
+    method: int = METHOD
 
 
 class CommandPrograms(Part):
@@ -155,12 +157,16 @@ class FleetDrive(Part):
 
 
 class FleetPlanned(Document):
-    """The drives that `fleet run` would measure, and the limits as Dask resources."""
+    """The chosen drives, the limits as Dask resources, and the mistakes that refuse `fleet run`.
+
+    `said` of a drive is what keeps it from being measured.
+    """
 
     document: Literal["fleet-plan"] = "fleet-plan"
     drives: tuple[FleetDrive, ...]
     silent: dict[str, str]
     notes: tuple[str, ...]
+    mistakes: tuple[str, ...] = ()
     limits: dict[str, float]
 
 
@@ -175,10 +181,12 @@ class FleetRan(Document):
 
 
 class FleetStatus(Document):
-    """The status of each drive whose run was started."""
+    """The status of each drive of the last `fleet run`, and the hosts that did not answer it."""
 
     document: Literal["fleet-status"] = "fleet-status"
     drives: tuple[FleetDrive, ...]
+    silent: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
 
 
 class FleetStopped(Document):

@@ -47,6 +47,7 @@ def once(
     """One `fleet run`; without its control process after so many lines of its story."""
     records, reach = Records(place / "f"), BySocket(str(place))
     made = plan(fleet, identities, PROFILE, reach, Path("FLEET.yaml"))
+    made.require_no_mistake()
     said: list[str] = []
 
     def tell(line: str) -> None:

@@ -16,15 +16,17 @@ from typing import Any
 
 import pytest
 
+from ssdbench import __version__
 from ssdbench.cli.main import run
 from ssdbench.errors import UsageError
 from ssdbench.fleet import hostscripts, scheduler
 from ssdbench.fleet.drive import Patience, Stage, State, measure
 from ssdbench.fleet.hostscripts import Job
-from ssdbench.fleet.inventory import Engine, Limits, read_fleet, run_name
+from ssdbench.fleet.inventory import Engine, Limits, read_consent, read_fleet, run_name
 from ssdbench.fleet.plan import local_plan, plan
 from ssdbench.fleet.records import Records
-from ssdbench.fleet.transport import LocalTransport, ScriptResult, Silent, SshTransport
+from ssdbench.fleet.transport import LocalTransport, ScriptResult, Silent, SshTransport, Untrusted
+from ssdbench.model.result import METHOD
 from tests.support.documents import checked
 
 FLEET = """
@@ -34,6 +36,7 @@ hosts: [{name: "n[1-2]"}]
 drives: [{model: "PM9*"}]
 consent: consent.txt
 """
+REHEARSAL = FLEET.replace('drives: [{model: "PM9*"}]\nconsent: consent.txt', "targets: TARGET")
 JOB = Job(
     name="pm9-1", host="n1", address="n1", rack="r", target="/dev/nvme0n1", identity="eui.1",
     model="PM9", serial="S1", runs="/runs", profile_text="x", ssdbench=("ssdbench",),
@@ -172,6 +175,11 @@ BAD = {
         {"n1": [device("nvme0n1", "eui.1")], "n2": []}, FLEET + "exclude: [{serial: S99}]\n",
         "exclude[0] matches no drive of any host, so it protects no drive",
     ),
+    "both kinds": ({}, FLEET + "targets: sim:x25m-g2-160\n", "give either drives or targets"),
+    "a real drive without consent": (
+        {}, REHEARSAL.replace("TARGET", "/dev/nvme0n1"), "is not a simulated drive",
+    ),
+    "a misspelt model": ({}, REHEARSAL.replace("TARGET", "sim:x25m-g2"), "did you mean"),
     "every drive": ({}, FLEET.replace('{model: "PM9*"}', "{}"), "drives: each entry needs a model"),
     "an option as address": (
         {}, FLEET.replace('"n[1-2]"', 'a, address: "-oProxyCommand=x"'), "F.yaml:4:",
@@ -207,6 +215,100 @@ def test_what_is_odd_is_a_sentence_and_nothing_is_begun(
 
     assert planned(tmp_path, monkeypatch, devices, fleet=fleet) == 2
     assert sentence in capfd.readouterr().err
+
+
+def test_a_draft_of_consent_consents_to_nothing_whatever_a_drive_calls_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    evil = "eui.2\neui.1\r\neui.3"
+    devices = {"n1": [device("nvme0n1", "eui.1"), device("nvme1n1", evil)], "n2": []}
+    assert planned(tmp_path, monkeypatch, devices, "") == 2
+    told = checked(capfd.readouterr().out, "fleet-plan")
+    draft = tmp_path / "draft"
+    file = str(tmp_path / "F.yaml")
+
+    assert run(["fleet", "plan", file, "--draft-consent", str(draft)]) == 2
+    assert run(["fleet", "plan", file, "--draft-consent", str(draft)]) == 2
+
+    captured = capfd.readouterr()
+    assert [one["said"] for one in told["drives"]] == ["no consent", "no consent"]
+    assert len(told["mistakes"]) == 1
+    assert "no consent" in captured.out and "not overwritten" in captured.err
+    (tmp_path / "consent.txt").write_text(draft.read_text())
+    assert read_consent(read_fleet(tmp_path / "F.yaml"), tmp_path / "F.yaml") == frozenset()
+    lines = draft.read_text().replace("#eui.1 ", "eui.1 ")
+    (tmp_path / "consent.txt").write_text(lines)
+    assert read_consent(read_fleet(tmp_path / "F.yaml"), tmp_path / "F.yaml") == {"eui.1"}
+
+
+def answering(version: str, **more: object) -> ScriptResult:
+    """What a host with one drive answers whose ssdbench has this version."""
+    told = {"document": "drives", "devices": [device("nvme0n1", "eui.1")], "models": [], **more}
+    return ScriptResult(f"ssdbench, version {version}\n{json.dumps(told)}".encode(), "", 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake", "note"),
+    [
+        (answering(__version__, method=METHOD), "", ""),
+        (answering("1.0"), "", f"ssdbench is 1.0 on n1, and {__version__} here"),
+        (answering("9.0", method=9), "n1: its ssdbench 9.0 measures by method 9", "9.0 on n1"),
+        (ScriptResult(b"", "sh: 1: ssdbench: not found", 127), "ssdbench: not found; install", ""),
+    ],
+)
+def test_another_ssdbench_is_told_and_one_of_other_methods_is_a_mistake(
+    answer: ScriptResult, mistake: str, note: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "F.yaml"
+    path.write_text(FLEET.replace('"n[1-2]"', "n1"))
+
+    made = plan(read_fleet(path), frozenset({"eui.1"}), "x", Script([answer]), path)
+
+    assert (mistake in "".join(made.mistakes)) and bool(made.mistakes) == bool(mistake)
+    told = [one for one in made.notes if "ssdbench is" in one]
+    assert (note in "".join(told)) and bool(told) == bool(note)
+
+
+def test_each_host_of_a_rehearsal_has_a_simulated_drive_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = "sim:x25m-g2-160,capacity=1GiB"
+    assert (
+        planned(
+            tmp_path, monkeypatch, {"n1": [], "n2": []}, fleet=REHEARSAL.replace("TARGET", target)
+        )
+        == 0
+    )
+
+    drives = checked(capfd.readouterr().out, "fleet-plan")["drives"]
+    assert [one["host"] for one in drives] == ["n1", "n2"]
+    assert all(one["target"].startswith(f"{target},t_prog=") for one in drives)
+    assert len({one["target"] for one in drives}) == len({one["name"] for one in drives}) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "trusted", "sentence"),
+    [
+        ("@@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @@\nHost key verification failed.",
+         False, "is not the one in known_hosts"),
+        ("No ED25519 host key is known for n1.\nHost key verification failed.", False,
+         "known_hosts has no host key of n1"),
+        ("root@n1: Permission denied (publickey).", True, "n1 answers, but refuses the login"),
+        ("ssh: connect to host n1 port 22: No route to host", True, "No route to host"),
+    ],
+)  # fmt: skip
+def test_ssh_tells_why_a_host_is_not_reached(
+    said: str, trusted: bool, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    with pytest.raises(Silent, match=sentence) as told:
+        SshTransport().call("n1", "true")
+
+    assert isinstance(told.value, Untrusted) is not trusted
 
 
 @pytest.mark.parametrize(
@@ -328,6 +430,11 @@ def test_the_engine_opens_no_port_and_unpickles_what_nobody_else_can_write() -> 
 
 STARTED = ScriptResult(b"{}", "", 0)
 DEAD = ScriptResult(b"=== boot\nb\n", "", 0)
+FULL = ScriptResult(
+    b'=== boot\nb\n=== ended\n{"exit_code": 4}\n=== log\nnot valid: it failed early\n'
+    b"error: the disk of the host is full\nhint: free some space, else it cannot go on\n",
+    "", 0,
+)  # fmt: skip
 REFUSED = ScriptResult(b'{"error": {"message": "n1: is mounted on /"}}', "", 3)
 
 
@@ -340,8 +447,10 @@ REFUSED = ScriptResult(b'{"error": {"message": "n1: is mounted on /"}}', "", 3)
         ([Silent("no route"), STARTED, Silent("x"), ended(1)], Stage.MEASURED, "not validated"),
         ([STARTED, ended(130)], Stage.STOPPED, "stopped"),
         ([REFUSED], Stage.REFUSED, "is mounted on /"),
-        ([STARTED, ended(4)], Stage.FAILED, "something is missing on the host"),
-        ([STARTED, ended(5)], Stage.FAILED, "the drive answered with an error"),
+        ([STARTED, ended(4)], Stage.FAILED, "exit code 4: its log ends with: it printed nothing"),
+        ([STARTED, FULL], Stage.FAILED, "exit code 4: the disk of the host is full"),
+        ([STARTED, Untrusted("another key")], Stage.REFUSED, "another key"),
+        ([Untrusted("another key")], Stage.REFUSED, "another key"),
         ([STARTED, DEAD] * 9, Stage.FAILED, "died 5 times"),
         ([Silent("no route")] * 99, Stage.GIVEN_UP, "no route"),
     ],

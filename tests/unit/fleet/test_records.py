@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench import __version__
+from ssdbench.cli.main import run
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.fleet import hostscripts, records
 from ssdbench.fleet.drive import Patience, Stage, State
+from ssdbench.fleet.hostscripts import Job
 from ssdbench.fleet.inventory import Fleet
 from ssdbench.fleet.plan import Plan
 from ssdbench.fleet.records import Kept, Records
 from ssdbench.fleet.scheduler import run_fleet
 from ssdbench.fleet.transport import ScriptResult
 from ssdbench.host.files import write_atomic
+from tests.support.documents import checked
 from tests.unit.fleet.test_plan import JOB, Script
 
 FILES = {name: b"{}" for name in ("journal.jsonl", "manifest.json", "result.json")}
@@ -98,7 +102,7 @@ def test_after_a_canary_without_a_result_nothing_else_is_begun(tmp_path: Path) -
 
     assert ASKED == ["n0"]
     stages = {one.job["name"]: one.state.stage for one in kept.all()}
-    assert stages == {"r0": Stage.REFUSED, "r1": Stage.WAITING, "r2": Stage.WAITING}
+    assert stages == {"r0": Stage.REFUSED, "r1": Stage.STOPPED, "r2": Stage.STOPPED}
 
 
 NOW = datetime(2026, 11, 23, 4, 5, 6, tzinfo=UTC)
@@ -141,3 +145,32 @@ def test_a_page_tells_each_finding_once_and_takes_no_text_for_html() -> None:
     assert "<script" not in page and "<b>" not in page
     assert "at 2026-11-23 04:05:06 UTC" in page and "9 s ago" in page
     assert '<meta http-equiv="refresh" content="60">' in page  # while it is open
+
+
+def test_a_host_that_was_not_reached_is_told_with_its_reason_and_its_drives_do_not_wait(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    at = Records.of(tmp_path / "F.yaml")
+    at.make()
+    for name, host, version in (("r0", "n0", "0.1"), ("r1", "n1", "")):
+        job = Job(
+            name=name, host=host, address=host, rack="r", target="/dev/sda", identity=name,
+            model="M", serial=name, runs="/r", profile_text="", ssdbench=(), version=version,
+        )  # fmt: skip
+        at.note(job, State(Stage.WAITING))
+
+    at.note_silent({"n1": "n1 refuses the login", "n2": "no route to n2"})
+
+    assert run(["fleet", "status", str(tmp_path / "F.yaml"), "--page", str(tmp_path / "p")]) == 0
+    shown, page = capfd.readouterr().out, (tmp_path / "p").read_text()
+    (row,) = [line for line in shown.splitlines() if "n1 /dev/sda" in line]
+    assert "silent" in row and "n1 refuses the login" in row
+    for line in (
+        "no answer: n2: no route to n2",
+        f"note: ssdbench is 0.1 on n0, and {__version__}",
+    ):
+        assert line in shown and line in page
+    assert run(["fleet", "status", str(tmp_path / "F.yaml"), "--json"]) == 0
+    told = checked(capfd.readouterr().out, "fleet-status")
+    assert told["silent"]["n2"] == "no route to n2"
+    assert [one["stage"] for one in told["drives"]] == ["waiting", "silent"]
