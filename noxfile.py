@@ -400,7 +400,11 @@ def dist(session: nox.Session) -> None:
         "-o", str(out / "ssdbench.cdx.json"), SHIPPED,
     )  # fmt: skip
     native = str(next(out.glob(f"*_{os.uname().machine}.whl")))
-    session.run("python", "-m", "release.deb", native, str(out))
+    suites = ["--suite", "bookworm", "trixie", "noble"]
+    if os.geteuid() or not shutil.which("mmdebstrap"):
+        session.warn("one .deb, for this distribution; three need root and mmdebstrap")
+        suites = []
+    session.run("python", "-m", "release.deb", native, str(out), *suites)
     if upload:
         files = [*out.glob("*.whl"), *out.glob("*.tar.gz")]
         session.run("twine", "upload", *(str(path) for path in sorted(files)))

@@ -142,7 +142,7 @@ def pack(stage: Path, out: Path, fields: dict[str, str]) -> Path:
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
     stage.chmod(0o755)
     package = out / f"{fields['name']}_{fields['version']}_{fields['architecture']}.deb"
-    run("dpkg-deb", "--build", "--root-owner-group", "-Zzstd", stage, package)
+    run("dpkg-deb", "--build", "--root-owner-group", "-Zzstd", "-z9", stage, package)
     return package
 
 

@@ -258,6 +258,43 @@ def stop_command(file: Path, as_json: bool) -> int:
     return 1 if failed else 0
 
 
+@fleet.command("install")
+@file_argument
+@click.option(
+    "--wheels", type=PATH, required=True, metavar="DIR",
+    help="Directory with the wheels of ssdbench, of pip, and of all packages that they need.",
+)  # fmt: skip
+@click.option(
+    "--prefix", default="/usr/local", show_default=True, metavar="DIR",
+    help="Directory on the hosts for bin/ssdbench and lib/ssdbench/VERSION.",
+)  # fmt: skip
+@json_option
+def install_command(file: Path, wheels: Path, prefix: str, as_json: bool) -> int:
+    """Install this version of ssdbench on every host, from wheels. You can repeat the command.
+
+    No host needs a registry, pip or a compiler; each needs Python 3.11 or newer. A host that has
+    this version is left alone, and other versions stay there for runs that are at work.
+    """
+    from ssdbench import __version__
+    from ssdbench.cli.documents.machine import FleetInstalled
+    from ssdbench.fleet.install import install
+    from ssdbench.fleet.inventory import read_fleet
+    from ssdbench.fleet.transport import transport_of
+
+    if not prefix.startswith("/"):
+        raise UsageError(f"--prefix {prefix} is not an absolute path")
+    wanted = read_fleet(file)
+    done, failed = install(wanted, transport_of(wanted), wheels, prefix.rstrip("/"))
+    if as_json:
+        document(FleetInstalled(version=__version__, hosts=done, failed=failed))
+    else:
+        for name, what in done.items():
+            answer(f"{name}: ssdbench {__version__} {what}")
+        for name, why in failed.items():
+            answer(f"{name}: failed: {why}")
+    return 1 if failed else 0
+
+
 def _planned(file: Path) -> "tuple[Fleet, Plan]":
     from ssdbench.fleet.inventory import read_consent, read_fleet
     from ssdbench.fleet.plan import plan

@@ -157,7 +157,7 @@ class FleetDrive(Part):
 
 
 class FleetPlanned(Document):
-    """The chosen drives, the limits as Dask resources, and the mistakes that refuse `fleet run`.
+    """The chosen drives, the limits by their names, and the mistakes that refuse `fleet run`.
 
     `said` of a drive is what keeps it from being measured.
     """
@@ -187,6 +187,15 @@ class FleetStatus(Document):
     drives: tuple[FleetDrive, ...]
     silent: dict[str, str] = {}
     notes: tuple[str, ...] = ()
+
+
+class FleetInstalled(Document):
+    """What was done on each host, and the hosts where the installation failed, with the reason."""
+
+    document: Literal["fleet-install"] = "fleet-install"
+    version: str
+    hosts: dict[str, str]
+    failed: dict[str, str]
 
 
 class FleetStopped(Document):

@@ -1,16 +1,20 @@
 """The examples of docs/examples can be read by what reads them, and name options that exist."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
+from ssdbench import __version__
 from ssdbench.cli.run import run
 from ssdbench.fleet.inventory import read_fleet
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.mark.parametrize("name", ["ssh.sh", "slurm.sh"])
@@ -59,6 +63,38 @@ def test_ansible_and_kubernetes_are_yaml_of_their_kind() -> None:
     assert play["tasks"][0]["async"] > play["tasks"][0]["poll"]
     assert job["kind"] == "Job"
     assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_the_kubernetes_job_is_one_and_another_pod_comes_only_where_it_may_help() -> None:
+    schema = json.loads((DATA / "kubernetes" / "job.json").read_text())
+    job = YAML(typ="safe", pure=True).load((EXAMPLES / "kubernetes.yaml").read_text())
+    misspelt = {**job, "spec": {**job["spec"], "backofLimit": 3}}
+    pod = job["spec"]["template"]["spec"]
+    rules = {rule["action"]: rule for rule in job["spec"]["podFailurePolicy"]["rules"]}
+
+    jsonschema.validate(job, schema)
+    with pytest.raises(jsonschema.ValidationError, match="backofLimit"):
+        jsonschema.validate(misspelt, schema)
+    # 5, a drive with an error, is resumed; 0 is the end, 130 and 143 are signals.
+    assert rules["FailJob"]["onExitCodes"]["values"] == [1, 2, 3, 4, 6]
+    assert job["spec"]["backoffLimit"] <= 3
+    assert rules["Ignore"]["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    mounts = {one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
+    assert mounts == {"/dev", "/run/udev", "/run/ssdbench", "/var/lib/ssdbench"}
+    assert set(pod["containers"][0]["resources"]["requests"]) == {"cpu", "memory"}
+
+
+def test_the_ansible_role_installs_the_version_of_the_documents_from_wheels_only() -> None:
+    yaml = YAML(typ="safe", pure=True)
+    role = EXAMPLES / "roles" / "ssdbench"
+    (play,) = yaml.load((EXAMPLES / "install.yaml").read_text())
+    defaults = yaml.load((role / "defaults" / "main.yaml").read_text())
+    text = (role / "tasks" / "main.yaml").read_text()
+
+    assert play["roles"][0] == {"role": "ssdbench", "ssdbench_version": __version__}
+    assert defaults["ssdbench_version"] == __version__
+    assert "--no-index" in text and '"ssdbench=={{ ssdbench_version }}"' in text
+    assert set(re.findall(r"\bssdbench_\w+", text)) <= {*defaults, "ssdbench_there"}
 
 
 def test_the_fleet_of_the_documents_is_one() -> None:

@@ -1,0 +1,153 @@
+"""Install this version of ssdbench on the hosts of a fleet: wheels over SSH, no registry needed.
+
+Each version gets an environment of its own, PREFIX/lib/ssdbench/VERSION; the link
+PREFIX/bin/ssdbench leads to the newest one. An environment is never changed or removed, because a
+run may be at work in it.
+"""
+
+import io
+import shlex
+import tarfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+from ssdbench import __version__
+from ssdbench.errors import UsageError, telling
+from ssdbench.fleet.inventory import Fleet, Host
+from ssdbench.fleet.transport import ScriptResult, Silent, Transport
+from ssdbench.foreign import plain
+from ssdbench.host import command
+
+HOSTS_AT_ONCE = 4  # each has all wheels in memory
+INSTALL_S = 3600.0
+OLDEST_MINOR = 11  # of Python 3
+THERE, INSTALLED = "there", "installed"
+# Both scripts begin with home=…, link=…, prefix=… and version=….
+_LOOK = """
+python3 -c 'import sys, platform; print(*sys.version_info[:2], platform.machine())' || exit 1
+"$home/bin/ssdbench" --version 2>/dev/null
+readlink "$link"
+exit 0
+"""
+# pip runs from its wheel: Debian's python3 has no pip and no ensurepip.
+_INSTALL = """
+set -e
+umask 022
+there=$(readlink "$link" || [ ! -e "$link" ] || echo a file)
+case "$there" in
+'' | "$prefix"/lib/ssdbench/*) ;;
+*) echo "$link: error: not a link of fleet install; remove it, or give another --prefix" >&2
+   exit 1 ;;
+esac
+if ! "$home/bin/ssdbench" --version >/dev/null 2>&1; then
+    rm -rf "$home"
+    trap 'rm -rf "$home"' EXIT
+    mkdir -p "$home/wheels"
+    tar -xf - -C "$home/wheels"
+    python3 -m venv --without-pip "$home"
+    set -- "$home"/wheels/pip-*.whl
+    "$home/bin/python3" "$1/pip" install -q --no-index --no-cache-dir \\
+        --disable-pip-version-check --find-links "$home/wheels" "ssdbench==$version"
+    rm -rf "$home/wheels"
+    "$home/bin/ssdbench" --version >/dev/null
+    trap - EXIT
+fi
+mkdir -p "$prefix/bin"
+ln -sfn "$home/bin/ssdbench" "$link"
+command -v fio >/dev/null || echo 'fio is missing: apt-get install fio'
+"""
+
+
+def install(
+    fleet: Fleet, reach: Transport, wheels: Path, prefix: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Install on every host; return what was done by host, and why a host failed.
+
+    What was done is `there` or `installed`, and then what the host still lacks. Raises UsageError
+    if the directory `wheels` lacks the wheel of this version, or of pip.
+    """
+    found = _wheels(wheels)
+    at_work: set[str] = set()
+    over = Event()
+
+    def each(host: Host) -> tuple[str, str]:
+        at_work.add(host.name)
+        try:
+            return ("", "") if over.is_set() else _on_host(host, reach, found, prefix)
+        except (Silent, UsageError) as error:
+            return "", error.message
+        finally:
+            at_work.discard(host.name)
+
+    hosts = fleet.every_host
+    with ThreadPoolExecutor(HOSTS_AT_ONCE) as threads, command.ending_together(over, at_work):
+        answers = list(threads.map(each, hosts))
+    told = [(host.name, *answer) for host, answer in zip(hosts, answers, strict=True)]
+    return (
+        {name: done for name, done, _ in told if done},
+        {name: why for name, done, why in told if not done},
+    )
+
+
+def _wheels(directory: Path) -> list[Path]:
+    found = sorted(directory.glob("*.whl"))
+    for name, start in ((f"ssdbench {__version__}", f"ssdbench-{__version__}-"), ("pip", "pip-")):
+        if not any(one.name.startswith(start) for one in found):
+            raise UsageError(
+                f"{directory} has no wheel of {name}",
+                hint="Put the wheel of ssdbench there, and fetch what it needs: python3 -m pip "
+                f"download -d {shlex.quote(str(directory))} pip {shlex.quote(str(directory))}"
+                f"/ssdbench-{__version__}-*.whl",
+            )
+    return found
+
+
+def _on_host(host: Host, reach: Transport, wheels: list[Path], prefix: str) -> tuple[str, str]:
+    """Return what was done, and why it failed."""
+    home, link = f"{prefix}/lib/ssdbench/{__version__}", f"{prefix}/bin/ssdbench"
+    named = {"home": home, "link": link, "prefix": prefix, "version": __version__}
+    head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in named.items())
+    looked = reach.call(host.ssh, head + _LOOK)
+    lines = looked.stdout.decode("utf-8", "replace").splitlines()
+    python = lines[0].split() if lines else []
+    if looked.status or len(python) != 3 or not python[1].isdecimal():
+        return "", _why(looked, "it has no python3")
+    if python[0] != "3" or int(python[1]) < OLDEST_MINOR:
+        return (
+            "",
+            f"it has Python {plain('.'.join(python[:2]), 20)}; ssdbench needs 3.{OLDEST_MINOR}",
+        )
+    if lines[1:] == [f"ssdbench, version {__version__}", f"{home}/bin/ssdbench"]:
+        return THERE, ""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for wheel in wheels:
+            if fits(wheel.stem, int(python[1]), python[2]):
+                archive.add(wheel, wheel.name)
+    done = reach.call(host.ssh, head + _INSTALL, given=packed.getvalue(), longest_s=INSTALL_S)
+    if done.status:
+        return "", _why(done, "the installation failed")
+    lacks = plain(done.stdout.decode("utf-8", "replace").strip(), 200)
+    return f"{INSTALLED}; {lacks}" if lacks else INSTALLED, ""
+
+
+def _why(said: ScriptResult, otherwise: str) -> str:
+    return plain(telling(said.stderr), 400) if said.stderr.strip() else otherwise
+
+
+def fits(stem: str, minor: int, machine: str) -> bool:
+    """Return whether a wheel is for Python 3.`minor` on a processor (PEP 425, PEP 600)."""
+    python, abi, platform = stem.split("-")[-3:]
+    return (
+        abi in ("none", "abi3", f"cp3{minor}")
+        and any(
+            tag in ("py3", f"py3{minor}", f"cp3{minor}")
+            or (abi == "abi3" and tag[3:].isdecimal() and int(tag[3:]) <= minor)
+            for tag in python.split(".")
+        )
+        and any(
+            tag == "any" or ("linux" in tag and "musl" not in tag and tag.endswith(f"_{machine}"))
+            for tag in platform.split(".")
+        )
+    )
