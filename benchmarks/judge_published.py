@@ -40,6 +40,7 @@ from ssdbench.host.command import run
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.loading import load_profile
 from ssdbench.model.point import PointResult
+from ssdbench.model.profile import Rated
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import RunResult
 from ssdbench.model.workload import Workload
@@ -49,6 +50,9 @@ from ssdbench.stages.rate import Rate
 from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.risk import WHOLE
 from ssdbench.suite.assemble import stages
+from ssdbench.suite.plan import fitted
+from ssdbench.suite.request import RunRequest
+from ssdbench.suite.run import replanning
 from ssdbench.target.inspect import inspect
 
 WRONG = 0.05
@@ -170,6 +174,7 @@ def judged(
     through: str = "core",
     evidence: str = WHOLE,
     among: Sequence[str] = (),
+    budget_s: float | None = None,
 ) -> Published:
     """Run one drive, and hold what is published against its truth."""
     began = time.process_time()
@@ -185,7 +190,8 @@ def judged(
             [] if made.single else [*_targets(made, loads, truths, rng), *_at(made, searches, rng)]
         )
         text = zoo.profile(made, evidence, [one.text for one in wanted])
-        whole_run = by_core if through == "core" else by_command
+        in_time = partial(by_core, budget_s=budget_s, rated=_rated(made))
+        whole_run = in_time if through == "core" else by_command
         try:
             result = whole_run(target, text, directory / "run", seed=seed)
         except Exception as error:  # noqa: BLE001 - a fault of the run is a result, too
@@ -216,27 +222,38 @@ def by_core(
     emit: Callable[[Event], None] = lambda event: None,
     wall: Callable[[], float] = time.monotonic,
     buffer_bytes: int | None = None,
+    budget_s: float | None = None,
+    rated: Rated = Rated(),  # noqa: B008 - frozen
 ) -> RunResult:
     """What `ssdbench run` does with a simulated drive, with the core's loop in fio's place.
 
     `buffer_bytes`: taken for the size of the drive's write buffer, where it is not the drive's own.
+    `budget_s` and `rated` are what `--budget` and `--rated` give.
     """
     profile, info = load_profile(profile_text, "the judge's profile"), inspect(target)
     if buffer_bytes is not None:
         info = info.model_copy(update={"write_buffer_bytes": buffer_bytes})
+    whole = RunRequest(
+        profile, "the judge's profile", profile_text, target, budget_s=budget_s, rated=rated
+    )
+    asked, budget = fitted(whole, info)
     session = SimulatedSession(info, run_path, on_core)
     order = Order(
         run_id=run_path.name,
         title=profile.title or "",
-        profile_text=profile_text,
+        profile_text=asked.profile_text,
         seed=seed,
+        limits=asked.all_limits,
         plan=profile.plan,
         accept=profile.accept,
-        hint=rate_hint(info),
+        hint=rate_hint(info, rated),
+        budget=budget,
     )
+    order = replanning(order, whole, asked.profile, info, lambda text, budget: None)
     world = World(emit=emit, wall=wall)
     try:
-        return Runner(order, stages(profile, info), session, RunStore(run_path), world).run()
+        planned = stages(asked.profile, info)
+        return Runner(order, planned, session, RunStore(run_path), world).run()
     finally:
         session.close()
 
@@ -248,6 +265,11 @@ def by_command(target: str, profile_text: str, run_path: Path, *, seed: int) -> 
     command = [sys.executable, "-m", "ssdbench", "run", str(profile), "--target", target]
     run([*command, "--seed", str(seed), "--output", str(run_path)], ok=range(10))
     return load(run_path / "result.json", RunResult)
+
+
+def _rated(made: zoo.Creature) -> Rated:
+    """About the rate of random writes; a data sheet has no rate in order as low as these."""
+    return Rated.model_validate({"random_write_iops": max(1, round(1 / made.write_s))})
 
 
 def _asked(target: str, text: str) -> tuple[dict[str, Workload], list[Rate]]:
@@ -492,6 +514,7 @@ def runs(
     records: Path | None = None,
     evidence: str = WHOLE,
     among: Sequence[str] = (),
+    budget_s: float | None = None,
 ) -> list[Published]:
     """All drives; with `records`, those that the file has are not run again, and each is added.
 
@@ -500,7 +523,7 @@ def runs(
     known = stored(records) if records else {}
     wanted = list(seeds)
     todo = [seed for seed in wanted if seed not in known]
-    one = partial(judged, through=through, evidence=evidence, among=among)
+    one = partial(judged, through=through, evidence=evidence, among=among, budget_s=budget_s)
     with ProcessPoolExecutor(jobs) as pool:
         for published in map(one, todo) if jobs == 1 else pool.map(one, todo):
             known[published.seed] = published

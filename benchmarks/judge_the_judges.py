@@ -32,6 +32,7 @@ from ssdbench.stats.risk import KINDS, WHOLE
 from ssdbench.stats.series import Series
 from ssdbench.stats.steady.rules import RULES, Snia, fio_slope, judge
 from ssdbench.stats.steady.watch import WindowRule
+from ssdbench.units import NS_PER_S, parse_duration_ns
 
 HELD_OUT = 10_000_000
 WRONG = 0.05
@@ -233,6 +234,7 @@ def _published(options: argparse.Namespace) -> int:
         records=options.records,
         evidence=options.evidence,
         among=among,
+        budget_s=parse_duration_ns(options.budget) / NS_PER_S if options.budget else None,
     )
     missed = published_score.report(found)
     if options.against:
@@ -259,6 +261,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--published", type=_at_least(1), help="judge so many whole runs instead")
     parser.add_argument("--with", dest="through", choices=["core", "fio"], default="core")
     parser.add_argument("--evidence", choices=KINDS, default=WHOLE, help="of each whole run")
+    parser.add_argument("--budget", help="of each whole run, such as 4h; cut and planned again")
     parser.add_argument(
         "--families",
         default="single",

@@ -33,6 +33,7 @@ class Manifest(Model):
     profile_name: str
     profile_text: str
     profile_sha256: str
+    whole_profile_text: str = ""  # before --budget or --max-wear shortened it; "" without them
     target: TargetInfo
     consent: Consent = Consent()
     endurance_tb: float | None = None  # rated, as given; overrides the profile's
@@ -73,6 +74,7 @@ def manifest(
     counted_on: str = "",
     generator: str = "",
     budget: Budget | None = None,
+    whole_profile_text: str = "",
     beside: str = "",
 ) -> Manifest:
     """Make the manifest of a run that is about to begin.
@@ -91,6 +93,7 @@ def manifest(
         profile_name=profile_name,
         profile_text=profile_text,
         profile_sha256=sha256(profile_text.encode()).hexdigest(),
+        whole_profile_text=whole_profile_text if budget else "",
         target=target,
         consent=consent,
         endurance_tb=endurance_tb,

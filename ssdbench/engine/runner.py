@@ -7,7 +7,7 @@ checked again, which results a crash made invalid, and when the run ends.
 import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ssdbench import __version__
@@ -61,7 +61,7 @@ from ssdbench.engine.verdict import NO_PLAN, about_plan, about_target, run_verdi
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.model.finding import Finding
-from ssdbench.model.findings.course import Resumed, RunCutShort
+from ssdbench.model.findings.course import PlannedAgain, Resumed, RunCutShort
 from ssdbench.model.findings.host import HostChanged, SettingsLeft
 from ssdbench.model.found import Found
 from ssdbench.model.kind import KINDS
@@ -77,6 +77,15 @@ from ssdbench.units import format_capacity
 
 
 @dataclass(frozen=True, slots=True)
+class Replanned:
+    """What a run measures after its warm-up instead of what was planned before."""
+
+    stages: Sequence[AnyStage]  # with the same preparation
+    profile_text: str
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """Everything that a run is given besides its stages and target."""
 
@@ -89,6 +98,8 @@ class Order:
     accept: tuple[Target, ...] = ()  # targets that the drive must meet
     hint: RateHint = RateHint()
     budget: Budget | None = None  # the given time, to which the profile was shortened
+    # Plans again from measured rates, used seconds and written bytes; None: nothing changes.
+    replan: Callable[[RateHint, float, int], Replanned | None] | None = None
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
     left: tuple[str, ...] = ()  # settings of the profile that this target does not have
@@ -246,8 +257,10 @@ class Runner:
             )
         )
         try:
-            for number, stage in enumerate(self._stages, start=1):
-                self._at = number
+            while self._at < len(self._stages):
+                self._replan(journal)
+                stage = self._stages[self._at]
+                self._at += 1
                 self._announce(stage)
                 if not self._stage(journal, stage, reuse=stage.name in reusable):
                     break
@@ -256,6 +269,25 @@ class Runner:
             self._finish(journal, failed=error.message.splitlines()[0])
             raise
         return self._finish(journal)
+
+    def _replan(self, journal: Journal) -> None:
+        """Plan the points again, by the measured rates, before the first of them is measured."""
+        prepared, first = self._stages[: self._at], self._stages[self._at]
+        if self._order.replan is None or not prepared or KINDS[first.kind].prepares:
+            return
+        if not all(KINDS[stage.kind].prepares for stage in prepared):
+            return
+        if any(record.stage == first.name for record in journal.records):
+            return  # a resumed run keeps its plan
+        hint = hint_from_results(self._order.hint, [result.found for result in self._results])
+        again = self._order.replan(hint, self._meter.seconds, self._meter.bytes_written)
+        if again is None:
+            return
+        self._stages = [*prepared, *again.stages[self._at :]]
+        self._order = replace(
+            self._order, profile_text=again.profile_text, budget=again.budget, replan=None
+        )
+        self._raise(PlannedAgain(again.budget.given, tuple(again.budget.cuts)).finding())
 
     def _announce(self, stage: AnyStage) -> None:
         """Announce a stage, with estimates from the rates of earlier stages."""

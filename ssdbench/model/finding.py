@@ -45,6 +45,7 @@ class Code(StrEnum):
     QUICK_RULE = "quick-rule"  # a rule that never validates (pss-quick, seppanen, snia early)
     NOT_APPLICABLE = "not-applicable"  # such as a 512 B point on a drive with 4 KiB blocks
     CUT_SHORT = "cut-short"  # --max-time, --max-writes or Ctrl-C
+    PLANNED_AGAIN = "planned-again"  # --budget, by the rates of the warm-up
     RESUMED = "resumed"
     IO_ERRORS = "io-errors"
     THROTTLED = "throttled"

@@ -4,7 +4,7 @@ Cuts are made in a fixed order until the plan fits; cuts that hardly affect the 
 come first. When the plan fits, cuts that are no longer necessary are undone, the latest first. The
 time of a plan is the geometric mean of its shortest and longest likely time; its bytes are the most
 that is likely. Time and bytes are estimates, so the run also ends when the time or the bytes are
-used up.
+used up. After the warm-up a run cuts its whole profile once more, by the rates that it measured.
 """
 
 import math
@@ -41,6 +41,7 @@ SHORT_SETTLE_S = 120.0
 SHORT_WARM_UP_FILLS = 3.0  # `pss` asks for two, and for a flat half of the run
 HASTY_FILLS = 1.5  # `pss-quick` asks for one
 LEAST_REPEATS = 3
+PREPARING = ("fill", "random-fill", "warm-up")  # cuts of what comes before the points
 AXES = ("pattern", "numjobs", "iodepth", "read_percent", "block_bytes")
 _NEEDED = Judged(plannable=True).min_repeats
 
@@ -66,15 +67,48 @@ class Allowed:
         return int(self.percent / 100 * self.endurance_tb * TB)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run after its warm-up: its profile, and the seconds and bytes that it has used."""
+
+    profile: Profile
+    budget: Budget
+    seconds: float
+    bytes_written: int
+
+
+def replanned(
+    whole: RunRequest, info: TargetInfo, hint: RateHint, limits: Limits, done: Prepared
+) -> tuple[RunRequest, Budget] | None:
+    """Cut the whole profile anew after the warm-up; None if the run's own profile is still right.
+
+    The fills and the warm-up stay as they were made. `hint` has the measured rates. With faster
+    rates than expected, points that had been left out come back; with slower rates more are cut.
+    """
+    made = {"precondition": done.profile.precondition, "steady": done.profile.steady}
+    wishes = replace(whole, profile=whole.profile.model_copy(update=made))
+    percent, endurance_tb = done.budget.max_wear_percent, whole.rated_endurance_tb
+    allowed = Allowed(percent, endurance_tb) if percent and endurance_tb else None
+    cut, budget = within(wishes, info, hint, limits.max_time_s, allowed, done)
+    if cut.profile == done.profile:
+        return None
+    text = cut.profile_text if budget.cuts else _text(wishes, budget, wishes.profile)
+    return replace(cut, profile_text=text), budget
+
+
 def within(
     wishes: RunRequest,
     info: TargetInfo,
     hint: RateHint,
     budget_s: float | None,
     allowed: Allowed | None = None,
+    done: Prepared | None = None,
 ) -> tuple[RunRequest, Budget]:
-    """Shorten the request to the given time and wear. Raises UsageError if the fills do not fit."""
-    fit = _Fit(wishes, info, hint, budget_s, allowed)
+    """Shorten the request to the given time and wear. Raises UsageError if the fills do not fit.
+
+    `done` is for a run that is prepared: only what comes after the warm-up is cut.
+    """
+    fit = _Fit(wishes, info, hint, budget_s, allowed, done)
     cuts = fit.cuts()
     profile = fit.cut(cuts)
     cost, able = fit.cost(profile), fit.able()
@@ -89,17 +123,20 @@ def within(
         wear=cost.share_of(allowed.endurance_tb) if allowed else "",
         likely_s=cost.likely_s,
         counted_on=f"{said_rates(hint)}; a slower drive runs out of time",
-        cuts=tuple(fit.said(cut) for cut in cuts),
+        cuts=(*fit.said_before(), *(fit.said(cut) for cut in cuts)),
         lacks=tuple(never_validated(profile)),
         validated_from_s=able.likely_s if able else None,
         validated_from_bytes=able.likely_bytes[1] if able else None,
-        risk=risk(_evidence(profile, cuts)),
+        risk=risk(_evidence(profile, [*cuts, *fit.cuts_before()])),
         whole_sha256=sha256(wishes.profile_text.encode()).hexdigest(),
     )
-    text = f"# {wishes.profile_name} within {budget.given}\n"
-    text += profile.model_dump_json(by_alias=True, exclude_unset=True, indent=1) + "\n"
-    text = text if cuts else wishes.profile_text
+    text = _text(wishes, budget, profile) if cuts else wishes.profile_text
     return replace(wishes, profile=profile, profile_text=text, limits=limits), budget
+
+
+def _text(wishes: RunRequest, budget: Budget, profile: Profile) -> str:
+    text = f"# {wishes.profile_name} within {budget.given}\n"
+    return text + profile.model_dump_json(by_alias=True, exclude_unset=True, indent=1) + "\n"
 
 
 def _least(given: N | None, kept: N | None) -> N | None:
@@ -132,6 +169,7 @@ class _Fit:
     hint: RateHint
     budget_s: float | None
     allowed: Allowed | None
+    done: Prepared | None = None
 
     @property
     def most_bytes(self) -> int | None:
@@ -167,11 +205,22 @@ class _Fit:
                 yield Cut("stage", index)
         for axis in AXES:
             yield Cut(axis)
-        for kind in ("extra", "settle", "fill", "random-fill", "warm-up"):
-            yield Cut(kind)
+        for kind in ("extra", "settle", *PREPARING):
+            if self.done is None or kind not in PREPARING:
+                yield Cut(kind)
         for repeats in range(_NEEDED - 1, LEAST_REPEATS - 1, -1):
             yield Cut("repeats", repeats)
-        yield Cut("rule")
+        if self.done is None:
+            yield Cut("rule")
+
+    def cuts_before(self) -> list[Cut]:
+        """Return the cuts of a prepared run that changed its fills and its warm-up."""
+        made = self.done.budget.cuts if self.done else ()
+        return [cut for cut in map(Cut, (*PREPARING, "rule")) if self.said(cut) in made]
+
+    def said_before(self) -> list[str]:
+        """Return the sentences of the cuts that changed fills and warm-up."""
+        return [self.said(cut) for cut in self.cuts_before()]
 
     def _kept(self) -> int:
         """Return the index of the stage that stays: the first sweep with points of the plan."""
@@ -196,12 +245,16 @@ class _Fit:
         plans = self._plans(profile)
         least, most = (sum(plan.bytes_written[end] for plan in plans) for end in (0, 1))
         seconds = sum(math.sqrt(plan.seconds[0] * plan.seconds[1]) for plan in plans)
+        if self.done is not None:
+            seconds += self.done.seconds
+            least, most = (size + self.done.bytes_written for size in (least, most))
         return _Cost(seconds, (least, most))
 
     def _plans(self, profile: Profile) -> list[StagePlan]:
         with self.wishes.blamed_on_profile():
             chosen = stages(profile, self.info)
-        return [likely(stage, self.info, self.hint) for stage in chosen]
+        left = [one for one in chosen if self.done is None or not KINDS[one.kind].prepares]
+        return [likely(stage, self.info, self.hint) for stage in left]
 
     def _require_fills(self, cuts: Sequence[Cut]) -> None:
         """Raise UsageError if the remaining fills alone exceed the time or the wear."""

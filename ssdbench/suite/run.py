@@ -4,8 +4,10 @@ The caller makes the report afterwards, so an error in a page cannot end a run.
 """
 
 import shlex
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 from ssdbench.engine.claimedsession import ClaimedSession, signatures_are_ours
@@ -22,9 +24,9 @@ from ssdbench.engine.resumeconsent import (
     check_content,
     consent_to_go_on,
 )
-from ssdbench.engine.runner import Order, Runner, World, check_limits, require_same
+from ssdbench.engine.runner import Order, Replanned, Runner, World, check_limits, require_same
 from ssdbench.engine.session import TargetSession
-from ssdbench.engine.stage import Limits
+from ssdbench.engine.stage import Limits, RateHint
 from ssdbench.engine.store import RunStore, load
 from ssdbench.engine.targets import claimed, require_able, require_generator
 from ssdbench.errors import SsdbenchError, TargetRefused
@@ -32,11 +34,11 @@ from ssdbench.foreign import real
 from ssdbench.host.files import make_directory, remove_if_empty, require_utf8
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Applies, Profile
-from ssdbench.model.result import RunResult
+from ssdbench.model.result import Budget, RunResult
 from ssdbench.model.rundirectory import MANIFEST
 from ssdbench.model.target import CONTENT, TAKEN, Consent, TargetInfo
 from ssdbench.suite.assemble import host_wishes, stages
-from ssdbench.suite.budget import said_rates
+from ssdbench.suite.budget import Prepared, replanned, said_rates
 from ssdbench.suite.plan import destroys, fitted, require_fit, target_of, wear_of
 from ssdbench.suite.request import RunRequest
 from ssdbench.target.consent import require_consent
@@ -61,6 +63,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     there = info.formatted(asked_for.profile.lba_format)
     if asked_for.planned is not None:
         asked_for.planned.require_unchanged(info, asked_for.profile_text)
+    whole = asked_for
     asked_for, budget = fitted(asked_for, there)
     with asked_for.blamed_on_profile():
         hint = rate_hint(there, asked_for.all_rated)
@@ -85,6 +88,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
         counted_on=said_rates(hint),
         generator=generator,
         budget=budget,
+        whole_profile_text=whole.profile_text,
         beside=asked_for.beside,
     )
     store = RunStore(output)
@@ -105,6 +109,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
         order = replace(
             order_of(kept, asked_for.profile), settings=(*kept.lasting, *settings), left=wishes.left
         )
+        order = _replanning(order, kept, asked_for.profile, session.info, store)
         # The plan has the endurance of the command line, from which a planned load may follow.
         planned = asked_for.profile.model_copy(update={"plan": order.plan})
         chosen = stages(planned, session.info)
@@ -215,6 +220,7 @@ def resume(
         if given.identity is not None:
             agreement.note(kept)
         order = replace(order, settings=(*kept.lasting, *settings), left=wishes.left)
+        order = _replanning(order, kept, profile, session.info, store)
         return Runner(order, chosen, session, store, world).resume()
 
 
@@ -254,6 +260,58 @@ def _claimed(
 def _key(kept: Manifest) -> str:
     """Return the name of a run in records about the content of a target."""
     return f"{kept.run_id} {kept.created_at}"
+
+
+def replanning(
+    order: Order,
+    whole: RunRequest,
+    running: Profile,
+    info: TargetInfo,
+    keep: Callable[[str, Budget], None],
+) -> Order:
+    """Let a run with a budget cut its whole profile again after the warm-up.
+
+    `running` is the profile that was cut before the start. `keep` stores the text of the new
+    profile and its budget, so that a resumed run goes on with them.
+    """
+    before = order.budget
+    if before is None:
+        return order
+
+    def replan(hint: RateHint, spent_s: float, spent_bytes: int) -> Replanned | None:
+        done = Prepared(running, before, spent_s, spent_bytes)
+        again = replanned(whole, info, hint, order.limits, done)
+        if again is None:
+            return None
+        cut, budget = again
+        keep(cut.profile_text, budget)
+        planned = cut.profile.model_copy(update={"plan": order.plan})
+        return Replanned(stages(planned, info), cut.profile_text, budget)
+
+    return replace(order, replan=replan)
+
+
+def _replanning(
+    order: Order, kept: Manifest, running: Profile, info: TargetInfo, store: RunStore
+) -> Order:
+    """Let the run plan again by what its manifest says; the manifest gets the new profile."""
+    if not kept.whole_profile_text:
+        return order
+    whole = RunRequest(
+        load_profile(kept.whole_profile_text, kept.profile_name),
+        kept.profile_name,
+        kept.whole_profile_text,
+        endurance_tb=kept.endurance_tb,
+        rated=kept.rated,
+    )
+
+    def keep(text: str, budget: Budget) -> None:
+        digest = sha256(text.encode()).hexdigest()
+        changes = {"profile_text": text, "profile_sha256": digest, "budget": budget}
+        changed = kept.model_copy(update=changes)
+        store.write_json(MANIFEST, changed.model_dump(mode="json"))
+
+    return replanning(order, whole, running, info, keep)
 
 
 def order_of(kept: Manifest, profile: Profile) -> Order:

@@ -39,6 +39,20 @@ class RunCutShort(FindingKind):
         return f"the run ended early, in stage {self.at_stage} of {self.stages}: {self.why}"
 
 
+class PlannedAgain(FindingKind):
+    """After the warm-up, the profile was cut to `given` again, by the measured rates."""
+
+    code = Code.PLANNED_AGAIN
+    severities = (Severity.NOTES,)
+
+    given: str
+    cuts: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        cuts = "; ".join(self.cuts) or "nothing is left out"
+        return f"the rates of the warm-up changed the plan for {self.given}: {cuts}"
+
+
 class Resumed(FindingKind):
     """The run was interrupted and continued later. The finding is made before anything is repeated.
 

@@ -2,13 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ssdbench.cli.main import run
+from ssdbench.engine.estimates import rate_hint
 from ssdbench.model.loading import load_profile
+from ssdbench.model.profile import Rated
+from ssdbench.suite.budget import Prepared, replanned
+from ssdbench.suite.plan import fitted, target_of
+from ssdbench.suite.request import RunRequest
 
 TARGET = ("--target", "sim:x25m-g2-160,capacity=4GiB")
 TINY = """
@@ -115,6 +121,67 @@ def test_a_run_within_a_time_is_the_shorter_plan_and_its_result_names_it(
     page = (out / "report.html").read_text()
     assert "20 min 00 s" in page
     assert "(item 2 of <code>measure</code>) is left out" in page
+
+
+def test_a_run_measures_what_was_left_out_if_the_warm_up_shows_a_faster_drive(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The drive writes about 350 times a second."""
+    profile, out = tmp_path / "tiny.yaml", tmp_path / "out"
+    profile.write_text(f"{TINY}unit: 4KiB\n".replace("repeats: 12", "repeats: 3"))
+    given = [str(profile), "--budget", "100m", "--rated", "random_write_iops=60", "--json"]
+
+    assert run(["plan", *given]) == 0
+    before = json.loads(capfd.readouterr().out)
+    assert run(["run", *given, "--output", str(out)]) == 1
+
+    result = json.loads(capfd.readouterr().out)["result"]
+    assert [one["kind"] for one in before["stages"]] == ["precondition", "steady", "sweep"]
+    kinds = [one["found"]["kind"] for one in result["stages"]]
+    assert kinds == ["precondition", "steady", "sweep", "span"]
+    (said,) = [one for one in result["findings"] if one["code"] == "planned-again"]
+    assert said["message"] == (
+        "the rates of the warm-up changed the plan for 1 h 40 min: nothing is left out"
+    )
+    kept = json.loads((out / "manifest.json").read_text())
+    assert kept["profile_text"] == result["profile_text"]
+    assert kept["budget"] == result["budget"]
+    assert "span" in result["profile_text"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "measured", "cuts"),
+    [
+        (200e3, 200e3, None),  # as expected: the plan stays
+        (200e3, 2e3, ("`span`", "`block`")),
+        (30e3, 200e3, ()),  # everything comes back
+    ],
+)
+def test_the_plan_after_the_warm_up_follows_its_rate_and_keeps_the_preparation(
+    expected: float, measured: float, cuts: tuple[str, ...] | None
+) -> None:
+    text = Path("profiles/pessimistic.yaml").read_text()
+    profile, rated = load_profile(text, "pessimistic"), Rated(random_write_iops=expected)
+    target = "sim:pm9a3,scale=1"
+    whole = RunRequest(profile, "pessimistic", text, target, budget_s=50 * 3600, rated=rated)
+    info = target_of(whole)
+    cut, budget = fitted(whole, info)
+    assert budget is not None
+    hint = replace(rate_hint(info, rated), random_write_iops=(measured, measured))
+    prepared = Prepared(cut.profile, budget, 3 * 3600.0, 3 * info.size_bytes)
+
+    again = replanned(whole, info, hint, cut.all_limits, prepared)
+
+    if cuts is None:
+        assert again is None
+        return
+    assert again is not None
+    changed, plan = again
+    assert len(plan.cuts) == len(cuts)
+    assert all(word in said for word, said in zip(cuts, plan.cuts, strict=True))
+    assert changed.profile.precondition == cut.profile.precondition
+    assert changed.profile.steady == cut.profile.steady
+    assert load_profile(changed.profile_text, "again").measure == changed.profile.measure
 
 
 def test_a_time_that_nothing_fits_names_each_cut_once(capfd: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from ssdbench.model.findings.course import (
     CutShort,
     MeasuredAgain,
     NotApplicable,
+    PlannedAgain,
     Resumed,
     RunCutShort,
 )
@@ -177,6 +178,10 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
             MeasuredAgain(finished=3, units="repeats"),
             "3 finished repeats no longer count, because the drive is no longer in the state in "
             "which they were measured",
+        ),
+        (
+            PlannedAgain(given="12 h 00 min", cuts=("no extra repeats",)),
+            "the rates of the warm-up changed the plan for 12 h 00 min: no extra repeats",
         ),
         (
             Resumed(reason="the counters match", repeated=("Fill", "Warm up")),
