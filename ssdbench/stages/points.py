@@ -44,7 +44,13 @@ from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import IoEngine, Pattern, Point, Workload
-from ssdbench.stages.layouts import Conversion, by_layout, conversions
+from ssdbench.stages.layouts import (
+    SMALLER_FILLS,
+    Conversion,
+    by_layout,
+    conversions,
+    is_smaller,
+)
 from ssdbench.stages.measuring import (
     UNKNOWN_SPARE_SHARE,
     Measuring,
@@ -60,6 +66,7 @@ from ssdbench.stages.repeats import (
     kind,
     lasts,
     next_extra_pass,
+    proven_later,
     repeat_findings,
     seen_to_last,
     unbroken_s_of,
@@ -186,7 +193,7 @@ class PointStage(PlainStage):
             cost
             for place, group in enumerate(self.groups)
             for point in group
-            for cost in self._costs(point, target, hint, drive, first=self._first(place, point))
+            for cost in self._costs(point, target, hint, drive, place)
         ]
         for one in self._converting().values():
             workload, how = one.point.workload, one.how(self._how, target)
@@ -212,15 +219,16 @@ class PointStage(PlainStage):
         return bool(writers) and point is writers[0] and place not in self.conversions
 
     def _costs(
-        self, point: Point, target: TargetInfo, hint: RateHint, drive: PlanEnd, *, first: bool
+        self, point: Point, target: TargetInfo, hint: RateHint, drive: PlanEnd, place: int
     ) -> list[tuple[float, float]]:
-        """Return seconds and bytes written of each repeat."""
-        writers = [one.workload for one in self._group(point) if one.workload.writes]
+        """Return seconds and bytes written of each repeat of a point of the group at `place`."""
+        group = self.groups[place]
+        writers = [one.workload for one in group if one.workload.writes]
         same = all(self._alike(writer, point.workload) for writer in writers)
         later = replace(self._how, spare_share=0.0) if same else self._how
-        heaviest = is_heaviest(point, self._group(point))
-        begin = self._how if first else later
-        unbroken_s = unbroken_s_of(point, begin.unbroken_s) if heaviest else 0.0
+        runs_long = is_heaviest(point, group) and not proven_later(point, self._later(place))
+        begin = self._how if self._first(place, point) else later
+        unbroken_s = unbroken_s_of(point, begin.unbroken_s) if runs_long else 0.0
         begin = replace(begin, unbroken_s=unbroken_s)
         long = self._repeat(point.workload, begin, target, hint, drive)
         other = replace(later, unbroken_s=0.0)
@@ -246,8 +254,9 @@ class PointStage(PlainStage):
         """Tell whether two loads leave the data in the same layout."""
         return one.layout_on(self.unit_bytes) == other.layout_on(self.unit_bytes)
 
-    def _group(self, point: Point) -> tuple[Point, ...]:
-        return next(group for group in self.groups if point in group)
+    def _later(self, place: int) -> list[Point]:
+        """Return the points of the groups after this one."""
+        return [point for group in self.groups[place + 1 :] for point in group]
 
     def _unbroken(self) -> list[str]:
         """Return notes on the repeats that run without a break, to prove that a rate lasts."""
@@ -304,7 +313,8 @@ class PointStage(PlainStage):
                     more = max(planned, number + len(wanted) - position)
                     repeats = by_point(done)
                     lasting = self._lasting(context, repeats)
-                    known = planned_repeat(one, group, repeats, self.how.unbroken_s, lasting)
+                    usual_s, later = self.how.unbroken_s, self._later(place)
+                    known = planned_repeat(one, group, repeats, usual_s, lasting, later)
                     yield _unit(known, number, more)
                     number += 1
                 wanted = next_extra_pass(
@@ -390,8 +400,12 @@ class PointStage(PlainStage):
         how = replace(self._how, unbroken_s=0.0)
         if not any(self._disorders(point) for point in self.points):
             return how
-        fills = how.settle_fills + REORDERING_FILLS
-        return replace(how, spare_share=REORDERING_FILLS, settle_fills=fills, settle_s=None)
+        written = REORDERING_FILLS
+        last = next(p.workload for p in reversed(self.points) if p.workload.writes)
+        if self.returns_to and is_smaller(self.returns_to, last, self.unit_bytes):
+            written = SMALLER_FILLS
+        fills = how.settle_fills + written
+        return replace(how, spare_share=written, settle_fills=fills, settle_s=None)
 
     def _disorders(self, point: Point) -> bool:
         """Tell whether the point leaves the data in another order than the warm-up did."""

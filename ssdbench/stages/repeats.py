@@ -5,6 +5,7 @@ for half an hour, reads and mixes for two hours, because the effect of heat come
 moves fewer bytes is easier for the drive. So only the heaviest load of each kind (reads, mixes,
 writes of one layout) runs for long, in its first repeat, before all other points of its group. If
 the rate of this load lasts, so does the rate of each point of its kind that moved fewer bytes.
+Mixes of all layouts are one kind: a mix waits for the proof of a heavier mix in a later group.
 Warm-up and conversions are a proof for writes. The heaviest load is guessed before the start: the
 largest block, then the most requests in flight. If another point moves more bytes, or if the long
 repeat slowed down, the next repeat of this point is long, too.
@@ -49,12 +50,13 @@ def with_unbroken(
     repeats: Mapping[str, Sequence[Repeat]],
     usual_s: float,
     lasting: Sequence[Lasting] = (),
+    later: Sequence[Point] = (),
 ) -> PlannedRepeat:
     """Return the repeat with its unbroken length, or with the level of an earlier long repeat.
 
-    `group` has the points with the same layout. `repeats` has the finished repeats of each point,
-    by point id. `usual_s` is the time for which writes must run without a break; 0 switches this
-    off. `lasting` has the loads that kept their rate.
+    `group` has the points with the same layout, `later` the points of later groups. `repeats` has
+    the finished repeats of each point, by point id. `usual_s` is the time for which writes must run
+    without a break; 0 switches this off. `lasting` has the loads that kept their rate.
     """
     if not usual_s:
         return one
@@ -62,7 +64,7 @@ def with_unbroken(
     workload = one.point.workload
     if not lasts(one.point, own, usual_s, lasting):
         waits = not own and not is_heaviest(one.point, group)
-        if not waits:
+        if not waits and not proven_later(one.point, later):
             return replace(one, unbroken_s=unbroken_s_of(one.point, usual_s))
     if not own:
         return replace(one, sizes_window=not workload.paced)
@@ -119,6 +121,15 @@ def _with_known_level(one: PlannedRepeat, own: Sequence[Repeat]) -> PlannedRepea
 def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
     """Guess whether a point moves the most bytes of all points of its kind in `group`."""
     return point == max((one for one in group if kind(one) == kind(point)), key=_weight)
+
+
+def proven_later(point: Point, later: Sequence[Point]) -> bool:
+    """Tell whether a heavier load of the same kind comes later, and will be the proof.
+
+    If that load does not last, or moves fewer bytes, the point stays without a proof.
+    """
+    own = kind(point)
+    return any(kind(one) == own and _weight(one) > _weight(point) for one in later)
 
 
 def kind(point: Point) -> object:

@@ -114,6 +114,50 @@ def test_a_conversion_writes_a_fill_in_order_and_one_at_random_at_least() -> Non
     assert second.settle_fills > 2  # it goes on until the rate is steady
 
 
+def test_smaller_random_blocks_after_larger_ones_need_half_a_fill_and_no_pass() -> None:
+    points = [a_point(DRIVE, f"{size}", block=size * KIB) for size in (16, 64)]
+    groups = by_layout(points, WARM_UP)
+    stage = PointStage("03-sweep", groups, 2, SHORT, returns_to=WARM_UP)
+
+    to_large, to_small = stage.conversions.values()
+
+    assert ids(groups) == [["64"], ["16"]]
+    assert [one.is_pass for one in to_large] == [True, False]
+    (half,) = to_small
+    target = a_target(size_bytes=DRIVE.size_bytes)
+    assert half.how(SHORT, target).spare_share == 0.5
+    assert to_large[1].how(SHORT, target).spare_share == 1.0
+
+
+def test_the_return_writes_half_a_fill_after_larger_random_blocks_and_more_after_others(
+    tmp_path: Path,
+) -> None:
+    def fills(point: Point) -> float:
+        found = a_run(tmp_path / point.id, point).stages[-1].found
+        assert isinstance(found, Points)
+        assert found.again is not None
+        assert found.again.settle is not None
+        return found.again.settle.volume_fills
+
+    assert 0.49 <= fills(a_point(DRIVE, "large", block=64 * KIB)) < 0.6
+    assert fills(in_order("ordered", 128 * KIB)) >= 1.49
+
+
+def test_a_mix_waits_for_the_proof_of_a_heavier_mix_in_a_later_layout() -> None:
+    small = a_point(DRIVE, "mix", read=70)
+    large = a_point(DRIVE, "large-mix", read=70, block=64 * KIB)
+    own = {"mix": [moved(small, 20e6, unbroken_s=0)]}
+
+    def unbroken_s(number: int, later: tuple[Point, ...]) -> float:
+        one, known = PlannedRepeat(small, number, 0, seed=1), own if number > 1 else {}
+        return with_unbroken(one, (small,), known, 1800, (), later).unbroken_s
+
+    assert [unbroken_s(number, (large,)) for number in (1, 2)] == [0, 0]
+    assert [unbroken_s(number, ()) for number in (1, 2)] == [7200, 7200]
+    writes = large.model_copy(update={"workload": a_workload(DRIVE, block=64 * KIB)})
+    assert unbroken_s(1, (writes,)) == 7200
+
+
 def test_the_first_pass_measures_writes_then_mixes_then_reads_the_heaviest_first() -> None:
     def three(kind: str, read: int) -> list[Point]:
         light = [a_point(DRIVE, f"{kind}-{number}", read=read) for number in range(3)]
@@ -314,7 +358,7 @@ def test_each_span_is_converted_since_the_rest_gives_its_spare_area_up_slowly(
         )
         return Point(id=f"span-{percent}", sweep="s", workload=workload, span_percent=percent)
 
-    groups = ascending([a_span(100), a_span(25)])
+    groups = ascending([a_span(100), a_span(25), a_span(50)])
     run = ARun(tmp_path / "run", WearyDrive(noise=0.001)).precondition().steady()
     run.stages.append(
         PointStage("03-span", groups, 2, SHORT, returns_to=WARM_UP, kind=StageKind.SPAN)
@@ -324,8 +368,15 @@ def test_each_span_is_converted_since_the_rest_gives_its_spare_area_up_slowly(
 
     assert isinstance(found, Points)
     converted = [*found.conversions, *([found.again] if found.again else [])]
-    quarter, whole = [repeat.settle.volume_fills for repeat in converted if repeat.settle]
+    quarter, _, whole = [repeat.settle.volume_fills for repeat in converted if repeat.settle]
     assert quarter >= 1 + 0.28 / 0.25  # in fills of its range: that, and the spare area
+    stage = run.stages[-1]
+    assert isinstance(stage, PointStage)
+    target = a_target(size_bytes=DRIVE.size_bytes)
+    shares = [
+        one.how(SHORT, target).spare_share for steps in stage.conversions.values() for one in steps
+    ]
+    assert shares == pytest.approx([0.53, 0.5, 1.0])  # the first span took the spare area over
     assert whole >= 1.0
 
 
