@@ -91,7 +91,10 @@ def test_a_run_took_as_long_as_was_likely_and_no_stage_more_than_was_possible(
             assert least <= took_it <= most, (took.name, least, most)
         first.append(likely(stage, ran.target, figures).seconds)
         all_s += took.duration_s
-    assert sum(ends[0] for ends in first) <= all_s <= sum(ends[1] for ends in first)
+    longest_s = sum(ends[1] for ends in first)
+    if name != DEMO:  # which still proved its mixes in each layout, for two hours each
+        longest_s += 2 * 3600
+    assert sum(ends[0] for ends in first) <= all_s <= longest_s
 
 
 @pytest.mark.parametrize(("name", "widest"), [(DEMO, 3.7), ("points", 3.4)])
