@@ -20,7 +20,6 @@ from ssdbench.foreign import plain
 from ssdbench.host import command
 
 HOSTS_AT_ONCE = 4  # each has all wheels in memory
-INSTALL_S = 3600.0
 OLDEST_MINOR = 11  # of Python 3
 THERE, INSTALLED = "there", "installed"
 # Both scripts begin with home=…, link=…, prefix=… and version=….
@@ -125,7 +124,7 @@ def _on_host(host: Host, reach: Transport, wheels: list[Path], prefix: str) -> t
         for wheel in wheels:
             if fits(wheel.stem, int(python[1]), python[2]):
                 archive.add(wheel, wheel.name)
-    done = reach.call(host.ssh, head + _INSTALL, given=packed.getvalue(), longest_s=INSTALL_S)
+    done = reach.call(host.ssh, head + _INSTALL, given=packed.getvalue(), idle_s=0.0)
     if done.status:
         return "", _why(done, "the installation failed")
     lacks = plain(done.stdout.decode("utf-8", "replace").strip(), 200)

@@ -41,7 +41,6 @@ class CallOptions(TypedDict, total=False):
     given: bytes  # input of the script
     idle_s: float | None  # time that the script sleeps before it takes a host lock
     most_bytes: int  # longest answer
-    longest_s: float  # time until the script must have ended
 
 
 class Transport(Protocol):
@@ -105,7 +104,6 @@ def _run_script(
     idle_s = options.get("idle_s")
     most_bytes = options.get("most_bytes", MOST_ANSWER_BYTES)
     longest_s = ANSWER_S if idle_s is None else ANSWER_S + idle_s + MOST_SHUT_S
-    longest_s = options.get("longest_s", longest_s)
     try:
         done = command.run(
             argv,

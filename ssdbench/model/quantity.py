@@ -191,8 +191,9 @@ def _number_as_text(value: object) -> object:
 NumberAsText = BeforeValidator(_number_as_text)  # because YAML reads numbers as numbers
 Many = Annotated[tuple[T, ...], OneOrMany()]
 SizeBytes = Annotated[int, BeforeValidator(_positive_size), WithJsonSchema(_SIZE_SCHEMA)]
-_AS_DURATION = PlainSerializer("{:g}s".format, return_type=str, when_used="json")
-_AS_PERCENT = PlainSerializer("{:g}%".format, return_type=str, when_used="json")
+# Not "{:g}s".format: pydantic looks for one parameter, and Python 3.13.5 tells those of str.format.
+_AS_DURATION = PlainSerializer(lambda value: f"{value:g}s", return_type=str, when_used="json")
+_AS_PERCENT = PlainSerializer(lambda value: f"{value:g}%", return_type=str, when_used="json")
 _AS_TEXT = PlainSerializer(str, when_used="json")
 _DURATION, _PERCENT = WithJsonSchema(DURATION_SCHEMA), WithJsonSchema(_PERCENT_SCHEMA)
 Seconds = Annotated[float, BeforeValidator(parse_seconds), _AS_DURATION, _DURATION]

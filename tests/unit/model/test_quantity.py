@@ -1,11 +1,14 @@
 """Test parts of a drive, and the patterns with which editors check sizes."""
 
+import inspect
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import PlainSerializer
 
+from ssdbench.model import quantity
 from ssdbench.model.loading import profile_schema
 from ssdbench.model.quantity import Extent
 from ssdbench.units import parse_size
@@ -20,6 +23,11 @@ def test_a_share_is_aligned_and_never_beyond_the_drive(
     assert length % align == 0
     assert 0 <= length <= whole
     assert abs(length - whole * percent / 100) <= align
+
+
+@pytest.mark.parametrize("serializer", [quantity._AS_DURATION, quantity._AS_PERCENT])
+def test_a_serializer_tells_its_one_parameter_on_each_python(serializer: PlainSerializer) -> None:
+    assert len(inspect.signature(serializer.func).parameters) == 1
 
 
 def test_a_size_is_cut_to_the_drive() -> None:
