@@ -162,7 +162,7 @@ _OF_DRIVES = ("price", "power", "failure_rate", "endurance", "warranty")
 
 
 def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
-    """Return the options that describe a drive (price, power …) for the run number `place`."""
+    """Return the options that describe the drive of run number `place`: price, power …"""
     own = {}
     for name in _OF_DRIVES:
         given = options[name]
@@ -291,7 +291,7 @@ def _document(
 def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bool = True) -> None:
     """Print the calculation, the drives per queue depth, unknown inputs, and the verdict.
 
-    `changed` also prints how each input changes the number of drives; a lot cannot tell this.
+    `changed` also prints how each input changes the number of drives, which is not known for a lot.
     """
     from ssdbench.report.view.capacity import (
         MEANS,

@@ -197,7 +197,7 @@ def _tell_where(kept: "KeptRun") -> None:
 
 @contextmanager
 def _console_file(path: str) -> Iterator[BinaryIO | None]:
-    """Open the file of --console, or give None without --console. Raises UsageError."""
+    """Open the file of --console; return None without --console. Raises UsageError."""
     if not path:
         yield None
         return

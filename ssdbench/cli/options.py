@@ -150,7 +150,7 @@ targets_option = click.option(
 
 
 def _rated(ctx: click.Context, param: click.Parameter, value: str | None) -> "Rated":
-    """Return the figures of `--rated NAME=FIGURE,…`. Raises click.BadParameter with a sentence."""
+    """Return the data sheet's numbers of `--rated NAME=FIGURE,…`. Raises click.BadParameter."""
     from pydantic import ValidationError
 
     from ssdbench.model.loading import mistake_in_words

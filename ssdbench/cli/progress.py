@@ -176,7 +176,7 @@ def _rest(event: Progress) -> str:
 
 
 def _waiting(event: Progress) -> str:
-    """Return the time left on the host's clock; empty for a real drive, which has no other."""
+    """Return the time left on the host's clock; empty for a real drive, which has no own clock."""
     if not event.simulated:
         return ""
     stage = [] if event.left_s is None else [f"{format_duration(event.left_s)} left of this stage"]

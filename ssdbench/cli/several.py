@@ -96,7 +96,7 @@ def run_each(
 
 
 def _tried(each: "Sequence[RunRequest]", planned: Sequence[RunPlan], output: Path) -> Tried:
-    """Decide whether to measure the drives at the same time, by a trial if needed; store rates."""
+    """Decide, by a trial if needed, whether to measure the drives together; store its rates."""
     if why := interference.objection(planned):
         return Tried(side_by_side=False, says=f"one after another: {why}")
     if planned[0].target.simulated:

@@ -133,7 +133,7 @@ def _code(status: int) -> int:
 
 @contextmanager
 def _drive(target: str, state: Path | None) -> Iterator[Path]:
-    """Give the state file of the drive, without a lock on it, until the end of the block."""
+    """Yield the state file of the drive, without a lock on it."""
     from ssdbench.sim.drive import SimDrive
 
     with tempfile.TemporaryDirectory(prefix="ssdbench-") as directory:

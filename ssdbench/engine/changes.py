@@ -228,7 +228,7 @@ def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fi
     """Return a finding for each kind of PCIe error on the drive's link during the run (AER).
 
     A corrected error costs the time to send a packet again; the other kinds lose a request.
-    Counters restart at each boot, so a count that fell is ignored. Source: The source is
+    Counters restart at each boot, so a count that fell is ignored. Source:
     Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and others).
     """
     findings = []

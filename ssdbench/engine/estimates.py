@@ -224,7 +224,7 @@ def ends_after(spent_s: float, left: Sequence[StagePlan]) -> Range:
 def host_wait(
     plans: Sequence[StagePlan], hint: RateHint, *, host_s: float = 0.0, done: Range = (0.0, 0.0)
 ) -> Range:
-    """Estimate the least and the most host's seconds that stages on a simulated drive take.
+    """Estimate the shortest and longest real time of stages on a simulated drive, in seconds.
 
     `host_s` has the host's seconds that the run took for the drive's seconds and the bytes written
     in `done`; other work of the host makes them longer.

@@ -62,7 +62,7 @@ class FindingRaised:
 
 @dataclass(frozen=True, slots=True)
 class UnitFinished:
-    """Tell that a unit is stored and the drive is idle, so work on the host disturbs nothing."""
+    """Tell that a unit of a stage is stored and the drive is idle, so the host may work."""
 
     stage: str
     unit: str

@@ -1,7 +1,7 @@
-"""Time, bytes and I/O errors are counted for the run and for the unit.
+"""Run programs for one unit of a stage; count time, bytes and I/O errors for it and for the run.
 
 Cost: a few microseconds per second of the target's clock; every few seconds of wall time the
-seconds are flushed and a journal record says that the unit is alive.
+seconds are flushed and a journal record says that the unit of the stage still runs.
 """
 
 import math
@@ -37,7 +37,7 @@ class FioRun:
     """Run jobs with the generator, and record their seconds in the directory of the current unit.
 
     `part` is a subdirectory, for a unit that starts the generator several times. `step_s` is the
-    number of seconds of the target's clock between two looks of the caller. `uncounted_s` are the
+    number of seconds of the target's clock between two checks by the caller. `uncounted_s` are the
     first seconds, which are not part of a result, so that other processes may inspect the host.
     """
 
@@ -177,7 +177,7 @@ class FioRun:
         require_moved(counted, moved, node=self._context.target.node)
 
     def _recount_by_size(self, jobs: Sequence[JobOutcome]) -> None:
-        """Divide the bytes of each direction by the mean size of its I/Os over the whole start."""
+        """Divide the bytes of each direction by the mean size of its I/Os in this run of fio."""
 
         def ios(directions: Sequence[Direction], name: str) -> float:
             moved = float(self.series.column(name).sum())
@@ -207,7 +207,7 @@ class FioRun:
         self._context.reporter.saw(second)
 
     def _look_around(self) -> None:
-        """Stop after a signal or at a limit; otherwise store at times that the unit still runs."""
+        """Stop after a signal or at a limit; else store now and then that the unit still runs."""
         unit = self._context.unit
         unit.cut_short = self._context.must_end(ahead_bytes=self._ahead_bytes()) or unit.cut_short
         if unit.cut_short:
@@ -219,7 +219,7 @@ class FioRun:
             self._context.alive()
 
     def _ahead_bytes(self) -> int:
-        """Return the most bytes that may be written before the next look, for --max-writes."""
+        """Return the most bytes that may be written before the next check, for --max-writes."""
         ahead = 2 * self._largest_bytes * (self._step_s + 1)
         if self._planned_bytes is None:
             return ahead
@@ -255,7 +255,7 @@ def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[CountedIos]:
 
 
 def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
-    """Return the jobs; a writing job without an end gets one after `may_write_bytes` bytes."""
+    """Return the jobs; a writing job without a limit gets the limit `may_write_bytes`."""
     if may_write_bytes is None:
         return jobs
 
@@ -269,7 +269,7 @@ def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
 
 
 def planned_bytes(jobs: Sequence[Job]) -> int | None:
-    """Return the bytes that the jobs write in all; None if a job has no end."""
+    """Return the bytes that the jobs write in all; None if a job has no limit."""
     if any(job.total_bytes is None and job.workload.writes for job in jobs):
         return None
     return sum(job.total_bytes or 0 for job in jobs if job.workload.writes)
@@ -290,7 +290,7 @@ class ProgramWatch:
         self._alive_at = context.wall()
 
     def __call__(self) -> None:
-        """Check once whether the run must end, and record from time to time that the unit runs."""
+        """Check whether the run must end; store now and then that the stage's unit still runs."""
         if why := self._context.must_end():
             raise RunMustEnd(why)
         if (now := self._context.wall()) - self._alive_at >= ALIVE_EVERY_S:

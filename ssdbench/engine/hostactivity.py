@@ -1,4 +1,4 @@
-"""Record what else the host does while a unit is measured, and judge whether it disturbed the unit.
+"""Record other work of the host during a unit of a stage, and judge whether it disturbed the unit.
 
 A disturbed repeat is kept and marked, and its point is not validated. One reading takes about 5 ms
 of CPU time, less than 0.1 % of one CPU. The clock of a simulated drive stops while the host is
@@ -270,9 +270,9 @@ _SHORT_S = 1.0  # a shorter pause between two starts is not recorded
 
 
 class TrialHost:
-    """Record the host during all starts of a trial, in one series for the stage.
+    """Record the host while the programs of a trial run, in one series for the stage.
 
-    A thread reads the host every 10 s, because the stage waits for the end of each start. I/O of
+    A thread reads the host every 10 s, because the stage waits until each program has ended. I/O of
     other programs on the drive is not counted.
     """
 

@@ -57,7 +57,7 @@ def _line(row: Sequence[float], phase: str) -> str:
 
 
 class Recorder:
-    """Record every second of one start of the generator, in memory and in `seconds.csv`.
+    """Record every second of one run of the generator, in memory and in `seconds.csv`.
 
     Adding a second takes microseconds, because an hour of virtual time may pass in one second of
     wall time: arrays double their size when full, and the file is buffered until `flush`.

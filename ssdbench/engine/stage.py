@@ -46,7 +46,7 @@ class RecentWrites:
     written_bytes: int = 0
 
     def follows(self, workload: Workload, written_bytes: int, unit_bytes: int = 0) -> None:
-        """Add the flash that one start of the generator replaced; reads change nothing.
+        """Add the flash that one run of the generator replaced; reads change nothing.
 
         `unit_bytes`: the proven mapping unit; 0 without one.
         """

@@ -164,7 +164,7 @@ class _Loop(Generic[W, U, R]):
         return standing
 
     def _lose(self, count: int, *, all_of_it: bool = True) -> None:
-        """Add the finding that units are measured again; the journal stores this only for all."""
+        """Add the finding that units are measured again; the journal stores it if all are lost."""
         if all_of_it:
             self._finished = frozenset()
             self.context.journal.lost()

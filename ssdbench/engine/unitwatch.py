@@ -1,4 +1,4 @@
-"""Watch host and drive while a unit is measured: other work, temperature, throttling."""
+"""Watch host and drive during a unit of a stage: other work, temperature, throttling."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """Export a run or a fleet as OpenMetrics, for the textfile collector of Prometheus' node exporter.
 
-All metrics are gauges but latency, which is a summary, so that the older text format can be read
+All metrics are gauges except latency, which is a summary, so that the older text format can be read
 too. A suppressed number is left out; it does not mean zero. The start of a run is among its labels,
 so that two runs of one drive never have the same labels.
 """
@@ -73,7 +73,7 @@ FLEET_METRICS = {
 
 
 def export(run: StoredRun, progress: Progress | None = None) -> bytes:
-    """Return the run as the text of a metrics file; `progress` is that of a run at work."""
+    """Return the run as the text of a metrics file; `progress` is given for a run in progress."""
     return _text(_families(run.result, progress))
 
 

@@ -126,14 +126,14 @@ def _told(file: Path, wrong: Sequence[str]) -> tuple[str, ...]:
 
 
 def version_notes(versions: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note for each other version of ssdbench that hosts have."""
+    """Yield a note for each version of ssdbench on the hosts that differs from ours."""
     for other in sorted(set(versions.values()) - {"", __version__}):
         hosts = _listed([name for name, version in versions.items() if version == other])
         yield f"ssdbench is {plain(other, 40)} on {hosts}, and {__version__} here"
 
 
 def _unusable(answers: Mapping[Host, _Answer]) -> Iterator[str]:
-    """Yield an error for each host without a usable ssdbench, or with other methods."""
+    """Yield an error for each host without a usable ssdbench or with another METHOD."""
     for host, one in answers.items():
         if one.wrong:
             yield f"{host.name}: {one.wrong}"

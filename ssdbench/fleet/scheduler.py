@@ -190,7 +190,7 @@ class Slots:
     """Count the drives at work, and take a slot of each limit for one drive.
 
     The slots of hosts, racks and power are leases of semaphores of the scheduler, which takes them
-    back 30 s after the end of a process. `drives` is a limit of this fleet alone.
+    back 30 s after the end of a process. Only the limit `drives` is not shared with other fleets.
     """
 
     def __init__(self, jobs: Sequence[Job], limits: Limits) -> None:
@@ -207,7 +207,7 @@ class Slots:
         }
 
     def take(self, job: Job, full: set[str]) -> bool:
-        """Take all slots of a drive or none; add what has no room to `full`."""
+        """Take all slots of a drive or none; add each limit without room to `full`."""
         names = list(needed_resources(job))
         full |= {name for name in names if self._taken[name] >= self._most[name]}
         if full.intersection(names):

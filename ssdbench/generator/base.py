@@ -27,7 +27,7 @@ from ssdbench.stats.openloop import Requests
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One workload and its length; jobs in a list run one after another in one start.
+    """One workload and its length; one run of the generator does a list of jobs in order.
 
     A job ends after `total_bytes` (a fill: every block of the range once per pass) or `runtime_s`.
     Without these limits, a job runs until it is stopped.
@@ -136,7 +136,7 @@ def submit_share(jobs: Sequence[JobOutcome]) -> float:
 
 
 class Outcome(Protocol):
-    """Hold the results of a start; histogram logs are read only on request."""
+    """Hold the results of one run of the generator; histogram logs are read only on request."""
 
     @property
     def jobs(self) -> tuple[JobOutcome, ...]: ...
@@ -204,7 +204,7 @@ class Running(Protocol):
         ...
 
     def logged(self, job: str) -> LoggedIo:
-        """Return the I/Os of a job with `latency_log`, even of a failed start; may be empty."""
+        """Return the I/Os of a job with `latency_log`, also after an error; may be empty."""
         ...
 
 

@@ -296,7 +296,7 @@ class SlamRunning:
 
 @dataclass(frozen=True, slots=True)
 class SlamOutcome:
-    """Hold the results of a start; histograms are read on request."""
+    """Hold the results of one run of the module; histograms are read on request."""
 
     jobs: tuple[JobOutcome, ...]
     seconds: tuple[Second, ...]

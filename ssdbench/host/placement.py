@@ -59,7 +59,7 @@ def pinned(cpus: Collection[int]) -> Iterator[None]:
 
 @contextmanager
 def memory_policy(policy: str) -> Iterator[None]:
-    """Give this process a memory policy, and the old one back at the end. Raises HostLacks.
+    """Set the memory policy of this process, and restore it at the end. Raises HostLacks.
 
     The policy is written as in the kernel, such as `bind:0`, `interleave:0-1`, `prefer:1`, `local`;
     an empty policy changes nothing.

@@ -83,7 +83,7 @@ class Lab:
 
     @contextmanager
     def guest(self, machine: Machine | None = None, *, cwd: Path) -> Iterator[Guest]:
-        """Give a guest for any number of commands; it is shut down at the end of the block."""
+        """Yield a guest that runs any number of commands; it is shut down at the block's end."""
         with TemporaryDirectory(prefix="ssdbench-lab-") as directory:
             job = Path(directory)
             made = replace(self._complete(machine, job), bell_socket=job / "bell.sock")
@@ -350,7 +350,7 @@ def _require_mounts() -> None:
 
 @contextmanager
 def kept_guest(request: GuestRequest, cache: Path) -> Iterator[Guest]:
-    """Give the guest that a request describes, for any number of commands; `argv` is not used."""
+    """Yield a guest as requested, which runs any number of commands; `argv` is not used."""
     lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)
     with (
         serve_disks(request.disks) as disks,

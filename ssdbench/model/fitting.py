@@ -5,8 +5,8 @@ are still reported at their place in the profile. Standard tests choose their ow
 that a drive does not support are "not applicable" there, as in a sweep with `where_possible`.
 
 A target of `accept:` that no stage measures is reported as a mistake before the run. Otherwise the
-run would take hours, and its verdict on that target would be "cannot tell". Targets about job
-files, mixes and several writers are accepted if they may be measured.
+run would take hours, and its verdict on that target would be "cannot tell". A target about a job
+file, a mix or several writers is no mistake if a stage may measure it.
 
 A zoned drive accepts sequential writes only. fio follows its zones (zonemode=zbd) and resets each
 zone before it writes the zone again, so sequential writes and all reads can be measured.
@@ -255,7 +255,7 @@ def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
 
 
 def _spans_of(spans: tuple[Extent, ...], of: Which) -> bool:
-    """Tell whether a target may be about one of the given spans; sizes in bytes always may."""
+    """Tell whether a target may be about a given span; a span in bytes always may be meant."""
     wanted = WHOLE_PERCENT if of.span_percent is None else of.span_percent
     return any(span.percent in (None, wanted) for span in spans)
 

@@ -130,8 +130,8 @@ class Heated(Model):
 class MappingUnit(Model):
     """The drive's mapping unit, and whether rates prove it.
 
-    A drive that maps its flash in units writes a whole unit for each smaller random write. So
-    writes of a unit are as many a second as smaller writes, and writes of two units are fewer.
+    A drive that maps its flash in units writes a whole unit for each smaller random write. So the
+    drive does as many writes of one unit per second as smaller writes, but fewer of two units.
     """
 
     unit_bytes: int

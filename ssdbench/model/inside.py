@@ -10,7 +10,7 @@ Scalar = str | int | float | bool | None
 
 
 class StoredFigure(Model):
-    """A CSV file from which a figure is drawn.
+    """A CSV file from which the report draws a plot.
 
     The fields `x`, `y` and `peaks` are names of columns of the file.
     """

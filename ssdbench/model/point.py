@@ -11,7 +11,7 @@ from ssdbench.units import fills_noun
 
 
 class UnitRecord(Model):
-    """The record of one unit, stored before the journal calls the unit finished."""
+    """The record of one unit of a stage, stored before the journal calls the unit finished."""
 
     findings: tuple[Finding, ...] = ()
 
@@ -111,7 +111,7 @@ class HostDuring(Model):
 
 
 class Repeat(UnitRecord):
-    """The measurements of one start of one point."""
+    """The measurements of one repeat of one point."""
 
     point: str = ""  # Point.id
     repeat: int

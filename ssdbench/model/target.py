@@ -188,7 +188,7 @@ class Consent(Model):
     run: str = ""  # the run that uses the target; data that this run left in a file are its own
 
     def overwriting(self) -> Self:
-        """Return the same, but ignore signatures: they are our own, or nothing is written."""
+        """Return the same consent, but ignore signatures: they are ours, or nothing is written."""
         return self.model_copy(update={"overwrite": True})
 
     def of_run(self, run: str) -> Self:

@@ -13,7 +13,7 @@ def render(
 
     The report is made from result.json and the other files of the run. An interrupted run, or a run
     without some files, gets a report of the existing files. Give `result` if the run has no
-    result.json yet. Points named in `points` get figures in any case. Returns the paths,
+    result.json yet. Points named in `points` get plots in any case. Returns the paths,
     report.html first. Raises UsageError if result.json cannot be read or a point does not exist,
     and OSError if a file cannot be written.
     """

@@ -116,7 +116,7 @@ def measured_verdict(one: Measured) -> tuple[str, str]:
 
 
 def answer_lines(results: Sequence[RunResult], found: Compared) -> list[str]:
-    """Return what differs, in words: for each run against the first, its main point and the rest.
+    """Return the differences of each run from the first, in words: main point, then other points.
 
     The main point is the one with the lowest bound, the number to plan on.
     """
@@ -253,7 +253,7 @@ def _bound_cell(place: int, one: Shared) -> page.Cell:
 
 
 def _interval_plots(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.Plots:
-    """Return a figure of all runs, in percent of the first run's mean of each point."""
+    """Return a plot of all runs, in percent of the first run's mean of each point."""
     rows = [(words.times(label), _spans(points)) for label, points in shared[:MOST_DRAWN]]
     names = tuple(f"{words.letter(n)}: {result.run_id}" for n, result in enumerate(results))
     axis = "IOPS in percent of the first run's mean   (| = lower bound)"

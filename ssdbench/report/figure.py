@@ -1,6 +1,6 @@
-"""Define what a figure of a report must have: a drawing, and its data as rows.
+"""Define what a plot of a report must have: a drawing, and its data as rows.
 
-Long series are thinned: of each bin, the lowest and the highest value are kept, so that the figure
+Long series are thinned: of each bin, the lowest and the highest value are kept, so that the plot
 still shows every stall and burst. The rows are thinned in the same way.
 """
 
@@ -48,7 +48,7 @@ def thinned(x: Floats, y: Floats, *, bins: int = BINS) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class FigureData:
-    """The data of a figure, and the columns that are its x, y and line names.
+    """The data of a plot, and the columns that are its x, y and line names.
 
     `upright` has the names along the vertical axis if all values lie along the horizontal axis.
     `parts` has the names of the panels; the first column then says the panel of each row.
@@ -83,15 +83,15 @@ class FigureData:
 
 
 class ReportFigure(ABC):
-    """A figure of a report. Each kind of figure is one subclass."""
+    """A plot of a report. Each kind of plot is one subclass."""
 
     @abstractmethod
     def draw(self) -> "Figure":
-        """Draw the figure with matplotlib."""
+        """Draw the plot with matplotlib."""
 
     @abstractmethod
     def rows(self) -> FigureData:
-        """Return the data for the CSV below the figure, which the page's script reads too."""
+        """Return the data for the CSV below the plot, which the page's script reads too."""
 
 
 def over_x(columns: Sequence[str], table: Sequence[Row], values: int) -> FigureData:

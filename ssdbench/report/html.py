@@ -72,7 +72,7 @@ def policy(script: str) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPlot:
-    """A figure as SVG, with its data."""
+    """A plot as SVG, with its data."""
 
     svg: Markup
     csv: str

@@ -76,7 +76,7 @@ class Course:
         return "the simulated drive's clock" if self.run.target.simulated else "this host's clock"
 
     def see(self, event: Event) -> None:
-        """Take what an event says."""
+        """Update the course of the run from an event."""
         match event:
             case StageStarted():
                 self.stage, self.progress = event, None
@@ -88,12 +88,12 @@ class Course:
                 self.add([finding])
 
     def take(self, result: RunResult) -> None:
-        """Add the findings of finished stages; those of a stage in progress may still vanish."""
+        """Add the findings of finished stages; findings of a stage in progress may still vanish."""
         done = tuple(stage for stage in result.stages if stage.complete)
         self.add(all_findings(result.model_copy(update={"stages": done, "findings": ()})))
 
     def add(self, found: Iterable[Finding]) -> None:
-        """Add findings that are not known yet; that the run has not ended is no finding here."""
+        """Add findings that are not known yet, except that the run has not ended."""
         for one in found:
             if one.code is not Code.CUT_SHORT:
                 self.found.setdefault((one.code, one.point, one.repeat, one.message), one)
@@ -138,8 +138,8 @@ def _range(low_s: float, high_s: float) -> str:
 def frame(course: Course, report: Page | None, *, every_s: float) -> str:
     """Render the page with a place for its state (`STATE`), which the browser loads again.
 
-    `report` is the report so far. The figures of the report are left out, because they are slow to
-    draw. Counts of drives are left out too, because nobody may buy by half of a run.
+    `report` is the report so far. The plots of the report are left out, because they are slow to
+    draw. Counts of drives are left out too, because half of a run is no reason to buy drives.
     """
     if report is not None and (table := report.workloads) is not None:
         kept = [at for at, one in enumerate(table.columns) if one.title != words.DRIVES]
@@ -155,7 +155,7 @@ def frame(course: Course, report: Page | None, *, every_s: float) -> str:
 
 
 def state(course: Course, *, every_s: float) -> str:
-    """Render the state of a run, with the time of now."""
+    """Render the state of a run, with the current time."""
     now = datetime.now(UTC)
     curves = [curve.drawn() for curve in course.curves if len(curve.samples) > 1]
     return _rendered(

@@ -55,7 +55,7 @@ STEP_S = 5
 
 @dataclass(frozen=True, slots=True)
 class StrideStart:
-    """Describe one start of the generator, which fills the regions or sends strided requests."""
+    """Describe one run of the generator, which fills the regions or sends strided requests."""
 
     round: int  # from 1; round 2 has the large strides
     plans: tuple[StridePlan, ...]
@@ -68,7 +68,7 @@ class StrideStart:
 
 
 class StrideRecord(UnitRecord):
-    """Record one start of the generator, and name the file with its latencies."""
+    """Record one run of the generator, and name the file with its latencies."""
 
     round: int
     way: str = ""
@@ -156,7 +156,7 @@ class BlockSize(PlainStage):
         return found
 
     def units(self, context: Context, done: Sequence[StrideRecord]) -> Iterator[Unit[StrideStart]]:
-        """Yield one start after another, until a block is found or all ways were tried."""
+        """Yield runs of the generator, until a block is found or all ways of writing were tried."""
         for number, plans in enumerate(self._rounds(context), start=1):
             if self.read_only:
                 yield self._unit(StrideStart(number, plans, StrideWay.ONLY_READS))
@@ -172,7 +172,7 @@ class BlockSize(PlainStage):
                 return
 
     def measure(self, context: Context, unit: Unit[StrideStart]) -> StrideRecord:
-        """Run one start of the generator; after an error, the requests up to then are kept."""
+        """Run the generator once; after an error, the requests up to then are kept."""
         start = unit.work
         jobs = self._jobs(context, start)
         planned = sum(stride_job.total_bytes or 0 for stride_job in jobs)
@@ -219,7 +219,7 @@ class BlockSize(PlainStage):
         return Unit(f"{start.way.name.lower()}-{start.round}", start, f"Strides: {start.way}")
 
     def _jobs(self, context: Context, start: StrideStart) -> list[Job]:
-        """Return the jobs of a start, which fill the regions or send the passes in one way."""
+        """Return the jobs of one run of the generator, for the fill or for passes in one way."""
         if start.way is None:
             largest = max(start.plans, key=lambda p: p.conditioning_bytes)
             return fills(
@@ -244,7 +244,7 @@ class BlockSize(PlainStage):
         return [*fills("full", regions, seed=start.round, most_bytes=BUFFER_BYTES), *jobs]
 
     def _asked(self, context: Context, done: Sequence[StrideRecord]) -> dict[StrideWay, WayVerdict]:
-        """Return the latencies and the verdict of each way that was tried so far."""
+        """Return the latencies and the verdict of each way of writing that was tried so far."""
         traces = [record for record in done if record.trace]
         key = tuple(record.trace for record in traces)
         if key not in self._judged:
@@ -328,7 +328,7 @@ def _spent(rounds: list[list[StridePlan]], ways: tuple[StrideWay, ...]) -> _Spen
 
 
 def _found(asked: Mapping[StrideWay, WayVerdict]) -> bool:
-    """Tell whether one of the ways shows a block."""
+    """Tell whether one of the ways of writing shows a block."""
     return any(one.found for one in asked.values())
 
 

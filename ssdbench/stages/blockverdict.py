@@ -43,7 +43,7 @@ class WayVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold the result of the stage, and the way that showed it."""
+    """Hold the result of the stage, and the way of writing that showed it."""
 
     found: BlockSizeFound
     way: StrideWay | None = None  # None if nothing was measured
@@ -78,7 +78,7 @@ def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
 def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
     """Return the size of the buffer in writes, from single writes; None if unknown.
 
-    The numbers of the other ways are not latencies of writes, so they cannot show the size.
+    The other ways of writing do not give latencies of writes, so they cannot show the size.
     """
     single = asked.get(StrideWay.WRITES)
     if single is None or single.verdict is None or not single.found:
@@ -89,7 +89,7 @@ def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
 def answer(
     asked: Mapping[StrideWay, WayVerdict], *, target: TargetInfo, block_bytes: int, seed: int
 ) -> Answer:
-    """Return the result of the verdicts; without a block, also the detectable block sizes."""
+    """Return the result; if no block size was found, also which sizes the search can find."""
     way = next((w for w, one in asked.items() if one.found), next(iter(asked), None))
     verdict = asked[way].verdict if way is not None else None
     if way is None or verdict is None or not len(asked[way].trace):

@@ -1,4 +1,4 @@
-"""Order points by the layout that writes leave on the drive, and convert the drive between layouts.
+"""Order points by the layout that writes leave on the drive, and plan the writes that change it.
 
 A layout is the order in which the data lies: the block size of the writes, sequential or random. A
 change of layout takes several fills to settle, so all points of one layout are measured together.
@@ -40,7 +40,7 @@ FLAT_SHARE = 2 / 3  # of the time that proves a load: its end, which must be fla
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A load that changes the layout of the drive; it counts for no point."""
+    """Writes that bring the drive to another layout; they count for no point."""
 
     point: Point
     is_pass: bool = False  # in order, before random writes
@@ -87,11 +87,11 @@ def conversions(
     spans: bool,
     unit_bytes: int = 0,
 ) -> dict[int, tuple[Conversion, ...]]:
-    """Return the conversions before each group whose layout is new, by the group's index.
+    """Return the writes that change the layout before a group, by the index of the group.
 
-    `name` is the name of the stage. `again` is the point id of the return to the warm-up's load. A
-    conversion to the warm-up's layout before the last group counts as this return. `unit_bytes` is
-    the drive's mapping unit; 0 if it is not known.
+    `name` is the name of the stage. `again` is the point id of the measurement of the warm-up's
+    load at the end. Writes that bring back the warm-up's layout before the last group count as this
+    measurement. `unit_bytes` is the drive's mapping unit; 0 if it is not known.
     """
     found: dict[int, tuple[Conversion, ...]] = {}
     now = warm_up

@@ -101,7 +101,7 @@ class Load(Rate):
         )
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
-        """Return the next start at this load."""
+        """Return the next trial at this load."""
         return next_load(self, self.load_iops, done)
 
     def conclude(  # type: ignore[override]

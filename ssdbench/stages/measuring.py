@@ -1,8 +1,9 @@
 """Measure one repeat of one point: settle first, then count.
 
-Two windows of one start are never two repeats, because they share the state of the drive. So each
-repeat is a start of the generator with other offsets, in random order (sweeps), and each proves
-again that the effect of the previous point is over. The settle phase is stored and not counted.
+Two windows of one run of the generator are never two repeats, because they share the state of the
+drive. So each repeat starts the generator again with other offsets, in random order (sweeps), and
+each repeat proves again that the effect of the previous point is over. The settle phase is stored
+and not counted.
 
 Overhead: one generator start per repeat.
 """
@@ -355,7 +356,7 @@ def latency_parts(
 
 
 def _with_whole(seen: Sequence[StreamSeen], jobs: Sequence[JobOutcome]) -> tuple[StreamSeen, ...]:
-    """Add the figures that fio reports only for a whole start: flushes and bytes of each stream."""
+    """Add the numbers that fio reports only for its whole run: flushes and bytes of each stream."""
     whole = _each(jobs, len(seen))
     return tuple(
         replace(one, flush=job.flushes.latency, moved_bytes_per_s=_moved_bytes_per_s(job))
@@ -378,7 +379,7 @@ def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured
 
     While the drive's queue is full, a request waits before the kernel takes it. The times in fio's
     log over time begin after this wait. Only the latencies in fio's report, which cover the whole
-    start of fio, include the wait.
+    run of fio, include the wait.
     """
     sides = [side for job in jobs for side in (job.read, job.write) if side.runtime_s]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)

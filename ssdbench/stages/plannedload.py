@@ -1,10 +1,10 @@
 """Measure the latencies at the load of one drive of the plan.
 
-The load follows from what the run measured before. The lowest bound, the rate within the limit of
-p99, wear and capacity give the number of drives. The load is the whole demand, divided by this
-number without the reserve. If p99 misses its limit at this load, a second round offers the load of
-1.5 times as many drives. There is no third round: the answer then lies between the two numbers of
-drives, or the drive has no answer to the question.
+The load follows from what the run measured before. The number of drives follows from the lowest
+bound, the rate within the limit of p99, wear and capacity. The load is the whole demand, divided by
+this number without the reserve. If p99 misses its limit at this load, a second round offers the
+load of 1.5 times as many drives. There is no third round: the answer then lies between the two
+numbers of drives, or the drive has no answer to the question.
 """
 
 import math
@@ -78,7 +78,7 @@ class PlannedLoad(Load):
         return super().plan(target, hint)
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
-        """Return the next start at the load of the last round; None if no round is left."""
+        """Return the next trial at the load of the last round; None if no round is left."""
         rounds = self.rounds(context, done)
         if not rounds:
             return None
@@ -152,5 +152,5 @@ class PlannedLoad(Load):
 
 
 def _at(done: Sequence[RateStep], load_iops: float) -> list[RateStep]:
-    """Return the starts of fio at one load."""
+    """Return the runs of fio at one load."""
     return [step for step in done if math.isclose(step.asked_iops, load_iops, rel_tol=1e-9)]

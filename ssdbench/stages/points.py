@@ -2,15 +2,15 @@
 
 Points form groups that are measured one after another. Within a group every point is measured in
 several shuffled passes (seed and order are stored). So a drive that warms up, wears or recovers
-over the hours affects all points alike, instead of drawing a trend along one axis of the figure.
+over the hours affects all points alike, not only the points that are measured last.
 
 A sweep has a group for each layout: the order in which writes leave the data on the drive (block
 size, sequential or random). Reads and mixes of one block size leave the same layout. The layout of
 the warm-up is first. Points that only read are measured among the writes of this layout, which move
 the data, because a read rate depends on where the data lies. Sequential writes come next, then
-random writes from the largest block to the smallest. Before the first repeat in another layout the
-drive is converted: one sequential pass, then random writes until the rate is steady. A conversion
-counts for no point.
+random writes from the largest block to the smallest. Before the first repeat in another layout,
+writes bring the drive to this layout: one sequential pass, then random writes until the rate is
+steady. These writes count for no point.
 
 A span sweep has a group for each span. Spans ascend and the whole drive comes last (Heger 2011),
 because a smaller span after a larger one would find the drive's spare area in the disorder that the
@@ -336,7 +336,7 @@ class PointStage(PlainStage):
 
     @property
     def conversions(self) -> dict[int, tuple[Conversion, ...]]:
-        """Return the conversions before the first repeat of a group, by the group's index."""
+        """Return the writes that change the layout before a group, by the index of the group."""
         if self.returns_to is None or self.kind not in (StageKind.SWEEP, StageKind.SPAN):
             return {}
         spans = self.kind is StageKind.SPAN
@@ -369,7 +369,7 @@ class PointStage(PlainStage):
         return replace(self, unit_bytes=unit_bytes, groups=groups)
 
     def _lasting(self, context: Context, repeats: Mapping[str, Sequence[Repeat]]) -> list[Lasting]:
-        """Return the loads that kept their rate: of long repeats, the warm-up and conversions."""
+        """Return the loads of long repeats, warm-up and layout changes that kept their rate."""
         usual_s = self.how.unbroken_s
         found = seen_to_last(self.points, repeats, usual_s)
         found += [
@@ -392,10 +392,10 @@ class PointStage(PlainStage):
 
     @property
     def _how_again(self) -> Measuring:
-        """Return how the return to the warm-up's workload after all points settles.
+        """Return how the warm-up's workload settles when it is measured again after all points.
 
-        If a point leaves the data in another order than the warm-up did, the return settles for
-        longer, by bytes instead of seconds.
+        If a point leaves the data in another order than the warm-up did, it settles for longer, by
+        bytes instead of seconds.
         """
         how = replace(self._how, unbroken_s=0.0)
         if not any(self._disorders(point) for point in self.points):

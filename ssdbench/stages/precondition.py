@@ -1,7 +1,7 @@
 """Fill the drive before anything is measured (SNIA PTS: workload-independent preconditioning).
 
 A drive that was never written answers from its mapping table and has all its flash as spare area;
-such numbers are useless to a planner (Seppanen et al. 2010, III.A.2). All fills run in one start of
+such numbers are useless to a planner (Seppanen et al. 2010, III.A.2). All fills run in one run of
 the generator, with no idle second between them.
 
 The fill is proven by two independent counters: the kernel's, and the drive's "data units written"
@@ -149,7 +149,7 @@ class Precondition(PlainStage):
         )
 
     def jobs(self, target: TargetInfo, *, seed: int) -> list[Job]:
-        """Return one job per pass, and one for a rest that is shorter than a block."""
+        """Return one job per pass, and one for remaining bytes that do not fill a block."""
         length = self.level_bytes(target)
         return [
             self._job(
@@ -168,7 +168,7 @@ class Precondition(PlainStage):
         return int(target.size_bytes * self.level_percent / 100) // block * block
 
     def units(self, context: Context, done: Sequence[FillRecord]) -> Iterator[Unit[list[Job]]]:
-        """Yield all fills as one unit, because the drive must not rest between two fills."""
+        """Yield all fills as one unit, because the drive must not be idle between two fills."""
         jobs = self.jobs(context.target, seed=context.seed)
         planned = sum(job.total_bytes or 0 for job in jobs)
         yield Unit("fills", jobs, self.title, of=1, noted={"planned_bytes": planned})
@@ -306,10 +306,10 @@ def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
 
 
 def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
-    """Split jobs into starts of the generator: one start, but on a file one per block size.
+    """Split jobs into runs of the generator: one run, but on a file one run per block size.
 
     On a file the kernel counts only the bytes of a process, so the I/Os of two block sizes in one
-    start could not be separated.
+    run could not be separated.
     """
     if target.kind is not TargetKind.FILE:
         return [list(jobs)]

@@ -1,7 +1,7 @@
 """Purge the drive at the start of a run.
 
-Overhead: the time of the drive's own command. Limits: a drive may ignore a discard. A format,
-sanitize or erase is not proof of erased data either; the report shows the drive's answer.
+Overhead: the time that the drive takes for the purge command. Limits: a drive may ignore a discard.
+A format, sanitize or erase is not proof of erased data either; the report shows the drive's answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,12 +1,12 @@
 """Find the highest offered rate (open loop) at which a percentile of latency keeps its limit.
 
-Each rate is offered in one start of the generator: first it settles, then it counts. A search
-raises the rate by a factor until a rate fails, and then bisects. If a rate stays undecided, it is
-offered once more for longer. The first search of several does not count. Later searches use other
-offsets and arrival times; the answer is the lowest result. The latency of a request counts from
-when it was due, over all clients.
+Each rate is offered in one run of the generator: first the drive settles, then requests count. A
+search raises the rate by a factor until a rate fails, and then bisects. If a rate stays undecided,
+it is offered once more for longer. The first search of several does not count. Later searches use
+other offsets and arrival times; the answer is the lowest result. The latency of a request counts
+from when it was due, over all clients.
 
-Overhead: one start of the generator per rate, about six rates per search. Limits: rates are tried
+Overhead: one run of the generator per rate, about six rates per search. Limits: rates are tried
 in the order of the search, not at random. A drive recovers at a low rate, so set a longer `settle`
 to see the effect of a long load.
 """

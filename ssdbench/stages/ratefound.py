@@ -84,7 +84,7 @@ def answer(
 def buffer_findings(
     sought: RateGoal, searched: Sequence[Searched], buffer_bytes: int
 ) -> Iterator[Finding]:
-    """Return a finding if a window of the answered rate may fit into the drive's buffer."""
+    """Return a finding if a window of the rate found may fit into the drive's buffer."""
     workload = sought.workload
     if not workload.writes:
         return
@@ -158,7 +158,7 @@ def search_findings(sought: RateGoal, found: RateFound, *, complete: bool) -> It
 
 
 def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
-    """Return a finding if the answered rate did not keep its limit for long enough."""
+    """Return a finding if the rate found did not keep its limit for long enough."""
     passed_s = sum(step.window_s + sought.settle_s for step in found.lasted)
     broken = next((step for step in found.lasted if broke_down(sought, step)), None)
     if broken is not None:
@@ -170,7 +170,7 @@ def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
 
 
 def _unsure(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
-    """Return findings that make the answered rate not VALIDATED, or that limited it."""
+    """Return findings that make the rate found not VALIDATED, or that limited it."""
     most = completed(found.steps)
     above = [s for s in decided(found.steps) if s.kept and s.offered_iops > most]
     if above:

@@ -68,7 +68,7 @@ class RateGoal:
 
 @dataclass(frozen=True, slots=True)
 class OfferedRate:
-    """Describe one start of the generator at one rate."""
+    """Describe one run of the generator at one rate."""
 
     search: int  # number of the search, from 1; 0: the first search, which does not count
     step: int  # number within the search, from 1
@@ -105,7 +105,7 @@ def next_rate(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> 
 def _next_of_lasting(
     sought: RateGoal, went: Sequence[Searched], done: Sequence[RateStep]
 ) -> OfferedRate | None:
-    """Return the next start at the answered rate; None if the rate lasted or failed."""
+    """Return the next run of fio at the rate found; None if the rate lasted or failed."""
     held = [one.held_iops for one in went if one.ended]
     if not sought.lasts_s or len(held) < sought.repeats or None in held:
         return None
@@ -121,7 +121,7 @@ def _next_of_lasting(
 
 
 def lasting(sought: RateGoal, done: Sequence[RateStep]) -> list[RateStep]:
-    """Return the starts at the answered rate that followed all searches."""
+    """Return the runs of fio at the rate found, which followed all searches."""
     return [step for step in decided(done) if step.search > sought.repeats]
 
 
@@ -131,7 +131,7 @@ def broke_down(sought: RateGoal, step: RateStep) -> bool:
 
 
 def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
-    """Return the next start of fio at a constant load; None if all starts have ended.
+    """Return the next run of fio at a constant load; None if all runs have ended.
 
     First the load is offered until there are enough clients and ten minutes have passed. Trials
     follow for the rest of half an hour, but no fewer than `repeats`; more trials follow while waits
@@ -173,7 +173,7 @@ def aimed_s(sought: RateGoal, rate_iops: float) -> float:
 
 
 def trials(done: Sequence[RateStep]) -> list[RateStep]:
-    """Return the starts at a constant load that count as trials."""
+    """Return the runs of fio at a constant load that count as trials."""
     return [step for step in decided(done) if step.search]
 
 

@@ -5,10 +5,10 @@ for half an hour, reads and mixes for two hours, because the effect of heat come
 moves fewer bytes is easier for the drive. So only the heaviest load of each kind (reads, mixes,
 writes of one layout) runs for long, in its first repeat, before all other points of its group. If
 the rate of this load lasts, so does the rate of each point of its kind that moved fewer bytes.
-Mixes of all layouts are one kind: a mix waits for the proof of a heavier mix in a later group.
-Warm-up and conversions are a proof for writes. The heaviest load is guessed before the start: the
-largest block, then the most requests in flight. If another point moves more bytes, or if the long
-repeat slowed down, the next repeat of this point is long, too.
+Mixes of all layouts are one kind: a mix waits until a heavier mix in a later group has run for
+long. The warm-up and the writes that change the layout are a proof for writes. The heaviest load is
+guessed before the start: the largest block, then the most requests in flight. If another point
+moves more bytes, or if the long repeat slowed down, the next repeat of this point is long, too.
 
 A point without a long repeat measures in its first repeat until its mean is precise; its later
 windows have the same length. A later repeat whose rate differs from the earlier ones first runs for

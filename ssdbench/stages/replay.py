@@ -1,6 +1,6 @@
 """Send the requests of a trace at their own times to a filled, steady drive.
 
-The latency of a request counts from when it was due. Each replay is one start of fio. The first
+The latency of a request counts from when it was due. Each replay is one run of fio. The first
 replays of a trace do not count, because the drive must first get used to the trace. The input files
 for fio are made once (`ssdbench.generator.trace.clients`); they are as large as the trace and are
 removed at the end.

@@ -12,10 +12,10 @@ first, if it has a temperature sensor that shows the end of heating.
 
 On a drive that maps its flash in units larger than a write, each random write makes the drive write
 a whole unit. So the state of the drive depends on the number of overwritten units, not on the bytes
-of the host. If the profile, the drive or its model names such a unit, overwritten units
-count as fills, and the warm-up ends with a proof: writes of a unit must be as many a second as
-smaller writes, and writes of two units fewer. Without this proof the warm-up begins again and
-counts bytes.
+of the host. If the profile, the drive or its model names such a unit, overwritten units count as
+fills, and the warm-up ends with a proof: the drive must do as many writes of one unit per second as
+smaller writes, and fewer of two units. Without this proof the warm-up begins again and counts
+bytes.
 
 Overhead: one generator start. Limits: no rule can foresee a step that comes later than the measured
 time (docs/steady-state.md, "What they cannot see").

@@ -1,4 +1,4 @@
-"""Read the evidence from the warm-up before points and the return to its workload after."""
+"""Read the evidence from the warm-up's workload, measured before the points and after them."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -95,7 +95,7 @@ def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
 
 
 def read_return(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
-    """Return the return to the warm-up as evidence. Raises UsageError if damaged or missing."""
+    """Return the warm-up's workload after the points, as evidence. Raises UsageError if damaged."""
     measured = read_measured(run_path / again.artifacts / HISTOGRAMS)
     written = float(measured.write_bytes.sum()) / target.size_bytes
     return Stretch(

@@ -560,7 +560,7 @@ def _only_one(results: Sequence[RunResult]) -> Iterator[str]:
 
 
 def _not_taken(results: Sequence[RunResult]) -> Iterator[str]:
-    """Name the kinds of stages that no comparison takes, with the runs that have them."""
+    """Name the kinds of stages that cannot be compared, with the runs that have them."""
     having: dict[str, list[str]] = {}
     for result in results:
         for stage in result.stages:

@@ -171,7 +171,7 @@ def binomial_upper_limit(successes: int, trials: int, *, confidence: float = 0.9
 
 
 def hypergeometric_at_most(count: int, population: int, marked: int, drawn: int) -> float:
-    """Return P(X <= count), X the number of marked items among `drawn` of a `population`."""
+    """Return P(X <= count), where X of `drawn` items sampled from a `population` are marked."""
     least, most = max(0, drawn - (population - marked)), min(drawn, marked)
     if count < least or count >= most:
         return 0.0 if count < least else 1.0

@@ -34,7 +34,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requests:
-    """All requests of one start, on one clock, in the order in which they were due."""
+    """All requests of one run of fio, on one clock, in the order in which they were due."""
 
     due_ns: Whole
     sent_ns: Whole  # NEVER_NS for a request that was never sent

@@ -206,7 +206,7 @@ def _required_device(target: TargetInfo, why: str = "file systems need a block d
 def chosen(
     wanted: spec.FileSystems, target: TargetInfo
 ) -> tuple[tuple[FileSystem, ...], tuple[str, ...]]:
-    """Return the named file systems, or all that work here, and a note on each other one.
+    """Return the named file systems, or all that work here, and a note on each unusable one.
 
     Raises HostLacks if a named file system does not work here.
     """

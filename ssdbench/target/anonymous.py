@@ -1,4 +1,4 @@
-"""Remove from a drive's pages the bytes that identify one unit of its model (pure).
+"""Remove from a drive's pages the bytes that identify one drive of its model (pure).
 
 Only listed bytes stay. Vendor-specific areas become zeros, because their content is not known.
 """

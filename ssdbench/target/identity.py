@@ -33,7 +33,7 @@ class Names:
 
 
 def of_a_company(name: str) -> bool:
-    """Return whether an NAA name (hex) has a company's number, which names of one unit need.
+    """Return whether an NAA name (hex) has a company's number, as unique names need.
 
     Some cheap SATA drives have a name of zeros, or a name without a company (NAA 5h and 6h of
     SPC-5, 7.7.6), which is the same for every drive of the model.

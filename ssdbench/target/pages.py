@@ -219,7 +219,7 @@ def _scsi(disk: scsi_bus.Scsi) -> Pages:
 def reservation(disk: scsi_bus.Scsi) -> Pages:
     """Read the reservation; the guard refuses a drive without an answer.
 
-    A unit that another initiator reserved (RESERVE of SPC-2) answers with a conflict (SPC-4
+    A logical unit that another initiator reserved (RESERVE of SPC-2) answers with a conflict (SPC-4
     5.13.3); that status byte is kept as a page. Raises ScsiRefused, DeviceError.
     """
     for _ in range(ATTENTIONS):

@@ -38,7 +38,7 @@ def name_of_a_drive(page: bytes) -> bool:
     """Return whether page 83h has a name of the kind that makers of drives use.
 
     The kinds are an NAA 5h name of 8 bytes, an EUI-64 name, or a name of 16 bytes together with a
-    SAS port: drives with several units have these, but a volume has no port.
+    SAS port: drives with several logical units have these, but a volume has no port.
     """
     name = world_wide_name(page)
     return name.startswith(("naa.5", "eui.")) or (bool(name) and has_port(page))
@@ -105,7 +105,7 @@ def format_of(capacity: bytes) -> tuple[bytes, int]:
 
 
 def at_work(sense: bytes) -> bool:
-    """Return whether the unit is not ready due to a format or sanitize (SPC-5, annex F)."""
+    """Return whether the logical unit is not ready due to format or sanitize (SPC-5, annex F)."""
     key, code, qualifier = _said(sense)
     return key == 2 and code == 0x04 and qualifier in (0x04, 0x1B)
 

@@ -406,7 +406,7 @@ def _cpus(name: str, wishes: Host, host: Topology) -> tuple[int, ...]:
 
 
 def _balance(wishes: Host, host: Topology, *, moves: bool) -> Iterator[Setting]:
-    """Yield the stop of irqbalance, when interrupts are placed or the preset is `isolate`."""
+    """Yield the setting that stops irqbalance, if interrupts are placed or with `isolate`."""
     if host.irqbalance and (moves or wishes.preset is Preset.ISOLATE):
         yield Setting(Backend.SERVICE, "irqbalance", "inactive", _BALANCE_REASON)
 

@@ -157,9 +157,9 @@ class FleetDrive(Part):
 
 
 class FleetPlanned(Document):
-    """The chosen drives, the limits by their names, and the mistakes that refuse `fleet run`.
+    """The chosen drives, the limits by their names, and the mistakes that prevent `fleet run`.
 
-    `said` of a drive is what keeps it from being measured.
+    `said` is the reason why a drive cannot be measured.
     """
 
     document: Literal["fleet-plan"] = "fleet-plan"
@@ -216,7 +216,7 @@ class Diagnostic(Part):
 
 
 class Failure(Part):
-    """An error, with its message and a way out; fields that only some errors have are null."""
+    """An error: its message and what to do; fields that only some errors have are null."""
 
     kind: str  # UsageError, ProfileError, TargetRefused …
     message: str

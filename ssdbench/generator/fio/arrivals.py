@@ -1,15 +1,15 @@
 """Compute the rate that fio really offers, and when each request is due; pure.
 
 fio takes whole numbers per thread and direction, so threads differ by one if a rate is not a
-multiple of their number. Poisson gaps are whole microseconds, drawn around a whole number of
+multiple of their number. Poisson gaps are random whole microseconds around a mean of whole
 microseconds (`backend.c`: usec_for_io), so a thread is faster than its set rate: by 0.3 % at 5,000
 requests a second, by 8 % at 60,000.
 
 fio decides in advance when each request of a thread is due, and sends the request then or, if the
 thread still waits for an answer, right after the answer. The logs of fio do not have the times when
-requests were due. fio draws these times from a random number generator (`lib/rand.c`: L'Ecuyer's
-taus88; `init.c`: the seeds), which is the same from fio 3.33 to 3.41. So this module draws the same
-numbers and computes the times again.
+requests were due. fio computes these times with a random number generator (`lib/rand.c`: L'Ecuyer's
+taus88; `init.c`: the seeds), which is the same from fio 3.33 to 3.41. So this module makes the same
+random numbers and computes the times again.
 """
 
 import math
@@ -125,7 +125,7 @@ def poisson_seed(randseed: int, thread: int, direction: int) -> int:
 
 
 class _Taus88:
-    """Draw fio's 32-bit random numbers, for many streams at once."""
+    """Make fio's 32-bit random numbers, for many streams at once."""
 
     def __init__(self, seeds: "list[int]") -> None:
         seed = np.array(seeds, dtype=np.uint64)

@@ -1,7 +1,7 @@
-"""Run fio, one process per start, and accept its report only if nothing contradicts it.
+"""Run fio, one process per list of jobs; accept its report only if nothing contradicts it.
 
-All files of a start are below `artifacts`: job.fio, command, stdout, stderr, status, versions, the
-report (fio.json) and the logs.
+All files of a run of fio are below `artifacts`: job.fio, command, stdout, stderr, status, versions,
+the report (fio.json) and the logs.
 """
 
 import math
@@ -43,7 +43,7 @@ UNREAPED_S = 10.0  # after this a fio stuck in a dead drive is left to the kerne
 
 
 def usable(engine: str) -> str:
-    """Return this host's fio as `fio 3.33`. Raises HostLacks for a missing, old or other fio."""
+    """Return this host's fio as `fio 3.33`. Raises HostLacks if it is missing or old."""
     version, engines = installed()
     if version < OLDEST:
         raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)
@@ -68,7 +68,7 @@ def installed() -> tuple[tuple[int, int], frozenset[str]]:
 
 @cache
 def _asked(path: str, changed_ns: int) -> tuple[str, str]:
-    """Return version and engines of this fio; cached, because a start takes seconds in a guest."""
+    """Return version and engines of this fio; cached, because fio starts slowly in a guest."""
     said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=ANSWERS_S).stdout
     return said, command.run(["fio", "--enghelp"], timeout_s=ANSWERS_S).stdout
 
@@ -300,7 +300,7 @@ class FioRunning:
 
 @dataclass(frozen=True, slots=True)
 class FioOutcome:
-    """Hold the results of a start of fio; its logs are read only on request."""
+    """Hold the results of one run of fio; its logs are read only on request."""
 
     jobs: tuple[JobOutcome, ...]
     seconds: tuple[Second, ...]
@@ -313,7 +313,7 @@ class FioOutcome:
         """Return completion latencies of "read" or "write" between two times of `seconds`.
 
         A row of fio's log belongs to the window that contains its middle. The longest latency is
-        the longest of the whole start. Raises ValueError when no job kept a histogram log.
+        the longest of the whole run of fio. Raises ValueError when no job kept a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this start kept a histogram log")
@@ -478,7 +478,7 @@ def run_fio_sections(
     """Run sections of a job file to their end. `placed` are the run's NUMA options.
 
     `meanwhile` is called while the sections run, and returns before the end; if it raises an error,
-    fio is ended. Raises HostLacks, DeviceLost, DeviceError and CommandFailed, as every start of fio
+    fio is ended. Raises HostLacks, DeviceLost, DeviceError and CommandFailed, as every run of fio
     does.
     """
     way.check()

@@ -32,7 +32,7 @@ _ASK_EVERY_S = 0.02
 
 
 def placed(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
-    """Return a run's NUMA options; a start with its own CPUs keeps only the memory options."""
+    """Return a run's NUMA options; a fio with its own CPUs gets only the memory options."""
     return {name: value for name, value in options.items() if not cpus or name != NODES}
 
 

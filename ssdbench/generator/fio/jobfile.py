@@ -106,7 +106,7 @@ def filename(path: str) -> str:
 
 
 def log_prefix(index: int, job: Job) -> str:
-    """Return the prefix of the log names of a job, in the directory of its start."""
+    """Return the prefix of the log names of a job, in the directory of its run of fio."""
     return f"{index:02d}-{re.sub(r'[^A-Za-z0-9_]', '-', job.name)[:60]}"
 
 
@@ -326,7 +326,7 @@ ENGINE_OPTIONS: Mapping[IoEngine, Options] = {
 
 
 def engine_of(jobs: Sequence[Job]) -> IoEngine:
-    """Return the engine of all jobs of a start. Raises ValueError if engines differ."""
+    """Return the engine of all jobs of a run of fio. Raises ValueError if engines differ."""
     found = {job.workload.engine for job in jobs}
     if len(found) != 1:
         raise ValueError("the jobs of one start have one engine")

@@ -34,7 +34,7 @@ def largest_block(workload: Workload) -> int:
 def sections(job: Job) -> tuple[Section, ...]:
     """Split the range of a job into parts.
 
-    Threads share the range only if their offsets are drawn at random. With sequential offsets, or
+    Threads share the range only if their offsets are random. With sequential offsets, or
     random offsets that cover each block once, each thread has its own part. A fill also gets the
     tail of a range that is not a whole number of blocks. Raises ValueError when a total is not
     positive.

@@ -1,4 +1,4 @@
-"""Read fio's report (`json+`) and decide whether the run of fio may be believed; pure.
+"""Read fio's report (`json+`) and decide whether it can be believed; pure.
 
 fio ends with status 0 although a device vanished, reads 0 bytes without an error, and reports error
 0 beside a status of 1. Therefore every sign of an error is checked, and no single sign is trusted.

@@ -58,7 +58,7 @@ class Reading:
 
 
 class Feed(Protocol):
-    """Provide the seconds of a start of fio."""
+    """Provide the seconds of a run of fio."""
 
     origin_s: float  # time of t_s = 0, on the clock of fio's logs: CLOCK_MONOTONIC
     hung_s: float | None  # set when fio was killed because no I/O finished for so long
@@ -77,7 +77,7 @@ class Feed(Protocol):
 
 
 class Meter(Protocol):
-    """Read the counters of a start of fio."""
+    """Read the counters of a running fio."""
 
     def read(self) -> Reading:
         """Return the present sums; after the end of fio, the last readable sums."""

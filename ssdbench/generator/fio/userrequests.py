@@ -1,8 +1,8 @@
 """Read the sizes and rates of a user's requests as fio does; pure.
 
-`bs`, `bsrange` and `bssplit` may all be present, also for single directions. fio draws from a split
-if there is one, else from the range, else it takes the one size (get_next_buflen of its io_u.c),
-and paces a rate in requests by the smallest size (setup_rate of its init.c).
+`bs`, `bsrange` and `bssplit` may all be present, also for single directions. fio takes random sizes
+from a split if there is one, else from the range, else it takes the one size (get_next_buflen of
+its io_u.c), and paces a rate in requests by the smallest size (setup_rate of its init.c).
 
 fio applies a rate to each direction of each thread. Without Poisson arrivals fio paces bytes, and a
 rate in requests means requests of the smallest block size (`usec_for_io` and `setup_rate` of its

@@ -411,7 +411,7 @@ def _is_share(option: Option | None) -> bool:
 def _give(options: dict[str, Option], option: Option) -> None:
     """Add an option after the earlier options.
 
-    Raises UsageError for a size after a share, which fio keeps.
+    Raises UsageError for a size after a share, because fio would use the share.
     """
     before = options.pop(option.name, None)  # first out: what counts is the order of the last
     if before is not None and option.name in _BY_DIRECTION:

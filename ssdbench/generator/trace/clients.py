@@ -79,7 +79,7 @@ class TraceWork:
         return min(self.clients, max(1, -(-self.requests // MOST_LOGGED)))
 
     def logged(self, replay: int) -> frozenset[int]:
-        """Return the clients that log in a replay; the next replay takes others."""
+        """Return the clients that log in a replay; in the next replay other clients log."""
         return frozenset(range(replay % self.logs_one_in, self.clients, self.logs_one_in))
 
     def due(self, client: int) -> npt.NDArray[np.void]:

@@ -160,7 +160,7 @@ def _is_device(word: bytes) -> bool:
 def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
     """Read fio's iolog; version 3 has times in microseconds, version 2 waits in milliseconds.
 
-    fio sends nothing after a wait before that many milliseconds of the run (iolog.c).
+    A wait of n ms means that fio sends nothing more until n ms after its start (iolog.c).
     """
     numbered = lines(trace.path, file)
     _, first = next(numbered)

@@ -10,7 +10,7 @@ GO_ON = (
 
 
 class CutShort(FindingKind):
-    """A stage ended before all its units were done."""
+    """A stage ended before all its repeats (or other units) were done."""
 
     code = Code.CUT_SHORT
     remedy = GO_ON
@@ -78,7 +78,7 @@ class Resumed(FindingKind):
 
 
 class MeasuredAgain(FindingKind):
-    """Finished units no longer count, because the drive is no longer in the state they need."""
+    """Finished repeats (or other units) no longer count: the drive lost the state they need."""
 
     code = Code.RESUMED
     severities = (Severity.NOTES,)

@@ -160,7 +160,7 @@ class BelowMappingUnit(FindingKind):
 
 
 class NotPlannable(FindingKind):
-    """The target is not a whole drive, or does not show that it is one."""
+    """The target is not a whole drive, or does not prove that it is a whole drive."""
 
     code = Code.NOT_PLANNABLE
     severities = (Severity.INVALIDATES, Severity.WARNS)

@@ -225,7 +225,7 @@ class CapacityPlan(ProfileModel):
         return self.demand_iops is not None and any(one is not None for one in named)
 
     def with_workload(self) -> Self:
-        """Return the plan with the workload that it means if it names none: writes of 4 KiB."""
+        """Return the plan with a workload: writes of 4 KiB if it names no workload."""
         meant = _workload(self)
         return self.model_copy(
             update={"block_bytes": meant["block"], "read_percent": meant["read"]}
@@ -274,8 +274,9 @@ def _misstated(limits: Mapping[Any, Any], given: Mapping[str, Any]) -> Iterator[
 def measured_for(plan: CapacityPlan) -> tuple[Measure, ...]:
     """Return the stages that answer the question of a plan: points of its workload.
 
-    With a limit of p99 they have two depths, because the plan uses the deepest that keeps the
-    limit; with `outstanding`, this depth. `targets_for` adds p99 at the load that follows.
+    With a limit of p99 the points have two queue depths, because the plan uses the deepest queue
+    that keeps the limit; with `outstanding`, they have that depth. `targets_for` adds p99 at the
+    load of one drive.
     """
     depths = DEPTHS if plan.limits_s else DEPTHS[-1:]
     if plan.outstanding is not None:

@@ -1,4 +1,4 @@
-"""Draw figures with matplotlib, as SVG inside the page."""
+"""Draw plots with matplotlib, as SVG inside the page."""
 
 import logging
 

@@ -1,7 +1,7 @@
-"""Set the common style of all figures, and convert them to SVG for a page.
+"""Set the common style of all plots, and convert them to SVG for a page.
 
 Colours are placeholders that become CSS variables, so that one SVG works on the light and the dark
-page. Text stays text in the SVG, and ids are unique on the page. The same figure always gives the
+page. Text stays text in the SVG, and ids are unique on the page. The same plot always gives the
 same SVG.
 """
 
@@ -104,14 +104,14 @@ _BESIDE = 6.0  # from the axes to the labels of levels
 
 
 def sheet(size: tuple[float, float]) -> Figure:
-    """Return an empty figure; an inch is 72 pixels on the page."""
+    """Return an empty plot; an inch is 72 pixels on the page."""
     return Figure(figsize=size)
 
 
 def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None) -> None:
     """Put the legend at the top left, above all axes, in at most so many columns.
 
-    Long labels take fewer columns or several lines, so that nothing is cut off. The figure grows by
+    Long labels take fewer columns or several lines, so that nothing is cut off. The plot grows by
     the height of all lines after the first two.
     """
     if handles is None:
@@ -298,14 +298,14 @@ def _tick_labels(axis: Any) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure as an `<svg>` element, and the places of its axes, for zooming."""
+    """A plot as an `<svg>` element, with the places of its axes, for zooming."""
 
     svg: str
     axes: tuple[dict[str, Any], ...]
 
 
 def to_svg(view: ReportFigure, name: str) -> Drawn:
-    """Draw a figure as SVG; `name` makes its ids unique on the page."""
+    """Draw a plot as SVG; `name` makes its ids unique on the page."""
     name = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"_{ord(found.group()):x}_", name)
     stream = io.StringIO()
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
@@ -327,7 +327,7 @@ def to_svg(view: ReportFigure, name: str) -> Drawn:
 
 
 def arranged(view: ReportFigure) -> Figure:
-    """Draw a figure in the style that is set, with room for all of its labels."""
+    """Draw a plot in the style that is set, with room for all of its labels."""
     figure = view.draw()
     _name_log_axes(figure)
     _arrange(figure)

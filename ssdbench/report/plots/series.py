@@ -398,7 +398,7 @@ def _heat_cells(axes: Axes, panel: HeatPanel) -> None:
 def _small(
     many: int, x_label: str, y_label: str, *, most_columns: int = 4, height: float = 1.75
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with small panels of this height in inches."""
+    """Return a plot with small panels of this height in inches."""
     columns = min(most_columns, many)
     rows = -(-many // columns)
     figure = canvas.sheet((10.4, 0.4 + height * rows))

@@ -153,7 +153,7 @@ VALIDATED = "VALIDATED"
 
 
 def marked(text: str, verdict: str) -> str:
-    """Return a number of drives with the verdict behind it, if that is not VALIDATED."""
+    """Return a number of drives, followed by the verdict if this is not VALIDATED."""
     return text if verdict == VALIDATED else f"{text} {verdict}"
 
 
@@ -558,7 +558,7 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
     yield Line("Written per day", f"{daily} TB over all drives")
 
     def less(number: float | None) -> str:
-        """Return the number of drives for the rate alone, and `number` with so few drives.
+        """Return how many drives the rate needs without wear, and `number` with so few drives.
 
         Return an empty text if wear does not add drives to the plan.
         """

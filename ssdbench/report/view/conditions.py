@@ -283,7 +283,7 @@ MOST = 40  # stages in the figure
 
 
 def timeline_blocks(result: RunResult) -> Iterator[page.Plots]:
-    """Yield the figure of all stages in time; nothing for a run of one stage."""
+    """Yield the plot of all stages in time; nothing for a run of one stage."""
     stages = result.stages[:MOST]
     length = sum(stage.duration_s for stage in stages)
     if len(stages) < 2 or not 0 < length < float("inf"):

@@ -1,9 +1,9 @@
 """Choose the headline of a page (the number to plan on, and its evidence) and the verdict.
 
-The number to plan on is the bound that the answer to the plan's question uses. Without a demand it
-is the lowest bound among the points that the profile's plan names. If the plan names none, the
-points of the worst measured kind are used: random, over the whole drive, with the fewest reads, at
-the block size nearest to 4 KiB.
+If the profile has a plan, the number to plan on is the bound behind the plan's number of drives.
+Without a demand it is the lowest bound among the points that the profile's plan names. If the plan
+names none, the points of the worst measured kind are used: random, over the whole drive, with the
+fewest reads, at the block size nearest to 4 KiB.
 
 VALIDATED and NOT VALIDATED are about rates to plan on. A run that measured no rate to plan on gets
 another verdict.

@@ -161,7 +161,7 @@ def buffer(result: RunResult, found: BlockSizeFound) -> str:
 
 
 def _best_figures(found: BlockSizeFound) -> list[StoredFigure]:
-    """Return the figures of the strides that show a block boundary best."""
+    """Return the plots of the strides that show a block boundary best."""
     scatters = [figure for figure in found.figures if figure.kind != "series"]
     others = [figure for figure in found.figures if figure.kind == "series"]
     if found.block_bytes is None:
@@ -170,7 +170,7 @@ def _best_figures(found: BlockSizeFound) -> list[StoredFigure]:
 
 
 def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
-    """Return a figure of a stored CSV; by default, its first two columns are x and y."""
+    """Return a plot of a stored CSV; by default, its first two columns are x and y."""
     table = run.table(figure.csv)
     if table is None or len(table) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Define the parts of a page: sections, and the blocks in them such as tables and figures."""
+"""Define the parts of a page: sections, and the blocks in them such as tables and plots."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -89,7 +89,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure with its title, its caption, and the text (`alt`) for readers who cannot see it."""
+    """A plot with its title, its caption, and the text (`alt`) for readers who cannot see it."""
 
     name: str
     title: str
@@ -100,7 +100,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Plots:
-    """Figures side by side, or one below the other if they are `wide`."""
+    """Plots side by side, or one below the other if they are `wide`."""
 
     plots: Sequence[Plot]
     wide: bool = False

@@ -35,7 +35,7 @@ MOST_JOINED = 12  # with more kinds of workloads, dots of a block size have no l
 
 
 def rates(result: RunResult, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
-    """Return figures of IOPS over what the points vary, and of their latency over IOPS."""
+    """Return plots of IOPS over what the points vary, and of their latency over IOPS."""
     points = [p for p in stage.points if p.estimate("iops") is not None]
     if words.several_spans([p.point for p in points]):
         plots = [*_by_span(stage, points)]
@@ -262,7 +262,7 @@ class _Latencies:
 
 
 def latency_blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[Block]:
-    """Yield the figures: how often I/Os are slow, and their latency over time."""
+    """Yield the plots: how often I/Os are slow, and their latency over time."""
     if found := list(islice(_latencies(run, stage, drawn), MAX_LINES)):
         yield Plots([_exceedance(stage, found), _heat(run, stage, found)], wide=True)
 

@@ -1,4 +1,4 @@
-"""Show points in tables and heat maps, the worst first, and choose the points with figures."""
+"""Show points in tables and heat maps, the worst first, and choose the points with plots."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -405,7 +405,7 @@ def first_points(result: RunResult) -> list[PointResult]:
 
 
 def drawn_points(result: RunResult, asked: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Return the IDs of the points that get figures: requested, planned and failed points."""
+    """Return the IDs of the points that get plots: requested, planned and failed points."""
     failed = [p for p in _others(result) if p.verdict == "NOT VALIDATED"]
     names = [p.point.id for p in [*planned_points(result), *failed] if p.repeats]
     return asked | frozenset(names[: max(MOST_DRAWN - len(asked), 0)])

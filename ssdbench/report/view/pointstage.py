@@ -1,4 +1,4 @@
-"""Show a stage of points: heat maps, figures, tables of points, jobs and repeats."""
+"""Show a stage of points: heat maps, plots, tables of points, jobs and repeats."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ SPAN_LEAD = "How the rate depends on the used share of the drive, from a small p
 
 
 def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[page.Block]:
-    """Yield heat maps and figures, then tables of points and repeats."""
+    """Yield heat maps and plots, then tables of points and repeats."""
     if KINDS[found.kind].ascending:
         yield page.Prose(SPAN_LEAD)
     if found.points:
@@ -97,7 +97,7 @@ _NOT_ALL = "Shown are the repeats of points that have figures; results.csv has a
 
 
 def repeat_blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> list[page.Block]:
-    """Return figures and the table of all repeats of a stage."""
+    """Return plots and the table of all repeats of a stage."""
     points = [p for p in worst_first(stage.points) if p.repeats]
     if not points:
         return []

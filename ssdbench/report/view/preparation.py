@@ -50,7 +50,7 @@ _NAMES = {  # of the stored counts of a fill, on the page
 
 
 def fill_blocks(run: StoredRun, stage: StageResult, found: FillDone) -> Iterator[Block]:
-    """Yield the figure and the numbers of a fill."""
+    """Yield the plot and the numbers of a fill."""
     yield Prose(LEAD)
     shown = any(stage is one for one in covered(run.result))
     if not shown and (plot := _fill_plot(run, stage, found)) is not None:
@@ -90,7 +90,7 @@ LAST_PART = 20  # the last rate is the median of the last twentieth
 
 
 def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
-    """Yield a figure of the rate over all bytes written before steady state."""
+    """Yield a plot of the rate over all bytes written before steady state."""
     phases = list(_phases(run))
     if not phases:
         return

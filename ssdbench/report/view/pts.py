@@ -1,4 +1,4 @@
-"""Show a PTS-style test: the header, tables and figures of the standard."""
+"""Show a PTS-style test: the header, tables and plots of the standard."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,7 @@ STATES = {None: "not judged by this test", True: "reached", False: "not reached"
 
 
 def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[page.Block]:
-    """Yield the header, the tables and the figures of one test, then all measured values."""
+    """Yield the header, the tables and the plots of one test, then all measured values."""
     yield page.Prose(LEAD)
     yield header(run.result, stage, found)
     if found.test is PtsTest.LATENCY and not any(cell.latency for cell in found.means):

@@ -32,7 +32,7 @@ MAX_LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One quantity of a cell, and its axis in a figure."""
+    """One quantity of a cell, and its axis in a plot."""
 
     name: str  # part of the names of figures
     label: str
@@ -69,7 +69,7 @@ TRACKED = {PtsMetric.IOPS: IOPS, PtsMetric.THROUGHPUT: THROUGHPUT, PtsMetric.MEA
 
 
 def plots(name: str, found: Pts) -> Iterator[Plot]:
-    """Yield the figures of a test of rounds; `name` is the name of its stage."""
+    """Yield the plots of a test of rounds; `name` is the name of its stage."""
     if found.rounds:
         yield from _convergences(name, found)
         for place, window in enumerate(found.windows):
@@ -107,7 +107,7 @@ def plots(name: str, found: Pts) -> Iterator[Plot]:
 
 
 def _convergences(name: str, found: Pts) -> Iterator[Plot]:
-    """Yield figures of the tracked values, round by round."""
+    """Yield plots of the tracked values, round by round."""
     axes = {PtsTest.THROUGHPUT: (THROUGHPUT,), PtsTest.LATENCY: (MEAN, HIGHEST)}
     every = [cell for one in found.rounds for cell in one.cells]
     for axis in axes.get(found.test, (IOPS,)):
@@ -157,7 +157,7 @@ def _convergence(name: str, found: Pts, axis: Axis, *, pre_writes: bool = False)
 
 
 def _window(name: str, found: Pts, of: PtsWindow, place: int) -> Iterator[Plot]:
-    """Yield the figure of one window; nothing if a round has no value."""
+    """Yield the plot of one window; nothing if a round has no value."""
     axis = TRACKED[of.metric]
     counted = [one for one in found.rounds if one.counted]
     tracked = [axis.of(cell) for one in counted for cell in one.cells if cell.cell == of.cell]
@@ -201,7 +201,7 @@ def fit_words(slope: float, intercept: float, rounds: Sequence[int], unit: str) 
 
 
 def window_figure(window: RoundWindow, label: str) -> WindowFigure:
-    """Return the figure of a window: rounds, average, allowed range, fitted line."""
+    """Return the plot of a window: rounds, average, allowed range, fitted line."""
     first, last = window.rounds[0], window.rounds[-1]
     fits = [window.intercept + window.slope * x for x in (first, last)]
     low, high = (window.average * (1 + side * MAX_EXCURSION / 2) for side in (-1, 1))
@@ -300,7 +300,7 @@ def _over_queue(
     title: str,
     caption: str,
 ) -> Plot:
-    """Return a figure with a line for each number of threads over the requests of a thread."""
+    """Return a plot with a line for each number of threads over the requests of a thread."""
     queues = sorted({cell.queue for cell in cells})
     lines = _by_threads(cells, lambda cell: float(cell.queue), y)
     ticks = tuple((float(queue), str(queue)) for queue in queues)
@@ -315,7 +315,7 @@ def _over_queue(
 
 
 def _over_outstanding(name: str, cells: Sequence[PtsCell], axis: Axis) -> Plot:
-    """Return a figure over threads × queue depth; cells with the same product share a place."""
+    """Return a plot over threads × queue depth; cells with the same product share a place."""
     own = sorted(cells, key=_outstanding)
     line = Line(
         "", tuple(_outstanding(cell) for cell in own), tuple(axis.of(cell) or 0.0 for cell in own)
@@ -372,7 +372,7 @@ LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float]], ...] = (
 
 
 def timed_plots(name: str, found: Pts) -> Iterator[Plot]:
-    """Yield figures of rates and latencies over time or bytes; `name` is the stage's name."""
+    """Yield plots of rates and latencies over time or bytes; `name` is the stage's name."""
     if len(found.samples) > 1:
         yield from _of_phases(name, found.test, found.samples)
     if len(found.warm_up) > 1:
@@ -466,7 +466,7 @@ def _over_time(name: str, samples: Sequence[PtsSample], test: PtsTest) -> Plot:
 
 
 def _transitions(name: str, samples: Sequence[PtsSample]) -> Iterator[Plot]:
-    """Yield a figure of the hour before and after each change of the workload."""
+    """Yield a plot of the hour before and after each change of the workload."""
     changes = [i for i in range(1, len(samples)) if samples[i].phase != samples[i - 1].phase]
     for place, change in enumerate(changes, start=1):
         near = samples[max(0, change - 60) : change + 60]

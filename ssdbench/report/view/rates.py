@@ -25,7 +25,7 @@ def blocks(run: StoredRun, stage: StageResult, found: RateFound) -> Iterator[pag
 
 
 def load_blocks(run: StoredRun, stage: StageResult, found: LoadFound) -> Iterator[page.Block]:
-    """Yield the latencies at one load, and a table of all starts of fio."""
+    """Yield the latencies at one load, and a table of all runs of fio."""
     yield _at_load(stage, found)
     if found.estimates:
         yield latencies(found.estimates)

@@ -1,4 +1,4 @@
-"""Show comparisons of host settings and of file systems: figures, and tables of medians."""
+"""Show comparisons of host settings and of file systems: plots, and tables of medians."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ APPLICATIONS_LEAD = (
 
 
 class Figure(NamedTuple):
-    """One quantity of the medians that gets a figure."""
+    """One measured quantity whose medians are shown in a plot."""
 
     quantity: str  # field of a median
     title: str
@@ -59,7 +59,7 @@ _LATENCY = Figure("lat_p50_ns", "Median latency", "latency")
 
 
 def blocks(run: StoredRun, stage: StageResult, found: Comparison) -> Iterator[Block]:
-    """Yield the figures and the table of a comparison."""
+    """Yield the plots and the table of a comparison."""
     yield from figures(stage, found)
     yield from median_table(found.medians)
     facts: list[tuple[str, object]] = [
@@ -75,7 +75,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Comparison) -> Iterator[Bl
 
 
 def figures(stage: StageResult, found: Comparison) -> Iterator[Block]:
-    """Yield the figures of a comparison; nothing if only one variant was measured."""
+    """Yield the plots of a comparison; nothing if only one variant was measured."""
     shown = SHOWN[found.kind]
     if shown.drawn is not None:
         yield from shown.drawn(stage, found.medians)
@@ -90,7 +90,7 @@ def figures(stage: StageResult, found: Comparison) -> Iterator[Block]:
 
 
 def _surface(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
-    """Yield one figure for each direction: throughput over record size, a line per file size."""
+    """Yield one plot for each direction: throughput over record size, a line per file size."""
     if len(found) < 2:
         return
     plots = []
@@ -155,7 +155,7 @@ def _alt(rows: Sequence[Dots], unit: str, digits: int) -> str:
 
 
 def _rows(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
-    """Return a figure with a row of dots for each variant."""
+    """Return a plot with a row of dots for each variant."""
     variants = dict.fromkeys(median.variant for median in found)
     rows = tuple(
         Dots(
@@ -170,7 +170,7 @@ def _rows(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
 
 
 def _lines(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
-    """Return a figure with a line for each workload; the variants lie along the axis."""
+    """Return a plot with a line for each workload; the variants lie along the axis."""
     variants = list(dict.fromkeys(median.variant for median in found))
     place = {variant: float(n) for n, variant in enumerate(variants)}
     drawn = LinesFigure(
@@ -196,7 +196,7 @@ def _lines(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
 
 
 def _height(median: Median, figure: Figure) -> float:
-    """Return the value of a median on the axis of a figure."""
+    """Return the value of a median on the axis of a plot."""
     value = float(_value(median, figure.quantity) or 0.0)
     return value / 1e6 if figure.axis == "MB/s" else value
 
@@ -313,7 +313,7 @@ FILE_SYSTEMS_LEAD = (
 def file_system_blocks(
     run: StoredRun, stage: StageResult, found: FileSystemComparison
 ) -> Iterator[Block]:
-    """Yield the table of one file system; the last file system also gets the figures of all."""
+    """Yield the table of one file system; the last file system also gets the plots of all."""
     tried = run.result.having(FileSystemComparison)
     if stage is tried[-1][0]:
         yield from file_system_figures(
@@ -327,7 +327,7 @@ def file_system_blocks(
 
 
 def file_system_figures(stage: StageResult, medians: Sequence[ThreadsMedian]) -> Iterator[Block]:
-    """Yield a figure for each state and direction."""
+    """Yield a plot for each state and direction."""
     plots = []
     for state in dict.fromkeys(median.state for median in medians):
         for direction in ("read", "write"):
@@ -340,7 +340,7 @@ def file_system_figures(stage: StageResult, medians: Sequence[ThreadsMedian]) ->
 def _thread_plots(
     stage: StageResult, medians: Sequence[ThreadsMedian], what: str
 ) -> Iterator[Plot]:
-    """Yield figures with at most MAX_LINES lines each, so that a reader can separate the lines."""
+    """Yield plots with at most MAX_LINES lines each, so that a reader can separate the lines."""
     threads = sorted({median.threads for median in medians})
     every = tuple(
         _line(system, [(float(m.threads), m.iops, m) for m in medians if m.file_system == system])

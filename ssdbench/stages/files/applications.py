@@ -92,11 +92,11 @@ class ApplicationTrial(FileTrial):
         )
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes that all starts of programs write before they are measured."""
+        """Return the bytes that all program runs write before they are measured."""
         return self.starts * self.scale.data_bytes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan all starts; the time of a program that ends with its work is uncertain."""
+        """Plan all program runs; the time is uncertain if a program ends when its work is done."""
         whole = super().plan(target, hint)
         jobs = (
             f"{self.repeats} x {p.name} ({p.title}) and fio's equivalent under each of "

@@ -1,8 +1,8 @@
 """Record the kernel's block tracepoints of one drive while fio runs.
 
 Each event of a request takes 1 to 2 microseconds of CPU time, so compare rates only between traced
-starts. Limits: a bio that the kernel splits is not followed, and the time before a request reaches
-the block layer is not seen.
+runs of fio. Limits: a bio that the kernel splits is not followed, and the time before a request
+reaches the block layer is not seen.
 """
 
 from collections.abc import Iterator, Sequence
@@ -99,7 +99,7 @@ class BlockTrace:
             self._tracing.start()
 
     def stop(self) -> None:
-        """End the window, and compute its figures."""
+        """End the window, and compute the median time in each layer."""
         if self._tracing is not None:
             self.figures = medians(self._tracing.stop())
             if self._second is not None:

@@ -18,7 +18,7 @@ LEAST_CPU_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class HostCost:
-    """Hold what host and drive did in a window of one start of fio."""
+    """Hold what host and drive did in a window of one run of fio."""
 
     seconds: float
     ios_per_s: float = 0.0

@@ -1,6 +1,6 @@
 """Compare short workloads under one variant of the host after another.
 
-A variant is a set of host settings or fio options. A cell is one short start of fio: one workload
+A variant is a set of host settings or fio options. A cell is one short run of fio: one workload
 under one variant. All cells are repeated in several passes; each pass has another random order, so
 that a slow change of drive or host affects all variants alike. Settings are stored in the settings
 journal first, and restored after the cell. A trial publishes medians, but no number to plan on.
@@ -49,7 +49,7 @@ from ssdbench.tuning.setting import Setting
 
 
 class Cell(Model):
-    """Record the figures of one cell."""
+    """Record the numbers of one cell: one workload under one variant."""
 
     variant: str
     workload: str
@@ -145,7 +145,7 @@ def _cents(value: float | None) -> float | None:
 
 
 def cells_csv(cells: Sequence[Cell]) -> str:
-    """Return the figures of all cells as CSV, one line for each cell."""
+    """Return the numbers of all cells as CSV, one line for each cell."""
     text = io.StringIO()
     more = sorted({name for cell in cells for name in cell.more})
     columns = [name for name in Cell.model_fields if name != "more"]
@@ -404,7 +404,7 @@ def cell_of(
     cost: HostCost = NO_COST,
     more: dict[str, float] | None = None,
 ) -> Cell:
-    """Return the figures of one start of fio as a cell."""
+    """Return the numbers of one run of fio as a cell."""
     read, write = outcome.read, outcome.write
     ios, moved = read.ios + write.ios, read.bytes + write.bytes
     runtime_s = max(read.runtime_s, write.runtime_s, 1e-9)

@@ -63,7 +63,7 @@ class CutShort(Exception):  # a signal or limit is not an error
 
 
 class Bench:
-    """Measure rates and latencies for a probe, each with one start of the generator."""
+    """Measure rates and latencies for a probe, each in one run of the generator."""
 
     def __init__(self, probe: Probe, context: Context) -> None:
         self._context, self._probe = context, probe
@@ -121,7 +121,7 @@ class Bench:
     def latencies(
         self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
     ) -> Floats:
-        """Let the drive rest, and return the latencies of `ios` random writes after the rest."""
+        """Let the drive idle, and return the latencies of the next `ios` random writes."""
         quiet = self._job(
             Pattern.RANDOM, 4 * KIB, 100, 1, span_bytes, None, runtime_s=rest_s, rate_iops=10.0
         )
@@ -228,7 +228,7 @@ class ProbeStage(PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[ProbeRecord]) -> Iterator[Unit[Probe]]:
-        """Yield one unit: the probe with all its starts of the generator."""
+        """Yield one unit: the probe with all its runs of the generator."""
         yield Unit(self.probe.name, self.probe, self.title)
 
     def measure(self, context: Context, unit: Unit[Probe]) -> ProbeRecord:

@@ -76,7 +76,7 @@ class RemapUnit:
 
 
 def buffered(bench: Bench, span: int) -> bool:
-    """Tell whether single writes after a rest are faster than flash can be programmed."""
+    """Tell whether single writes after idle time are faster than flash can be programmed."""
     return any(
         float(np.median(bench.latencies(block, 1, span, REMAP_SINGLE))) < BUFFERED_NS
         for block in (4 * KIB, 16 * KIB, 64 * KIB)
@@ -207,7 +207,7 @@ TRIM_FRESH, TRIM_SETTLE, TRIM_MEASURE = 0.02, 1.5, 0.25
 
 
 class Trim:
-    """Compare random writes to three quarters of a drive before and after a TRIM of the rest."""
+    """Compare random writes to three quarters of a drive before and after TRIM of the last one."""
 
     name = "trim"
     title = "Random writes before and after a TRIM of a quarter"

@@ -6,7 +6,7 @@ The test ends when all variables are steady, or as "steady state not reached" af
 resumed test keeps its finished rounds; its next round does not count, because the drive may have
 recovered.
 
-Overhead: each cell is one start of the generator.
+Overhead: each cell is one run of the generator.
 """
 
 from collections.abc import Iterator, Sequence

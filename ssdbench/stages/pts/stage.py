@@ -137,11 +137,11 @@ class PtsStage(PlainStage, ABC):
 
     @abstractmethod
     def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """Yield the units between preparation and final cells."""
+        """Yield the rounds or phases, which come between preparation and final cells."""
 
     @abstractmethod
     def found(self, measured: PtsMeasured) -> Pts:
-        """Return the result from the measurements of all units."""
+        """Return the result from the measurements of all rounds or phases."""
 
     @abstractmethod
     def about(self, found: Pts) -> Iterator[Finding]:
@@ -194,7 +194,7 @@ class PtsStage(PlainStage, ABC):
             yield unit(f"finale-{place:02d}", partial(self._last, cell), cell.name)
 
     def measure(self, context: Context, unit: Unit[Measure]) -> PtsRecord | None:
-        """Run one unit by calling its function."""
+        """Run one unit of the test by calling its function."""
         return unit.work(context)
 
     def conclude(
@@ -270,7 +270,7 @@ def unit(name: str, measure: Measure, doing: str) -> Unit[Measure]:
 
 
 def measured_by(done: Sequence[PtsRecord]) -> PtsMeasured:
-    """Join the measurements of all units."""
+    """Join the measurements of all units of a test: rounds or phases, and final cells."""
     return PtsMeasured.joined(record.measured for record in done)
 
 

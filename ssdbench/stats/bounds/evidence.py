@@ -1,8 +1,8 @@
 """Hold the evidence of one workload's sustained rate: stretches of seconds, divided into pieces.
 
-A stretch is one start of the generator without its transition: the steady part of the warm-up, a
-repeat after it has written the spare area once, or the return to the warm-up's workload. Every
-second of a stretch counts, not only the declared window.
+A stretch is one run of the generator without its transition: the steady part of the warm-up, a
+repeat after it has written the spare area once, or the measurement of the warm-up's workload at the
+end. Every second of a stretch counts, not only the declared window.
 
 The bound is about means over a horizon: 10 minutes, or whole periods if the rate is periodic. A
 mean over ten minutes hides a shorter slowdown; a longer slowdown counts as a level of the rate. A
@@ -90,7 +90,7 @@ def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[P
     """Cut all stretches into pieces of one horizon, counted back from their ends.
 
     Seconds that are left at the start of a stretch become a piece if they last at least half a
-    horizon, or if the stretch has no other piece. Shorter rests are in no piece, but count in the
+    horizon, or if the stretch has no other piece. Fewer seconds are in no piece, but count in the
     mean and the minimum.
     """
     found: list[Piece] = []

@@ -31,8 +31,8 @@ def judge_point(
 ) -> PointResult:
     """Return estimates, findings and verdict of one point from all its repeats.
 
-    `measured[i]` belongs to `repeats[i]`; `around` is the evidence from the warm-up and the return
-    to its workload. Raises ValueError without a repeat, or if the two differ in length.
+    `measured[i]` belongs to `repeats[i]`; `around` is the evidence from the warm-up's workload
+    before and after the points. Raises ValueError without a repeat, or if the two differ in length.
     """
     if not repeats or len(repeats) != len(measured):
         raise ValueError(f"{len(repeats)} repeats with {len(measured)} windows cannot be judged")
@@ -139,9 +139,9 @@ def reaching(estimate: Estimate, whole: float) -> Estimate:
 
     `whole` is the mean over all seconds that count, divided by the mean over the windows. The
     previous load still affects every window a little (settling allows 2 % of the rate), so repeats
-    agree on this error and their t interval does not show it. The unbroken repeat, the warm-up and
-    the return to the warm-up's workload show it. A known error that is not corrected is added to
-    the interval on its own side (Phillips, Eberhardt and Parry 1997, SUMU).
+    agree on this error and their t interval does not show it. The unbroken repeat, and the
+    warm-up's workload before and after the points, show it. A known error that is not corrected is
+    added to the interval on its own side (Phillips, Eberhardt and Parry 1997, SUMU).
     """
     if estimate.ci_low is None or estimate.ci_high is None:
         return estimate

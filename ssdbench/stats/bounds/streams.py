@@ -110,8 +110,8 @@ def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
 def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list[float]:
     """Return the share of the offered rate that a stream got in each repeat, if it has a rate.
 
-    fio keeps a rate in bytes, so with several block sizes chance may draw more or fewer requests.
-    With Poisson arrivals fio keeps a rate in requests.
+    fio controls bytes per second, so with several block sizes the number of requests varies by
+    chance. With Poisson arrivals fio controls requests per second.
     """
     if not stream.offered_iops:
         return []

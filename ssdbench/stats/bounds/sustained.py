@@ -239,10 +239,10 @@ def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fill
 
 @dataclass(frozen=True, slots=True)
 class WarmUpEvidence:
-    """Evidence from the warm-up before the points and the return to its workload after them.
+    """Evidence from the warm-up's workload, measured before the points and after them.
 
-    If the drive was filled sequentially in between, warm-up and return still show whether the drive
-    changed, but the warm-up is no longer evidence of a point.
+    If the drive was filled sequentially in between, both still show whether the drive changed, but
+    the warm-up is no longer evidence of a point.
     """
 
     workload: Workload | None = None  # of the warm-up
@@ -260,7 +260,7 @@ class WarmUpEvidence:
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """Return the stretches of the warm-up and of the return to it, if they were measured."""
+        """Return the measured stretches of the warm-up's workload, before and after the points."""
         return tuple(stretch for stretch in (self.warm_up, self.again) if stretch is not None)
 
 

@@ -85,7 +85,7 @@ def scores(latency_ns: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """The writes with a score above zero of several series, in common arrays for folding.
+    """The writes with a score above zero of several series, in arrays that `fold` sums.
 
     Series are in the order of their strides, so that the strides of one period are a slice of all
     arrays.

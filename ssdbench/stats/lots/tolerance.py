@@ -1,6 +1,6 @@
 """Say what a sample of drives shows about their lot, their model, or a set of drives: rank bounds.
 
-Bounds by rank assume only that the sample was drawn at random. A drive without a rate counts as 0;
+Bounds by rank assume only that the sample is random. A drive without a rate counts as 0;
 arrays have the drives in their last axis. The number of the lowest drives of a lot in the sample is
 hypergeometric; for a model, an infinite lot, it is binomial (Wilks 1941). docs/population.md has
 the formulas.
@@ -30,8 +30,9 @@ Floats = npt.NDArray[np.float64]
 def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
     """Return the confidence that at most 5 % of the drives (`SHARE`) lie below a rate.
 
-    `lot` is the size of the lot; None means the whole model. `below` is the number of drawn drives
-    below the rate, which may be one of the drawn rates itself (0 for the lowest).
+    `lot` is the size of the lot; None means the whole model. `below` is the number of sampled
+    drives that are slower than the rate. The rate may be the rate of a sampled drive; for the
+    slowest one `below` is 0.
     """
     if lot is None:
         return 1.0 - binomial_at_most(below, drawn, SHARE)
@@ -40,7 +41,7 @@ def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
 
 
 def rank(drawn: int, *, lot: int | None = None) -> int:
-    """Return the highest r for which the r-th lowest drawn rate may be promised; 0 if no r may.
+    """Return the highest r for which the r-th lowest sampled rate can be promised; 0 if none can.
 
     The result does not depend on measured rates, so a drive without a rate can also be one of the r
     drives.
@@ -53,7 +54,7 @@ def rank(drawn: int, *, lot: int | None = None) -> int:
 
 @cache
 def needed(below: int = 0, *, lot: int | None = None) -> int:
-    """Return how many drives to draw to promise the lowest rate, with `below` failures allowed.
+    """Return how many drives to sample to promise the lowest rate, with `below` failures allowed.
 
     For a model without failures, this is 59 drives; for a lot, at most the whole lot.
     """
@@ -96,14 +97,14 @@ def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
 
 
 def all_reach(drawn: int, size: int) -> float:
-    """Return the confidence that each of `size` further drives reaches the slowest of `drawn`."""
+    """Return the confidence that `size` further drives reach the slowest of `drawn` samples."""
     return drawn / (drawn + size)
 
 
 def further_below(drawn: int, size: int, place: int) -> int:
-    """Return the upper limit of how many further drives lie below the `place`-th lowest of `drawn`.
+    """Return the most further drives below the `place`-th lowest of `drawn` sampled drives.
 
-    All drives are drawn at random from one lot or model, so each order of them is equally likely.
+    All drives are sampled at random from one lot or model, so each order of them is equally likely.
     """
     both, doubt = drawn + size, 1 - CONFIDENCE
     return smallest(

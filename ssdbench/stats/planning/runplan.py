@@ -296,7 +296,7 @@ def _missed_rounds(
 def _with_rounds(
     depths: Iterable[Depth], rounds: Sequence[PlannedRound], made: Plan | None
 ) -> Iterator[Depth]:
-    """Count no fewer drives at any depth than keep p99; none if no number of drives does."""
+    """Count at each depth at least the drives that keep p99; no number if none keeps it."""
     for depth in depths:
         if not rounds or depth.drives is None:
             yield depth

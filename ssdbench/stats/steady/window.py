@@ -162,7 +162,7 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class Section:
-    """Follow one start of the load generator through its phases."""
+    """Follow one run of the load generator through its phases."""
 
     rule: Settle
     needed: Needed
