@@ -17,10 +17,9 @@ from ssdbench.report.metrics import published_bound
 from ssdbench.report.tables import point_findings
 from ssdbench.report.view import words
 from ssdbench.report.view.acceptance import middle, seen, wanted
-from ssdbench.report.view.capacity import answer_line, demanded
+from ssdbench.report.view.capacity import answer_line, answer_of
 from ssdbench.report.view.headline import IN_PART, Headword, beside_plan, headline, headword
 from ssdbench.report.view.pts import pts_rule
-from ssdbench.stats.planning.runplan import capacity_answer
 from ssdbench.units import counted, format_bound, format_count, format_ns, listed
 
 
@@ -49,9 +48,9 @@ def run_lines(ended: Ended) -> Iterator[str]:
             yield ""
     simulated = ", a simulated drive" if result.target.simulated else ""
     over = headword(result)
-    if plan := demanded(result):
-        yield f"question: {plan.asked()}"
-        yield f"answer: {answer_line(capacity_answer(result, plan))}"
+    if answer := answer_of(result):
+        yield f"question: {answer.wanted.asked()}"
+        yield f"answer: {answer_line(answer)}"
     first = headline(result)
     if first.number != words.NONE:
         about = f", {first.holds_for}" if first.holds_for else ""

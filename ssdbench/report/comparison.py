@@ -118,11 +118,16 @@ def measured_verdict(one: Measured) -> tuple[str, str]:
 def answer_lines(results: Sequence[RunResult], found: Compared) -> list[str]:
     """Return the differences of each run from the first, in words: main point, then other points.
 
-    The main point is the one with the lowest bound, the number to plan on.
+    The main point is the one with the lowest bound, the number to plan on. If all runs answer the
+    same question, the first lines have their numbers of drives and the question.
     """
+    asked = [(one, answer) for one in results if (answer := capacity.answer_of(one))]
+    questions = {answer.wanted.asked() for _, answer in asked}
+    same = len(asked) == len(results) and len(questions) == 1
+    drives = [capacity.candidates_line(asked), f"question: {questions.pop()}"] if same else []
     runs = dict.fromkeys((one.first, one.second) for one in found.every)
     against_first = [pair for pair in runs if pair[0] == 0]
-    return [_line(found, *pair) for pair in against_first or list(runs)[:1]]
+    return [*drives, *(_line(found, *pair) for pair in against_first or list(runs)[:1])]
 
 
 def _line(found: Compared, first: int, second: int) -> str:

@@ -32,11 +32,11 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import answer_line, demanded, marked
+from ssdbench.report.view.capacity import answer_line, answer_of, marked
 from ssdbench.report.view.words import simulated_label
 from ssdbench.stats.bounds.point import without_bound
 from ssdbench.stats.planning.capacity import Limit
-from ssdbench.stats.planning.runplan import CapacityAnswer, capacity_answer
+from ssdbench.stats.planning.runplan import CapacityAnswer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -404,9 +404,9 @@ def _unit_of(name: str) -> str:
 
 def _capacity_rows(result: RunResult) -> Iterator[Row]:
     """Yield the capacity plan for the profile's demand; nothing if there is no demand."""
-    if (wanted := demanded(result)) is None:
+    if (found := answer_of(result)) is None:
         return
-    found = capacity_answer(result, wanted)
+    wanted = found.wanted
     made, wear = found.plan, found.plan.wear if found.plan else None
     common = _of_run(result) | {"stage_kind": "capacity"}
     common |= _workload_columns(found.point) if found.point else {}

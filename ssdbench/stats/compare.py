@@ -28,7 +28,7 @@ from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.result import RunResult
 from ssdbench.stats.distributions import t_quantile, t_two_sided_p
 from ssdbench.stats.series import Floats
-from ssdbench.units import counted, listed
+from ssdbench.units import counted, format_count, format_ns, listed
 
 MARGIN = 0.75  # added to the autocorrelation, in standard errors, for MARGIN_VALUES or more
 MARGIN_VALUES = 20  # values in both series together; fewer values get a larger margin
@@ -545,6 +545,11 @@ def _left_out(
 
 def _only_one(results: Sequence[RunResult]) -> Iterator[str]:
     """Name the rate searches and the loads that only one run has."""
+    if planned := list(_planned_loads(results)):
+        yield (
+            f"the planned load of one drive is not the same: {listed(planned)}; p99 at different "
+            "loads does not tell which drive is faster"
+        )
     for of_run, name in (
         (_rates_of, "searched for the rate of"),
         (_loads_of, "measured a load of"),
@@ -554,9 +559,30 @@ def _only_one(results: Sequence[RunResult]) -> Iterator[str]:
         for place, (result, mine) in enumerate(zip(results, own, strict=True)):
             others = [theirs for other, theirs in enumerate(own) if other != place]
             for key, (found, _) in mine.items():
-                if not any(key in theirs for theirs in others):
+                told_above = planned and isinstance(found, LoadFound) and found.planned
+                if not told_above and not any(key in theirs for theirs in others):
                     told = found.limit if isinstance(found, RateFound) else found.label
                     yield f"only {result.run_id} {name} {found.workload}: {told}"
+
+
+def _planned_loads(results: Sequence[RunResult]) -> Iterator[str]:
+    """Name the planned load of each run and its p99, if the loads of the runs are not the same."""
+    planned = [
+        (result.run_id, found)
+        for result in results
+        for found, _ in _loads_of(result).values()
+        if found.planned
+    ]
+    loads = [found.asked_iops for _, found in planned]
+    if len(planned) < 2 or max(loads) < SAME_LOAD * min(loads):
+        return
+    for run_id, found in planned:
+        p99 = [one for one in found.estimates if one.metric == P99 and one.status != "suppressed"]
+        slow = f" (p99 {format_ns(max(one.value for one in p99))})" if p99 else ""
+        yield f"{format_count(found.asked_iops)} IOPS of {run_id}{slow}"
+
+
+SAME_LOAD = 1.01  # times, for loads that are compared
 
 
 def _not_taken(results: Sequence[RunResult]) -> Iterator[str]:

@@ -71,31 +71,30 @@ def demanded(result: RunResult) -> CapacityPlan | None:
 
 def sections(result: RunResult) -> list[page.Section]:
     """Return the section with the capacity plan; nothing if the profile has no demand."""
+    answer = answer_of(result)
+    return [page.Section("plan", "Capacity plan", blocks(result, answer))] if answer else []
+
+
+def answer_of(result: RunResult) -> CapacityAnswer | None:
+    """Return the answer to the question of a run's plan; None without a question."""
     wanted = demanded(result)
-    if wanted is None:
-        return []
-    return [page.Section("plan", "Capacity plan", blocks(result, capacity_answer(result, wanted)))]
+    return None if wanted is None else capacity_answer(result, wanted)
 
 
-def answer_of(result: RunResult) -> str:
-    """Return the answer to the question of a run's plan in one line; empty without a question."""
-    wanted = demanded(result)
-    return answer_line(capacity_answer(result, wanted)) if wanted else ""
-
-
-def answer_beside(result: RunResult) -> Iterator[tuple[str, str]]:
+def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
     """Yield p99 at the planned load, drives, and what decides, to show below the headline."""
-    wanted = demanded(result)
-    if wanted is None:
-        return
-    answer = capacity_answer(result, wanted)
+    asked = f"Drives for {_demand(answer.wanted)}"
     if answer.plan is None:
+        yield asked, marked("no plan", answer.verdict)
         return
     for one in answer.latencies:
-        name, _, value = _one_latency(one, wanted.limits_s).partition(f" {format_ns(one.p99_ns)}")
-        planned = f"at the planned {format_count(answer.plan.planned_iops)} IOPS"
-        yield f"{name} {planned}", f"{format_ns(one.p99_ns)}{value}"
-    yield f"Drives for {_demand(wanted)}", marked(f"{answer.plan.drives:,}", answer.verdict)
+        p99, limits_s = format_ns(one.p99_ns), answer.wanted.limits_s
+        name, _, value = _one_latency(one, limits_s).partition(f" {p99}")
+        yield (
+            f"{name} at the planned {format_count(answer.plan.planned_iops)} IOPS",
+            f"{p99}{value}",
+        )
+    yield asked, marked(f"{answer.plan.drives:,}", answer.verdict)
     yield "Decided by", _decided(answer.plan)
 
 

@@ -35,7 +35,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.tables import variation_percent
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import answer_beside, answer_of, wanted_plan
+from ssdbench.report.view.capacity import answer_beside, answer_line, answer_of, wanted_plan
 from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
@@ -120,7 +120,22 @@ def kind_of(wanted: CapacityPlan) -> str:
 def headline(result: RunResult) -> Headline:
     """Return the headline of a run, with the answer of its plan."""
     top = _headline(result)
-    return replace(top, answer=answer_of(result), beside=(*top.beside, *answer_beside(result)))
+    answer = answer_of(result)
+    if answer is None:
+        return top
+    # A planner who has p99 at the planned load does not need p99 at the highest load.
+    own = () if answer.plan and answer.latencies else top.beside
+    unanswered = answer.plan is None and bool(top.promise)
+    return replace(
+        top,
+        answer=answer_line(answer),
+        answer_tone="bad" if answer.reasons else "",
+        meaning=NO_PLAN if unanswered else top.meaning,
+        beside=(*own, *answer_beside(answer)),
+    )
+
+
+NO_PLAN = "The drive keeps this rate, but this does not answer the question of the plan."
 
 
 def _headline(result: RunResult) -> Headline:

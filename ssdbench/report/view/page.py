@@ -181,6 +181,7 @@ class Headline:
     promise: str = ""  # the exact meaning of the number
     beside: Sequence[tuple[str, str]] = ()  # p99, and the number of drives with what decides it
     answer: str = ""  # to the question of the plan, in one line
+    answer_tone: str = ""  # bad if it is NOT VALIDATED
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from itertools import islice, product
 import numpy as np
 
 from ssdbench.model.point import PointResult, Repeat
+from ssdbench.model.rates import LoadFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.rundirectory import FIO
 from ssdbench.model.workload import IoEngine
@@ -177,13 +178,16 @@ def _latency(
     for label, found in kinds.items():
         x, y, names = zip(*found, strict=True)
         lines.append(Line(label, x, y, apart=many, names=names))
+    loads = list(_at_loads(result))
+    lines += loads
     limits = latency_limits(result)
     least, most = (format_ns(f(e.value for _, e in shown)) for f in (min, max))
     yield Plot(
         name=f"throughput-{stage.name}",
         title="Latency (p99) and throughput",
         caption="Each point whose p99 is known, at its mean rate; of reads and writes the slower. "
-        "Beside the points and in the data: queue depth × jobs."
+        + "A load was offered at a constant rate, lower than the drive's own. " * bool(loads)
+        + "Beside the points and in the data: queue depth × jobs."
         + (" Dashed: the limit in the profile." if limits else ""),
         alt=f"p99 of {counted(len(shown), 'point')} over their IOPS, from {least} to {most}."
         + "".join(f" {said.replace(chr(10), ' ')}." for _, said in limits),
@@ -198,6 +202,15 @@ def _latency(
             limits=tuple(limits),
         ),
     )
+
+
+def _at_loads(result: RunResult) -> Iterator[Line]:
+    """Yield the p99 at each offered load, of reads and writes the slower one."""
+    for stage, found in result.having(LoadFound):
+        slow = percentiles_of(found.estimates).get(99.0)
+        if slow and slow.status != "suppressed" and slow.value > 0 and found.offered_iops > 0:
+            name = "the planned load" if found.planned else found.label
+            yield Line(f"{name} ({stage.name})", (found.offered_iops,), (slow.value,))
 
 
 def _in_flight(point: PointResult) -> tuple[int, int]:

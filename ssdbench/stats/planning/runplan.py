@@ -229,7 +229,8 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
         most = rounds[-1].drives
         reasons.insert(
             0,
-            f"no answer up to {most:,} drives: p99 misses its limit at the load of {tried} drives",
+            f"up to {most:,} drives are not enough: p99 misses its limit at the load of {tried} "
+            "drives",
         )
     elif made is None:
         reasons.append("the drive has no rate that can be planned with")
@@ -342,7 +343,8 @@ def _limiting(
             return _deepest(within), "the deepest measured whose p99 keeps the limit"
         return (
             points,
-            f"the lowest bound of {len(depths)} depths: no p99 is known to keep the limit",
+            f"the lowest bound of {len(depths)} depths; at its highest rate, no depth is known to "
+            "keep the limit of p99",
         )
     return points, (
         f"the lowest bound of {len(depths)} depths measured; neither the requests outstanding on "

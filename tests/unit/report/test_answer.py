@@ -89,10 +89,7 @@ def test_the_answer_is_one_line_with_drives_what_decides_p99_and_verdict(tmp_pat
         "of writes 1 ms (at most 1.5 ms) at the planned 5,000 IOPS per drive; VALIDATED "
         "(simulated drive)"
     )
-    profile = (
-        "plan: {demand_iops: 40000, failure_reserve: 2, endurance_tb: 800}\nmeasure: [{sweep: {}}]"
-    )
-    assert headline(result.model_copy(update={"profile_text": profile})).answer == answer_line(
+    assert headline(result.model_copy(update={"profile_text": QUESTION})).answer == answer_line(
         answer
     )
     assert not headline(a_run(tmp_path / "no question")).answer
@@ -243,6 +240,39 @@ def test_a_limit_of_p99_is_judged_at_the_planned_load(tmp_path: Path) -> None:
     assert kept.validated
     assert not lost.validated
     assert any("p99 at the planned load" in why and "3.4 ms" in why for why in lost.reasons)
+
+
+QUESTION = (
+    "plan: {demand_iops: 40000, failure_reserve: 2, endurance_tb: 800}\nmeasure: [{sweep: {}}]"
+)
+
+
+def test_below_the_answer_stands_p99_at_the_planned_load_and_no_other_one(tmp_path: Path) -> None:
+    plain = a_run(tmp_path / "plain").model_copy(update={"profile_text": QUESTION})
+    loaded = a_run(tmp_path / "loaded", load=a_load(5_000))
+    loaded = loaded.model_copy(update={"profile_text": QUESTION})
+
+    names = [name for name, _ in headline(loaded).beside]
+    assert names[:2] == [f"p99 of {way} at the planned 5,000 IOPS" for way in ("reads", "writes")]
+    assert sum(name.startswith("p99") for name in names) == 2
+    assert headline(plain).beside[0][0].startswith("p99 of ")
+    assert headline(loaded).answer_tone == ""
+
+
+def test_a_question_without_an_answer_is_red_and_its_rate_is_no_answer(tmp_path: Path) -> None:
+    rounds = [
+        {"drives": drives, "load_iops": iops, "kept": False, "missed": "it fell behind"}
+        for drives, iops in ((10, 5_000.0), (14, 40_000 / 12))
+    ]
+    result = a_run(tmp_path, load=a_load(5_000, planned=rounds))
+    question = QUESTION.replace("endurance_tb", "read: 70, p99: {read: 1ms}, endurance_tb")
+
+    top = headline(result.model_copy(update={"profile_text": question}))
+
+    assert top.answer.startswith("No plan: up to 14 drives are not enough")
+    assert top.answer_tone == "bad"
+    assert "does not answer the question" in top.meaning
+    assert dict(top.beside)["Drives for 40,000 IOPS"] == "no plan NOT VALIDATED"
 
 
 def test_no_number_of_drives_stands_without_not_validated(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ssdbench.stats.compare import compared, search_rates
 from tests.support.builders import StoredRunBuilder, stage_result, with_found
 from tests.support.chromium import Browser, Look
 from tests.support.pages import without_script
+from tests.unit.report.test_answer import a_load
 
 POINT = "4 KiB random 70/30 read/write, QD 32 x 4"
 
@@ -63,6 +65,7 @@ def a_run(
     reads: tuple[int, ...] = (70,),
     rates: Sequence[float] | None = None,
     more: tuple[str, ...] = (),
+    load: dict[str, Any] | None = None,
     **head: Any,
 ) -> RunResult:
     builder = StoredRunBuilder(directory, repeats=10, measure_s=5)
@@ -71,6 +74,8 @@ def a_run(
     builder.stages[0] = with_found(builder.stages[0], points=tuple(points))
     if rates is not None:
         builder.stages.append(stage_result("rate", searched(rates)))
+    if load is not None:
+        builder.stages.append(stage_result("load", load))
     if "probe" in more:
         builder.probe("stripe", "stripes of 64 KiB", stripe_bytes=65536)
     return builder.write(run_id=directory.name, **head)
@@ -191,6 +196,36 @@ def test_runs_that_only_have_a_rate_in_common_are_compared(
 
     assert main.run(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
     assert capsys.readouterr().out.startswith("rate within the limit")
+
+
+def test_runs_that_answer_one_question_are_compared_by_their_drives_first(tmp_path: Path) -> None:
+    question: dict[str, Any] = {
+        "profile_text": "plan: {demand_iops: 90000, block: 4KiB, read: 70}\n"
+    }
+    slow, fast = a_run(tmp_path / "a", **question), a_run(tmp_path / "b", 2.1, **question)
+    other = a_run(tmp_path / "c", profile_text=question["profile_text"].replace("90000", "80000"))
+
+    first, asked, differs = answer_lines([slow, fast], compared([slow, fast]))
+    assert re.match(r"B: \d+ drives .*against \d+", first)
+    assert asked.startswith("question: 90,000 IOPS of 4 KiB with 70 % reads")
+    assert differs.startswith("B is 2.1 x faster")
+    assert len(answer_lines([slow, other], compared([slow, other]))) == 1
+
+
+@pytest.mark.parametrize(("second", "same"), [(5_000.0, True), (9_000.0, False)])
+def test_different_planned_loads_are_said_in_one_sentence(
+    tmp_path: Path, second: float, same: bool
+) -> None:
+    runs = []
+    for name, iops in (("a", 5_000.0), ("b", second)):
+        rounds = [{"drives": 9, "load_iops": iops, "kept": True}]
+        found = a_load(iops, planned=rounds)
+        runs.append(a_run(tmp_path / name, load=found))
+
+    left_out = [said for said in compared(runs).left_out if "load" in said]
+
+    told = "5,000 IOPS of a (p99 2.9 ms) and 9,000 IOPS of b (p99 2.9 ms)"
+    assert left_out == [] if same else len(left_out) == 1 and told in left_out[0]
 
 
 def test_what_was_not_compared_is_said(tmp_path: Path) -> None:

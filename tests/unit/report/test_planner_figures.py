@@ -27,7 +27,14 @@ from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.steady.pss import window_criteria
 from ssdbench.stats.steady.watch import Look, straight_line
 from ssdbench.units import format_ns
-from tests.support.builders import StoredRunBuilder, a_target, a_verdict, with_found
+from tests.support.builders import (
+    StoredRunBuilder,
+    a_target,
+    a_verdict,
+    stage_result,
+    with_found,
+)
+from tests.unit.report.test_answer import a_load
 
 Full = tuple[Path, RunResult, str]
 Rows = list[dict[str, str]]
@@ -225,6 +232,9 @@ def test_two_depths_have_no_knee_on_the_page(full_run: Full) -> None:
     assert all(row["line"] != "knee" for row in rows) and "Knee" not in page
 
 
+ROUNDS = [{"drives": 9, "load_iops": 5_000.0, "kept": True}]
+
+
 def test_the_p99_over_the_rate_has_all_points_of_the_table_and_the_limits(tmp_path: Path) -> None:
     builder = StoredRunBuilder(tmp_path).steady().sweep(blocks=(4096, 8192), depths=(1, 4, 32))
     stage = builder.stages[1]
@@ -233,6 +243,7 @@ def test_the_p99_over_the_rate_has_all_points_of_the_table_and_the_limits(tmp_pa
                                    for e in stage.points[0].estimates)}
     )  # fmt: skip
     builder.stages[1] = stage = with_found(stage, points=(few, *stage.points[1:]))
+    builder.stages.append(stage_result("load", a_load(5_000, planned=ROUNDS)))
     target = Accepted(
         target="reads", metric="lat_read_p99_ns", unit="ns", direction="at most", wanted=2e7,
         outcome="fail", why="slow",
@@ -254,6 +265,8 @@ def test_the_p99_over_the_rate_has_all_points_of_the_table_and_the_limits(tmp_pa
     for point in stage.points:
         slowest[point.point.id] = percentiles_of(point.estimates)[99.0].value
     drawn = [row for row in rows if row[3] and ":" not in str(row[0])]
+    load = [row for row in rows if str(row[0]).startswith("the planned load")]
+    assert [row[1:3] for row in load] == [(5_000, 2.9e6)]
     assert len(drawn) == len(stage.points) == len({cells[0].hint for cells in table.rows})
     assert sorted(float(row[2] or 0) for row in drawn) == pytest.approx(sorted(slowest.values()))
     told = {cells[column].text.removeprefix("≈ ") for cells in table.rows}

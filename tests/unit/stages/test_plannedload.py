@@ -137,7 +137,8 @@ def test_p99_is_measured_at_the_load_that_the_count_gives_in_at_most_two_rounds(
         assert answer.plan is None
         assert {depth.drives for depth in answer.depths} == {None}
         assert answer.reasons[0] == (
-            "no answer up to 19 drives: p99 misses its limit at the load of 13 and of 19 drives"
+            "up to 19 drives are not enough: p99 misses its limit at the load of 13 and of "
+            "19 drives"
         )
     target = Target.model_validate(
         {

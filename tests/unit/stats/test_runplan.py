@@ -288,7 +288,7 @@ def by_depth(directory: Path) -> RunResult:
         ({"outstanding": 500}, 4_000, 16, "500 outstanding requests a drive can fill"),
         ({"p99": "6ms"}, 2_000, 30, "the deepest measured whose p99 keeps the limit"),
         ({"p99": "20ms"}, 4_000, 16, "the deepest measured whose p99 keeps the limit"),
-        ({"p99": "10us"}, 1_000, 59, "no p99 is known to keep the limit"),
+        ({"p99": "10us"}, 1_000, 59, "no depth is known to keep the limit of p99"),
     ],
 )
 def test_the_demand_says_on_which_depth_the_plan_stands(
