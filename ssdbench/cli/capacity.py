@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 @click.option(
     "--p99", type=Duration(), metavar="D", help="Highest 99th percentile of latency (10ms)."
 )
-@click.option("--p99-read", type=Duration(), metavar="D", help="Highest p99 of reads alone.")
-@click.option("--p99-write", type=Duration(), metavar="D", help="Highest p99 of writes alone.")
+@click.option("--p99-read", type=Duration(), metavar="D", help="Highest p99 of reads.")
+@click.option("--p99-write", type=Duration(), metavar="D", help="Highest p99 of writes.")
 @click.option(
     "--outstanding",
     type=click.IntRange(min=1, max=1_000_000),
@@ -128,7 +128,7 @@ def command(
         if html or csv_file:
             raise UsageError(
                 "--spread takes neither --html nor --csv",
-                hint="`ssdbench merge` writes the page and the drives of a lot.",
+                hint="`ssdbench merge` writes the page of a lot and a table of its drives.",
             )
         return _of_lot(directories, spread, options | _of_drive(options, 0, 1), as_json=as_json)
     of_drives = [_of_drive(options, place, len(directories)) for place in range(len(directories))]

@@ -60,7 +60,7 @@ def command(
         if csv_file or mix_simulated:
             raise UsageError(
                 "--population takes neither --csv nor --mix-simulated",
-                hint="`ssdbench merge --csv` writes the drives of a lot.",
+                hint="`ssdbench merge --csv` writes a table of the drives of a lot.",
             )
         return compare_lots(directories, html=html, as_json=as_json)
     if len(directories) < 2:

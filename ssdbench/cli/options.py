@@ -256,8 +256,8 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
         click.option(
             "--accept-unproven",
             is_flag=True,
-            help="Treat a disk as one drive although it does not prove that it is one, so that its "
-            "numbers can be validated. This does not work for volumes.",
+            help="Treat a disk as a single drive although nothing proves it, so that its numbers "
+            "can be validated. This does not work for volumes.",
         ),
         click.option(
             "--accept-shared",

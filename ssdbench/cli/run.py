@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Do the run in --output exactly once, even if this command is called again. If the run "
     "has finished, print its result; if it is in progress, wait for it; if it was interrupted, "
-    "continue it; otherwise start it. The exit code is the one of the run. A directory with a run "
+    "continue it; otherwise start it. Exit with the exit code of the run. A directory with a run "
     "of another profile, target or seed is refused.",
 )
 @click.option(

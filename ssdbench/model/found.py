@@ -150,8 +150,8 @@ class MappingUnit(Model):
             f"{format_count(self.double_iops)} of {double}"
         )
         if self.proven:
-            return f"mapping units of {unit} ({self.source}) count, proven by rates: {rates}"
-        return f"bytes count, as rates do not prove units of {unit} ({self.source}): {rates}"
+            return f"mapping units of {unit} ({self.source}) are counted; rates prove them: {rates}"
+        return f"bytes are counted: rates do not prove units of {unit} ({self.source}): {rates}"
 
 
 class WarmUp(Model):

@@ -170,7 +170,7 @@ class PointStage(PlainStage):
             jobs=[
                 *(f"{self.repeats} x {p.label()}" for p in self.points),
                 *(
-                    f"1 x {one.point.label()}, to convert the drive"
+                    f"1 x {one.point.label()}, which changes the layout of the data"
                     for one in self._converting().values()
                 ),
                 *([f"1 x {back.label()}, as in the warm-up"] if (back := self._back) else []),

@@ -48,7 +48,7 @@ Run them in the order of their names, in one go:
   drive's spare area, and waits until the rate neither rises nor falls.
 - Windows: here each has the length in the profile. ssdbench makes them longer if the rate has a
   rhythm or the drive has a buffer.
-- The bound, the intervals and the verdict: fio reports one mean for each start. Do not average its
+- The bound, the intervals and the verdict: each run of fio reports one mean. Do not average its
   percentiles.
 - Rates: fio measures a request from when it is sent, and sends none while a slow one blocks it.
   ssdbench measures from when the request was due.

@@ -145,7 +145,7 @@ class SettingsJournal:
                 raise HostLacks(
                     f"{setting.attribute} was set to {setting.value}, but another setting changed "
                     f"it to {now}",
-                    hint=f"Take one of these out of the profile: {names}.",
+                    hint=f"Remove one of these from the profile: {names}.",
                 )
         return made
 

@@ -78,7 +78,7 @@ QUEUE_SETTINGS: Mapping[str, tuple[str, str]] = {
     "rq_affinity": ("queue/rq_affinity", "where completions run changes latency and CPU cost"),
     "wbt_lat_usec": ("queue/wbt_lat_usec", "writeback throttling holds back buffered writes"),
     "add_random": ("queue/add_random", "feeding the entropy pool costs CPU per request"),
-    "io_poll": ("queue/io_poll", "polled completions trade CPU for latency"),
+    "io_poll": ("queue/io_poll", "polled completions cost CPU time and lower the latency"),
     "read_ahead_kb": ("queue/read_ahead_kb", "read-ahead reads more than was asked for"),
 }
 

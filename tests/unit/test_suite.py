@@ -280,7 +280,7 @@ def test_the_plan_of_a_span_sweep_says_which_share_each_line_is_of() -> None:
 
     shares = [line.split(", ", 2)[2] for line in spans.jobs]
     parts = ["5 % of the drive", "25 % of the drive", "100 % of the drive"]
-    converting = [f"{part}, to convert the drive" for part in parts]
+    converting = [f"{part}, which changes the layout of the data" for part in parts]
     assert shares == [*parts, *converting]  # the last conversion is the return
 
 

@@ -170,7 +170,7 @@ class FileAttachment(_Held):
         """
         block_bytes = one_block(jobs)
         if block_bytes is None:
-            raise ValueError("on a file, the jobs of one start need one block size")
+            raise ValueError("on a file, the jobs of one run of fio need one block size")
         meter = FileMeter(process.pid, block_bytes=block_bytes, root=ROOT)
         return KernelFeed(process, meter, stall_s=STALL_S)
 

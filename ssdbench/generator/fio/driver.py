@@ -316,7 +316,7 @@ class FioOutcome:
         the longest of the whole run of fio. Raises ValueError when no job kept a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
-            raise ValueError("no job of this start kept a histogram log")
+            raise ValueError("no job of this run of fio kept a histogram log")
         parts = [Histogram.empty()]
         for index, _, rows in self._rows(direction, from_s, to_s):
             parts.append(logs.merged(rows).ended(self.jobs[index].longest_ns(direction)))
@@ -340,7 +340,7 @@ class FioOutcome:
         longer than a second.
         """
         if len(self.planned) != 1:
-            raise ValueError("a start of several jobs has no streams of its own")
+            raise ValueError("a run of fio with several jobs has no streams of its own")
         (job,), (done,) = self.planned, self.jobs
         shift_s = self.origin_s + job.histogram_s / 2
         seen = []

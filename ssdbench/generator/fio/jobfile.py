@@ -329,7 +329,7 @@ def engine_of(jobs: Sequence[Job]) -> IoEngine:
     """Return the engine of all jobs of a run of fio. Raises ValueError if engines differ."""
     found = {job.workload.engine for job in jobs}
     if len(found) != 1:
-        raise ValueError("the jobs of one start have one engine")
+        raise ValueError("the jobs of one run of fio have one engine")
     return found.pop()
 
 

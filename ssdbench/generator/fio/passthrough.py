@@ -89,7 +89,7 @@ class PassthroughAttachment(DeviceAttachment):
         """Raise UsageError for jobs that cannot be served or counted."""
         super().require(jobs)
         if one_block(jobs) is None or len(_directions(jobs)) != 1:
-            raise UsageError("past the block layer a start has one block size and one direction")
+            raise UsageError("past the block layer, fio has one block size and one direction")
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
         """Return one-second samples from fio's io_uring rings."""

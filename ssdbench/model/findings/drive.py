@@ -179,12 +179,12 @@ class NotPlannable(FindingKind):
         """Return the advice, with --accept-unproven if this option would help."""
         if self.lacks is None or self.accepted:
             return self.remedy
-        return "If you know that it is one drive, start the run with --accept-unproven."
+        return "If you know that it is a single drive, start the run with --accept-unproven."
 
     def message(self) -> str:
         if self.lacks is not None:
-            taken = " (--accept-unproven accepted it as one)" if self.accepted else ""
-            return f"{self.target} does not show that it is one drive{taken}: {self.lacks}"
+            taken = " (--accept-unproven: accepted as a drive)" if self.accepted else ""
+            return f"{self.target} does not prove that it is a single drive{taken}: {self.lacks}"
         kind = f" ({self.kind})" if self.kind else ""
         return (
             f"{self.target} is not a whole drive{kind}: other programs may use the same hardware, "

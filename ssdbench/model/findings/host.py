@@ -93,8 +93,8 @@ class StartsDisturbed(FindingKind):
     def message(self) -> str:
         were = "was" if self.disturbed == 1 else "were"
         return (
-            f"{self.disturbed} of {counted(self.starts, 'start')} {were} disturbed, for example: "
-            f"{self.example}"
+            f"{self.disturbed} of {counted(self.starts, 'measurement')} {were} disturbed, for "
+            f"example: {self.example}"
         )
 
 

@@ -10,7 +10,7 @@ class WaitedUnseen(FindingKind):
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
     remedy = (
-        "The percentiles include that wait; the figures over time do not. To find a rate that "
+        "The percentiles include that wait; the plots over time do not. To find a rate that "
         "keeps a limit of latency, use `- rate:`: it counts each request from when it was due."
     )
 

@@ -337,8 +337,8 @@ class ExtraRepeats(FindingKind):
 
     def message(self) -> str:
         return (
-            f"{counted(self.extra, 'extra repeat')} of {counted(self.points, 'point')}, as "
-            f"declared before the start (at most {self.most} per point); all count and are shown"
+            f"{counted(self.extra, 'extra repeat')} of {counted(self.points, 'point')}, declared "
+            f"before the run (at most {self.most} per point); all repeats count and are shown"
         )
 
 
@@ -398,7 +398,7 @@ class QueueFull(FindingKind):
         return (
             f"{self.submit_percent:.0f} % of the latency was spent before the kernel took the "
             "request, mostly waiting for a free slot of the drive's queue. The latencies include "
-            "this wait and cover whole repeats with their settle phase; the figures over time do "
+            "this wait and cover whole repeats with their settle phase; the plots over time do "
             "not include this wait"
         )
 

@@ -332,8 +332,8 @@ def unanswered(plan: CapacityPlan, stages: Sequence[MeasuredStage]) -> tuple[str
 def no_point(plan: CapacityPlan) -> str:
     """Say that no point measures the workload of a plan, and which stage would measure it."""
     return (
-        f"no point measures {_words(plan)} at random over the whole drive, and other block sizes "
-        f"or mixes are never converted: add `{sweep_for(plan)}`"
+        f"no point measures {_words(plan)} at random over the whole drive, and ssdbench does "
+        f"not compute it from other sizes or mixes: add `{sweep_for(plan)}`"
     )
 
 

@@ -561,7 +561,7 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
 
         Return an empty text if wear does not add drives to the plan.
         """
-        fewer = f"{wear.drives_for_rate:,} drives for the rate alone"
+        fewer = f"{wear.drives_for_rate:,} drives for the rate without wear"
         return f"; {format_figure(number or 0)} with {fewer}" if wear.adds else ""
 
     if wear.dwpd_used is not None:

@@ -37,7 +37,7 @@ RUN_FILES = (
     (rundirectory.ARTIFACTS_CSV, "the files from which each number was computed"),
     (rundirectory.TARGETS_CSV, "whether the drive met the targets of the profile"),
     (rundirectory.MANIFEST, "versions, profile, target and hashes of files"),
-    (rundirectory.JOURNAL, "log of the run: its plan, starts and ends"),
+    (rundirectory.JOURNAL, "log of the run: its plan, and when each part began and ended"),
     (rundirectory.HOST_BEFORE, "state of the host before the run"),
     (rundirectory.HOST_AFTER, "state of the host after the run"),
     ("sim/spec.json", "definition of the simulated drive"),

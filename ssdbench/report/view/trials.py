@@ -278,8 +278,8 @@ def median_table(medians: Sequence[Median], more: Sequence[MedianColumn] = ()) -
 
 def _caption(starts: set[int]) -> str:
     if starts == {1}:
-        return "One start each"
-    return f"Medians of {next(iter(starts))} starts" if len(starts) == 1 else "Medians"
+        return "One measurement each"
+    return f"Medians of {next(iter(starts))} measurements" if len(starts) == 1 else "Medians"
 
 
 def _value(median: Median, quantity: str) -> float | str | None:

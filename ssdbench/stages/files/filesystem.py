@@ -76,7 +76,8 @@ class FileSystemTrial(OnFiles):
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan as for other trials, but with one line of text for all numbers of threads."""
-        starts = f"{self.starts} starts with {', '.join(map(str, self.wanted.threads))} threads"
+        threads = ", ".join(map(str, self.wanted.threads))
+        starts = f"{self.starts} runs of fio with {threads} threads"
         return replace(super().plan(target, hint), jobs=(self.place.planned, starts))
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:

@@ -75,7 +75,7 @@ class WriteBuffer:
     """
 
     name = "write-buffer"
-    title = "Write buffer from bursts after a rest"
+    title = "Write buffer from bursts after idle time"
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes of one and a half fills, and of the bursts."""

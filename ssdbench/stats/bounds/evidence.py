@@ -71,7 +71,7 @@ class Stretch:
         return {
             Role.WARM_UP: "the warm-up",
             Role.REPEAT: f"repeat {self.number}",
-            Role.AGAIN: "the return to the warm-up's workload",
+            Role.AGAIN: "the warm-up's workload after the points",
         }[self.role]
 
 

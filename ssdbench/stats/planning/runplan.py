@@ -64,12 +64,12 @@ _OF_LOAD = (
 )
 _REBUILD = Unknown("load of a rebuild", "no rebuild counts while a drive is missing", "--rebuild")
 _READS = Unknown(
-    "rate of reads alone at this block size",
+    "rate of 100 % reads at this block size",
     "no room for reads",
     "a point of 100 % reads in the profile, which settles",
 )
 _OF_SET = {
-    "capacity_tb": Unknown("data to hold", "drives are counted for the rate alone", "--capacity"),
+    "capacity_tb": Unknown("data to hold", "drives are counted only for the rate", "--capacity"),
     "failure_rate_percent": Unknown("failure rate", "no failures to expect", "--failure-rate"),
     "rebuild_time_s": Unknown(
         "time until a failed drive is replaced and rebuilt",
@@ -490,7 +490,7 @@ def _not_valid(
     if point.verdict != "VALIDATED":
         against = [f for f in point.findings if f.severity is Severity.INVALIDATES]
         codes = ", ".join(dict.fromkeys(finding.code.value for finding in against))
-        yield f"the point that it stands on is {point.verdict}" + (f" ({codes})" if codes else "")
+        yield f"the point behind the plan is {point.verdict}" + (f" ({codes})" if codes else "")
     moving = sum(rival.unsteady for rival in rivals if rival is not point)
     if moving:
         yield f"{counted(moving, 'point')} that may be lower did not settle"

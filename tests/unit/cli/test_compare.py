@@ -159,7 +159,7 @@ def test_the_sum_of_a_plan_is_printed_with_its_numbers(
     # 52,000 x 4,096 B x 86,400 s = 18.4 TB a day; for 1,825 days 33,584 TB of 1,000: 34 drives.
     sum_of_wear = "18.403 TB a day x 1,825 days / 1,000 TB = 33.59, so 34"
     assert f"Drives for the wear {sum_of_wear}; 19 more than the rate needs" in worn
-    assert "Life 5.06 years, warranty 5 years; 2.23 with 15 drives for the rate alone" in worn
+    assert "5.06 years, warranty 5 years; 2.23 with 15 drives for the rate without wear" in worn
     assert "VALIDATED: sim:x25m-g2-160" in worn
 
 

@@ -219,7 +219,7 @@ def test_asking_for_logs_that_were_not_kept_is_an_error(fake_fio: FakeFio, tmp_p
         list(running)
     outcome = running.outcome()
 
-    with pytest.raises(ValueError, match="no job of this start kept a histogram log"):
+    with pytest.raises(ValueError, match="no job of this run of fio kept a histogram log"):
         outcome.latency("read", from_s=0, to_s=1)
     with pytest.raises(ValueError, match="no job named job kept a log"):
         outcome.logged("job")

@@ -210,9 +210,9 @@ def test_a_question_with_another_block_or_mix_is_refused_in_a_sentence(
 
     assert answer.plan is None
     assert answer_line(answer) == (
-        f"No plan: no point measures {workload} at random over the whole drive, and other block "
-        f"sizes or mixes are never converted: add `- sweep: {{{keys}}}`; measured were 4 KiB with "
-        "70 % reads"
+        f"No plan: no point measures {workload} at random over the whole drive, and ssdbench "
+        f"does not compute it from other sizes or mixes: add `- sweep: {{{keys}}}`; measured were "
+        "4 KiB with 70 % reads"
     )
     assert answer_cells(answer)["verdict"] == "no plan"
     assert by_change(a_run(tmp_path), answer) == []

@@ -22,7 +22,7 @@ def changed(**changes: object) -> Median:
 def test_a_median_stands_beside_the_least_and_the_most_of_its_starts() -> None:
     (made,) = median_table([MEDIAN])
 
-    assert made.caption == "Medians of 3 starts, with the least and the most rate"
+    assert made.caption == "Medians of 3 measurements, with the least and the most rate"
     assert [column.title for column in made.columns] == [
         "Workload", "Variant", "IOPS", "Least – most", "Throughput", "p50",
     ]  # fmt: skip
@@ -49,7 +49,7 @@ def test_starts_that_differ_in_number_have_a_column() -> None:
 def test_a_single_start_has_no_range_and_is_no_median() -> None:
     (made,) = median_table([changed(repeats=1)])
 
-    assert made.caption == "One start each"
+    assert made.caption == "One measurement each"
     assert "Least – most" not in [column.title for column in made.columns]
 
 

@@ -90,7 +90,7 @@ def test_every_extra_repeat_is_kept_and_told(tmp_path: Path) -> None:
 
     assert [len(point.repeats) for point in stage.points] == [7, 7]
     told = next(f for f in stage.findings if f.code is Code.EXTRA_REPEATS)
-    assert told.message.startswith("6 extra repeats of 2 points, as declared")
+    assert told.message.startswith("6 extra repeats of 2 points, declared")
     assert sum(f.code is Code.WIDE_INTERVAL for f in stage.findings) == 2
     assert len(points_of(stage).order) == 14
     numbers = [repeat.sequence for point in stage.points for repeat in point.repeats]
