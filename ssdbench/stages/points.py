@@ -85,7 +85,7 @@ from ssdbench.stats.inside.probing import known_remap_unit, proven_unit
 from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.stats.series import History
 from ssdbench.stats.steady.rules import rule
-from ssdbench.stats.steady.window import PERIODS, Needed
+from ssdbench.stats.steady.window import LEAST_BEFORE_S, PERIODS, Needed
 from ssdbench.units import format_duration, format_size
 
 # Written under the warm-up's workload before the return counts, where points wrote in order or in a
@@ -388,7 +388,11 @@ class PointStage(PlainStage):
 
     @property
     def _how(self) -> Measuring:
-        return replace(self.how, repeats=self.repeats)
+        how = replace(self.how, repeats=self.repeats)
+        if self.kind is not StageKind.SPAN:
+            return how
+        # Nothing else is measured between the repeats of a span, so no other load must be over.
+        return replace(how, write_window_s=min(how.write_window_s, LEAST_BEFORE_S))
 
     @property
     def _how_again(self) -> Measuring:

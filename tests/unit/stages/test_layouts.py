@@ -30,6 +30,7 @@ from tests.support.runs import ARun, a_point, a_workload
 KIB = 1024
 DRIVE = WearyDrive()
 WARM_UP = a_workload(DRIVE)
+USUAL = Measuring(measure_s=60, write_window_s=180, flat_s=60, unbroken_s=600)
 SHORT = Measuring(measure_s=60, write_window_s=60, flat_s=60, unbroken_s=600)
 
 
@@ -361,12 +362,13 @@ def test_each_span_is_converted_since_the_rest_gives_its_spare_area_up_slowly(
     groups = ascending([a_span(100), a_span(25), a_span(50)])
     run = ARun(tmp_path / "run", WearyDrive(noise=0.001)).precondition().steady()
     run.stages.append(
-        PointStage("03-span", groups, 2, SHORT, returns_to=WARM_UP, kind=StageKind.SPAN)
+        PointStage("03-span", groups, 2, USUAL, returns_to=WARM_UP, kind=StageKind.SPAN)
     )
 
     found = run.go().stages[-1].found
 
     assert isinstance(found, Points)
+    assert {one.settle_s for point in found.points for one in point.repeats} == {90}
     converted = [*found.conversions, *([found.again] if found.again else [])]
     quarter, _, whole = [repeat.settle.volume_fills for repeat in converted if repeat.settle]
     assert quarter >= 1 + 0.28 / 0.25  # in fills of its range: that, and the spare area
