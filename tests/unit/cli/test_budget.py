@@ -12,6 +12,7 @@ from ssdbench.cli.main import run
 from ssdbench.engine.estimates import rate_hint
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Rated
+from ssdbench.model.profile.spec import Sweep
 from ssdbench.suite.budget import Prepared, replanned
 from ssdbench.suite.plan import fitted, target_of
 from ssdbench.suite.request import RunRequest
@@ -182,6 +183,20 @@ def test_the_plan_after_the_warm_up_follows_its_rate_and_keeps_the_preparation(
     assert changed.profile.precondition == cut.profile.precondition
     assert changed.profile.steady == cut.profile.steady
     assert load_profile(changed.profile_text, "again").measure == changed.profile.measure
+
+
+def test_a_short_time_keeps_the_point_that_the_plan_names() -> None:
+    text = Path("profiles/pessimistic.yaml").read_text()
+    text += "plan: {block: 16KiB, read: 70, outstanding: 128}\n"
+    profile = load_profile(text, "pessimistic")
+    whole = RunRequest(profile, "x", text, "sim:pm9a3,scale=1", budget_s=6 * 3600)
+
+    cut, _ = fitted(whole, target_of(whole))
+
+    (item,) = cut.profile.measure
+    assert isinstance(item.stage, Sweep)
+    assert item.stage.block_bytes == (16384,)
+    assert (item.stage.read_percent, item.stage.iodepth) == ((70,), (32,))
 
 
 def test_a_time_that_nothing_fits_names_each_cut_once(capfd: pytest.CaptureFixture[str]) -> None:
