@@ -338,10 +338,15 @@ def _hot_after(made: Creature, job: Job, seed: int) -> float | None:
 
 
 def _onset(made: Creature, seed: int) -> float | None:
-    """When the drive is throttled for the first time, on its own clock."""
+    """When the drive is throttled for the first time, on its own clock.
+
+    It gets what a run gives it: one fill in order, then random writes.
+    """
     if not made.hot_level:
         return None
-    drive = _prepared(made, seed, made.params)
+    drive = Drive.in_memory(Params(dict(made.params)))
+    in_order = Job(order=Order.SEQUENTIAL, block_bytes=128 * 1024)
+    drive.run(replace(in_order, stop_bytes=made.capacity_bytes))
     end_ns = drive.now_ns + made.settle_s * 1e9
     turn = 0
     while drive.now_ns < end_ns and not drive.counters()["throttled"]:

@@ -93,6 +93,11 @@ from ssdbench.units import format_duration, format_size
 # kinds of collection, 28 tries); after one some are still 15 % off.
 REORDERING_FILLS = 1.5
 WHOLE_PERCENT = 100
+# A drive may slow down only after hours: heat of the chassis, jobs of its firmware. So the return
+# goes on until the run has lasted for 3.5 h, seven times the stretch without a break. Of simulated
+# drives that slow down late, most need longer than that (docs/numbers.md).
+AT_WORK = 7
+WARM_UP_FILLS = 2.0  # that the shortest warm-up writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +207,11 @@ class PointStage(PlainStage):
             own = slower if in_order else hint
             costs.append(self._repeat(workload, how, target, own, drive))
         if self._back is not None and hint.warmed_up:
-            how = replace(self._how_again, measure_s=HORIZON_S)
+            so_far_s = self._before_s(self._back, hint, drive) + sum(
+                seconds for seconds, _ in costs
+            )
+            left_s = self._at_work_s - so_far_s - self.how.write_window_s
+            how = replace(self._how_again, measure_s=max(HORIZON_S, left_s))
             last = [point.workload for point in self.groups[-1] if point.workload.writes]
             if last and all(self._alike(one, self._back) for one in last):
                 how = replace(how, spare_share=0.0)  # the last points have written that much
@@ -419,6 +428,24 @@ class PointStage(PlainStage):
         return workload.writes and (part or other)
 
     @property
+    def _at_work_s(self) -> float:
+        """Return how long the run must last before the return ends; 0 if nothing is VALIDATED."""
+        judging = self.judging
+        able = rule(judging.rule).validates and self.repeats >= judging.min_repeats
+        return (
+            AT_WORK * self.how.unbroken_s
+            if able and self.how.unbroken_s >= judging.unbroken_s
+            else 0.0
+        )
+
+    def _before_s(self, back: Workload, hint: RateHint, drive: PlanEnd) -> float:
+        """Return about how long one fill and the shortest warm-up take before this stage."""
+        size, fast = back.range.length_bytes, drive.fast
+        fill_s = size / back.overwrites(self.unit_bytes) / _write_rate(back, hint, 1.0, fast=fast)
+        warm_up_s = max(rule(self.judging.rule).min_window_s, WARM_UP_FILLS * fill_s)
+        return size / hint.sequential_bytes_per_s[fast] + warm_up_s
+
+    @property
     def _again(self) -> str:
         return f"{self.name}-again"
 
@@ -434,7 +461,11 @@ class PointStage(PlainStage):
         how = conversion.how(self._how, context.target) if conversion else self._how
         if unit.work.point.id == self._again:
             rhythm_s = around.rhythm_s
-            needed = Needed(max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s)), rhythm_s)
+            left_s = self._at_work_s - context.meter.seconds - how.write_window_s
+            least_s = max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s), left_s)
+            needed = Needed(
+                math.ceil(least_s / rhythm_s) * rhythm_s if rhythm_s else least_s, rhythm_s
+            )
             return measure(context, unit, how if conversion else self._how_again, needed)
         if conversion:
             return measure(context, unit, how, Needed(self.how.measure_s))

@@ -1,5 +1,6 @@
 """Read the evidence from the warm-up's workload, measured before the points and after them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +17,14 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.measuring import read_measured
-from ssdbench.stats.bounds.evidence import Role, Stretch
-from ssdbench.stats.bounds.sustained import WarmUpEvidence, began_s, levels_of
+from ssdbench.stats.bounds.evidence import Role, Stretch, slowest
+from ssdbench.stats.bounds.sustained import WarmUpEvidence, began_s, horizon, levels_of
 from ssdbench.stats.histogram import Histogram, from_arrays
 from ssdbench.stats.series import Series
+from ssdbench.stats.steady.pss import MEMORY
 from ssdbench.stats.steady.window import Needed, needed_window
+
+STOOD_STILL = 0.5  # of the steady rate, over a horizon
 
 
 def read_warm_up(
@@ -41,7 +45,7 @@ def read_warm_up(
                 break
             before = sum(result.bytes_written for result in results[:index])
             before_s = sum(result.duration_s for result in results[:index])
-            stretch, needed = _steady_part(
+            stretch, needed, stalled_iops = _steady_part(
                 run_path / found.seconds_csv,
                 verdict.window_from_s,
                 (before, before_s),
@@ -51,6 +55,7 @@ def read_warm_up(
             around = WarmUpEvidence(
                 workload=found.workload,
                 warm_up=stretch,
+                stalled_iops=stalled_iops,
                 rhythm_s=needed.rhythm_s,
                 capacity_bytes=target.size_bytes,
                 refilled=refilled,
@@ -63,7 +68,12 @@ def read_warm_up(
 @lru_cache(maxsize=4)  # read before every repeat, and a warm-up may have lasted for days
 def _steady_part(
     path: Path, from_s: float, before: tuple[int, float], size_bytes: int, asked_s: float
-) -> tuple[Stretch, Needed]:
+) -> tuple[Stretch, Needed, float]:
+    """Return the steady part, the window length, and the rate while the drive stood still.
+
+    While a drive becomes steady, its rate may be a little below its level for a while. A horizon at
+    less than half of the rate in the last three quarters is none of this: the drive stalled.
+    """
     before_bytes, before_s = before
     seconds = stored_seconds(path)
     duration_s = np.maximum(seconds["duration_s"], 1e-9)
@@ -79,7 +89,11 @@ def _steady_part(
         from_s=before_s + from_s,
     )
     levels = levels_of([stretch]) is not None
-    return stretch, needed_window(asked_s, series, two_levels=levels)
+    needed = needed_window(asked_s, series, two_levels=levels)
+    late = seconds["t_s"] > (1 - MEMORY) * seconds["t_s"][-1]
+    remembered = Series(np.cumsum(duration_s[late]), (ios / duration_s)[late], unit="1/s")
+    lowest = slowest([remembered], horizon(needed.rhythm_s))
+    return stretch, needed, lowest if lowest < STOOD_STILL * stretch.mean else math.inf
 
 
 @lru_cache(maxsize=4)

@@ -53,6 +53,7 @@ class Evidence:
     stretches: tuple[Stretch, ...]  # of the point's own workload
     reference: tuple[Stretch, ...] = ()  # of the warm-up's workload, where that is another one
     rhythm_s: float | None = None
+    stalled_iops: float = math.inf  # of a horizon in the warm-up in which the drive stood still
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ def sustained(evidence: Evidence) -> Sustained:
     change = None if levels else changed(own, period_s=evidence.rhythm_s, horizon_s=horizon_s)
     counting = change.after(own) if change and change.share < 0 else own
     parts = pieces(counting, horizon_s)
-    bound = levels.bound_iops if levels else _flat_bound(counting, parts, horizon_s)
+    flat = min(evidence.stalled_iops, _flat_bound(counting, parts, horizon_s))
+    bound = levels.bound_iops if levels else flat
     fills = [fill for stretch in own for fill in (stretch.from_fills, stretch.to_fills)]
     return Sustained(
         bound_iops=bound,
@@ -247,6 +249,7 @@ class WarmUpEvidence:
 
     workload: Workload | None = None  # of the warm-up
     warm_up: Stretch | None = None  # the seconds that were judged steady
+    stalled_iops: float = math.inf  # lowest mean over a horizon, if the drive stood still
     again: Stretch | None = None
     rhythm_s: float | None = None  # of the rate under the warm-up, where it matters
     capacity_bytes: int = 0
@@ -273,7 +276,7 @@ def evidence_of(
         return Evidence(tuple(own), around.stretches, around.rhythm_s)
     first = [around.warm_up] if around.warm_up else []
     last = [around.again] if around.again else []
-    return Evidence((*first, *own, *last), (), around.rhythm_s)
+    return Evidence((*first, *own, *last), (), around.rhythm_s, around.stalled_iops)
 
 
 def _stretch(repeat: Repeat, measured: Measured, around: WarmUpEvidence) -> Stretch:

@@ -67,7 +67,8 @@ class Needed:
         """Return one window that begins at a random phase of the period, or has a random length."""
         if self.rhythm_s:
             return Window(self.length_s, wait_s=chance.uniform(0.0, self.rhythm_s))
-        return Window(round(self.length_s * (1 + chance.uniform(0.0, LONGER_BY))))
+        longer_s = min(self.length_s, HORIZON_S) * chance.uniform(0.0, LONGER_BY)
+        return Window(round(self.length_s + longer_s))
 
 
 def needed_window(
