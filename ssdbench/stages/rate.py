@@ -40,9 +40,11 @@ from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, RATES
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.ratefound import (
     answer,
+    as_lasted,
     buffer_findings,
     coarse_note,
     csv_text,
+    lowered,
     search_findings,
 )
 from ssdbench.stages.ratesearch import (
@@ -52,6 +54,7 @@ from ssdbench.stages.ratesearch import (
     MOST_CLIENTS,
     OfferedRate,
     RateGoal,
+    at_last_rate,
     lasting,
     next_rate,
     searched,
@@ -195,16 +198,17 @@ class Rate(RateGoal, PlainStage):
         looked = [step for step in done if not step.search]
         csv = context.store.directory() / RATES
         write_atomic(csv, csv_text(done).encode())
-        lasted = tuple(lasting(self, done)) if self.lasts_s else ()
-        found = answer(self, went, looked).model_copy(
-            update={"csv": context.store.relative(csv), "lasted": lasted}
-        )
+        lasted = at_last_rate(lasting(self, done)) if self.lasts_s else []
+        searches = answer(self, went, looked)
+        found = as_lasted(self, searches, lasted)
+        found = found.model_copy(update={"csv": context.store.relative(csv)})
         findings = [
             *(f.model_copy(update={"stage": self.name}) for f in inherited(context.results)),
             *own_findings(done, ended),
             *buffer_findings(self, went, buffer_bytes(context.target, context.results)),
             *coarse_note(self, known_remap_unit(context.target, context.results)),
             *search_findings(self, found, complete=ended.complete),
+            *lowered(self, searches.rate_iops, found.rate_iops),
         ]
         verdict = answer_verdict(context.target, findings, complete=ended.complete)
         return Concluded(found.model_copy(update={"verdict": verdict}), tuple(findings))

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Sequence
 
 from ssdbench.model.finding import Finding
@@ -9,6 +10,7 @@ from ssdbench.model.findings.drive import BelowMappingUnit
 from ssdbench.model.findings.rates import (
     AboveCompletions,
     EveryClientBusy,
+    LoweredRate,
     NoRateHeld,
     OwnClientBusy,
     SentLate,
@@ -19,6 +21,7 @@ from ssdbench.model.findings.repeats import NotSustained, TooFewSearches, Window
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.stages.ratesearch import (
     BUSY_OF_TAIL,
+    CLOSE,
     LEAST_BEYOND,
     LEAST_STALLS,
     NEAR,
@@ -79,6 +82,26 @@ def answer(
         else None,
         steps=tuple(steps),
     )
+
+
+def as_lasted(sought: RateGoal, found: RateFound, lasted: Sequence[RateStep]) -> RateFound:
+    """Return the answer with its last trial; a lower rate that lasted replaces the answer.
+
+    `lasted` has the starts at the rate that was offered last.
+    """
+    rate = found.rate_iops
+    broken = any(broke_down(sought, step) for step in lasted)
+    if rate is not None and lasted and lasted[-1].asked_iops < rate and not broken:
+        rate = lasted[-1].offered_iops
+    return found.model_copy(update={"rate_iops": rate, "lasted": tuple(lasted)})
+
+
+def lowered(
+    sought: RateGoal, found_iops: float | None, lasted_iops: float | None
+) -> Iterator[Finding]:
+    """Return a note if a lower rate than that of the searches was offered at the end."""
+    if found_iops is not None and lasted_iops is not None and lasted_iops < found_iops:
+        yield LoweredRate(found_iops, lasted_iops).finding(stage=sought.name)
 
 
 def buffer_findings(
@@ -169,14 +192,30 @@ def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
         yield NotSustained(passed_s, sought.lasts_s, "").finding(stage=sought.name)
 
 
+def _fails_soon(sought: RateGoal, found: RateFound, rate_iops: float) -> bool:
+    """Tell whether the drive itself missed the limit at a rate little above the answer.
+
+    There even the times from when requests were sent are above the limit. While requests wait for
+    their client, the drive has fewer requests at once than were due, so without such waits this
+    rate would fail, too, and the answer would be below it.
+    """
+    failed = (
+        step.offered_iops
+        for step in decided(found.steps)
+        if step.search and not step.kept and step.seen_ns > sought.limit_ns
+    )
+    return min(failed, default=math.inf) <= CLOSE * rate_iops
+
+
 def _unsure(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
     """Return findings that make the rate found not VALIDATED, or that limited it."""
+    steps = [*found.steps, *found.lasted]
     most = completed(found.steps)
     above = [s for s in decided(found.steps) if s.kept and s.offered_iops > most]
     if above:
         highest = max(above, key=lambda s: s.offered_iops)
         yield AboveCompletions(highest.offered_iops, most).finding(stage=sought.name)
-    answered = [s for s in found.steps if s.kept and s.offered_iops == found.rate_iops]
+    answered = [s for s in steps if s.kept and s.offered_iops == found.rate_iops]
     if not answered:
         return
     tail = 1 - QUANTILES[sought.percentile]
@@ -191,7 +230,7 @@ def _unsure(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
             sought.percentile,
         ).finding(stage=sought.name)
     near = [s for s in found.steps if s.search and s.offered_iops <= NEAR * worst.offered_iops]
-    for step in decided(near):
+    for step in [] if _fails_soon(sought, found, worst.offered_iops) else decided(near):
         in_time = step.seen_ns <= sought.limit_ns < step.value_ns and not overloaded(step)
         in_time = in_time and step.value_ns > OMISSION_FACTOR * step.seen_ns
         if in_time and not step.kept and step.busy_share <= BUSY_OF_TAIL * tail:
@@ -205,10 +244,12 @@ def _unsure(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
         yield WindowTooShort(
             fewest.offered_iops, sought.percentile, fewest.beyond, LEAST_BEYOND, needed_s / 3600
         ).finding(stage=sought.name)
-    shortest = min(answered, key=lambda s: s.window_s)
-    cycle = cycle_s(found.steps, shortest.offered_iops)
-    if cycle is not None and shortest.window_s < LEAST_STALLS * cycle:
+    rate = worst.offered_iops * (1 - 1e-9)
+    lasted_s = sum(step.window_s for step in found.lasted if step.offered_iops >= rate)
+    longest_s = max(lasted_s, min(step.window_s for step in answered))
+    cycle = cycle_s(steps, worst.offered_iops)
+    if cycle is not None and longest_s < LEAST_STALLS * cycle:
         yield StallsTooFew(
-            shortest.offered_iops, shortest.window_s, cycle, LEAST_STALLS,
+            worst.offered_iops, longest_s, cycle, LEAST_STALLS,
             LEAST_STALLS * cycle / 3600,
         ).finding(stage=sought.name)  # fmt: skip

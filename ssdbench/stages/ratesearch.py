@@ -25,6 +25,7 @@ AIMED_BEYOND = 800  # as LEAST_BEYOND, for windows: a percentile is then known t
 SPARED = 2  # times LEAST_STALLS: stalls that a window should have
 LONGEST_WINDOW_S = 600.0  # of windows whose length is chosen automatically
 LONGEST_STALLS_S = 900.0  # of windows of a search that need this time for enough stalls
+CLOSE = 1.15  # factor up to which an answer may be too low because requests waited for a client
 NEAR = 1.2  # rates within this factor are assumed to have stalls equally often
 LOOK_RESOLUTION = 0.2  # of the first search, as a share of the rate
 MOST_OVERLOADED = 3  # rates that are offered to find a backlog
@@ -36,6 +37,8 @@ BUSY_OF_TAIL = 0.1  # share of the requests beyond the percentile that may wait 
 OMISSION_FACTOR = 1.1  # a percentile from the due time is reported if this many times larger
 LASTS_S = 1800.0  # length of a constant load
 SETTLES_S = 600.0  # its first part, which does not count
+LOWER = 1.05  # a rate that did not last, over the rate that is offered next
+MOST_LOWER = 3  # of such lower rates
 MOST_REQUESTS = 10_000_000  # of one start, because its log is read as a whole
 MORE_TRIALS = 3  # times the length of all trials, at most, while waits still get longer
 RISES = 0.05  # growth of the waits, as a share of their mean over all trials
@@ -105,14 +108,23 @@ def next_rate(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> 
 def _next_of_lasting(
     sought: RateGoal, went: Sequence[Searched], done: Sequence[RateStep]
 ) -> OfferedRate | None:
-    """Return the next run of fio at the rate found; None if the rate lasted or failed."""
+    """Return the next run of fio at the rate found; None if a rate lasted, or too many failed.
+
+    A rate that does not last is followed by a lower one.
+    """
     held = [one.held_iops for one in went if one.ended]
     if not sought.lasts_s or len(held) < sought.repeats or None in held:
         return None
     rate = min(one for one in held if one is not None)
     offered = lasting(sought, done)
-    passed_s = sum(step.window_s + sought.settle_s for step in offered)
-    if passed_s >= sought.lasts_s or any(broke_down(sought, step) for step in offered):
+    now = at_last_rate(offered)
+    rate = now[-1].asked_iops if now else rate
+    if any(broke_down(sought, step) for step in now):
+        if len({step.asked_iops for step in offered}) > MOST_LOWER:
+            return None
+        now, rate = [], rate / LOWER
+    passed_s = sum(step.window_s + sought.settle_s for step in now)
+    if passed_s >= sought.lasts_s:
         return None
     most_s = max(sought.window_s, min(LONGEST_WINDOW_S, MOST_REQUESTS / rate))
     seconds = float(math.ceil(min(most_s, max(sought.window_s, sought.lasts_s - passed_s))))
@@ -123,6 +135,11 @@ def _next_of_lasting(
 def lasting(sought: RateGoal, done: Sequence[RateStep]) -> list[RateStep]:
     """Return the runs of fio at the rate found, which followed all searches."""
     return [step for step in decided(done) if step.search > sought.repeats]
+
+
+def at_last_rate(offered: Sequence[RateStep]) -> list[RateStep]:
+    """Return the starts at the newest rate."""
+    return [step for step in offered if step.asked_iops == offered[-1].asked_iops]
 
 
 def broke_down(sought: RateGoal, step: RateStep) -> bool:

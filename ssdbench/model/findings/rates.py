@@ -29,6 +29,23 @@ class WaitedUnseen(FindingKind):
         )
 
 
+class LoweredRate(FindingKind):
+    """The rate that the searches found did not last, and a lower rate did."""
+
+    code = Code.NOT_SUSTAINED
+    severities = (Severity.NOTES,)
+    remedy = "Plan with the lower rate: it kept the limit without a break."
+
+    found_iops: float
+    lasted_iops: float
+
+    def message(self) -> str:
+        return (
+            f"the searches found {format_count(self.found_iops)} IOPS, but this rate did not last; "
+            f"{format_count(self.lasted_iops)} IOPS is the highest of the lower rates that did"
+        )
+
+
 class SentLate(FindingKind):
     """A latency is much longer when it counts from when requests were due, not from when sent."""
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssdbench.engine.stage import RecentWrites
+from ssdbench.engine.stage import RateHint, RecentWrites
 from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import Points
 from ssdbench.model.result import RunResult
 from ssdbench.model.workload import Point
 from ssdbench.stages.measuring import read_measured
-from ssdbench.stages.points import PointStage
+from ssdbench.stages.points import Judging, PointStage
 from tests.support.fakes import WearyDrive
 from tests.support.runs import QUICK, ARun, a_point, a_workload, quiet_host
 
@@ -230,6 +230,44 @@ def test_a_drive_that_steps_down_among_the_points_is_refused_by_the_return(run: 
     assert 65 < (estimate.bound or 0) < 71
 
 
+LAST_S = 3.5 * 3600
+
+
+@pytest.mark.parametrize("rule", ["pss", "pss-quick"])
+def test_the_return_of_a_short_run_goes_on_until_three_and_a_half_hours_have_passed(
+    run: ARun, rule: str
+) -> None:
+    """The drive slows down after three hours, when all repeats are long over."""
+    run.drive = WearyDrive(fresh_iops=100, spare_bytes=0)
+    lasted = {"s": 0.0}
+
+    def step(drive: WearyDrive, second: Second) -> None:
+        lasted["s"] += second.duration_s
+        drive.floor_iops = drive.fresh_iops = 100.0 if lasted["s"] < 3 * 3600 else 70.0
+
+    run.drive.on_second = step
+    point, how = a_point(run.drive, "write"), replace(QUICK, unbroken_s=1800)
+    sweep = PointStage(
+        "02-sweep", ((point,),), 10, how, Judging(rule, unbroken_s=1800),
+        returns_to=a_workload(run.drive),
+    )  # fmt: skip
+    run.steady(rule).stages.append(sweep)
+
+    found = run.go().stages[-1]
+
+    seen = Code.CHANGED in {finding.code for finding in found.points[0].findings}
+    least, most = sweep.plan(
+        run.drive.info, RateHint((400e3, 400e3), (100, 100), (2e3, 2e3))
+    ).seconds
+    if rule == "pss":
+        assert seen
+        assert LAST_S <= lasted["s"] <= LAST_S + 200
+        assert least <= found.duration_s <= most
+    else:  # nothing is VALIDATED by it, so the run does not wait
+        assert not seen
+        assert lasted["s"] < 7200
+
+
 def test_a_drive_that_stays_as_it_is_returns_to_its_warm_up(run: ARun) -> None:
     run.drive = WearyDrive(fresh_iops=100, spare_bytes=0)
 
@@ -245,3 +283,26 @@ def test_a_drive_that_stays_as_it_is_returns_to_its_warm_up(run: ARun) -> None:
     assert point.basis is not None
     assert point.basis.seconds > 2700 + 10 * 60 + 600
     assert point.basis.unseen_drift_per_fill is not None
+
+
+@pytest.mark.parametrize(("rate", "counts"), [(1.0, True), (80.0, False)])
+def test_a_standstill_before_the_rate_was_steady_counts_against_the_bound(
+    run: ARun, rate: float, counts: bool
+) -> None:
+    """For fifteen minutes in the second quarter of the warm-up; a low rate may be its beginning."""
+    run.drive = WearyDrive(fresh_iops=100, spare_bytes=0)
+    lasted = {"s": 0.0}
+
+    def stall(drive: WearyDrive, second: Second) -> None:
+        lasted["s"] += second.duration_s
+        drive.floor_iops = drive.fresh_iops = rate if 1500 <= lasted["s"] < 2400 else 100.0
+
+    run.drive.on_second = stall
+
+    result = run.steady().sweep(a_point(run.drive, "write"), repeats=10, returning=True).go()
+
+    assert result.steady is not None
+    assert result.steady.window_from_s > 2400
+    estimate = result.points[0].estimate("iops")
+    assert estimate is not None
+    assert (estimate.bound or 0) == pytest.approx(rate if counts else 99, abs=2)

@@ -15,7 +15,13 @@ from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
-from ssdbench.stages.ratefound import answer, buffer_findings, coarse_note, search_findings
+from ssdbench.stages.ratefound import (
+    answer,
+    as_lasted,
+    buffer_findings,
+    coarse_note,
+    search_findings,
+)
 from ssdbench.stages.ratesearch import (
     AGAIN,
     LONGEST_STALLS_S,
@@ -43,6 +49,7 @@ class Queue(WearyDrive):
 
     throttles_in_start: int | None = None  # which start of the generator it is too hot in
     slows_after_s: float = math.inf  # of one start: its service takes longer from then on
+    slower: float = 1.2  # times
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
         artifacts.mkdir(parents=True, exist_ok=True)
@@ -69,8 +76,9 @@ class Queueing(WearyRunning):
         totals = super().outcome()
         assert isinstance(self._drive, Queue)
         return Responses(
-            totals.jobs, totals.seconds, tuple(self._jobs), slows_after_s=self._drive.slows_after_s
-        )
+            totals.jobs, totals.seconds, tuple(self._jobs),
+            slows_after_s=self._drive.slows_after_s, slower=self._drive.slower,
+        )  # fmt: skip
 
 
 @dataclass
@@ -78,6 +86,7 @@ class Responses(WearyOutcome):
     """Requests of one queue by Lindley's recursion; few clients make others wait outside of it."""
 
     slows_after_s: float = math.inf
+    slower: float = 1.0
 
     def requests(self, job: str, *, end_s: float) -> Requests:
         (planned,) = self.planned
@@ -86,7 +95,7 @@ class Responses(WearyOutcome):
         due = np.cumsum(chance.exponential(1 / rate, round(2 * rate * end_s) + 100))
         due = due[due < end_s]
         work = chance.exponential(1 / SERVED_IOPS, len(due))
-        work[due > self.slows_after_s] *= 1.2
+        work[due > self.slows_after_s] *= self.slower
         total = np.cumsum(work)
         done = total + np.maximum.accumulate(due - (total - work))
         sent = np.maximum(due, np.concatenate([np.zeros(clients), done])[: len(due)])
@@ -154,6 +163,22 @@ def test_a_rate_that_breaks_down_after_five_minutes_of_it_is_not_valid(tmp_path:
     (finding,) = [f for f in stage.findings if f.code is Code.NOT_SUSTAINED]
     assert rate_of(stage).verdict == "NOT VALIDATED"
     assert "p99 was" in finding.message
+
+
+def test_a_lower_rate_is_offered_where_that_of_the_searches_does_not_last(tmp_path: Path) -> None:
+    run = a_search(tmp_path, lasts_s=1800, slows_after_s=80)  # searches take a minute a rate
+    run.drive.slower = 1.08  # type: ignore[attr-defined]
+
+    stage = run.go().stages[0]
+
+    found = rate_of(stage)
+    assert found.rate_iops == found.lasted[0].offered_iops
+    assert found.rate_iops is not None
+    assert found.rate_iops < TRUTH_IOPS / 1.08
+    assert sum(step.window_s + 5 for step in found.lasted) >= 1800
+    told = {(f.code, f.severity) for f in stage.findings}
+    assert (Code.NOT_SUSTAINED, "notes") in told
+    assert (Code.NOT_SUSTAINED, "invalidates") not in told
 
 
 def test_a_limit_that_no_rate_keeps_is_a_finding(tmp_path: Path) -> None:
@@ -322,6 +347,44 @@ def test_a_rate_that_only_too_few_clients_failed_keeps_the_answer_from_being_val
     ]
 
     assert [f.code for f in told] == [Code.COORDINATED_OMISSION] * spoilt
+
+
+@pytest.mark.parametrize(("fails_at", "spoilt"), [(1140, False), (1160, True)])
+def test_an_answer_close_below_a_rate_that_the_drive_itself_failed_is_valid(
+    tmp_path: Path, fails_at: float, spoilt: bool
+) -> None:
+    """More clients could not find a rate that is more than 15 % higher."""
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    own, drive = (
+        stepped(rate, rate, kept=False).model_copy(
+            update={"seen_ns": seen * LIMIT_NS, "value_ns": 2 * LIMIT_NS}
+        )
+        for rate, seen in ((1050, 0.9), (fails_at, 1.1))
+    )
+    steps = (stepped(1000, 1000, kept=True), drive, own)
+    found = answer(sought, [Searched(1, 1000.0, steps)])
+
+    told = [
+        f for f in search_findings(sought, found, complete=False) if f.severity == "invalidates"
+    ]
+
+    assert [f.code for f in told] == [Code.COORDINATED_OMISSION] * spoilt
+
+
+def test_stalls_that_the_last_half_hour_held_need_no_longer_window(tmp_path: Path) -> None:
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    step = stepped(100, 100, kept=True).model_copy(update={"stalls": 1})
+    found = answer(sought, [Searched(1, 100.0, (step,))])
+
+    def told(minutes: int) -> bool:
+        lasted = as_lasted(sought, found, [step] * minutes)
+        findings = search_findings(sought, lasted, complete=False)
+        return Code.FEW_SAMPLES in {f.code for f in findings}
+
+    assert told(9)
+    assert not told(10)
 
 
 @pytest.mark.parametrize(("stalls", "spoilt"), [(0, False), (1, True), (9, True), (10, False)])
