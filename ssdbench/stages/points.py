@@ -72,6 +72,7 @@ from ssdbench.stages.repeats import (
     unbroken_s_of,
 )
 from ssdbench.stages.repeats import with_unbroken as planned_repeat
+from ssdbench.stages.steady import PROOF_S
 from ssdbench.stages.warmups import read_return, read_warm_up
 from ssdbench.stats.blocklayer import block_layer_costs
 from ssdbench.stats.bounds.evidence import HORIZON_S
@@ -98,6 +99,7 @@ WHOLE_PERCENT = 100
 # drives that slow down late, most need longer than that (docs/numbers.md).
 AT_WORK = 7
 WARM_UP_FILLS = 2.0  # that the shortest warm-up writes
+LATE_WARM_UP = 1.4  # of its shortest time: the longest that is likely
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,11 +441,14 @@ class PointStage(PlainStage):
         )
 
     def _before_s(self, back: Workload, hint: RateHint, drive: PlanEnd) -> float:
-        """Return about how long one fill and the shortest warm-up take before this stage."""
+        """Return about how long one fill and the warm-up take before this stage."""
         size, fast = back.range.length_bytes, drive.fast
         fill_s = size / back.overwrites(self.unit_bytes) / _write_rate(back, hint, 1.0, fast=fast)
         warm_up_s = max(rule(self.judging.rule).min_window_s, WARM_UP_FILLS * fill_s)
-        return size / hint.sequential_bytes_per_s[fast] + warm_up_s
+        # The later the warm-up ends, the shorter is the return.
+        warm_up_s *= LATE_WARM_UP if drive.at_once else 1.0
+        proof_s = 2 * PROOF_S if self.unit_bytes else 0.0
+        return size / hint.sequential_bytes_per_s[fast] + warm_up_s + proof_s
 
     @property
     def _again(self) -> str:
