@@ -26,6 +26,38 @@ from ssdbench.stats.openloop import Requests
 
 
 @dataclass(frozen=True, slots=True)
+class VerifyHeader:
+    """The header that each block of a fill carries: place, checksum, and random data behind it.
+
+    Its offset in the block follows from the seed, so that the data of another fill are not taken
+    for the data of this one. `block_bytes` are the blocks that the fill wrote.
+    """
+
+    seed: int
+    block_bytes: int
+
+    def offset_bytes(self, block_bytes: int) -> int:
+        """Return the offset of the header in a block of this size; fio's header needs 64 bytes."""
+        places = max(1, (block_bytes - 3 * 64) // 8)
+        return 64 + 8 * (self.seed % places)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongData:
+    """The places at which reads did not return what a fill wrote there."""
+
+    misplaced: int  # held the data of another place
+    absent: int  # held no data of this fill
+    damaged: int  # held the right header, and other data than its checksum says
+    first_byte: int  # the lowest place
+
+    @property
+    def places(self) -> int:
+        """Return the number of places."""
+        return self.misplaced + self.absent + self.damaged
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One workload and its length; one run of the generator does a list of jobs in order.
 
@@ -46,6 +78,7 @@ class Job:
     replays: tuple[str, ...] = ()  # iologs, one for each client, below the start's directory
     logged: frozenset[int] | None = None  # numbers of the replays that keep a log; None: all
     flush_every: int | None = None  # a flush behind every so many writes
+    verify: VerifyHeader | None = None  # writes carry it, reads are compared with it
 
     @property
     def groups(self) -> int:
@@ -112,6 +145,7 @@ class JobOutcome:
     flushes: Direction = Direction()  # of `flush_every`; they move no bytes
     trim: Direction = Direction()
     io_errors: int = 0
+    wrong: WrongData | None = None  # of a job that compares what it reads
     cpu_user_percent: float = 0.0
     cpu_system_percent: float = 0.0
     zone_resets: int | None = None  # of a drive in zones; fio tells from 3.42 on

@@ -42,6 +42,7 @@ class Code(StrEnum):
     PARTIAL_FILL = "partial-fill"  # fill level below 100 %
     COMPRESSIBLE = "compressible"  # zeros were written
     FILL_UNPROVEN = "fill-unproven"  # counters do not show the bytes of the fill
+    CAPACITY_UNPROVEN = "capacity-unproven"  # the fill was not read back, or with other data
     QUICK_RULE = "quick-rule"  # a rule that never validates (pss-quick, seppanen, snia early)
     NOT_APPLICABLE = "not-applicable"  # such as a 512 B point on a drive with 4 KiB blocks
     CUT_SHORT = "cut-short"  # --max-time, --max-writes or Ctrl-C

@@ -115,6 +115,11 @@ class FillDone(Model):
     ordered_bytes_per_s: float | None = None  # at the end of the last fill in order
     random_bytes_per_s: float | None = None  # at the end of the last fill in random order
     random_block_bytes: int = 0
+    # whole | sampled; known: of a simulated drive; None: not read back, or of an older version
+    read_back: Literal["whole", "sampled", "known"] | None = None
+    read_back_bytes: int | None = None
+    read_back_reads: int | None = None
+    wrong_reads: int | None = None  # returned other data than the fill wrote
 
 
 class Heated(Model):

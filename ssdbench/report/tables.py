@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssdbench.foreign import cell
 from ssdbench.model.finding import Finding, Severity
-from ssdbench.model.found import WarmUp
+from ssdbench.model.found import FillDone, WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.point import Estimate, PointResult, Repeat
 from ssdbench.model.rates import LoadFound, RateFound
@@ -307,6 +307,20 @@ def _answered(stage: StageResult, metric: str, value: object, unit: str, how: st
     }
 
 
+def _fill_rows(stage: StageResult, found: FillDone) -> Iterator[Row]:
+    if found.read_back is None:
+        return
+    how = f"{found.read_back} reads after the fill"
+    yield _answered(stage, "capacity_proof", found.read_back, "", how)
+    for metric, value, unit in (
+        ("read_back_bytes", found.read_back_bytes, "B"),
+        ("read_back_reads", found.read_back_reads, "1"),
+        ("wrong_reads", found.wrong_reads, "1"),
+    ):
+        if value is not None:
+            yield _answered(stage, metric, value, unit, how)
+
+
 def _warm_up_rows(stage: StageResult, found: WarmUp) -> Iterator[Row]:
     if (verdict := found.verdict) is None:
         return
@@ -385,6 +399,7 @@ def _probe_rows(stage: StageResult, found: ProbeFound) -> Iterator[Row]:
 
 
 _ANSWERS: Mapping[type, Callable[[StageResult, Any], Iterator[Row]]] = {
+    FillDone: _fill_rows,
     WarmUp: _warm_up_rows,
     RateFound: _rate_rows,
     LoadFound: _load_rows,

@@ -1,9 +1,10 @@
 """Make the stages of a run from its profile and target, in order."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ssdbench.engine.estimates import likely, rate_hint
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import Misplaced, UsageError
@@ -40,6 +41,8 @@ from ssdbench.suite.points import (
 )
 from ssdbench.suite.request import Planning
 from ssdbench.suite.trials import application_trials, file_system_trials, file_trials, host_trial
+
+READ_BACK_SHARE = 0.05  # of the run's time: a fill is read back as a whole below it
 
 
 def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
@@ -86,7 +89,31 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
             planned += _measuring(len(planned), wanted, planning)
         except UsageError as error:
             raise Misplaced(("accept",), error) from error
-    return tuple(planned)
+    return tuple(_with_proof(planned, profile, target))
+
+
+def _with_proof(
+    planned: Sequence[AnyStage], profile: Profile, target: TargetInfo
+) -> Iterator[AnyStage]:
+    """Yield the stages; the first fill is read back, as a whole if this costs little time."""
+    proven = False
+    for stage in planned:
+        if proven or not isinstance(stage, Precondition):
+            yield stage
+            continue
+        proven = True
+        if target.simulated:
+            yield replace(stage, read_back="known")
+            continue
+        hint = rate_hint(target, profile.rated)
+        whole = replace(stage, read_back="whole")
+        rest = [likely(one, target, hint).seconds for one in planned]
+        extra_s = (likely(whole, target, hint).seconds, likely(stage, target, hint).seconds)
+        little = all(
+            with_s - without_s < READ_BACK_SHARE * sum(ends)
+            for with_s, without_s, ends in zip(*extra_s, zip(*rest, strict=True), strict=True)
+        )
+        yield whole if little else replace(stage, read_back="sampled")
 
 
 def _measuring(before: int, wanted: spec.MeasuredStage, planning: Planning) -> list[AnyStage]:

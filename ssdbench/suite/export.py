@@ -106,7 +106,7 @@ def exported(wishes: RunRequest) -> Mapping[str, str]:
 def _of_stage(stage: AnyStage, info: TargetInfo, seed: int) -> Iterator[tuple[str, str]]:
     match stage:
         case Precondition():
-            for number, jobs in enumerate(starts(stage.jobs(info, seed=seed), info), 1):
+            for number, jobs in enumerate(starts(_plain_fills(stage, info, seed), info), 1):
                 yield f"{stage.name}-{number}.fio", jobfile(jobs, options=_way(info))
         case Steady():
             most = round(stage.max_fills * stage.workload.range.length_bytes)
@@ -114,6 +114,11 @@ def _of_stage(stage: AnyStage, info: TargetInfo, seed: int) -> Iterator[tuple[st
             yield f"{stage.name}.fio", jobfile([job], options=_way(info))
         case PointStage():
             yield from _of_points(stage, info, seed)
+
+
+def _plain_fills(stage: Precondition, info: TargetInfo, seed: int) -> list[Job]:
+    """Return the fills without headers, as nothing reads them back."""
+    return replace(stage, read_back=None).jobs(info, seed=seed)
 
 
 def _of_points(stage: PointStage, info: TargetInfo, seed: int) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ from ssdbench.generator.base import (
     Outcome,
     Running,
     Second,
+    WrongData,
 )
 from ssdbench.model.profile import Purge
 from ssdbench.model.result import FlashWritten
@@ -60,6 +61,7 @@ class WearyDrive:
     recovers_bytes_per_s: int = 0  # while it is idle
     purges: list[Purge] = field(default_factory=list)
     loses_bytes: int = 0  # of every fill: what its counters do not show
+    wrong: WrongData | None = None  # what every job finds that compares its reads
     epoch: str = "boot-1"
     discarded_bytes: int = 0
     starts: list[list[Job]] = field(default_factory=list)
@@ -180,6 +182,11 @@ class WearyDrive:
         return write_bytes if self.unit_bytes == 4096 else max(self.unit_bytes, write_bytes)
 
 
+def compares(job: Job) -> bool:
+    """Tell whether a job compares what it reads with what a fill wrote."""
+    return job.verify is not None and not job.workload.writes
+
+
 class WearyRunning:
     """Jobs at work on a WearyDrive."""
 
@@ -211,7 +218,11 @@ class WearyRunning:
         if len(self._jobs) == 1:
             read = self._total(seen, "read", sum(s.read_bytes for s in self._seconds))
             write = self._total(seen, "write", sum(s.write_bytes for s in self._seconds))
-        return replace(seen, jobs=tuple(JobOutcome(job.name, read, write) for job in self._jobs))
+        made = tuple(
+            JobOutcome(job.name, read, write, wrong=self._drive.wrong if compares(job) else None)
+            for job in self._jobs
+        )
+        return replace(seen, jobs=made)
 
     def _total(self, seen: "WearyOutcome", direction: str, moved_bytes: int) -> Direction:
         logged = seen.latency(direction, from_s=0.0, to_s=self._t_s)

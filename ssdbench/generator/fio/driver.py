@@ -17,7 +17,14 @@ from typing import Self
 
 from ssdbench.errors import HostLacks
 from ssdbench.foreign import plain, write_whole
-from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
+from ssdbench.generator.base import (
+    Direction,
+    Job,
+    JobOutcome,
+    LoggedIo,
+    Second,
+    VerifyHeader,
+)
 from ssdbench.generator.fio import jobfile, logs
 from ssdbench.generator.fio.attachment import Access, Attachment
 from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, Options, engine_of
@@ -464,6 +471,7 @@ class Sections:
     total_bytes: int | None = None
     name: str = "the job"  # for messages
     groups: int = 1  # in which fio reports them
+    verify: VerifyHeader | None = None
 
 
 def run_fio_sections(

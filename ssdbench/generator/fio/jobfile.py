@@ -189,6 +189,7 @@ def _section_options(job: Job, section: Section) -> Options:
         "numjobs": section.numjobs,
         **_offsets(job, section),
         **_buffers(workload),
+        **_verify(job, section),
         **({} if job.flush_every is None else {"fsync": job.flush_every}),
         **_pace(workload, section),
         **_end(job, section),
@@ -244,6 +245,23 @@ def _buffers(workload: Workload) -> Options:
         return {}
     # fio's default buffers differ in 24 bytes of 4096 and shrink to 7 %.
     return {"zero_buffers": 1} if workload.content is Content.ZEROS else {"refill_buffers": 1}
+
+
+def _verify(job: Job, section: Section) -> Options:
+    header = job.verify
+    if header is None:
+        return {}
+    block_bytes = min(header.block_bytes, section.block_bytes)
+    options: Options = {
+        "verify": "crc32c",
+        "verify_interval": block_bytes,
+        "verify_offset": header.offset_bytes(block_bytes),
+        "verify_state_save": 0,
+    }
+    if not job.workload.writes:
+        return {**options, "continue_on_error": "verify"}
+    # fio makes the random data of each block with its header, so no buffer is filled before.
+    return {**options, "do_verify": 0, "refill_buffers": 0, "scramble_buffers": 0}
 
 
 def _pace(workload: Workload, section: Section) -> Options:

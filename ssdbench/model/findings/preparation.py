@@ -88,6 +88,54 @@ class OthersWrote(FindingKind):
         return f"{both}: something else wrote to the drive as well"
 
 
+class WrongDataRead(FindingKind):
+    """Reads after the fill returned other data than the fill wrote."""
+
+    code = Code.CAPACITY_UNPROVEN
+    remedy = (
+        "Do not trust data to this drive. To rule out the host, read it in another slot with "
+        "another cable; then return it to the seller."
+    )
+
+    reads: int
+    wrong_reads: int
+    misplaced_reads: int
+    absent_reads: int
+    damaged_reads: int
+    first_byte: int
+
+    def message(self) -> str:
+        kinds = (
+            (self.misplaced_reads, "had the data of another place"),
+            (self.absent_reads, "had no data of this fill"),
+            (self.damaged_reads, "had damaged data"),
+        )
+        what = ", ".join(f"{count:,} {said}" for count, said in kinds if count)
+        few = self.misplaced_reads + self.absent_reads
+        why = "the drive has less capacity than it claims" if few else "the drive changes data"
+        return (
+            f"{self.wrong_reads:,} of {self.reads:,} reads after the fill did not return what was "
+            f"written, the first at byte {self.first_byte:,}: {what}; {why}"
+        )
+
+
+class NotReadBack(FindingKind):
+    """The fill was not read back, so the drive may have less capacity than it claims."""
+
+    code = Code.CAPACITY_UNPROVEN
+    severities = (Severity.INVALIDATES, Severity.WARNS)
+    remedy = "Fill with random content; of a drive in zones, compare the data with another program."
+
+    why: str  # a clause
+    zoned: bool = False
+
+    def severity(self) -> Severity:
+        return Severity.WARNS if self.zoned else Severity.INVALIDATES
+
+    def message(self) -> str:
+        return f"the capacity of the drive is not proven: {self.why}"
+
+
 def _both_counts(kernel_bytes: int, log_bytes: int) -> str:
     return (
         f"the kernel wrote {format_capacity(kernel_bytes)} in the fill, the drive's health log "

@@ -46,6 +46,17 @@ _NAMES = {  # of the stored counts of a fill, on the page
     "ordered_bytes_per_s": "sequential_rate_at_the_end_bytes_per_s",
     "random_bytes_per_s": "random_rate_at_the_end_bytes_per_s",
     "random_block_bytes": "block_of_random_writes_bytes",
+    "read_back": "capacity",
+    "read_back_bytes": "read_back_and_compared_bytes",
+    "read_back_reads": "reads_that_were_compared",
+    "wrong_reads": "reads_that_returned_other_data",
+}
+
+
+CAPACITY = {
+    "whole": "the whole fill was read back and compared",
+    "sampled": "blocks at random places were read back and compared",
+    "known": "of a simulated drive, known",
 }
 
 
@@ -56,6 +67,8 @@ def fill_blocks(run: StoredRun, stage: StageResult, found: FillDone) -> Iterator
     if not shown and (plot := _fill_plot(run, stage, found)) is not None:
         yield Plots([plot], wide=True)
     counts = found.model_dump(exclude={"kind", "seconds_csv"}, exclude_none=True)
+    if found.read_back is not None:
+        counts["read_back"] = CAPACITY[found.read_back]
     if found.planned_bytes:
         yield words.facts("In numbers", ((_NAMES[name], value) for name, value in counts.items()))
 
