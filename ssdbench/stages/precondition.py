@@ -110,7 +110,7 @@ SEEN = 0.5  # of a fill: needed before its rate is shown
 STEP_S = 60  # no judge looks at a fill, so a simulated drive may run a minute at a time
 
 
-ReadBack = Literal["whole", "sampled", "known"]
+ReadBack = Literal["whole", "sampled"]
 
 
 class FillRecord(UnitRecord):
@@ -185,7 +185,7 @@ class Precondition(PlainStage):
             for number, fill in enumerate(self.fills, start=1)
             for turn in range(1, fill.fill + 1)
         ]
-        if jobs and self.read_back in ("whole", "sampled") and not self._why_not_read(target):
+        if jobs and self.read_back and not target.simulated and not self._why_not_read(target):
             last = jobs[-1]
             header = VerifyHeader(last.seed, last.workload.block_bytes)
             jobs[-1] = replace(last, verify=header)
@@ -280,7 +280,7 @@ class Precondition(PlainStage):
         """Read the last fill back, before anything overwrites it."""
         jobs = self.read_back_jobs(context.target, filled, seed=context.seed)
         if not jobs or bool(context.unit.cut_short):
-            known = self.read_back == "known" and not context.unit.cut_short
+            known = self.read_back and context.target.simulated
             return Compared({"read_back": "known"} if known else {}, ())
         size, read = sum(job.total_bytes or 0 for job in jobs), 0
         outcomes: list[JobOutcome] = []
@@ -338,7 +338,8 @@ class Precondition(PlainStage):
             findings.append(case.finding())
         if any(self._content(fill) is Content.ZEROS for fill in self.fills):
             findings.append(FilledWithZeros().finding())
-        if self.read_back in ("whole", "sampled") and (why := self._why_not_read(target)):
+        why = self._why_not_read(target)
+        if self.read_back and why and not target.simulated:
             findings.append(NotReadBack(why, zoned=bool(target.zone_bytes)).finding())
         return findings
 

@@ -61,7 +61,9 @@ class Preparation:
             yield purge, partial(prepared, purge)
         if self.fills:
             passes = math.ceil(CAPACITIES * 100 / self.active_percent)
-            fill = Precondition("fill", (Fill(fill=passes),), self.active_percent)
+            fill = Precondition(
+                "fill", (Fill(fill=passes),), self.active_percent, read_back="sampled"
+            )
             yield fill, partial(prepared, fill)
 
     def plans(self, target: TargetInfo, hint: RateHint) -> list[StagePlan]:

@@ -156,7 +156,7 @@ def test_a_simulated_drive_has_the_same_jobs_as_ever_and_its_capacity_is_known()
     target = a_target()
     (fill,) = [s for s in stages(load_profile(LONG, "p"), target) if isinstance(s, Precondition)]
 
-    assert fill.read_back == "known"
+    assert fill.read_back is not None
     assert fill.jobs(target, seed=1) == replace(fill, read_back=None).jobs(target, seed=1)
     assert fill.plan(target, rate_hint(target)).bytes_read == (0, 0)
 
@@ -178,11 +178,32 @@ def test_a_fill_that_reads_back_right_has_no_finding(how: ReadBack, tmp_path: Pa
 
     assert not codes
     assert found.read_back == how
-    if how != "known":
-        assert run.drive.starts[0][-1].verify is not None
-        assert all(job.workload.read_percent == 100 for job in run.drive.starts[1])
-        assert found.wrong_reads == 0
-        assert (found.read_back_bytes or 0) > 0
+    assert run.drive.starts[0][-1].verify is not None
+    assert all(job.workload.read_percent == 100 for job in run.drive.starts[1])
+    assert found.wrong_reads == 0
+
+
+class SimulatedDrive(WearyDrive):
+    """It stores no data."""
+
+    @property
+    def info(self) -> TargetInfo:
+        return super().info.model_copy(update={"simulated": True})
+
+
+def test_of_a_simulated_drive_nothing_is_read_and_the_result_says_that_it_is_known(
+    tmp_path: Path,
+) -> None:
+    run = ARun(tmp_path / "run")
+    run.drive = SimulatedDrive(wrong=WRONG)
+    run.stages.append(Precondition("01-precondition", (Fill(fill=1),), read_back="whole"))
+
+    (stage,) = run.go().stages
+
+    assert isinstance(stage.found, FillDone)
+    assert (stage.found.read_back, stage.found.wrong_reads) == ("known", None)
+    assert len(run.drive.starts) == 1
+    assert not stage.findings
 
 
 def test_wrong_data_invalidate_the_run_end_the_reading_and_are_in_the_table(tmp_path: Path) -> None:
