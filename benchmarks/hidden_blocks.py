@@ -5,21 +5,29 @@ x 4 KiB), half are off it. The walks are those of `detect-blocksize`, done by th
 instead of fio, which takes a second instead of five.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks import hidden_flash
+from benchmarks.hidden_flash import CoreBench, Flash
 from benchmarks.synthetic import Rng
+from ssdbench.errors import UsageError
 from ssdbench.generator.base import LoggedIo
+from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim.core import Drive, Job, Order, RunResult
 from ssdbench.sim.library import Params
-from ssdbench.stages.blockverdict import WayVerdict, absorbed, buffered
+from ssdbench.sim.spec import parse
+from ssdbench.stages.blocksize import PROBES_WITHOUT_BLOCK
+from ssdbench.stages.blockverdict import WayVerdict, absorbed, answer, buffered
 from ssdbench.stages.strides import DEEP, StrideWay, Trace, heard
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.blocksize import BlockVerdict
 from ssdbench.stats.inside.strides import SCALES, StridePlan, plan
 from ssdbench.stats.inside.writebuffer import Held
+from ssdbench.stats.inside.writesizes import BLOCK, of_probe, one_answer, write_size
 from ssdbench.units import KIB, MIB
 
 UNIT_BYTES = 4 * KIB
@@ -147,6 +155,46 @@ def _pages(rng: Rng) -> Hidden:
     return Hidden("no block", params | _trouble(rng), None)
 
 
+NVME = ("p4500-4t", "pm9a3", "bm1743", "660p-1t", "p320h-700", "micron-pcie-2010", "intel320")
+
+
+def of_any_kind(number: int, seed: int) -> Hidden:
+    """Return a drive with a block, page-mapped, or a changed copy of a model, in turn.
+
+    The copies have mapping units of 4 to 64 KiB, and buffers, dies, links and times at random.
+    """
+    if number % 3 == 0:
+        return made(number // 3, seed)
+    rng = np.random.default_rng([0x512E, seed, number])
+    if number % 3 == 1:
+        return Hidden("no block", hidden_flash.made(number, seed).params, None)
+    while True:
+        unit = int(rng.choice([4, 8, 16, 32, 64]))
+        page = max(16, unit)
+        settings = {
+            "capacity": f"{int(rng.choice([8, 16, 32]))}GiB",
+            "map_unit": f"{unit}KiB",
+            "program_unit": f"{page}KiB",
+            "read_unit": f"{page}KiB",
+            "erase_block": f"{int(rng.choice([2, 4]))}MiB",
+            "t_read": f"{int(rng.integers(40, 150))}us",
+            "t_prog": f"{int(rng.integers(300, 4000))}us",
+            "channels": int(rng.choice([2, 4, 8, 10, 12, 16])),
+            "dies_per_channel": int(rng.choice([1, 2, 4])),
+            "wbuf": f"{int(rng.choice([0, 1, 8, 64, 256]))}MiB",
+            "op": f"{rng.uniform(6, 28):.1f}%",
+            "noise": f"{int(rng.choice([0, 5, 20]))}%",
+            "gc_policy": str(rng.choice(["greedy", "fifo", "dchoice"])),
+        }
+        if rng.random() < 0.3:
+            settings["fw_write"] = f"{int(rng.integers(5, 60))}us"
+            settings["link"] = str(rng.choice([300, 600, 1000, 2000, 3200, 7000]))
+        text = ",".join(f"{name}={value}" for name, value in settings.items())
+        with suppress(UsageError):  # too little spare area for so large erase blocks
+            params = dict(parse(f"sim:{rng.choice(NVME)},{text}").params)
+            return Hidden("copy of a model", params, None)
+
+
 def plans(hidden: Hidden, round_: int, *, seed: int) -> list[StridePlan]:
     """Return the plans of the walks in the command's first or second round."""
     capacity_bytes, scales = hidden.params["capacity_bytes"], (SCALES[:2], SCALES[2:])[round_ - 1]
@@ -204,11 +252,7 @@ def _log(said: RunResult) -> LoggedIo:
 
 def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, Held | None]:
     """Return the verdict of `detect-blocksize`, and how much it says that a buffer holds."""
-    target = TargetInfo(
-        kind=TargetKind.SIMULATED, name="hidden", node="", id="hidden",
-        size_bytes=hidden.params["capacity_bytes"],
-    )  # fmt: skip
-    said = _walked(hidden, target, seed)
+    said = _walked(hidden, _target(hidden), seed, Drive.in_memory(Params(hidden.params)))
     verdict = next(
         (one.verdict for one in said.values() if one.found), said[StrideWay.WRITES].verdict
     )
@@ -216,10 +260,34 @@ def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, Held | None]:
     return verdict, buffered(said)
 
 
-def _walked(hidden: Hidden, target: TargetInfo, seed: int) -> dict[StrideWay, WayVerdict]:
+def sized(hidden: Hidden, *, seed: int) -> BlockSizeFound:
+    """Return the whole answer of `detect-blocksize`: with the probes, if no block is found."""
+    target = _target(hidden)
+    drive = Drive.in_memory(Params(hidden.params))
+    said = _walked(hidden, target, seed, drive)
+    strides = answer(said, target=target, block_bytes=UNIT_BYTES, seed=seed).found
+    parts = [write_size(BLOCK, strides.answer, seconds=0, written=0)]
+    if strides.block_bytes is None:
+        bench = CoreBench(Flash(hidden.params), drive)
+        for probe in PROBES_WITHOUT_BLOCK:
+            told = probe.ask(bench)
+            found = ProbeFound(probe=probe.name, answer=told.answer, numbers=told.numbers)
+            parts.append(of_probe(found, seconds=0, written=0))
+    return one_answer(strides, {part.part: part for part in parts}, target)
+
+
+def _target(hidden: Hidden) -> TargetInfo:
+    return TargetInfo(
+        kind=TargetKind.SIMULATED, name="hidden", node="", id="hidden",
+        size_bytes=hidden.params["capacity_bytes"],
+    )  # fmt: skip
+
+
+def _walked(
+    hidden: Hidden, target: TargetInfo, seed: int, drive: Drive
+) -> dict[StrideWay, WayVerdict]:
     """Walk one round and way after another until a block is found; return all verdicts."""
     said: dict[StrideWay, WayVerdict] = {}
-    drive = Drive.in_memory(Params(hidden.params))
     for round_ in (1, 2):
         walked = plans(hidden, round_, seed=seed)
         if not walked:

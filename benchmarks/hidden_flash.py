@@ -1,5 +1,6 @@
 """Draw page-mapped drives, and give probes measurements of them on the core."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -113,8 +114,8 @@ def room(flash: Flash) -> str:
 class CoreBench(Bench):
     """Give probes their measurements on the core instead of through fio; without flushes."""
 
-    def __init__(self, flash: Flash) -> None:
-        self.drive = Drive.in_memory(Params(flash.params))
+    def __init__(self, flash: Flash, drive: Drive | None = None) -> None:
+        self.drive = drive or Drive.in_memory(Params(flash.params))
         self._runs = 0
 
     @property
@@ -174,6 +175,24 @@ class CoreBench(Bench):
             runtime_s=(self.drive.now_ns - before) / NS_PER_S,
             lat_mean_ns=said.mean_ns[which],
         )
+
+    def random_writes(
+        self,
+        block_bytes: int,
+        iodepth: int,
+        span_bytes: int,
+        total_bytes: int,
+        offsets: Sequence[int],
+    ) -> list[float]:
+        """Write at random from each offset on, without a rest; return bytes per second."""
+        rates = []
+        for offset in offsets:
+            job = self._core_job(
+                Pattern.RANDOM, block_bytes, iodepth, span_bytes - offset, stop_bytes=total_bytes
+            )
+            said = self.drive.run(replace(job, offset_bytes=offset))
+            rates.append(said.bytes_per_s)
+        return rates
 
     def latencies(
         self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0

@@ -41,7 +41,7 @@ class Drive:
         unit = self.params["map_unit_bytes"]
         if self.kind != PAGE:
             return unit  # pages go round the dies
-        return max(self.params["program_unit_bytes"] * self.params["planes"], unit)
+        return max(self.params["program_unit_bytes"] * self.params.get("planes", 1), unit)
 
     @property
     def stripe_bytes(self) -> int:

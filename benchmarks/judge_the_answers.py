@@ -28,11 +28,12 @@ from benchmarks.hidden_flash import CoreBench
 from benchmarks.judge_published import by_core
 from benchmarks.tables import markdown
 from ssdbench.engine.events import Event, Progress, StageFinished, StageStarted
-from ssdbench.model.inside import ProbeNumbers
+from ssdbench.model.inside import BlockSizeFound, ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.spare import RemapUnit, Spare
 from ssdbench.stats.inside.blockjudge import FREQUENCIES
 from ssdbench.stats.inside.writebuffer import Held
+from ssdbench.stats.inside.writesizes import STRIPE
 from ssdbench.units import KIB
 
 SEED = 20_261_122
@@ -76,6 +77,34 @@ def blocks(number: int, seed: int) -> list[Outcome]:
         Outcome("block size", hidden.kind, how, score, verdict.confidence, note),
         _of_buffer(number, hidden, holds),
     ]
+
+
+def sizes(number: int, seed: int) -> list[Outcome]:
+    """Judge the whole answer of `detect-blocksize` on one drive of any kind."""
+    hidden = hidden_blocks.of_any_kind(number, seed)
+    said = hidden_blocks.sized(hidden, seed=number + 1)
+    unit = hidden.params["map_unit_bytes"]
+    truth = hidden.block_bytes or max(unit, hidden_blocks.UNIT_BYTES)
+    none = "none" if truth == hidden_blocks.UNIT_BYTES else "a unit"
+    kind = "a block" if hidden.block_bytes else none
+    if said.write_bytes is None:
+        how = CANNOT
+    elif said.at_most:
+        how = OR_LESS if said.write_bytes % truth == 0 else WRONG
+    else:
+        how = RIGHT if said.write_bytes == truth else WRONG
+    note = f"drive {number}: {said.answer} for {truth // KIB} KiB"
+    outcome = Outcome("size of writes", kind, how, confidence=said.confidence, note=note)
+    return [outcome, *_of_stripe(hidden, said, note)]
+
+
+def _of_stripe(hidden: hidden_blocks.Hidden, said: BlockSizeFound, note: str) -> Iterator[Outcome]:
+    """Judge the stripe, where it was asked for."""
+    if hidden.block_bytes is None and any(part.part == STRIPE for part in said.parts):
+        truth = hidden_probes.Drive("", hidden_probes.PAGE, hidden.params).stripe_bytes
+        how = RIGHT if said.stripe_bytes == truth else WRONG
+        note = f"{note}, stripe {said.stripe_bytes} for {truth}"
+        yield Outcome("stripe", hidden.kind, how if said.stripe_bytes else CANNOT, note=note)
 
 
 def _of_buffer(number: int, hidden: hidden_blocks.Hidden, holds: Held | None) -> Outcome:
@@ -220,6 +249,7 @@ class Part:
 
 PARTS: Mapping[str, Part] = {
     "blocks": Part(blocks, short=8, full=1200, most_wrong=3),
+    "sizes": Part(sizes, short=3, full=480, most_wrong=4),
     "flash": Part(flash, short=16, full=480, most_wrong=12),  # four of each quantity
     "probes": Part(probes, short=1, full=24, most_wrong=3),
     "rate": Part(rate, short=4, full=7064, most_wrong=3),

@@ -13,8 +13,8 @@ from ssdbench.cli.options import (
     Size,
     consent_options,
     json_option,
+    limits,
     output_option,
-    seed_option,
     target_argument,
     wear_options,
 )
@@ -22,7 +22,7 @@ from ssdbench.cli.output import answer, document, tell
 from ssdbench.cli.run import show_work
 from ssdbench.errors import ProfileError, SsdbenchError, UsageError
 from ssdbench.model import rundirectory
-from ssdbench.units import format_capacity, format_size
+from ssdbench.units import format_capacity, format_duration, format_size
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
@@ -35,16 +35,18 @@ R = TypeVar("R")
 
 
 class Agreed(TypedDict):
-    """The values of the options for consent, endurance and seed."""
+    """The values of the options for consent, endurance, limits and seed."""
 
     consent: "Consent"
     endurance: float | None
     seed: int | None
+    max_time: float | None
+    max_writes: int | None
 
 
 def inside_options(function: Callable[..., R]) -> Callable[..., R]:
-    """Add --output, the options for consent and wear, --seed and --json."""
-    return output_option(consent_options(wear_options(seed_option(json_option(function)))))
+    """Add --output, the options for consent and wear, the limits, --seed and --json."""
+    return output_option(consent_options(wear_options(limits(json_option(function)))))
 
 
 def run_inside(
@@ -52,6 +54,7 @@ def run_inside(
 ) -> "Ended":
     """Print how much a built-in profile will write to a target, then run it."""
     from ssdbench.cli import conduct
+    from ssdbench.engine.stage import Limits
     from ssdbench.model.loading import load_profile
     from ssdbench.suite.plan import plan
     from ssdbench.suite.request import RunRequest
@@ -64,6 +67,7 @@ def run_inside(
             target=target,
             argv=tuple(sys.argv),
             seed=agreed["seed"],
+            limits=Limits(agreed["max_time"], agreed["max_writes"]),
             consent=agreed["consent"],
             endurance_tb=agreed["endurance"],
         )
@@ -71,7 +75,11 @@ def run_inside(
     except ProfileError as error:  # drop the line numbers: the user has not seen this profile
         raise UsageError([one.reason for one in error.diagnostics]) from error
     least, most = planned.bytes_written
-    tell(f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}")
+    longest = format_duration(planned.seconds[1])
+    tell(
+        f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}, in at "
+        f"most {longest}"
+    )
     for note in (note for stage in planned.stages for note in stage.notes):
         tell(f"  {note}")
     directory = output or conduct.new_directory(name, target)
@@ -202,10 +210,11 @@ def detect_blocksize(
     as_json: bool,
     **agreed: Unpack[Agreed],
 ) -> int:
-    """Find the block size and the write buffer of TARGET from writes at regular distances.
+    """Find how large and aligned to write to TARGET: its block, or else its mapping unit.
 
-    TARGET is /dev/…, a file or sim:MODEL. Some of its data are overwritten, except with
-    --read-only.
+    Writes at regular distances show the block and the write buffer. Without a block, the mapping
+    unit and the stripe are measured, and compared with what the drive reports. TARGET is /dev/…, a
+    file or sim:MODEL. Its data are overwritten, except with --read-only.
     """
     wanted = "auto" if not strides else f"[{', '.join(str(s) for s in strides)}]"
     text = (
@@ -264,9 +273,13 @@ def _lines(result: "RunResult", stage: "StageResult", found: "BlockSizeFound") -
     from ssdbench.report.view.inside import buffer
 
     answer(f"{found.answer}{' (simulated drive)' if result.target.simulated else ''}")
+    for part in found.parts:
+        sure = "" if part.confidence is None else f", confidence {100 * part.confidence:.1f} %"
+        cost = f", {part.minutes:g} min, {format_capacity(part.bytes_written)} written"
+        answer(f"  {part.part}: {part.answer}{sure}{cost if part.minutes else ''}")
+        answer(f"    looked for: {part.limits}")
     if found.block_bytes:
-        sure = "" if found.confidence is None else f", confidence {100 * found.confidence:.1f} %"
-        answer(f"  p <= {found.p_value}{sure}, {found.strides_agreeing} strides agree")
+        answer(f"  p <= {found.p_value}, {found.strides_agreeing} strides agree")
         if found.phase_bytes is not None:
             answer(
                 f"  boundaries are at multiples of the block, plus {format_size(found.phase_bytes)}"

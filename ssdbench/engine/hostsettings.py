@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ssdbench.errors import UsageError
@@ -18,14 +18,15 @@ from ssdbench.host.scsi import ATA_PASSWORD
 from ssdbench.host.sensors import Heat, drive_heat
 from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.host.topology import topology
-from ssdbench.model.findings.host import SettingsLeft
-from ssdbench.model.profile import Host
+from ssdbench.model.findings.host import BlockNotSet, SettingsLeft
+from ssdbench.model.inside import BlockSizeFound
+from ssdbench.model.profile import Detect, Host
 from ssdbench.model.target import TargetInfo
 from ssdbench.target.inspect import find, kernel_name
 from ssdbench.target.pages import Protocol, protocol
 from ssdbench.tuning.backends import THERE, SettingBackend, backends_of
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal, forget, restore_all
-from ssdbench.tuning.plan import HostPlan, drive_settings, host_plan
+from ssdbench.tuning.plan import HostPlan, drive_settings, host_plan, preference_settings
 from ssdbench.tuning.setting import Backend, Setting
 
 
@@ -95,6 +96,7 @@ def _bus(name: str, sysfs: Sysfs) -> str:
     return spoken.value
 
 
+BLOCK_MODULE = "ssdb_bpref"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 HOST_ID = "/etc/machine-id"
 
@@ -124,6 +126,41 @@ def applied(
         with _journal(directory / f"{run_id}.jsonl", sysfs) as journal:
             changes = journal.apply(plan.settings)
             yield (*plan.held(), *fio, *(_entry(change) for change in changes))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPreference:
+    """Set the scheduler of `block: detect` once the block is known; `held` undoes it at the end."""
+
+    scheduler: str  # as the profile names it
+    drive: str
+    module: Setting
+    run_id: str
+    held: ExitStack
+
+    def settle(self, found: BlockSizeFound) -> tuple[dict[str, str], ...] | BlockNotSet:
+        """Set the scheduler and its block, or nothing if the answer is not sure.
+
+        Raises HostLacks if the module or a setting cannot be made.
+        """
+        wanted = preference_settings(self.scheduler, found, self.drive)
+        if not wanted:
+            return BlockNotSet(self.scheduler, found.answer)
+        plan = HostPlan(settings=(self.module, *wanted))
+        return self.held.enter_context(applied(plan, f"{self.run_id}-block"))
+
+
+def block_preference(
+    wishes: Host, info: TargetInfo, run_id: str, held: ExitStack
+) -> BlockPreference | None:
+    """Return what sets the block that a run finds; None if it does not ask for that.
+
+    None for a simulated drive, too, which has no scheduler. Raises HostLacks without the module.
+    """
+    if wishes.block is Detect.KEEP or info.simulated:
+        return None
+    module = _module(BLOCK_MODULE, Sysfs())
+    return BlockPreference(wishes.scheduler, info.here, module, run_id, held)
 
 
 def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:

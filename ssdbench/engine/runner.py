@@ -41,7 +41,7 @@ from ssdbench.engine.events import (
     StageStarted,
 )
 from ssdbench.engine.hostlock import HostLock
-from ssdbench.engine.hostsettings import current_facts
+from ssdbench.engine.hostsettings import BlockPreference, current_facts
 from ssdbench.engine.journal import NAME, RESULT_SHA256, Journal, Kind, StageJournal, utc_now
 from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.stage import (
@@ -62,8 +62,9 @@ from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import PlannedAgain, Resumed, RunCutShort
-from ssdbench.model.findings.host import HostChanged, SettingsLeft
+from ssdbench.model.findings.host import BlockNotSet, HostChanged, SettingsLeft
 from ssdbench.model.found import Found
+from ssdbench.model.inside import BlockSizeFound
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.profile.accept import Target
@@ -103,6 +104,7 @@ class Order:
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
     left: tuple[str, ...] = ()  # settings of the profile that this target does not have
+    preference: BlockPreference | None = None  # for the first stage, which finds the block
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +330,7 @@ class Runner:
         stored = self._store.read_stage(stage.name) if reuse else None
         if stored is not None:
             self._results.append(stored)
+            self._prefer_block(stored)
             self._world.emit(StageFinished(stored, reused=True))
             return True
         if self._world.interrupted() is not None:
@@ -339,6 +342,7 @@ class Runner:
         context = self._context(journal, stage)
         result = units.run(stage, context)
         self._results.append(result)
+        self._prefer_block(result)
         for finding in result.findings:
             self._world.emit(FindingRaised(finding))
         if result.complete:
@@ -347,6 +351,19 @@ class Runner:
         if context.failures:
             raise context.failures[0]
         return result.complete
+
+    def _prefer_block(self, result: StageResult) -> None:
+        """Set the block that the first stage found in the scheduler, or say why it was not set."""
+        preference = self._order.preference
+        if preference is None or self._at > 1 or not isinstance(result.found, BlockSizeFound):
+            return
+        if not result.complete:
+            return
+        made = preference.settle(result.found)
+        if isinstance(made, BlockNotSet):
+            self._raise(made.finding())
+        else:
+            self._order = replace(self._order, settings=(*self._order.settings, *made))
 
     def _context(self, journal: Journal, stage: AnyStage) -> Context:
         return Context(

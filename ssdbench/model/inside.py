@@ -56,13 +56,29 @@ class SmallestEffect(Model):
     times_slower: float | None  # None if no effect was large enough
 
 
+class WriteSize(Model):
+    """One part of the answer about how large and aligned to write, and what it cost to find."""
+
+    part: str  # erase block, mapping unit, stripe, or the drive's own reports
+    answer: str
+    size_bytes: int | None = None
+    confidence: float | None = None  # share of such answers that were right, on hidden drives
+    minutes: float = 0.0  # on the target's clock
+    bytes_written: int = 0
+    limits: str = ""  # what the method cannot find
+
+
 class BlockSizeFound(Model):
-    """The block size and the write buffer, or that there is no sign of either."""
+    """The size of writes that a drive wants: its block, its mapping unit, or none that matters."""
 
     kind: Literal[StageKind.BLOCKSIZE] = StageKind.BLOCKSIZE
     answer: str = ""
+    write_bytes: int | None = None  # smallest aligned write that wastes nothing, if known
     block_bytes: int | None = None
     at_most: bool = False  # the block may be a part of this size
+    remap_unit_bytes: int | None = None  # the mapping unit, if it is more than 4 KiB
+    stripe_bytes: int | None = None
+    parts: tuple[WriteSize, ...] = ()
     phase_bytes: int | None = None  # offset of the first boundary
     p_value: float | None = None
     confidence: float | None = None  # share of such answers that were right, on hidden drives

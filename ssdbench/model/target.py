@@ -119,6 +119,7 @@ class TargetInfo(Model):
     write_buffer_bytes: int = 0  # if known without measuring: for simulated drives
     remap_unit_bytes: int = 0  # the same
     preferred_write_bytes: int = 0  # smallest write that the drive recommends; 0: a block
+    write_sizes: dict[str, int] = {}  # that the drive or the kernel recommends, in bytes, by name
     simulated: bool = False
     sim_model: str = ""  # name of the model and its parameters, for sim: targets
     sim_seed: int | None = None

@@ -382,6 +382,7 @@ def _replay_rows(stage: StageResult, found: ReplayFound) -> Iterator[Row]:
 def _block_rows(stage: StageResult, found: BlockSizeFound) -> Iterator[Row]:
     for metric, value, unit in (
         ("block_answer", found.answer or None, ""),
+        ("write_at_least_bytes", found.write_bytes, "B"),
         ("block_found_bytes", found.block_bytes, "B"),
         ("write_buffer_bytes", found.buffer_bytes, "B"),
         ("write_buffer_least_bytes", found.buffer_least_bytes, "B"),

@@ -1,9 +1,10 @@
-"""Find the block size and write buffer of a drive from the latencies of writes at fixed strides.
+"""Find how large and aligned to write to a drive: its block, or else its mapping unit and stripe.
 
 Two regions of the drive are filled. Then ssdbench writes 4 KiB at one stride after another, one
 write at a time; large strides follow only if no block up to 8 MiB was found. Cost: a fill of 1 GiB
 and 0.97 GiB of writes; with the large strides 4 GiB and 1.2 GiB. If a write buffer hides the block,
-two more ways of writing follow (`ssdbench.stages.strides`), which cost as much each.
+two more ways of writing follow (`ssdbench.stages.strides`), which cost as much each. If no way
+shows a block, two probes follow, with a full buffer: the stripe and the mapping unit.
 
 Source: Dunn 2009, chapter III. The judge is `ssdbench.stats.inside.blockjudge`.
 """
@@ -28,12 +29,15 @@ from ssdbench.engine.units import own_findings
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.foreign import write_whole
 from ssdbench.generator.base import Job
-from ssdbench.model.inside import BlockSizeFound, StoredFigure
+from ssdbench.model.inside import BlockSizeFound, ProbeFound, StoredFigure, WriteSize
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.point import UnitRecord
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages import blockverdict
-from ssdbench.stages.blockverdict import WayVerdict
+from ssdbench.stages.blockverdict import REAL, WayVerdict
+from ssdbench.stages.probe.bench import Probe, asked
+from ssdbench.stages.probe.reads import StripeWidth
+from ssdbench.stages.probe.spare import RemapUnit
 from ssdbench.stages.strides import (
     BUFFER_BYTES,
     StrideWay,
@@ -45,11 +49,14 @@ from ssdbench.stages.strides import (
 )
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.strides import SCALES, Pass, Scale, StridePlan, own_scale, plan
+from ssdbench.stats.inside.writesizes import BLOCK, of_probe, one_answer, write_size
 from ssdbench.units import KIB, format_capacity, format_size
 
 TRACE = "trace.npz"
 # Ways that are tried if the drive answers from its buffer.
 FURTHER_WAYS = (StrideWay.READS_BETWEEN, StrideWay.SATURATED)
+# In this order: the stripe needs data in order. Both keep the buffer full.
+PROBES_WITHOUT_BLOCK: tuple[Probe, ...] = (StripeWidth(), RemapUnit())
 STEP_S = 5
 
 
@@ -68,11 +75,14 @@ class StrideStart:
 
 
 class StrideRecord(UnitRecord):
-    """Record one run of the generator, and name the file with its latencies."""
+    """Record one run of the generator, and name the file with its latencies; or one probe."""
 
-    round: int
+    round: int = 0
     way: str = ""
     trace: str = ""  # path of the latencies, relative to the run directory
+    probe: ProbeFound | None = None
+    seconds: float = 0.0  # on the target's clock
+    bytes_written: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,23 +115,25 @@ class BlockSize(PlainStage):
         least = _spent(rounds[:1], ways[:1])
         most = _spent(rounds, ways)
         slow, fast = hint.reordering_bytes_per_s
+        probed = sum(probe.writes(target.size_bytes) for probe in self._probes(target))
         seconds = (
             least.ios * 20e-6 + least.filled / fast,
             # The further ways are only for drives that answer quickly.
-            _spent(rounds, ways[:1]).ios * 1e-3 + most.filled / slow,
+            _spent(rounds, ways[:1]).ios * 1e-3 + (most.filled + probed) / slow,
         )
         return StagePlan.of(
             self,
             target,
             jobs=[self._described(p) for plans in rounds for p in plans],
             seconds=seconds,
-            bytes_written=(least.written, most.written),
+            bytes_written=(least.written, most.written + probed),
             bytes_read=(least.read, most.read),
             notes=(
                 f"{format_capacity(least.strided)} in strides"
                 + ("" if self.read_only else f", {format_capacity(least.filled)} to condition"),
                 "larger strides only if no block up to 8 MiB is found",
                 *(() if self.read_only else ("more only if the drive answers from a buffer",)),
+                *(("the stripe and the mapping unit only if no block is found",) if probed else ()),
             ),
         )
 
@@ -155,8 +167,10 @@ class BlockSize(PlainStage):
             )
         return found
 
-    def units(self, context: Context, done: Sequence[StrideRecord]) -> Iterator[Unit[StrideStart]]:
-        """Yield runs of the generator, until a block is found or all ways of writing were tried."""
+    def units(
+        self, context: Context, done: Sequence[StrideRecord]
+    ) -> Iterator[Unit[StrideStart | Probe]]:
+        """Yield runs of the generator until a block is found; without a block, the probes."""
         for number, plans in enumerate(self._rounds(context), start=1):
             if self.read_only:
                 yield self._unit(StrideStart(number, plans, StrideWay.ONLY_READS))
@@ -170,16 +184,31 @@ class BlockSize(PlainStage):
                     yield self._unit(StrideStart(number, plans, way))
             if _found(self._asked(context, done)):
                 return
+        for probe in self._probes(context.target):
+            yield Unit(probe.name, probe, probe.title)
 
-    def measure(self, context: Context, unit: Unit[StrideStart]) -> StrideRecord:
-        """Run the generator once; after an error, the requests up to then are kept."""
-        start = unit.work
+    def measure(self, context: Context, unit: Unit[StrideStart | Probe]) -> StrideRecord:
+        """Measure one run of the generator or one probe, and what it took of the drive's time and endurance."""
+        meter, work = context.meter, unit.work
+        seconds, written = meter.seconds, meter.bytes_written
+        if isinstance(work, StrideStart):
+            record = self._strided(context, work, unit.doing)
+        else:
+            record = StrideRecord(probe=asked(work, context))
+        spent = {
+            "seconds": meter.seconds - seconds,
+            "bytes_written": meter.bytes_written - written,
+        }
+        return record.model_copy(update=spent)
+
+    def _strided(self, context: Context, start: StrideStart, doing: str) -> StrideRecord:
+        """Run one run of the generator; after an error, the requests up to then are kept."""
         jobs = self._jobs(context, start)
         planned = sum(stride_job.total_bytes or 0 for stride_job in jobs)
         trace = Trace()
         with FioRun(context, jobs, phase="strides", step_s=STEP_S) as run:
             context.reporter.doing(
-                unit.doing, lambda: (run.bytes_written + run.bytes_read) / max(planned, 1)
+                doing, lambda: (run.bytes_written + run.bytes_read) / max(planned, 1)
             )
             run.run_out()
             try:
@@ -208,12 +237,17 @@ class BlockSize(PlainStage):
         if not ended.complete and found.block_bytes is None and said.way is not None:
             # Only a part of the strides was measured, so a block may have been missed.
             found = found.model_copy(update={"answer": f"{found.answer} in what was measured"})
+        found = one_answer(found, _parts(found, records), context.target)
         return Concluded(found, (*said.findings, *own_findings(done, ended)))
+
+    def _probes(self, target: TargetInfo) -> tuple[Probe, ...]:
+        """Return the probes for a drive without a block; other targets have no mapping unit."""
+        return () if self.read_only or target.kind not in REAL else PROBES_WITHOUT_BLOCK
 
     def _rounds(self, context: Context) -> list[tuple[StridePlan, ...]]:
         return [tuple(plans) for plans in self.rounds(context.target, seed=context.seed)]
 
-    def _unit(self, start: StrideStart) -> Unit[StrideStart]:
+    def _unit(self, start: StrideStart) -> Unit[StrideStart | Probe]:
         if start.way is None:
             return Unit(f"condition-{start.round}", start, "Fill the regions")
         return Unit(f"{start.way.name.lower()}-{start.round}", start, f"Strides: {start.way}")
@@ -325,6 +359,25 @@ def _spent(rounds: list[list[StridePlan]], ways: tuple[StrideWay, ...]) -> _Spen
             read += passes if way in (StrideWay.ONLY_READS, StrideWay.READS_BETWEEN) else 0
             ios += passes / plans[0].block_bytes
     return _Spent(strided, filled, written + filled, read, ios)
+
+
+def _parts(found: BlockSizeFound, records: Sequence[StrideRecord]) -> dict[str, WriteSize]:
+    """Return the parts of the answer that were measured, with their time and bytes."""
+    strided = [record for record in records if record.probe is None]
+    block = write_size(
+        BLOCK,
+        found.answer,
+        seconds=sum(record.seconds for record in strided),
+        written=sum(record.bytes_written for record in strided),
+    )
+    known = {"size_bytes": found.block_bytes, "confidence": found.confidence}
+    parts = [block.model_copy(update=known)]
+    parts += [
+        of_probe(record.probe, seconds=record.seconds, written=record.bytes_written)
+        for record in records
+        if record.probe is not None
+    ]
+    return {part.part: part for part in parts}
 
 
 def _found(asked: Mapping[StrideWay, WayVerdict]) -> bool:

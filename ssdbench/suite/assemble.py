@@ -10,7 +10,7 @@ from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.fio.dryruns import POLICY
 from ssdbench.model.fitting import loads
-from ssdbench.model.profile import Applies, Fill, Host, Profile, Purge, Switch, spec
+from ssdbench.model.profile import Applies, Detect, Fill, Host, Profile, Purge, Switch, spec
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.stages.blocksize import BlockSize
@@ -181,8 +181,10 @@ def _host_trial(name: str, wanted: spec.OnDrive, planning: Planning) -> AnyStage
 
 
 def _prepared(planning: Planning) -> list[AnyStage]:
-    """Make the stages before the first measurement: purge, fills and warm-up."""
+    """Make the stages before the first measurement: the block, purge, fills and warm-up."""
     planned: list[AnyStage] = []
+    if planning.profile.host.block is Detect.DETECT:
+        planned.append(_blocksize(_name(planned, "blocksize"), spec.BlockSize(), planning))
     if not planning.profile.needs_fill:
         return planned
     if planning.profile.purge is not Purge.NONE:

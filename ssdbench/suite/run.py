@@ -5,14 +5,19 @@ The caller makes the report afterwards, so an error in a page cannot end a run.
 
 import shlex
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 from ssdbench.engine.claimedsession import ClaimedSession, signatures_are_ours
 from ssdbench.engine.estimates import likely, rate_hint
-from ssdbench.engine.hostsettings import applied, planned_host, restore_what_is_here
+from ssdbench.engine.hostsettings import (
+    applied,
+    block_preference,
+    planned_host,
+    restore_what_is_here,
+)
 from ssdbench.engine.journal import NAME as JOURNAL
 from ssdbench.engine.journal import stored_records
 from ssdbench.engine.lbaformats import REASON, way_back
@@ -97,7 +102,12 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     claim = _claimed(
         kept, info, store, wishes, asked_for.profile, agreement, destroys=destroys(plans)
     )
-    with claim as session, applied(wishes, kept.run_id) as settings:
+    with ExitStack() as held:
+        session, settings = (
+            held.enter_context(claim),
+            held.enter_context(applied(wishes, kept.run_id)),
+        )
+        preference = block_preference(asked_for.profile.host, info, kept.run_id, held)
         make_directory(output)
         try:
             kept = _reformatted(kept, asked_for.profile, session)
@@ -107,7 +117,10 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
         agreement.note(kept)
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
         order = replace(
-            order_of(kept, asked_for.profile), settings=(*kept.lasting, *settings), left=wishes.left
+            order_of(kept, asked_for.profile),
+            settings=(*kept.lasting, *settings),
+            left=wishes.left,
+            preference=preference,
         )
         order = _replanning(order, kept, asked_for.profile, session.info, store)
         # The plan has the endurance of the command line, from which a planned load may follow.
@@ -216,10 +229,19 @@ def resume(
         destroys=destroys(plans),
         seen=left.seen,
     )
-    with claim as session, applied(wishes, kept.run_id) as settings:
+    with ExitStack() as held:
+        session, settings = (
+            held.enter_context(claim),
+            held.enter_context(applied(wishes, kept.run_id)),
+        )
         if given.identity is not None:
             agreement.note(kept)
-        order = replace(order, settings=(*kept.lasting, *settings), left=wishes.left)
+        order = replace(
+            order,
+            settings=(*kept.lasting, *settings),
+            left=wishes.left,
+            preference=block_preference(profile.host, info, kept.run_id, held),
+        )
         order = _replanning(order, kept, profile, session.info, store)
         return Runner(order, chosen, session, store, world).resume()
 

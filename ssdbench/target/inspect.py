@@ -183,6 +183,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         logical_block_bytes=block_bytes,
         physical_block_bytes=physical,
         preferred_write_bytes=preferred if preferred > block_bytes else 0,
+        write_sizes=nvme.write_sizes(said) or _write_sizes(kernel, block_bytes, sysfs),
         discards=bool(sysfs.number(f"/sys/block/{kernel}/queue/discard_max_bytes")),
         zone_bytes=zone_bytes,
         zone_length_bytes=zone_length_bytes,
@@ -206,6 +207,13 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         lba_formats=lba_formats,
     )
     return _with_content(info) if info.id.startswith(PLACE) else info
+
+
+def _write_sizes(kernel: str, block_bytes: int, sysfs: Sysfs) -> dict[str, int]:
+    """Return the sizes in bytes that the kernel names for writes, if they exceed a block."""
+    names = ("physical_block_size", "minimum_io_size", "optimal_io_size")
+    sizes = {name: sysfs.number(f"/sys/block/{kernel}/queue/{name}") or 0 for name in names}
+    return {name: size for name, size in sizes.items() if size > block_bytes}
 
 
 def _with_content(info: TargetInfo) -> TargetInfo:

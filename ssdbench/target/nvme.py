@@ -165,6 +165,23 @@ def lba_formats(pages: Mapping[str, bytes]) -> tuple[LbaFormat | None, tuple[str
     return used, tuple(dict.fromkeys(usable))
 
 
+_WRITE_SIZES = {"NPWG": 64, "NPWA": 66, "NOWS": 72}  # offsets of numbers of blocks, less one
+
+
+def write_sizes(pages: Mapping[str, bytes]) -> dict[str, int]:
+    """Return the sizes in bytes that a namespace recommends for writes, by their names.
+
+    They are granularity, alignment and optimal size, which count only with bit 4 of NSFEAT, and the
+    optimal boundary (NVM Express 1.4, figure 247).
+    """
+    page = pages.get(NAMESPACE, b"").ljust(4096, b"\0")
+    block, _ = namespace(page).format
+    sizes = {"NOIOB": number(page, 46, 2)}
+    if page[24] & 1 << 4:
+        sizes |= {name: number(page, at, 2) + 1 for name, at in _WRITE_SIZES.items()}
+    return {name: count * block for name, count in sizes.items() if count}
+
+
 def namespaces(page: bytes) -> list[int]:
     """Return the namespace ids in a list of active or allocated ones (CNS 02h, 10h)."""
     ids = (number(page, at, 4) for at in range(0, len(page), 4))

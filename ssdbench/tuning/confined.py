@@ -29,7 +29,10 @@ OURS: Mapping[Backend, tuple[str, str]] = {
         rf"{_NUMBER}|{_WORD}",
     ),
     Backend.IRQ: (r"/proc/irq/[0-9]{1,9}/smp_affinity_list", _CPUS),
-    Backend.BLOCK: (rf"{_BLOCK}|cache_type", rf"{_NUMBER}|{_WORD}|{_CACHE}"),
+    Backend.BLOCK: (
+        rf"{_BLOCK}|cache_type|queue/iosched/block(?:_phase)?_bytes",
+        rf"{_NUMBER}|{_WORD}|{_CACHE}",
+    ),
     Backend.NVME_FEATURE: (r"0x0[268]", r"[0-9]{1,10}"),
     Backend.WRITE_CACHE: (r"cache_type", _CACHE),
     Backend.SERVICE: (r"irqbalance", r"active|inactive"),

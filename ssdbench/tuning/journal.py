@@ -21,7 +21,15 @@ from ssdbench.host.processes import shielded
 from ssdbench.model import records
 from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.confined import require_undoing
-from ssdbench.tuning.setting import RESETS, Backend, DriveAbsent, NoSetting, Setting, restore_order
+from ssdbench.tuning.setting import (
+    OF_SCHEDULER,
+    RESETS,
+    Backend,
+    DriveAbsent,
+    NoSetting,
+    Setting,
+    restore_order,
+)
 
 CHANGING, RESTORED, FORGOTTEN = "changing", "restored", "forgotten"  # kinds of records
 NUMBERS = "number.lock"  # locked while a change gets its number
@@ -273,10 +281,10 @@ def _put_back_one(change: Change, backends: Mapping[Backend, SettingBackend]) ->
             return False
         backends[change.backend].write(change.attribute, change.was, change.drive)
     except (SsdbenchError, OSError, KeyError) as error:
-        if change.backend is Backend.IRQ and isinstance(error, NoSetting):
-            return (
-                False  # the interrupt went with its device; a new one starts with its own setting
-            )
+        if isinstance(error, NoSetting) and (
+            change.backend is Backend.IRQ or change.attribute.startswith(OF_SCHEDULER)
+        ):
+            return False  # it went with its device or scheduler; a new one has its own setting
         absent = error.drive if isinstance(error, DriveAbsent) else ""
         return Failure(f"{_place(change)} was {change.was!r}: {error}", absent)
     return True

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 
 from ssdbench.errors import HostLacks
 from ssdbench.host.topology import NO_TURBO, Interrupt, Topology, cpu_list, cpu_text
-from ssdbench.model.profile import KEEP, Host, Idle, IrqAffinity, Preset, Switch
+from ssdbench.model.inside import BlockSizeFound
+from ssdbench.model.profile import (
+    BLOCK_SCHEDULERS,
+    KEEP,
+    Detect,
+    Host,
+    Idle,
+    IrqAffinity,
+    Preset,
+    Switch,
+)
+from ssdbench.stats.inside.writesizes import LEAST_FREQUENCY, USUAL_BYTES
 from ssdbench.tuning.setting import QUEUE_SETTINGS, Backend, Setting, queue_settings
 
 DRIVE = "drive"
@@ -264,6 +275,9 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
     """
     notes: list[str] = []
     asked = _with_preset(wishes, host, notes)
+    if asked.block is Detect.DETECT:
+        asked = asked.model_copy(update={"scheduler": KEEP})
+        notes.append(f"the scheduler {wishes.scheduler} is set if a block is found for it")
     fio_cpus, own_cpus = _cpus_for("fio", asked, host), _cpus_for("own", asked, host)
     fio_memory = memory_policy("fio_memory", asked.fio_memory, host)
     own_memory = memory_policy("own_memory", asked.own_memory, host)
@@ -324,6 +338,28 @@ def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
             continue  # it is so already
         settings.append(setting)
     return settings
+
+
+_PREFERS = "writes to one block of the drive are sent together"
+
+
+def preference_settings(scheduler: str, found: BlockSizeFound, drive: str) -> list[Setting]:
+    """Return the settings that make a scheduler prefer the block or mapping unit that was found.
+
+    `scheduler` is the name in the profile. Empty if the answer is not sure, or if no size matters.
+    """
+    size, sure = found.write_bytes, found.confidence or 0.0
+    if size is None or size <= USUAL_BYTES or found.at_most or sure < LEAST_FREQUENCY:
+        return []
+    asked = {
+        "scheduler": BLOCK_SCHEDULERS[scheduler],
+        "iosched/block_bytes": str(size),
+        "iosched/block_phase_bytes": str(found.phase_bytes or 0),
+    }
+    return [
+        Setting(Backend.BLOCK, f"queue/{name}", value, _PREFERS, drive)
+        for name, value in asked.items()
+    ]
 
 
 def _require_polling(wanted: bool, host: Topology) -> None:

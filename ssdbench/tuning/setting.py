@@ -64,6 +64,9 @@ RESETS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+OF_SCHEDULER = "queue/iosched/"  # these attributes come and go with the chosen scheduler
+
+
 def restore_order(attribute: str) -> int:
     """Return a rank, so that settings that reset others are restored before them."""
     order = [name for name in RESETS if attribute.endswith(name)]

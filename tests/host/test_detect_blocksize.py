@@ -60,23 +60,44 @@ def test_a_buffer_that_hides_every_write_does_not_hide_blocks_from_reads(
 
 
 @pytest.mark.parametrize(
-    "model", ["x25m-g2-160,capacity=2GiB", "p4500-4t", "660p-1t", "p320h-700,capacity=4GiB"]
+    ("model", "write_bytes", "answer"),
+    [
+        ("x25m-g2-160,capacity=2GiB", 16384, "mapping unit 16 KiB: write at least 16 KiB, aligned"),
+        ("bm1743", 16384, "mapping unit 16 KiB: write at least 16 KiB, aligned"),
+        ("p4500-4t", 4096, "none that matters to you: write at least 4 KiB, aligned"),
+        ("660p-1t,map_unit=64KiB,program_unit=64KiB,read_unit=64KiB", 65536, "mapping unit 64 KiB"),
+        ("p320h-700,capacity=4GiB,map_unit=8KiB", 8192, "mapping unit 8 KiB"),
+    ],
 )
-def test_a_page_mapped_drive_is_given_no_block(tmp_path: Path, model: str) -> None:
+def test_a_page_mapped_drive_is_given_its_mapping_unit_and_no_block(
+    tmp_path: Path, model: str, write_bytes: int, answer: str
+) -> None:
     said = detect(tmp_path, f"sim:{model}", *FEW, "--json")
 
-    answer = checked(said.stdout, "detect-blocksize")
-    assert answer["block_bytes"] is None
-    assert answer["answer"] in ("no boundary found", "hidden by the buffer")
+    told = checked(said.stdout, "detect-blocksize")
+    assert told["block_bytes"] is None
+    assert told["write_bytes"] == write_bytes
+    assert told["answer"].startswith(answer)
+    parts = {part["part"]: part for part in told["parts"]}
+    assert list(parts) == ["erase block", "stripe", "mapping unit", "the drive's own reports"]
+    assert sum(part["bytes_written"] for part in parts.values()) == told["bytes_written"]
+    assert all(parts[name]["minutes"] > 0 for name in ("erase block", "stripe", "mapping unit"))
 
 
-def test_a_drive_without_flash_is_given_no_block_in_any_way_of_asking(tmp_path: Path) -> None:
+def test_a_drive_without_flash_has_no_size_that_matters(tmp_path: Path) -> None:
     said = detect(tmp_path, "sim:dram-ssd-2012,capacity=1GiB", "--json")
 
-    answer = checked(said.stdout, "detect-blocksize")
-    assert answer["block_bytes"] is None
-    assert answer["buffer_bytes"] is None
-    assert answer["answer"] == "hidden by the buffer"
+    told = checked(said.stdout, "detect-blocksize")
+    assert (told["block_bytes"], told["buffer_bytes"]) == (None, None)
+    assert told["answer"] == "none that matters to you: write at least 4 KiB, aligned"
+    assert told["parts"][0]["answer"] == "hidden by the buffer"
+
+
+def test_a_limit_of_bytes_ends_the_search(tmp_path: Path) -> None:
+    said = detect(tmp_path, "sim:p4500-4t", "--max-writes", "1GB", "--json")
+
+    assert json.loads(said.stdout)["bytes_written"] <= 1.1e9
+    assert "--max-writes" in said.stderr
 
 
 def test_reads_show_no_block_and_say_how_weak_they_are(tmp_path: Path) -> None:

@@ -303,3 +303,44 @@ def test_a_request_costs_little_more_than_with_mq_deadline(guest: Guest) -> None
     }
     print(ratios)  # of mq-deadline's time per request
     assert all(ratio < 1.1 for ratio in ratios.values()), ratios
+
+
+PROFILE = """
+precondition: [{pattern: sequential, fill: 1}]
+host: {scheduler: ssdb_bpref, block: detect}
+steady: {rule: pss-quick, max_time: 5s}
+settle: {window: 1s, flat: 1s, max_time: 2s}
+window: 2s
+repeats: 2
+measure: [{sweep: {block: 4KiB, read: 100, iodepth: 4}}]
+"""
+
+
+@pytest.mark.parametrize(("unit", "chosen"), [("16384", "bpref-cfq"), ("4096", "")])
+def test_one_run_finds_the_mapping_unit_and_sets_it_in_the_scheduler(
+    guest: Guest, unit: str, chosen: str
+) -> None:
+    """Read back while the run measures, and after it; a unit of a host page changes nothing."""
+    answer = guest(
+        f"""F=/sys/kernel/config/ssdb_flash/ssd0; echo '{PROFILE}' > /run/p.yaml
+mkdir $F; for pair in capacity_bytes=1073741824 map_unit_bytes={unit} t_prog_ns=300000 \
+  t_read_ns=60000 wbuf_bytes=4194304 op_ppm=200000 completion=timer; do
+  echo "${{pair#*=}}" > $F/${{pair%%=*}}; done; echo 1 > $F/power
+Q=/sys/block/ssd0/queue; echo none > $Q/scheduler
+id=$(ssdbench drives --json | python3 -c "import json,sys
+print(next(d['id'] for d in json.load(sys.stdin)['drives'] if 'ssd0' in json.dumps(d)))")
+ssdbench run /run/p.yaml --target /dev/ssd0 --destroy "$id" --accept-wear \\
+  --output /run/run > /run/o 2>&1
+python3 -c "import json
+told = json.load(open('/run/run/result.json'))
+print([s['value'] for s in told['settings'] if 'queue/scheduler' in s['setting']])
+print([s['value'] for s in told['settings'] if 'block_bytes' in s['setting']])
+print([f['message'][:40] for f in told['findings'] if f['code'] == 'not-applicable'])"
+cat $Q/scheduler; tail -3 /run/o"""
+    )
+
+    lines = answer.stdout.splitlines()
+    assert lines[0] == str([chosen] if chosen else [])
+    assert lines[1] == str([unit] if chosen else [])
+    assert ("was not set" in lines[2]) == (not chosen)
+    assert "[none]" in lines[3]

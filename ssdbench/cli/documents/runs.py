@@ -11,6 +11,7 @@ from ssdbench.model.inside import (
     Searched,
     SmallestEffect,
     StrideScore,
+    WriteSize,
 )
 from ssdbench.model.result import Budget, RunResult
 from ssdbench.model.target import TargetInfo
@@ -103,12 +104,16 @@ class Inside(Document):
 
 
 class BlockSizeAnswered(Inside):
-    """The block size and the write buffer of a drive."""
+    """How large and aligned to write to a drive: its block, its mapping unit, its buffer."""
 
     document: Literal["detect-blocksize"] = "detect-blocksize"
     answer: str
+    write_bytes: int | None
     block_bytes: int | None
     at_most: bool
+    remap_unit_bytes: int | None
+    stripe_bytes: int | None
+    parts: tuple[WriteSize, ...]
     phase_bytes: int | None
     p_value: float | None
     confidence: float | None

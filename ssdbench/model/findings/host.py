@@ -162,6 +162,23 @@ class SettingsLeft(FindingKind):
         )
 
 
+class BlockNotSet(FindingKind):
+    """The block was not set in the scheduler, because it was not found for sure."""
+
+    code = Code.NOT_APPLICABLE
+    severities = (Severity.NOTES,)
+    remedy = "`ssdbench compare` this run with a run without `block: detect`: they are alike."
+
+    scheduler: str
+    answer: str  # of the search for the block
+
+    def message(self) -> str:
+        return (
+            f"the scheduler {self.scheduler} was not set, and no setting was changed for it: the "
+            f"search for a block says {self.answer!r}"
+        )
+
+
 class BlockLayerCost(FindingKind):
     """A point was measured through the block layer and without it, which shows the layer's cost."""
 

@@ -89,6 +89,17 @@ class Idle(StrEnum):
     SHALLOW = "shallow"
 
 
+class Detect(StrEnum):
+    """Whether the block of the drive is found before the run, for a scheduler that needs it."""
+
+    KEEP = "keep"
+    DETECT = "detect"
+
+
+# Schedulers that prefer requests in one block, by the names in a profile; the first is a module.
+BLOCK_SCHEDULERS = {"ssdb_bpref": "bpref-cfq", "bpref-cfq": "bpref-cfq", "bpref-as": "bpref-as"}
+
+
 class Applies(StrEnum):
     """The program that sends the requests of a run."""
 
@@ -150,6 +161,9 @@ class Host(ProfileModel):
     those that submit, and separate CPUs for fio and ssdbench."""
     scheduler: str = Field(default=KEEP, min_length=1)
     """I/O scheduler of the drive, or keep."""
+    block: Detect = Detect.KEEP
+    """detect: find the block or mapping unit first, and set it in the scheduler, which must be
+    ssdb_bpref (for bpref-cfq), bpref-cfq or bpref-as. Without a sure answer nothing is set."""
     irq_affinity: IrqAffinity = IrqAffinity.KEEP
     """CPUs that handle the drive's interrupts, or keep."""
     governor: str = Field(default=KEEP, min_length=1)
@@ -195,6 +209,13 @@ class Host(ProfileModel):
     (value >> 8) x 100 us. 0: no waiting; or keep."""
     kernel_modules: tuple[ModuleName, ...] = Field(default=(), examples=[["ssdb_bpref"]])
     """Kernel modules to load for the run, from ssdbench or from the kernel."""
+
+    @model_validator(mode="after")
+    def _preferring(self) -> Self:
+        if self.block is Detect.DETECT and self.scheduler not in BLOCK_SCHEDULERS:
+            names = ", ".join(BLOCK_SCHEDULERS)
+            refuse([(("block",), f"`block: detect` needs one of these as scheduler: {names}")])
+        return self
 
     def changes(self) -> dict[str, str]:
         """Return the settings that the run changes, by name."""

@@ -73,9 +73,11 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
     first = found[0]
     if isinstance(first, BlockSizeFound):
         size = first.block_bytes
-        if size is None:
-            return first.answer, ""
-        return format_size(size), "or less, block" if first.at_most else "block"
+        if size is not None:
+            return format_size(size), "or less, block" if first.at_most else "block"
+        if first.write_bytes and first.write_bytes == first.remap_unit_bytes:
+            return format_size(first.write_bytes), "smallest write that wastes nothing"
+        return first.answer.partition(":")[0], ""
     if len(found) > 1:
         told = sum(not one.answer.startswith(CANNOT_TELL) for one in found)
         return f"{told} of {len(found)}", "answered"
@@ -113,14 +115,15 @@ MOST_STRIDES = 2  # with a figure; the files of the run have the CSV of every st
 MAX_DOTS = 6000  # in one figure; peaks are always drawn
 LEAD = (
     "The drive is written at a fixed stride. If the latency rises at regular distances, the drive "
-    "starts a new block there, or empties a buffer."
+    "starts a new block there, or empties a buffer. Without a block, writes that are not aligned "
+    "show the mapping unit."
 )
 _FACTS = (
-    "answer", "block_bytes", "phase_bytes", "p_value", "confidence", "strides_agreeing",
-    "buffer", "median_latency_ns", "evidence", "asked",
+    "answer", "write_bytes", "block_bytes", "phase_bytes", "p_value", "confidence",
+    "strides_agreeing", "buffer", "median_latency_ns", "evidence", "asked",
 )  # fmt: skip
 _WITHOUT_EVIDENCE = ("answer", "block_bytes")
-_TABLES = ("searched", "candidates", "strides", "smallest_effects")
+_TABLES = ("parts", "searched", "candidates", "strides", "smallest_effects")
 
 
 def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterator[Block]:

@@ -118,6 +118,24 @@ class Bench:
         (done,) = self._start([job]).outcome().jobs
         return done.read if read_percent else done.write
 
+    def random_writes(
+        self,
+        block_bytes: int,
+        iodepth: int,
+        span_bytes: int,
+        total_bytes: int,
+        offsets: Sequence[int],
+    ) -> list[float]:
+        """Write `total_bytes` from each offset on, without a rest; return bytes per second."""
+        jobs = []
+        for index, offset in enumerate(offsets):
+            job = self._job(
+                Pattern.RANDOM, block_bytes, 0, iodepth, span_bytes, total_bytes, offset=offset
+            )
+            jobs.append(replace(job, name=f"{job.name}-{index}", seed=job.seed + index))
+        done = self._start(jobs).outcome().jobs
+        return [max(one.write.bytes, 1) / max(one.write.runtime_s, 1e-9) for one in done]
+
     def latencies(
         self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
     ) -> Floats:
@@ -161,6 +179,7 @@ class Bench:
         stride_bytes: int | None = None,
         runtime_s: float | None = None,
         rate_iops: float | None = None,
+        offset: int = 0,
     ) -> Job:
         name = f"{self._probe.name}-{self._starts}-r{read_percent}"
         return Job(
@@ -173,7 +192,8 @@ class Bench:
                 stride_bytes=stride_bytes,
                 rate_iops=rate_iops,
                 range=ActiveRange(
-                    offset_bytes=0, length_bytes=span_bytes // block_bytes * block_bytes
+                    offset_bytes=offset,
+                    length_bytes=(span_bytes - offset) // block_bytes * block_bytes,
                 ),
             ),
             seed=derived_seed(self._context.seed, name),
@@ -232,21 +252,8 @@ class ProbeStage(PlainStage):
         yield Unit(self.probe.name, self.probe, self.title)
 
     def measure(self, context: Context, unit: Unit[Probe]) -> ProbeRecord:
-        """Run the probe; it has no answer if a signal, a limit or an error ends it."""
-        try:
-            said = unit.work.ask(Bench(unit.work, context))
-        except CutShort:
-            said = Answer(EARLY)
-        except SsdbenchError as error:
-            context.unit.cut_short = context.failed(error)
-            said = Answer(EARLY)
-        found = ProbeFound(
-            probe=unit.work.name,
-            answer=said.answer,
-            numbers=said.numbers,
-            measured=tuple(dict(row) for row in said.table),
-        )
-        return ProbeRecord(found=found)
+        """Run the probe."""
+        return ProbeRecord(found=asked(unit.work, context))
 
     def conclude(
         self, context: Context, done: Sequence[ProbeRecord], ended: Ended[ProbeRecord]
@@ -255,6 +262,23 @@ class ProbeStage(PlainStage):
         last = done[0] if done else ended.partial
         nothing = ProbeFound(probe=self.probe.name, answer=EARLY)
         return Concluded(last.found if last else nothing, own_findings(done, ended))
+
+
+def asked(probe: Probe, context: Context) -> ProbeFound:
+    """Run a probe in a unit; it has no answer if a signal, a limit or an error ends it."""
+    try:
+        said = probe.ask(Bench(probe, context))
+    except CutShort:
+        said = Answer(EARLY)
+    except SsdbenchError as error:
+        context.unit.cut_short = context.failed(error)
+        said = Answer(EARLY)
+    return ProbeFound(
+        probe=probe.name,
+        answer=said.answer,
+        numbers=said.numbers,
+        measured=tuple(dict(row) for row in said.table),
+    )
 
 
 def part(size_bytes: int, most_bytes: int) -> int:

@@ -15,6 +15,7 @@ from ssdbench.stats.inside.probing import (
     CLIFF,
     SPANS,
     Measured,
+    Shifted,
     Trimmed,
     Unknown,
     falls_at_once,
@@ -25,54 +26,92 @@ from ssdbench.stats.inside.probing import (
 )
 from ssdbench.units import GIB, KIB, MIB, format_size
 
-REMAP_BLOCKS = (4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB)
-REMAP_EACH_BYTES = 192 * MIB  # several times the size of a buffer
+REMAP_BLOCKS = tuple(n * KIB for n in (256, 128, 64, 32, 16, 8))
 REMAP_SPAN_BYTES = 4 * GIB
-REMAP_DEPTH = 32
-REMAP_SINGLE = 64  # writes one at a time, after a rest
-REMAP_CHANGED = 0.25  # by which the rate of the largest writes may change during the probe
 REMAP_SHARE = 8  # 1/8 of the drive is used, so that free space keeps writes from being amplified
+REMAP_LEAST_SPAN_BYTES = 64 * max(REMAP_BLOCKS)
+REMAP_EACH_BYTES = 128 * MIB  # several times the size of a usual buffer
+REMAP_MOST_BYTES = GIB  # after twice as much each time, until a larger buffer is full
+REMAP_DEPTH = 32
+REMAP_IN_ORDER = 0.8  # of the rate of writes in order: less is a merge of small blocks
+REMAP_SINGLE = 64  # writes one at a time, after a rest
 
 
 class RemapUnit:
-    """Find the remap unit: random writes smaller than it move fewer bytes per second."""
+    """Find the remap unit: random writes that are not aligned to it cost two units.
+
+    The buffer is kept full, so that the flash behind it limits the rate.
+    """
 
     name = "remap-unit"
-    title = "Remap unit from the cost of small random writes"
+    title = "Remap unit from the cost of writes that are not aligned"
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes of one fill of the span, and of the random writes."""
-        return (
-            part(size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
-            + (len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
-        )
+        usual = (4 * len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
+        again = 4 * 2 * REMAP_MOST_BYTES  # of one size only: the probe ends after it
+        return _remap_span(size_bytes) + usual + again
 
     def ask(self, bench: Bench) -> Answer:
-        """Measure random writes, the largest first, as later ones suffer from more disorder."""
-        span = part(bench.size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
+        """Compare shifted writes with aligned ones, from the largest size to the first slower."""
+        span = _remap_span(bench.size_bytes)
+        if span < REMAP_LEAST_SPAN_BYTES:
+            return Answer("cannot tell: the drive is too small for random writes")
         bench.discard(0, bench.size_bytes)  # so that no garbage is collected
         bench.fill(span)
-        # Without a buffer every write programs a page, so the unit may be that page.
-        behind = buffered(bench, span)
-        rates: dict[int, float] = {}
-        for block in sorted(REMAP_BLOCKS, reverse=True):
-            rates[block] = _remap_rate(bench, block, span)
-        again = _remap_rate(bench, max(REMAP_BLOCKS), span)
-        unit = remap_unit(rates)
+        rates: dict[int, Shifted] = {}
+        for block in REMAP_BLOCKS:
+            rates[block] = _shifted(bench, block, span)
+            if rates[block].slower is not False:
+                break
         table = tuple(
-            {"block_bytes": block, "mb_per_s": round(rates[block] / 1e6, 2)}
-            for block in REMAP_BLOCKS
+            {
+                "block_bytes": block,
+                "mb_per_s": round(rate.aligned / 1e6, 2),
+                "shifted_mb_per_s": round(min(rate.shifted) / 1e6, 2),
+            }
+            for block, rate in rates.items()
         )
-        if abs(again / rates[max(REMAP_BLOCKS)] - 1) > REMAP_CHANGED:
-            said = "cannot tell: the rate changed during the probe: a cache, or garbage collection"
+        found = remap_unit(rates)
+        if found is None:
+            last = min(rates)
+            said = (
+                f"cannot tell: it may be more than {format_size(last // 2)}"
+                if rates[last].slower
+                else f"cannot tell: the rate of writes of {format_size(last)} changed during the "
+                "probe, or something else than flash limits it"
+            )
             return Answer(said, table=table)
-        if unit is None:
-            return Answer("cannot tell: small writes are limited by something else", table=table)
-        least = unit == min(REMAP_BLOCKS) or not behind
+        unit, least = found
+        if least and rates[min(rates)].aligned < REMAP_IN_ORDER * _in_order(bench, span):
+            said = "cannot tell: writes in order are faster than random ones, though no shift costs"
+            return Answer(said, table=table)
         text = f"{format_size(unit)} or less" if least else format_size(unit)
         return Answer(
             f"remap unit {text}", ProbeNumbers(remap_unit_bytes=unit, at_most=least), table
         )
+
+
+def _remap_span(size_bytes: int) -> int:
+    return part(size_bytes // REMAP_SHARE, REMAP_SPAN_BYTES)
+
+
+def _in_order(bench: Bench, span: int) -> float:
+    """Return the bytes per second of the smallest writes in order; they merge no small blocks."""
+    block = min(REMAP_BLOCKS)
+    done = bench.rate(Pattern.SEQUENTIAL, block, 0, REMAP_DEPTH, span, REMAP_EACH_BYTES)
+    return done.bytes / max(done.runtime_s, 1e-9)
+
+
+def _shifted(bench: Bench, block: int, span: int) -> Shifted:
+    """Measure writes of one size, shifted and aligned, with more bytes until the rates tell."""
+    offsets = (0, block // 2, 0, block // 2)  # the first one fills the buffer
+    total, said = REMAP_EACH_BYTES, None
+    while said is None or (said.slower is None and total < REMAP_MOST_BYTES):
+        total = total if said is None else 2 * total
+        _, before, aligned, after = bench.random_writes(block, REMAP_DEPTH, span, total, offsets)
+        said = Shifted(aligned, (before, after))
+    return said
 
 
 def buffered(bench: Bench, span: int) -> bool:
@@ -81,12 +120,6 @@ def buffered(bench: Bench, span: int) -> bool:
         float(np.median(bench.latencies(block, 1, span, REMAP_SINGLE))) < BUFFERED_NS
         for block in (4 * KIB, 16 * KIB, 64 * KIB)
     )
-
-
-def _remap_rate(bench: Bench, block_bytes: int, span_bytes: int) -> float:
-    """Return the bytes per second of random writes of one size."""
-    done = bench.rate(Pattern.RANDOM, block_bytes, 0, REMAP_DEPTH, span_bytes, REMAP_EACH_BYTES)
-    return max(done.bytes, 1) / max(done.runtime_s, 1e-9)
 
 
 SPARE_BLOCK_BYTES = 64 * KIB  # at least a usual remap unit

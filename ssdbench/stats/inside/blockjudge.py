@@ -39,6 +39,7 @@ from ssdbench.stats.inside.strides import (
 )
 from ssdbench.stats.inside.writebuffer import likeliest_lag, off, shifted
 from ssdbench.stats.inside.writecount import count_period
+from ssdbench.stats.inside.writesizes import LEAST_FREQUENCY, share_right
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
 LEAST_ENTRIES = 12  # writes behind boundaries of one kind that a mean needs
@@ -238,7 +239,6 @@ FREQUENCIES = (
     (60.0, 81, 80),
     (120.0, 1210, 1210),
 )
-LEAST_FREQUENCY = 0.9  # an answer that is less often right is worse than "cannot tell"
 UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
 
 
@@ -301,7 +301,9 @@ def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> Blo
         block = found.block_bytes
         if block is None:
             return replace(verdict, block_bytes=None, doubt="the block may be a multiple of it")
-    elif block <= LARGEST_REMAP_UNIT_BYTES and not (own and cost_ns(series, best) >= ERASE_NS):
+    elif min(block, best.period_bytes) <= LARGEST_REMAP_UNIT_BYTES and not (
+        own and cost_ns(series, best) >= ERASE_NS
+    ):
         return replace(
             verdict,
             block_bytes=None,
@@ -327,12 +329,9 @@ def cost_ns(series: Sequence[Series], best: Evidence) -> float:
 
 
 def frequency(score: float) -> float:
-    """Return how often answers with such a score were right on hidden drives (`FREQUENCIES`).
-
-    The frequency uses Laplace's rule of succession, which never gives 100 %.
-    """
+    """Return how often answers with such a score were right on hidden drives (`FREQUENCIES`)."""
     _, answered, right = max(row for row in FREQUENCIES if row[0] <= max(score, FREQUENCIES[0][0]))
-    return (right + 1) / (answered + 2)
+    return share_right((answered, right))
 
 
 def _without(series: Sequence[Series], writes: int) -> list[Series]:

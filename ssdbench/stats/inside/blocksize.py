@@ -161,8 +161,10 @@ def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
     if not best.holds:
         return BlockVerdict(None, best, None, others, searched)
     p_value = _shifted(series, best, seed)
-    declared = best.period_bytes if p_value <= MOST_P else None
-    return BlockVerdict(declared, best, p_value, others, searched)
+    if p_value > MOST_P:
+        doubt = f"shifted latencies show such peaks as well (p = {p_value:.2g})"
+        return BlockVerdict(None, best, p_value, others, searched, doubt=doubt)
+    return BlockVerdict(best.period_bytes, best, p_value, others, searched)
 
 
 def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:

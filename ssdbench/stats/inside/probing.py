@@ -13,17 +13,17 @@ method.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 
 import numpy as np
 
 from ssdbench.model.found import WarmUp
-from ssdbench.model.inside import ProbeFound
+from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.distributions import one_plus_lambert, root
 
-UNIT_GAIN = 1.5  # more bytes/s with twice the block: part of each remap unit was wasted
+SHIFT_COSTS = 0.62  # of the aligned rate, at most, where each write lies in two remap units
+SHIFT_FREE, SHIFT_FASTEST = 0.93, 1.1  # of the aligned rate where none lies in more than aligned
 DIP = 0.6  # of the highest rate: below it requests go to the same die
 SIDE_BY_SIDE = 1.5  # times the rate of one read: two reads run in parallel
 FULL = 0.95  # of the highest rate of two reads
@@ -42,17 +42,40 @@ WAITS = 2.0  # times the latency of these writes
 STEADY = 0.1  # of the rate: largest difference of two stretches before the TRIM
 
 
-def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
-    """Return the block size from which doubling no longer nearly doubles the bytes per second.
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """Rates of random writes of one size: aligned, and shifted by half their size.
 
-    Each random write below the remap unit costs a whole unit, so bytes per second grow with the
-    block size. The result is None if bytes per second grow up to the largest block: then something
-    else is the limit, such as commands.
+    The shifted writes are measured before and after the aligned ones, because a cache or a buffer
+    that fills, and garbage collection that begins, change the rate, too.
     """
-    for small, large in pairwise(sorted(bytes_per_s)):
-        if bytes_per_s[large] <= UNIT_GAIN * bytes_per_s[small]:
-            return small
-    return None
+
+    aligned: float  # bytes per second
+    shifted: tuple[float, float]
+
+    @property
+    def slower(self) -> bool | None:
+        """Return whether a shift makes writes slower; None if the rates do not tell."""
+        least, most = min(self.shifted) / self.aligned, max(self.shifted) / self.aligned
+        if most <= SHIFT_COSTS:
+            return True
+        return False if least >= SHIFT_FREE and most <= SHIFT_FASTEST else None
+
+
+def remap_unit(rates: Mapping[int, Shifted]) -> tuple[int, bool] | None:
+    """Return the remap unit in bytes, and whether it may be smaller; None if the rates do not tell.
+
+    A shifted write of a unit lies in two units and costs both, whatever the drive programs at once.
+    A shifted write of two or more units costs no more than an aligned one. So the unit is the
+    largest size at which a shift costs. Half of the shifted writes of half a unit also lie in two
+    units, so they have two thirds of the aligned rate: the limits lie below that (`SHIFT_COSTS`),
+    and above what a link may hide of it (`SHIFT_FREE`).
+    """
+    for block in sorted(rates, reverse=True):
+        if rates[block].slower is not False:
+            told = rates[block].slower and block < max(rates)
+            return (block, False) if told else None
+    return (min(rates) // 2, True) if rates else None
 
 
 # On 40 simulated drives with units of 8 to 64 KiB, writes of a unit were 1.02 to 1.15 times as many
@@ -91,7 +114,8 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
     stages = tuple(stages)
     probed = [s.found.numbers for s in stages if isinstance(s.found, ProbeFound)]
     units = [said.remap_unit_bytes or 0 for said in probed if not said.at_most]
-    units.append(proven_unit(stages))
+    searched = [s.found.remap_unit_bytes for s in stages if isinstance(s.found, BlockSizeFound)]
+    units += [proven_unit(stages), *(unit or 0 for unit in searched)]
     return max(target.physical_block_bytes, target.remap_unit_bytes, *units)
 
 

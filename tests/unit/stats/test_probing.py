@@ -8,6 +8,7 @@ import pytest
 from ssdbench.model.result import StageResult
 from ssdbench.stats.inside.probing import (
     Flush,
+    Shifted,
     Trimmed,
     buffer_bytes,
     falls_at_once,
@@ -22,17 +23,45 @@ from ssdbench.stats.inside.probing import (
 )
 from tests.support.builders import a_target, stage_result
 
-KIB = 1024
+KIB, MIB = 1024, 1 << 20
 
 
-def test_the_remap_unit_is_where_larger_writes_stop_to_pay() -> None:
-    rates = {4 * KIB: 25.0, 8 * KIB: 50.0, 16 * KIB: 100.0, 32 * KIB: 104.0, 64 * KIB: 170.0}
+def shifted(unit: int, *, link: float = 1e9, flash: float = 100.0) -> dict[int, Shifted]:
+    """Return the rates of a drive with a remap unit, whose link may hide what its flash does."""
+    rates = {}
+    for size in (n * KIB for n in (8, 16, 32, 64, 128, 256)):
+        whole = max(size / unit, 1.0)  # units that an aligned write costs
+        crossed = 1 + min(size / unit, 1.0) if size <= unit else whole
+        crossed = 2.0 if size == unit else crossed
+        aligned, moved = (min(link, flash * size / unit / cost) for cost in (whole, crossed))
+        rates[size] = Shifted(aligned, (moved, moved))
+    return rates
 
-    assert remap_unit(rates) == 16 * KIB
+
+@pytest.mark.parametrize("kib", [8, 16, 32, 64, 128])
+def test_the_remap_unit_is_the_largest_size_at_which_a_shift_costs(kib: int) -> None:
+    assert remap_unit(shifted(kib * KIB)) == (kib * KIB, False)
 
 
-def test_rates_that_grow_with_every_size_tell_no_unit() -> None:
-    assert remap_unit({4 * KIB: 1.0, 8 * KIB: 2.0, 16 * KIB: 4.0}) is None
+def test_a_drive_whose_shifted_writes_cost_nothing_has_a_unit_of_a_host_page_or_less() -> None:
+    assert remap_unit(shifted(4 * KIB)) == (4 * KIB, True)
+
+
+def test_a_unit_that_may_be_larger_than_every_size_is_not_told() -> None:
+    assert remap_unit(shifted(256 * KIB)) is None
+    assert remap_unit(shifted(MIB)) is None
+
+
+@pytest.mark.parametrize("link", [53, 55, 58, 60, 65, 80, 95])
+def test_a_link_never_makes_half_of_the_unit_look_like_the_unit(link: float) -> None:
+    assert remap_unit(shifted(64 * KIB, link=link)) in (None, (64 * KIB, False))
+
+
+def test_rates_that_change_meanwhile_tell_no_unit() -> None:
+    rates = shifted(16 * KIB)
+    cached = {**rates, 32 * KIB: Shifted(100.0, (900.0, 50.0))}
+
+    assert remap_unit(cached) is None
 
 
 def a_probe(**numbers: object) -> StageResult:
@@ -45,6 +74,8 @@ def test_the_largest_remap_unit_that_is_known_counts() -> None:
     assert known_remap_unit(drive, ()) == 4 * KIB
     assert known_remap_unit(drive, [a_probe(remap_unit_bytes=16 * KIB)]) == 16 * KIB
     assert known_remap_unit(drive, [a_probe(remap_unit_bytes=8 * KIB, at_most=True)]) == 4 * KIB
+    searched = stage_result("blocksize", {"remap_unit_bytes": 32 * KIB})
+    assert known_remap_unit(drive, [searched]) == 32 * KIB
     assert known_remap_unit(a_target(remap_unit_bytes=64 * KIB), [a_probe()]) == 64 * KIB
 
 

@@ -118,5 +118,5 @@ def test_two_ways_that_contradict_each_other_are_no_answer() -> None:
 def test_without_a_buffer_a_page_is_not_taken_for_the_remap_unit() -> None:
     said = RemapUnit().ask(CoreBench(flash(wbuf_bytes=0, op_ppm=250_000))).numbers
 
-    assert said.remap_unit_bytes == 8 * KIB
+    assert said.remap_unit_bytes == 4 * KIB
     assert said.at_most

@@ -126,6 +126,24 @@ def test_names_of_a_namespace_by_the_specification() -> None:
     assert said.eui64 == "0025385b91b0a4d2"
 
 
+def test_a_namespace_tells_the_sizes_that_it_wants_to_be_written_in() -> None:
+    fields = {
+        "optperf": (24, b"\x10"),
+        "noiob": (46, (256).to_bytes(2, "little")),
+        "npwg": (64, (3).to_bytes(2, "little")),
+        "npwa": (66, (0).to_bytes(2, "little")),
+        "nows": (72, (255).to_bytes(2, "little")),
+        "format": (128, b"\0\0\x0c\0"),
+    }
+    silent = {**fields, "optperf": (24, b"\0")}
+
+    said = nvme.write_sizes({nvme.NAMESPACE: page(4096, **fields)})
+
+    assert said == {"NOIOB": 1 << 20, "NPWG": 16384, "NPWA": 4096, "NOWS": 1 << 20}
+    assert nvme.write_sizes({nvme.NAMESPACE: page(4096, **silent)}) == {"NOIOB": 1 << 20}
+    assert nvme.write_sizes({}) == {}
+
+
 def test_health_in_units_that_people_read() -> None:
     built = page(
         512,

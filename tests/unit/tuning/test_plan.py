@@ -5,12 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from ssdbench.errors import HostLacks
 from ssdbench.host.topology import NO_TURBO, Interrupt, Topology, cpu_list, cpu_text
+from ssdbench.model.inside import BlockSizeFound
 from ssdbench.model.loading import load_profile
-from ssdbench.model.profile import Host, Idle, IrqAffinity, Preset, Switch
-from ssdbench.tuning.plan import HostPlan, host_plan, irq_plan
+from ssdbench.model.profile import Detect, Host, Idle, IrqAffinity, Preset, Switch
+from ssdbench.tuning.confined import require_ours
+from ssdbench.tuning.plan import HostPlan, host_plan, irq_plan, preference_settings
 
 # Two packages of two CPUs; each package shares a cache.
 CACHES = {0: frozenset({0, 1}), 1: frozenset({0, 1}), 2: frozenset({2, 3}), 3: frozenset({2, 3})}
@@ -202,6 +205,47 @@ def test_a_shipped_profile_sets_no_scheduler_and_fits_a_drive_and_a_file(path: P
     on_drive, on_file = host_plan(wishes, host(), "d"), host_plan(wishes, Topology((0,)), "f")
 
     assert simulated == (path.stem == "demo" or path.parent.name == "papers")
-    wanted = {} if simulated else {"scheduler": "none"}
+    waits = wishes.block is Detect.DETECT
+    wanted = {} if simulated or waits else {"scheduler": "none"}
     assert values(on_drive) == wanted
-    assert on_file == HostPlan()
+    assert on_file == HostPlan(notes=on_drive.notes)
+    assert bool(on_drive.notes) == waits == (path.stem == "block-preference")
+
+
+def found(**fields: object) -> BlockSizeFound:
+    sure = {"answer": "mapping unit 16 KiB", "write_bytes": 16384, "confidence": 0.99}
+    return BlockSizeFound.model_validate({**sure, **fields})
+
+
+def test_a_block_that_is_found_is_set_in_the_scheduler_with_its_first_boundary() -> None:
+    made = preference_settings("ssdb_bpref", found(write_bytes=1 << 20, phase_bytes=4096), "d")
+
+    assert [(one.attribute, one.value, one.drive) for one in made] == [
+        ("queue/scheduler", "bpref-cfq", "d"),
+        ("queue/iosched/block_bytes", "1048576", "d"),
+        ("queue/iosched/block_phase_bytes", "4096", "d"),
+    ]
+    assert preference_settings("bpref-as", found(), "d")[0].value == "bpref-as"
+    for one in made:
+        require_ours(one.backend, one.attribute, one.value)
+
+
+@pytest.mark.parametrize(
+    "unsure",
+    [{"write_bytes": None}, {"write_bytes": 4096}, {"confidence": 0.8}, {"confidence": None},
+     {"at_most": True}],
+)  # fmt: skip
+def test_without_a_sure_answer_nothing_is_set(unsure: dict[str, object]) -> None:
+    assert preference_settings("ssdb_bpref", found(**unsure), "d") == []
+
+
+def test_a_scheduler_that_waits_for_its_block_is_not_set_before_the_run() -> None:
+    plan = host_plan(Host(scheduler="ssdb_bpref", block=Detect.DETECT), host(), "d")
+
+    assert plan.settings == ()
+    assert plan.notes == ("the scheduler ssdb_bpref is set if a block is found for it",)
+
+
+def test_another_scheduler_cannot_wait_for_a_block() -> None:
+    with pytest.raises(ValidationError, match="needs one of these as scheduler: ssdb_bpref"):
+        Host(scheduler="none", block=Detect.DETECT)

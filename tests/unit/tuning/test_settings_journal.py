@@ -489,3 +489,22 @@ def test_an_interrupt_that_went_with_its_device_needs_nothing_put_back(tmp_path:
         del vectors.values["x"]
 
     assert not path.exists()
+
+
+def test_a_setting_that_went_with_its_scheduler_needs_nothing_put_back(tmp_path: Path) -> None:
+    block = "queue/iosched/block_bytes"
+    scheduler = Vectors()
+    scheduler.values = {"queue/scheduler": "none", block: "1048576"}
+    path = tmp_path / "run.jsonl"
+    wanted = [
+        Setting(Backend.BLOCK, "queue/scheduler", "bpref-cfq", "test"),
+        Setting(Backend.BLOCK, block, "16384", "test"),
+    ]
+
+    with SettingsJournal(path, {Backend.BLOCK: scheduler}, boot_id="b1", host_id="h1") as changes:
+        changes.apply(wanted)
+        assert scheduler.values[block] == "16384"
+        del scheduler.values[block]
+
+    assert scheduler.values == {"queue/scheduler": "none"}
+    assert not path.exists()
