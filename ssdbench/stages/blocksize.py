@@ -188,7 +188,7 @@ class BlockSize(PlainStage):
             yield Unit(probe.name, probe, probe.title)
 
     def measure(self, context: Context, unit: Unit[StrideStart | Probe]) -> StrideRecord:
-        """Measure one run of the generator or one probe, and what it took of the drive's time and endurance."""
+        """Measure one run of the generator or one probe, with its time and the bytes written."""
         meter, work = context.meter, unit.work
         seconds, written = meter.seconds, meter.bytes_written
         if isinstance(work, StrideStart):
