@@ -436,23 +436,15 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
         for line in answer_lines(results, found)
     ]
     blocks.append(_named(results))
-    columns = [
-        page.Column("What"),
-        *([page.Column("Runs")] if several else []),
-        page.Column("Answer"),
-        *(page.number(title) for title in _number_titles(results)),
+    later, earlier = ("later run", "earlier run") if several else ("B", "A")
+    columns: list[page.ColumnOf[AnswerRow]] = [
+        ("What", lambda row: words.times(row.label)),
+        *([("Runs", lambda row: row.runs)] if several else []),
+        ("Answer", lambda row: page.Cell(row.answer, row.tone)),
+        (page.number(later), lambda row: row.second),
+        (page.number(earlier), lambda row: row.first),
     ]
-    rows = [
-        [
-            page.Cell(words.times(row.label)),
-            *([page.Cell(row.runs)] if several else []),
-            page.Cell(row.answer, row.tone),
-            page.Cell(row.second),
-            page.Cell(row.first),
-        ]
-        for row in answer_table(found)
-    ]
-    blocks.append(page.Table("What was compared", columns, rows))
+    blocks.append(page.table_of("What was compared", answer_table(found), columns))
     if found.left_out:
         blocks.append(page.Prose("Not compared: " + "; ".join(found.left_out) + ".", tone="warn"))
     return blocks
@@ -465,11 +457,6 @@ def _named(results: Sequence[RunResult]) -> page.Prose:
         for place, result in enumerate(results)
     )
     return page.Prose(f"{'; '.join(runs)}.")
-
-
-def _number_titles(results: Sequence[RunResult]) -> tuple[str, str]:
-    """Return the titles of the two numbers of a row, the later run first."""
-    return ("B", "A") if len(results) == 2 else ("later run", "earlier run")
 
 
 class AnswerRow(NamedTuple):
@@ -582,8 +569,7 @@ def _explained(found: Compared) -> list[page.Block]:
             f" {unsure} of {len(found.pairs)} comparisons are not certain: the difference would be "
             "clear for independent repeats, but neighbouring repeats are too similar."
         )
-    blocks: list[page.Block] = [page.Prose(told)]
-    return blocks
+    return [page.Prose(told)]
 
 
 def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:

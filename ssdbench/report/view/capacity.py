@@ -1,7 +1,7 @@
 """Show the capacity plan: how many drives a demand needs, from the bound of one drive."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -141,10 +141,13 @@ def _lines(caption: str, lines: Iterable[Line]) -> page.Table:
     return page.table_of(caption, lines, [("Step", lambda one: one.name), numbers])
 
 
-def _table(caption: str, lines: Sequence[Sequence[str]]) -> page.Table:
-    """Return a table; the first line has the titles of the columns."""
-    columns = [page.Column(title, number=title in NUMBERS) for title in lines[0]]
-    return page.Table(caption, columns, [[page.Cell(text) for text in line] for line in lines[1:]])
+def _table(
+    caption: str, lines: Sequence[Sequence[str]], numbers: Collection[str] = NUMBERS
+) -> page.Table:
+    """Return a table; the first line has the titles, `numbers` those of columns of numbers."""
+    columns = [page.Column(title, number=title in numbers) for title in lines[0]]
+    rows = [[page.Cell(text, _tone(text)) for text in line] for line in lines[1:]]
+    return page.Table(caption, columns, rows)
 
 
 Plans = Sequence[tuple[RunResult, CapacityAnswer]]
@@ -183,7 +186,7 @@ def answer_line(answer: CapacityAnswer) -> str:
         decided += f" (at most {share} IOPS of a drive)"
     why = "; ".join((*answer.reasons, *answer.incomplete))
     end = f"{answer.verdict}{simulated}" if answer.validated else f"why: {why}"
-    return f"{drives}, decided by {decided}; {_latency_words(answer)}; {end}"
+    return f"{drives}, decided by {decided}; {_latency_words(answer, made)}; {end}"
 
 
 def _drives(answer: CapacityAnswer, made: Plan, noun: str = "") -> str:
@@ -197,10 +200,7 @@ def _decided(made: Plan) -> str:
     return f"{made.decided_by}{' (no number of drives is enough)' * hopeless}"
 
 
-def _latency_words(answer: CapacityAnswer) -> str:
-    made = answer.plan
-    if made is None:
-        return ""
+def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
     load = f"at the planned {format_count(made.planned_iops)} IOPS per drive"
     if answer.latencies:
         told = ", ".join(_one_latency(one, answer.wanted.limits_s) for one in answer.latencies)
@@ -267,12 +267,9 @@ def _percent(share: float | None) -> str:
 
 def answer_blocks(plans: Plans, names: Sequence[str]) -> list[page.Block]:
     """Return `answer_rows` as a table of the page, and what its rows mean."""
-    titles, *rows = answer_rows(plans, names)
-    columns = [page.Column("Number"), *(page.number(name) for name in titles[1:])]
-    cells = [
-        [page.Cell(row[0]), *(page.Cell(text, _tone(text)) for text in row[1:])] for row in rows
-    ]
-    return [page.Table("The answer", columns, cells), page.Prose(words.sentence(MEANS))]
+    _, *rows = answer_rows(plans, names)
+    table = _table("The answer", [("Number", *names), *rows], names)
+    return [table, page.Prose(words.sentence(MEANS))]
 
 
 def _tone(text: str) -> str:

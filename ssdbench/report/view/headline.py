@@ -130,6 +130,7 @@ def headline(result: RunResult) -> Headline:
         top,
         answer=answer_line(answer),
         answer_tone="bad" if answer.reasons else "",
+        label=top.label.replace(TO_PLAN_ON, "Lower bound of the rate") if unanswered else top.label,
         meaning=NO_PLAN if unanswered else top.meaning,
         beside=(*own, *answer_beside(answer)),
     )
@@ -219,7 +220,10 @@ def _label(result: RunResult, *, sound: bool, steady: bool) -> str:
         return "Not steady, at most this rate – do not plan on it"
     if not sound:
         return "Measured lower bound – do not plan on it"
-    return "Number to plan on (simulated drive)" if result.target.simulated else "Number to plan on"
+    return f"{TO_PLAN_ON} (simulated drive)" if result.target.simulated else TO_PLAN_ON
+
+
+TO_PLAN_ON = "Number to plan on"
 
 
 def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
