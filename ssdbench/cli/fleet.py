@@ -273,7 +273,7 @@ def install_command(file: Path, wheels: Path, prefix: str, as_json: bool) -> int
     """Install this version of ssdbench on every host, from wheels. You can repeat the command.
 
     No host needs a registry, pip or a compiler; each needs Python 3.11 or newer. A host that has
-    this version is left alone, and other versions stay there for runs that are at work.
+    this version is not changed, and other versions stay there for runs that are at work.
     """
     from ssdbench import __version__
     from ssdbench.cli.documents.machine import FleetInstalled

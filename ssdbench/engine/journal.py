@@ -187,7 +187,7 @@ class Journal:
         unit: str = "",
         data: Mapping[str, object] | None = None,
     ) -> Record:
-        """Add a record; after the return, a power cut cannot lose it."""
+        """Add a record; once this method has returned, a power cut cannot lose it."""
         record = Record(len(self._records), self._now(), kind, stage, unit, data or {})
         self._file.append(record.line())
         self._records.append(record)

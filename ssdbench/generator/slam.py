@@ -1,4 +1,4 @@
-"""Use the in-kernel generator: requests from inside the kernel, fio for the rest.
+"""Use the in-kernel generator: requests from inside the kernel, fio for fills that need a map.
 
 Each job of `numjobs` has one instance of ssdb_slam with its own kernel thread. The run lends its
 claim to the module, which keeps the drive open and ends when this process ends. Writes are allowed

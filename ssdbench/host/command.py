@@ -171,7 +171,7 @@ def _left_s(
 
 
 def _handed(descriptor: int, rest: memoryview) -> memoryview:
-    """Write a piece of the input; return the rest, empty once the program has stopped reading."""
+    """Write a piece of the input; return the unwritten part, empty if it stopped reading."""
     try:
         return rest[os.write(descriptor, rest[:_PIECE_BYTES]) :]
     except BlockingIOError:

@@ -149,7 +149,7 @@ class BlockUsage:
             yield from (device, *(f"{device}/{controller}" for controller in below))
 
     def _btrfs(self) -> Iterator[str]:
-        """Yield mounted btrfs file systems that have the device as one of several."""
+        """Yield mounted btrfs file systems that use the device as one of several devices."""
         stack = self._stack
         for file_system in self._sysfs.listed("/sys/fs/btrfs"):
             members = self._sysfs.listed(f"/sys/fs/btrfs/{file_system}/devices")

@@ -151,7 +151,7 @@ def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> O
     """Return the next run of fio at a constant load; None if all runs have ended.
 
     First the load is offered until there are enough clients and ten minutes have passed. Trials
-    follow for the rest of half an hour, but no fewer than `repeats`; more trials follow while waits
+    follow until half an hour is over, but no fewer than `repeats`; more trials follow while waits
     still grow, or while few requests are slower than the percentile.
     """
     if (more := more_clients(sought, done)) is not None:

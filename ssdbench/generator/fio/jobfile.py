@@ -89,7 +89,7 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
 
 
 def sections_jobfile(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
-    """Return a job file of sections that run at the same time and are reported as one.
+    """Return a job file of sections that run at the same time and are reported as one job.
 
     The options are options of fio. `options` are for all sections; a section's own options override
     them.

@@ -354,8 +354,8 @@ class Profile(ProfileModel):
     )
     """Fills before the warm-up, in order."""
     fill_level_percent: Share = Field(default=100.0, alias="fill_level")
-    """Share of the drive that the run uses; the rest is never written. Below 100% the drive has
-    additional spare area, and the report says so."""
+    """Share of the drive that the run uses; the other part is never written. Below 100% the drive
+    has additional spare area, and the report says so."""
     content: Content = Content.RANDOM
     """Written data: random (incompressible), or zeros."""
     unit_bytes: SizeBytes | None = Field(default=None, examples=["16KiB"], alias="unit")

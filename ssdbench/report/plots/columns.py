@@ -43,7 +43,7 @@ class ColumnsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [
             (row, column, height)
             for row, heights in zip(self.y, self.heights, strict=True)
@@ -75,7 +75,7 @@ class BarsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [("I/Os", x, y) for x, y in zip(self.x, self.y, strict=True)]
         table += [(words, x, None) for x, words in self.marks]
         return over_x(("line", "latency [ns]", "I/Os"), table, 1)
@@ -123,7 +123,7 @@ class TimelineFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [(one.label, one.start, one.end, one.words) for one in self.stretches]
         columns = ("stage", f"{self.x_label}, from", "to", "what it took")
         return FigureData(

@@ -90,7 +90,7 @@ class LinesFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         words = dict(self.ticks)
         extras: list[tuple[str, Callable[[int, int], str | float | None]]] = []
         lines = self.lines
@@ -172,7 +172,7 @@ class StripFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = []
         for strip in self.strips:
             table += [(strip.label, str(n), v) for n, v in enumerate(strip.values, start=1)]
@@ -223,7 +223,7 @@ class DotsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [
             (row.label, name, value) for row in self.points for name, value in row.values
         ]
@@ -265,7 +265,7 @@ class CurvesFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [
             (curve.label, x, y)
             for curve in self.curves
@@ -310,7 +310,7 @@ class ScatterFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         names = ["peak" if peak else "other" for peak in self.peaks.tolist()]
         table: list[Row] = list(zip(names, self.x.tolist(), self.y.tolist(), strict=True))
         unit = " [ns]" if self.latency else ""
@@ -360,7 +360,7 @@ class IntervalsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [
             (label, run, span.mean, span.low, span.high, span.bound)
             for label, spans in self.points

@@ -107,7 +107,7 @@ class SeriesFigure(ReportFigure):
         return low / room**0.1, high * room**0.3
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [*traced("measured", self.trace)]
         for level in self.levels:
             table += [(level.name, x, level.rate, level.rate) for x in (level.start, level.end)]
@@ -180,7 +180,7 @@ class SteadyFigure(ReportFigure):
             yield from ((level.name, x, level.rate) for x in (level.start, level.end))
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [
             *((STEADY_PARTS[0], *row) for row in traced("measured", self.trace)),
             *((STEADY_PARTS[1], *row) for row in traced("mean of each minute", self.minutes)),
@@ -240,7 +240,7 @@ class WindowFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [("each round", x, y) for x, y in zip(self.x, self.blocks, strict=True)]
         return over_x(("line", self.x_label, self.y_label), [*table, *_window_rows(self.window)], 1)
 
@@ -291,7 +291,7 @@ class SettleFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = [
             (panel.name, f"{number} {name}", x, low, high)
             for panel in self.panels
@@ -362,7 +362,7 @@ class HeatFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the drawn values as rows."""
+        """Return the values in the plot as rows."""
         table: list[Row] = []
         for panel in self.panels:
             for column in panel.columns:

@@ -50,7 +50,7 @@ PROBES: dict[str, tuple[str, str, Format, str]] = {
 
 
 def of_inside(result: RunResult, found: Sequence[BlockSizeFound | ProbeFound]) -> Headline:
-    """Return the headline of a run of probes: the answer of one probe, or how many answered."""
+    """Return the headline of a run of probes: the answer of one probe, or how many have one."""
     first = found[0]
     probes = [one for one in found if isinstance(one, ProbeFound)]
     told = [

@@ -86,7 +86,7 @@ class Setting:
         return Preparation(self.purge, fills, self.form.active_percent, from_fresh=not fills)
 
     def workload(self, pattern: Pattern, block: int, read: int, depth: int, jobs: int) -> Workload:
-        """Return a workload on the active range, which starts at the start of the drive."""
+        """Return a workload on the active range, which begins at offset 0 of the drive."""
         length = int(self.target.size_bytes * self.form.active_percent / 100)
         return Workload(
             pattern=pattern,

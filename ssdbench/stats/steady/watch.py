@@ -150,7 +150,7 @@ class Watch:
         window = f"in the newest {look.to_s - look.from_s:.0f} s"
         if broken := [criterion.words() for criterion in look.criteria if not criterion.holds]:
             return f"not steady yet: {', '.join(broken)} over the limit {window}"
-        return f"within all limits {window}, at {self._streak} of {self._rule.hold} looks in a row"
+        return f"within all limits {window}, at {self._streak} of {self._rule.hold} checks in a row"
 
     def _reason(self) -> str:
         if self._look.early:
@@ -158,7 +158,7 @@ class Watch:
         broken = [c for c in self._look.criteria if not c.holds]
         if broken:
             return "; ".join(criterion.sentence() for criterion in broken)
-        return f"all limits hold, but only at {self._streak} of {self._rule.hold} looks in a row"
+        return f"all limits hold, but only at {self._streak} of {self._rule.hold} checks in a row"
 
 
 def straight_line(look: Look) -> tuple[float, float]:
