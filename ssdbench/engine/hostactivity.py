@@ -96,7 +96,7 @@ class HostWatch:
         self._before = read()
 
     def findings(self) -> list[Finding]:
-        """Read the host again, and return a finding about disturbances, if any."""
+        """Read the state of the host again; return a finding about disturbances, if any."""
         return disturbed(activity_between(self._before, self._read()))
 
 

@@ -126,7 +126,7 @@ class RunsSections(Protocol):
     ) -> JobOutcome:
         """Run the sections on the target, or on files in the directory `below`, and wait.
 
-        The sections run on the CPUs of the run unless `cpus` names others. `meanwhile` is called
-        with the running fio. Raises the errors of `run_fio_sections`.
+        The sections run on the CPUs of the run unless `cpus` names other CPUs. `meanwhile` is
+        called with the running fio. Raises the errors of `run_fio_sections`.
         """
         ...

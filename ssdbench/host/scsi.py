@@ -249,7 +249,7 @@ UNKNOWN_TIMEOUT_MS = 12 * 3_600_000  # for a drive that estimates no time
 
 
 def ata_security_word(disk: Scsi) -> int:
-    """Return word 128 of IDENTIFY DEVICE, the security state now. Raises DeviceError."""
+    """Return word 128 of IDENTIFY DEVICE, the present security state. Raises DeviceError."""
     page = disk.ata(AtaCommand(0xEC, reads_sectors=1)).data
     return int.from_bytes(page[2 * SECURITY_WORD : 2 * SECURITY_WORD + 2], "little")
 

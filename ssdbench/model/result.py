@@ -146,7 +146,7 @@ class FlashWritten(Model):
 
     @property
     def amplification(self) -> float:
-        """Return the write amplification: bytes to flash over bytes from the host."""
+        """Return the write amplification: bytes to flash divided by bytes from the host."""
         return self.media_bytes / self.host_bytes
 
     @property

@@ -100,7 +100,8 @@ class Truth:
 def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
     """Return the write amplification of greedy collection under uniform random writes.
 
-    `alpha` is the usable physical capacity over the exported capacity. Desnoyers 2014: with k = (1
+    `alpha` is the usable physical capacity divided by the exported capacity. Desnoyers 2014: with k
+    = (1
     + 1/2Np) alpha, X0 = 1/2 - (Np / alpha) W(-k e^-k), WA = Np / (Np - (X0 - 1)).
     """
     if alpha <= 1:
@@ -137,7 +138,7 @@ class Medium:
 
     @property
     def alpha(self) -> float:
-        """Return the usable physical capacity over the exported capacity."""
+        """Return the usable physical capacity divided by the exported capacity."""
         usable = (self.superblocks - self.reserved_superblocks) * self.superblock_units
         return usable / self.user_units
 

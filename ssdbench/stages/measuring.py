@@ -464,7 +464,7 @@ def read_measured(path: Path) -> Measured:
 
 
 def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
-    """Return the stored streams with rates in the window; older results have fewer figures."""
+    """Return the stored streams with rates in the window; older results have fewer numbers."""
     rates_of = stored.get("streams_iops", ())
     moved = stored.get("streams_bytes_per_s", np.zeros(len(rates_of)))
     histograms = from_arrays(stored, name)

@@ -1,8 +1,8 @@
 """Check that a number describes the drive, not the host, a buffer or other drives.
 
 `loss` judges whether drives that work at the same time disturb each other. Each round measures
-every drive alone and all drives together, in random order; the loss of a drive is 1 minus its rate
-together over its rate alone. Drives may be measured side by side only if the upper end of the
+every drive alone and all drives together, in random order; the loss of a drive is 1 - (rate
+together with others / rate alone). Drives may be measured side by side only if the upper end of the
 interval (Student's t, mean of the logarithms) is below MOST_LOSS for every drive and workload
 (intersection-union test, Berger 1982).
 """

@@ -58,7 +58,7 @@ class Percentile:
 
 
 def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
-    """Return variance over mean of the I/Os slower than `value_ns` per section, at least 1.
+    """Return variance / mean of the number of I/Os slower than `value_ns` per section, at least 1.
 
     Sections of different length are scaled to the mean length. A single section cannot show
     clusters, so its design effect is 1.

@@ -247,7 +247,7 @@ class StoreSigned(Document):
 
 
 class Queried(Document):
-    """The rows of a query; a value that JSON has no type for is given as text."""
+    """The rows of a query; a value without a type in JSON becomes text."""
 
     document: Literal["query"] = "query"
     columns: tuple[str, ...]

@@ -51,7 +51,7 @@ class Placed:
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationTrial(FileTrial):
-    """Compare schedulers on one file system with programs and their fio equivalents."""
+    """Compare schedulers on one file system, with programs and with similar fio jobs."""
 
     programs: tuple[Program, ...]
     scale: Scale

@@ -159,7 +159,7 @@ class Flushes:
 
 
 def _flush_costs(bench: Bench, span_bytes: int) -> Answer:
-    """Measure flushes after few writes first, as many writes leave a full buffer behind."""
+    """First measure flushes after few writes, because many writes leave a full buffer."""
     write_ns: dict[int, float] = {}
     flush_ns: dict[int, float] = {}
     for count in FLUSH_WRITES:

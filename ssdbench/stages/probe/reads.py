@@ -163,7 +163,7 @@ class Mapping:
     title = "Sequential reads of ordered and of scattered data"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of a sequential fill and a random one."""
+        """Return the bytes of a sequential fill and of a random fill."""
         return 2 * part(size_bytes, MAPPING_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:

@@ -135,7 +135,7 @@ def _steps(stretch: Stretch) -> Floats:
 
 
 def _enough(parts: Sequence[object], horizon_s: float) -> bool:
-    """Tell whether the pieces can show a level: at least two, or one as long as the horizon."""
+    """Tell whether the pieces can show a level: two or more, or one as long as the horizon."""
     return len(parts) > 1 or getattr(parts[0], "seconds", 0.0) >= horizon_s - 1e-6
 
 

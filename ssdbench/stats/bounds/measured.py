@@ -27,7 +27,7 @@ class StreamSeen:
 
     @classmethod
     def joined(cls, parts: "Sequence[StreamSeen]") -> "StreamSeen":
-        """Return the sum of several threads that ran at the same time."""
+        """Return the sum of the results of several threads that ran at the same time."""
         return cls(
             read=Histogram.merged(part.read for part in parts),
             write=Histogram.merged(part.write for part in parts),

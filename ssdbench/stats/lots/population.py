@@ -191,7 +191,7 @@ def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float
 
 
 def _reach(drives: int, tests: int) -> float:
-    """Return the largest expected deviation of normal drives from their median, over their sd.
+    """Return the largest expected deviation of normal drives from their median, in units of sd.
 
     The test is corrected for all drives and both sides (Bonferroni); a median has the variance
     π/2n.

@@ -282,7 +282,7 @@ def _by_depth(
 def _missed_rounds(
     result: RunResult, wanted: CapacityPlan, point: PointResult, made: Plan
 ) -> tuple[PlannedRound, ...]:
-    """Return the rounds at the load of this plan if p99 missed its limit in the first; else ()."""
+    """Return the rounds at this plan's load if p99 missed its limit in the first round; else ()."""
     limits = limits_s(wanted, point.point.workload.read_percent)
     for _, found in result.having(LoadFound):
         if not (found.planned and _same_requests(found, point)):
