@@ -9,7 +9,7 @@ said from its own begin to the end of putting back.
 import compileall
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +44,7 @@ KERNEL_DIR = Path(tree) if (tree := os.environ.get("SSDBENCH_LAB_KERNEL_DIR")) e
 # Half of the work on the newest kernel, so that two workers end at about the same time.
 LATER_FILES = ("test_flash.py", "test_lab.py", "test_slam.py", "test_zones.py")
 SLOWER = 8 if KERNEL_DIR else 1  # a kernel with every check, to an emulated CPU
+FAILED = pytest.StashKey[bool]()
 GUEST_S = 540 * SLOWER
 PUT_BACK_S = 300 * SLOWER
 # What tests make is removed; then what is there is told, to be compared with a guest just booted.
@@ -63,6 +64,7 @@ for module in ssdb_slam ssdb_bpref ssdb_tmerge ssdb_flash null_blk; do
   case $loaded in *" $module "*) rmmod $module;; esac; done
 shopt -s extglob nullglob
 rm -rf /run/!(ssdbench-lab|second)
+for node in /dev/*; do [ -f $node ] && rm -f $node; done  # it would hide a device of that name
 echo modules $(grep -E '^(ssdb_|null_blk)' /proc/modules | cut -d' ' -f1)
 for pid in /proc/[0-9]*; do [ $pid = /proc/$$ ] || ! [ -e $pid/exe ] || echo process $(< $pid/comm)
 done
@@ -176,8 +178,17 @@ def kept() -> Iterator[Kept]:
     kept.close()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note whether a test failed: its guest is not used again."""
+    report = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
 @pytest.fixture
-def guest(lab: Lab, kept: Kept) -> Iterator[Guest]:
+def guest(lab: Lab, kept: Kept, request: pytest.FixtureRequest) -> Iterator[Guest]:
     """Run a shell script in a guest: `guest(script, disks=[…], reproducible=True)`."""
 
     def run(
@@ -194,7 +205,7 @@ def guest(lab: Lab, kept: Kept) -> Iterator[Guest]:
         append: str = "",
         fresh: bool = False,
     ) -> Answer:
-        request = GuestRequest(
+        wanted = GuestRequest(
             argv=("bash", "-euc", script),
             series=lab.kernel.series,
             kernel_dir=lab.kernel.tree,
@@ -213,12 +224,15 @@ def guest(lab: Lab, kept: Kept) -> Iterator[Guest]:
         with console_shown():
             # One that counts instructions does so at full speed while it waits for a command.
             alone = fresh or reproducible or programs
-            answer = run_in_guest(request, cache()) if alone else kept.run(request)
+            answer = run_in_guest(wanted, cache()) if alone else kept.run(wanted)
+        print(f"status {answer.status} in the guest\n{answer.stderr}")  # shown if the test fails
         for said in answer.failed_boots:
             warnings.warn(f"a boot failed, and the guest was booted again: {said}", stacklevel=2)
         return answer
 
     yield run
+    if request.node.stash.get(FAILED, False):
+        kept.close()
     with console_shown():
         left = kept.settle()
     if left:
