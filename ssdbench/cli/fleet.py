@@ -101,7 +101,7 @@ def _draft_consent(path: Path, made: "Plan") -> None:
     from ssdbench.fleet.inventory import consent_draft
 
     drives = [
-        (job.identity, f"{job.host} {job.target} {job.model} {job.serial}")
+        (job.identity, " ".join(filter(None, (job.host, job.target, job.model, job.serial))))
         for job in made.jobs
         if job.identity and not job.simulated
     ]

@@ -31,6 +31,8 @@ ip link set lo up
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd /var/lib/ssdbench
 mount --bind "$2" /var/lib/ssdbench
+echo "127.0.0.1 localhost $1" >/run/hosts
+mount --bind /run/hosts /etc/hosts
 echo up
 while sleep 1000; do :; done # the shell collects the processes whose parent has ended
 """

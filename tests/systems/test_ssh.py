@@ -15,6 +15,7 @@ from tests.systems.sshhosts import SshHosts
 PROFILE = """
 precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
 repeats: 2
+steady: {rule: seppanen, max_time: 2s}
 window: 2s
 settle: {window: 1s, flat: 1s, max_time: 2s}
 measure: [{sweep: {read: 100, iodepth: 4}}]

@@ -1,0 +1,128 @@
+"""The example for Slurm, as a user with sudo: a run that meets its limit of time goes on."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ssdbench.target.inspect import inspect
+from tests.support.devices import LoopDevice
+from tests.systems.conftest import Machine, connect, required, until
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "slurm.sh"
+PLACE = Path("/run/job")  # of the machine; users can read it
+USER = "nobody"
+# Slurm's clock has a resolution of a minute, so the signal comes 60 to 120 s after the start.
+LIMITS = {"--time=3-00:00:00": "--time=3", "USR1@300": "USR1@60", "--wait 4m": "--wait 50s"}
+PROFILE = """
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+repeats: 40
+steady: {rule: seppanen, max_time: 2s}
+window: 2s
+settle: {window: 1s, flat: 1s, max_time: 2s}
+measure: [{sweep: {read: 100, iodepth: 4}}]
+"""
+CONFIG = """
+ClusterName=one
+SlurmctldHost=n1
+SlurmUser=root
+AuthInfo=socket=/run/munge.socket,cred_expire=5
+StateSaveLocation=/run/slurm/state
+SlurmdSpoolDir=/run/slurm/spool
+SlurmctldPidFile=/run/slurm/ctld.pid
+SlurmdPidFile=/run/slurm/d.pid
+ProctrackType=proctrack/linuxproc
+MpiDefault=none
+ReturnToService=2
+KillWait=5
+NodeName=n1 CPUs=1
+PartitionName=all Nodes=n1 Default=YES State=UP
+"""
+
+
+@pytest.fixture(scope="module")
+def node(machines: Callable[[str], Machine]) -> Machine:
+    """A cluster of one node, and a user who may use sudo."""
+    munged, ctld, slurmd = map(required, ("munged", "slurmctld", "slurmd"))
+    for name in ("sbatch", "scontrol", "sudo"):
+        required(name)
+    node = machines("n1")
+    connect(machines("other"), node, 1)  # Slurm resolves no name where only loopback is there
+    own = node.directory
+    (own / "slurm.conf").write_text(CONFIG)
+    (own / "key").write_bytes(os.urandom(128))
+    (own / "key").chmod(0o600)
+    (own / "sudoers").mkdir()
+    (own / "sudoers" / "user").write_text(f"{USER} ALL=(ALL) NOPASSWD: ALL\n")
+    (own / "sudoers" / "user").chmod(0o440)
+    (own / "programs").mkdir()
+    program = own / "programs" / "ssdbench"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ssdbench "$@"\n')
+    program.chmod(0o755)
+    node.run("mkdir", "-p", "/run/slurm/state", "/run/slurm/spool", "/etc/slurm", PLACE)
+    node.run("chmod", "777", PLACE)
+    for source, place in (("sudoers", "/etc/sudoers.d"), ("programs", "/usr/local/sbin")):
+        node.run("mount", "--bind", own / source, place)
+    node.run("cp", own / "slurm.conf", "/run/slurm.conf")
+    node.start(
+        munged, "-F", "--force", "--key-file", own / "key", "--socket", "/run/munge.socket",
+        "--pid-file", "/run/munged.pid", "--seed-file", own / "seed",
+        "--log-file", own / "munge.log",
+    )  # fmt: skip
+    until(lambda: node.run("ls", "/run").stdout.count("munge.socket"), "munged's start")
+    node.start(ctld, "-D", "-f", "/run/slurm.conf")
+    node.start(slurmd, "-D", "-f", "/run/slurm.conf")
+    until(lambda: "idle" in as_user(node, "sinfo", "-h", "-o", "%T"), "the node's start")
+    return node
+
+
+def as_user(node: Machine, *argv: str) -> str:
+    """Return what a program prints that the user runs; empty if it failed."""
+    words = ["setpriv", f"--reuid={USER}", "--clear-groups", "env", "SLURM_CONF=/run/slurm.conf"]
+    done = node.run(*words, *argv, ok=range(256), cwd=PLACE)
+    return "" if done.returncode else done.stdout
+
+
+def put(node: Machine, name: str, text: str) -> None:
+    """Put a file where the user can read it."""
+    (node.directory / name).write_text(text)
+    node.run("cp", node.directory / name, PLACE)
+
+
+def state(node: Machine, job: str) -> dict[str, str]:
+    """Return what scontrol tells of a task."""
+    told = as_user(node, "scontrol", "show", "job", f"{job}_1").split()
+    return dict(word.split("=", 1) for word in told if "=" in word)
+
+
+@pytest.mark.timeout(1500)
+def test_a_task_that_meets_its_limit_of_time_is_queued_again_and_goes_on(
+    node: Machine, tmp_path: Path
+) -> None:
+    script = EXAMPLE.read_text().replace("pessimistic", f"{PLACE}/lot.yaml")
+    for given, ours in LIMITS.items():
+        assert given in script
+        script = script.replace(given, ours)
+    put(node, "slurm.sh", script)
+    put(node, "lot.yaml", PROFILE)
+    with LoopDevice.several(tmp_path) as make:
+        drive = make()
+        put(node, "drives.txt", f"n1 {drive.node} {inspect(str(drive.node)).id}\n")
+        job = as_user(node, "sbatch", "--parsable", "--array=1", "slurm.sh", "drives.txt").strip()
+        until(lambda: int(state(node, job).get("Restarts", 0)), "a requeue", most_s=300)
+        fills = [one.stat().st_mtime_ns for one in filled(node)]
+        ends = ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED")
+        until(lambda: state(node, job).get("JobState") in ends, "the end of the job", most_s=900)
+    told = node.run("sh", "-c", f"cat {PLACE}/slurm-*.out").stdout
+
+    assert "Permission denied" not in told
+    assert state(node, job)["ExitCode"] == "1:0", told  # measured, but NOT VALIDATED
+    assert fills and [one.stat().st_mtime_ns for one in filled(node)] == fills
+    assert len(list((node.directory / "lib" / "lot").rglob("result.json"))) == 1
+
+
+def filled(node: Machine) -> list[Path]:
+    """Return the records of finished fills."""
+    return sorted((node.directory / "lib" / "lot").rglob("stages/01-*/**/unit.json"))
