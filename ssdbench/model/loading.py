@@ -80,6 +80,8 @@ def misfit_error(
     """Return the error for mistakes that only the target shows, with their places."""
     document = read(text, file)
     for path, message in mistakes:
+        if path[0] == "measure" and ("measure",) not in document.values:
+            path = ("plan", "block")  # what is measured follows from the question
         # A list with one element may be written without brackets.
         stands = path if path in document.values else path[:-1]
         document.complain(document.value_at(stands), message, key=dotted(path))

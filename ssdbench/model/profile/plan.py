@@ -239,7 +239,7 @@ class CapacityPlan(ProfileModel):
         limits = [f"p99 of {way}s at most {format_ns(s * 1e9)}" for way, s in self.limits_s.items()]
         if self.limits_s and self.p99_s and {*self.limits_s.values()} == {self.p99_s}:
             limits = [f"p99 at most {format_ns(self.p99_s * 1e9)}"]
-        size = "the measured block" if self.block_bytes is None else format_size(self.block_bytes)
+        size = "the measured block" if self.block_bytes is None else _size(self.block_bytes)
         reads = "the fewest reads" if self.read_percent is None else f"{self.read_percent} % reads"
         years = "a year" if self.years == 1 else f"a year for {self.years:g} years"
         grown = f"growth {self.growth_percent:g} % {years}"
@@ -388,14 +388,19 @@ def _searches(stage: MeasuredStage, plan: CapacityPlan, way: str | None, limit_s
 
 
 def _words(plan: CapacityPlan) -> str:
-    size = "any block size" if plan.block_bytes is None else format_size(plan.block_bytes)
+    size = "any block size" if plan.block_bytes is None else _size(plan.block_bytes)
     reads = "any share of reads" if plan.read_percent is None else f"{plan.read_percent} % reads"
     return f"{size} with {reads}"
 
 
 def _keys(plan: CapacityPlan) -> str:
     workload = _workload(plan)
-    return f"block: {format_size(workload['block']).replace(' ', '')}, read: {workload['read']}"
+    return f"block: {_size(workload['block']).replace(' ', '')}, read: {workload['read']}"
+
+
+def _size(size_bytes: int) -> str:
+    """Format a block size with all its bytes, such as `4 KiB`, `4000 B`."""
+    return format_size(size_bytes) if size_bytes % (KIB // 2) == 0 else f"{size_bytes} B"
 
 
 def _text(seconds: float) -> str:

@@ -37,48 +37,35 @@ def unknown(
     wanted: CapacityPlan, *, writes: bool, waf: float | None, reads: float | None
 ) -> tuple[Unknown, ...]:
     """List every missing input; `waf` and `reads` are the values that the run measured."""
-    unlimited = not wanted.limits_s
-    absent = [wanted.outstanding is None and unlimited, unlimited]
-    return (
-        *(_of_wear(wanted, waf) if writes else ()),
-        *(one for one, is_absent in zip(_OF_LOAD, absent, strict=True) if is_absent),
-        *([_REBUILD] if wanted.rebuild_iops is None and wanted.failure_reserve else []),
-        *(one for name, one in _OF_SET.items() if getattr(wanted, name) is None),
-        *([_READS] if reads is None else []),
+    unlimited, uncorrected = not wanted.limits_s, "life is not corrected for it"
+    to_rebuild = wanted.rebuild_iops is None and wanted.failure_reserve > 0
+    inputs = (
+        (writes and wanted.endurance_tb is None,
+         "rated endurance", "no life, no drive writes a day", "--endurance"),
+        (writes and waf is None,
+         "write amplification of this workload", uncorrected, "--waf"),
+        (writes and wanted.waf_rating is None,
+         "write amplification behind the rating", uncorrected, "--waf-rating"),
+        (unlimited and wanted.outstanding is None,
+         "requests outstanding on a drive", "all depths count", "--outstanding"),
+        (unlimited, "limit of p99", "no limit of latency is kept", "--p99"),
+        (to_rebuild,
+         "load of a rebuild", "no rebuild counts while a drive is missing", "--rebuild"),
+        (wanted.capacity_tb is None,
+         "data to hold", "drives are counted for the rate alone", "--capacity"),
+        (wanted.failure_rate_percent is None,
+         "failure rate", "no failures to expect", "--failure-rate"),
+        (wanted.rebuild_time_s is None,
+         "time until a failed drive is replaced and rebuilt",
+         "it is not known how often the reserve is too small", "--rebuild-time"),
+        (wanted.power_w is None, "power of a drive", "no power", "--power"),
+        (wanted.price is None, "price of a drive", "no cost", "--price"),
+        (reads is None, "rate of reads alone at this block size", "no room for reads",
+         "a point of 100 % reads in the profile, which settles"),
+    )  # fmt: skip
+    return tuple(
+        Unknown(what, without, option) for absent, what, without, option in inputs if absent
     )
-
-
-def _of_wear(wanted: CapacityPlan, waf: float | None) -> Iterator[Unknown]:
-    uncorrected = "life is not corrected for it"
-    if wanted.endurance_tb is None:
-        yield Unknown("rated endurance", "no life, no drive writes a day", "--endurance")
-    if waf is None:
-        yield Unknown("write amplification of this workload", uncorrected, "--waf")
-    if wanted.waf_rating is None:
-        yield Unknown("write amplification behind the rating", uncorrected, "--waf-rating")
-
-
-_OF_LOAD = (
-    Unknown("requests outstanding on a drive", "all depths count", "--outstanding"),
-    Unknown("limit of p99", "no limit of latency is kept", "--p99"),
-)
-_REBUILD = Unknown("load of a rebuild", "no rebuild counts while a drive is missing", "--rebuild")
-_READS = Unknown(
-    "rate of 100 % reads at this block size",
-    "no room for reads",
-    "a point of 100 % reads in the profile, which settles",
-)
-_OF_SET = {
-    "capacity_tb": Unknown("data to hold", "drives are counted only for the rate", "--capacity"),
-    "failure_rate_percent": Unknown("failure rate", "no failures to expect", "--failure-rate"),
-    "rebuild_time_s": Unknown(
-        "time until a failed drive is replaced and rebuilt",
-        "it is not known how often the reserve is too small",
-        "--rebuild-time",
-    ),
-    "power_w": Unknown("power of a drive", "no power", "--power"),
-    "price": Unknown("price of a drive", "no cost", "--price"),
-}
 
 
 USUAL_BLOCK_BYTES = 4096

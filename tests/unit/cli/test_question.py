@@ -136,3 +136,13 @@ runtime=1h
     )
     jobs = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
     return float(jobs[-1]["write"]["clat_ns"]["percentile"]["99.000000"])
+
+
+def test_a_block_that_the_drive_cannot_take_is_named_at_the_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = tmp_path / "q.yaml"
+    profile.write_text("title: t\nplan: {vms: 1, iops_each: 40, read: 70, block: 4000}\n")
+
+    assert run(["plan", str(profile), "--target", TARGET]) == 2
+    assert "q.yaml:2:48: plan.block: " in capsys.readouterr().err

@@ -201,6 +201,7 @@ def test_p99_of_another_block_mix_or_order_is_not_taken(
     [
         ({"block": "8KiB"}, "8 KiB with any share of reads", "block: 8KiB, read: 0"),
         ({"read": 50}, "any block size with 50 % reads", "block: 4KiB, read: 50"),
+        ({"block": 4000}, "4000 B with any share of reads", "block: 4000B, read: 0"),
     ],
 )
 def test_a_question_with_another_block_or_mix_is_refused_in_a_sentence(
