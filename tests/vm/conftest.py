@@ -179,7 +179,9 @@ def kept() -> Iterator[Kept]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Note whether a test failed: its guest is not used again."""
     report = yield
     if report.when == "call":
