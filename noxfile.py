@@ -212,7 +212,7 @@ def vm(session: nox.Session) -> None:
 @nox.session
 def systems(session: nox.Session) -> None:
     """Real programs of others, from packages: sshd, Slurm, Ansible, Prometheus; root; minutes."""
-    session.install("ansible-core", "duckdb", "pandas", "polars", "pyarrow")
+    session.install("ansible-core", "dask-jobqueue", "duckdb", "pandas", "polars", "pyarrow")
     tests = session.posargs or ["tests/systems"]
     path = f"{session.bin}:{os.environ['PATH']}"
     python(session, "-m", "pytest", "-n", "0", "-m", "systems", *tests, PATH=path)
