@@ -62,7 +62,7 @@ def test_the_ansible_role_plans_installs_and_then_changes_nothing(farm: SshHosts
     }  # fmt: skip
     play: list[str | Path] = [
         required("ansible-playbook"), "-i", inventory, ROOT / "docs/examples/install.yaml",
-        "-e", json.dumps(given),
+        "-e", json.dumps(given), "-T", "60",
     ]  # fmt: skip
 
     planned = farm.control.run(*play, "--check")

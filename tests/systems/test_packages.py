@@ -76,7 +76,7 @@ def test_the_containerfile_builds_on_a_base_from_packages_and_measures() -> None
 def test_kubeconform_accepts_the_job_and_refuses_a_key_that_is_misspelt(tmp_path: Path) -> None:
     environment = {**os.environ, "GOBIN": str(tmp_path)}
     subprocess.run([required("go"), "install", KUBECONFORM], env=environment, check=True)
-    words = [tmp_path / "kubeconform", "-strict", "-schema-location", SCHEMA]
+    words: list[str | Path] = [tmp_path / "kubeconform", "-strict", "-schema-location", SCHEMA]
     (tmp_path / "misspelt.yaml").write_text(
         MANIFEST.read_text().replace("podFailurePolicy", "podFailurPolicy")
     )

@@ -1,5 +1,6 @@
 """The wheels of this clone and of all that it needs, as a release has them."""
 
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -30,5 +31,5 @@ def wheels(place: Path, version: str) -> Path:
         words = ("-m", "pip", "download", "-q", "--no-deps", "-d", fetched, "pip")
         subprocess.run([sys.executable, *words], check=True)
     for one in (*fetched.glob("*.whl"), wheel()):
-        (place / one.name).hardlink_to(one)
+        shutil.copy(one, place)
     return place
