@@ -87,7 +87,7 @@ EXAMPLES = (
     ),
     Example(
         "span",
-        "The span cliff: how much faster a drive is if a part of it is never written.",
+        "The span cliff: how much faster a full drive is if the rest was written once, in order.",
         "title: Growing spans of a simulated Intel X25-M G2\n"
         "target: sim:x25m-g2-160,capacity=1GiB\n" + FILL + SHORT + "measure:\n"
         "  - span: {spans: [10%, 50%, 75%, 100%], rest: ordered, "

@@ -16,6 +16,7 @@ from benchmarks.kernel import pages
 from benchmarks.kernel.__main__ import EXPERIMENTS
 from ssdbench.cli import main
 from ssdbench.model.profile.spec import Measure
+from ssdbench.sim.spec import parse
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text()
@@ -30,7 +31,14 @@ FIGURES = {
     "The report on wimpy processors, 2010": ["table 1", "diagram 1", "diagram 2", "table 2"],
 }
 MODELS = {"fitted", "set", "predicted", "-"}
-WITH_REASON = {"in shape", "refuted", "not reproducible here"}
+WITH_REASON = {
+    "in shape",
+    "refuted",
+    "cannot tell",
+    "superseded",
+    "his base was not reproduced",
+    "not reproducible here",
+}
 
 
 class Row(NamedTuple):
@@ -283,6 +291,8 @@ def exists(command: str) -> bool:
             return any((ROOT / "profiles").rglob(f"{name}.yaml"))
         case ["python", "-m", "benchmarks.kernel", name]:
             return name in EXPERIMENTS
+        case ["ssdbench", "sim", "truth", target, *_]:
+            return parse(target).capacity_bytes > 0
         case ["nox", "-s", name]:
             return f'name="{name}"' in (ROOT / "noxfile.py").read_text()
         case ["pytest", place]:
