@@ -310,7 +310,7 @@ def _answered(stage: StageResult, metric: str, value: object, unit: str, how: st
 def _fill_rows(stage: StageResult, found: FillDone) -> Iterator[Row]:
     if found.read_back is None:
         return
-    how = f"{found.read_back} reads after the fill"
+    how = "simulation" if found.read_back == "known" else "reads after the fill"
     yield _answered(stage, "capacity_proof", found.read_back, "", how)
     for metric, value, unit in (
         ("read_back_bytes", found.read_back_bytes, "B"),
