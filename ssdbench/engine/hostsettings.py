@@ -153,7 +153,7 @@ class BlockPreference:
 def block_preference(
     wishes: Host, info: TargetInfo, run_id: str, held: ExitStack
 ) -> BlockPreference | None:
-    """Return what sets the block that a run finds; None if it does not ask for that.
+    """Return the preference that sets the block that a run finds; None if not requested.
 
     None for a simulated drive, too, which has no scheduler. Raises HostLacks without the module.
     """

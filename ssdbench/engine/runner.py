@@ -79,7 +79,7 @@ from ssdbench.units import format_capacity
 
 @dataclass(frozen=True, slots=True)
 class Replanned:
-    """What a run measures after its warm-up instead of what was planned before."""
+    """The stages that a run measures after its warm-up, in place of the planned ones."""
 
     stages: Sequence[AnyStage]  # with the same preparation
     profile_text: str

@@ -51,7 +51,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class FleetDrive:
-    """A drive of a fleet; its labels differ from those of every other drive."""
+    """A drive of a fleet; no other drive has the same labels."""
 
     labels: Labels
     stage: str

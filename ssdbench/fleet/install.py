@@ -63,8 +63,8 @@ def install(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Install on every host; return what was done by host, and why a host failed.
 
-    What was done is `there` or `installed`, and then what the host still lacks. Raises UsageError
-    if the directory `wheels` lacks the wheel of this version, or of pip.
+    The first value is `there` or `installed`, followed by anything that the host still lacks.
+    Raises UsageError if the directory `wheels` lacks the wheel of this version, or of pip.
     """
     found = _wheels(wheels)
     at_work: set[str] = set()

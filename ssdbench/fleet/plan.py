@@ -162,7 +162,7 @@ def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) 
 
 
 def _varied(target: str, number: int) -> str:
-    """Return a simulated drive with a program time of its own; every fifth is slow."""
+    """Return a simulated drive with a different program time; every fifth is slow."""
     simulated = spec.parse(target)
     if "t_prog" in simulated.text:
         return simulated.text

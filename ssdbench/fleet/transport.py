@@ -125,7 +125,7 @@ def _run_script(
 
 
 def _silence(address: str, stderr: str) -> Silent:
-    """Return the error for what ssh printed when it did not connect."""
+    """Return the error for the messages of an ssh that did not connect."""
     if "HOST IDENTIFICATION HAS CHANGED" in stderr:
         return Untrusted(
             f"the host key of {address} is not the one in known_hosts: the host was installed "

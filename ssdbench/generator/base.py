@@ -30,7 +30,7 @@ class VerifyHeader:
     """The header that each block of a fill carries: place, checksum, and random data behind it.
 
     Its offset in the block follows from the seed, so that the data of another fill are not taken
-    for the data of this one. `block_bytes` are the blocks that the fill wrote.
+    for the data of this fill. `block_bytes` are the blocks that the fill wrote.
     """
 
     seed: int

@@ -55,7 +55,7 @@ class Procfs:
         return self._mounts_of("self")
 
     def all_mounts(self) -> list[Mount]:
-        """Return all mounts in our namespace, and from others those of devices not mounted here.
+        """Return all mounts in our namespace, and mounts in others of devices not mounted here.
 
         A container or a service may have mounted a device that no other process sees. Namespaces
         that we may not read are left out; the kernel's claim on their devices is still noticed.

@@ -234,7 +234,7 @@ class BlockUsage:
         """Return the kernel names of all devices below the device, down to the drives.
 
         Other volumes on the same drive also use these devices. For a partition, the whole disk is
-        one of them.
+        included.
         """
         return sorted(self._below[0] - {self._name, *self._twins})
 

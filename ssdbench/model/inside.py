@@ -57,7 +57,7 @@ class SmallestEffect(Model):
 
 
 class WriteSize(Model):
-    """One part of the answer about how large and aligned to write, and what it cost to find."""
+    """One part of the answer about the size and alignment of writes, and the cost to find it."""
 
     part: str  # erase block, mapping unit, stripe, or the drive's own reports
     answer: str

@@ -87,7 +87,7 @@ def answer(
 def as_lasted(sought: RateGoal, found: RateFound, lasted: Sequence[RateStep]) -> RateFound:
     """Return the answer with its last trial; a lower rate that lasted replaces the answer.
 
-    `lasted` has the starts at the rate that was offered last.
+    `lasted` has the runs of fio at the rate that was offered last.
     """
     rate = found.rate_iops
     broken = any(broke_down(sought, step) for step in lasted)
@@ -99,7 +99,7 @@ def as_lasted(sought: RateGoal, found: RateFound, lasted: Sequence[RateStep]) ->
 def lowered(
     sought: RateGoal, found_iops: float | None, lasted_iops: float | None
 ) -> Iterator[Finding]:
-    """Return a note if a lower rate than that of the searches was offered at the end."""
+    """Return a note if a lower rate than the searches found was offered at the end."""
     if found_iops is not None and lasted_iops is not None and lasted_iops < found_iops:
         yield LoweredRate(found_iops, lasted_iops).finding(stage=sought.name)
 

@@ -138,7 +138,7 @@ def lasting(sought: RateGoal, done: Sequence[RateStep]) -> list[RateStep]:
 
 
 def at_last_rate(offered: Sequence[RateStep]) -> list[RateStep]:
-    """Return the starts at the newest rate."""
+    """Return the runs of fio at the newest rate."""
     return [step for step in offered if step.asked_iops == offered[-1].asked_iops]
 
 

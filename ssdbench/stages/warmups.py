@@ -71,8 +71,8 @@ def _steady_part(
 ) -> tuple[Stretch, Needed, float]:
     """Return the steady part, the window length, and the rate while the drive stood still.
 
-    While a drive becomes steady, its rate may be a little below its level for a while. A horizon at
-    less than half of the rate in the last three quarters is none of this: the drive stalled.
+    While a drive becomes steady, its rate may be a little below its level for a while. A horizon
+    with less than half of the rate in the last three quarters is different: the drive stalled.
     """
     before_bytes, before_s = before
     seconds = stored_seconds(path)

@@ -327,7 +327,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What several runs have in common, and what was not compared."""
+    """Things that several runs have in common, and things that were not compared."""
 
     pairs: tuple[Pair, ...]
     left_out: tuple[str, ...]  # sentences that say what was not compared, and why

@@ -95,7 +95,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
 def _with_proof(
     planned: Sequence[AnyStage], profile: Profile, target: TargetInfo
 ) -> Iterator[AnyStage]:
-    """Yield the stages; the first fill is read back, as a whole if this costs little time."""
+    """Yield the stages; the first fill is read back, completely if this takes little time."""
     proven = False
     for stage in planned:
         if proven or not isinstance(stage, Precondition):

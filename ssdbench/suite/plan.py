@@ -36,7 +36,7 @@ NO_ENDURANCE = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Hold the question of a profile's `plan`, and what the profile lacks to answer it."""
+    """Hold the question of a profile's `plan`, and the stages that it lacks to answer it."""
 
     asked: str  # with every default that it uses
     load_iops: float  # that the drives must carry, with bursts and growth

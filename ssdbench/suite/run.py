@@ -316,7 +316,7 @@ def replanning(
 def _replanning(
     order: Order, kept: Manifest, running: Profile, info: TargetInfo, store: RunStore
 ) -> Order:
-    """Let the run plan again by what its manifest says; the manifest gets the new profile."""
+    """Let the run plan again as its manifest says; the manifest gets the new profile."""
     if not kept.whole_profile_text:
         return order
     whole = RunRequest(

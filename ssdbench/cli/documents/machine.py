@@ -190,7 +190,7 @@ class FleetStatus(Document):
 
 
 class FleetInstalled(Document):
-    """What was done on each host, and the hosts where the installation failed, with the reason."""
+    """The action on each host, and the hosts where the installation failed, with the reason."""
 
     document: Literal["fleet-install"] = "fleet-install"
     version: str

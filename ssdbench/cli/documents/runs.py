@@ -104,7 +104,7 @@ class Inside(Document):
 
 
 class BlockSizeAnswered(Inside):
-    """How large and aligned to write to a drive: its block, its mapping unit, its buffer."""
+    """The best size and alignment of writes to a drive: its block, its mapping unit, its buffer."""
 
     document: Literal["detect-blocksize"] = "detect-blocksize"
     answer: str

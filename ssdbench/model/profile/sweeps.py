@@ -47,8 +47,8 @@ class Settle(ProfileModel):
     unbroken_s: Seconds = Field(default=1800.0, alias="unbroken")
     """The first repeat of each point: its load runs without a break for at least this long, and
     until the rate is flat over the last two thirds of that time. With less than 30m the points are
-    not VALIDATED. A run that writes lasts seven times as long or more: the return to the warm-up's
-    workload goes on until then."""
+    not VALIDATED. A run that writes lasts seven times as long or more: the warm-up's workload,
+    measured again at the end, goes on until then."""
     max_fills: Positive = 2.0
     """Count the repeat as not steady after this many drive fills."""
     max_time_s: Seconds | None = Field(default=None, examples=["30m"], alias="max_time")

@@ -99,7 +99,7 @@ class TimelineFigure(ReportFigure):
     x_label: str
 
     def draw(self) -> Figure:
-        """Draw a bar for each stage, with its time and bytes beside it."""
+        """Draw a bar for each stage, with time and bytes beside the bar."""
         figure = canvas.sheet((canvas.WIDE[0], 0.75 + 0.24 * len(self.stretches)))
         axes = figure.subplots()
         wide = canvas.width_beside(figure, [part.label for part in self.stretches])

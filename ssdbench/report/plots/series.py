@@ -135,7 +135,7 @@ class SteadyFigure(ReportFigure):
     y_label: str
 
     def draw(self) -> Figure:
-        """Draw the whole rate from zero, and the window with a scale of its own."""
+        """Draw the whole rate from zero, and the window with a separate scale."""
         figure = canvas.sheet((canvas.WIDE[0], 3.9))
         grid = figure.subplots(1, 2, width_ratios=(2, 3))
         window = self.window

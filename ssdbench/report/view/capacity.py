@@ -82,7 +82,7 @@ def answer_of(result: RunResult) -> CapacityAnswer | None:
 
 
 def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
-    """Yield p99 at the planned load, drives, and what decides, to show below the headline."""
+    """Yield p99 at the planned load, drives, and the deciding limit, for below the headline."""
     asked = f"Drives for {_demand(answer.wanted)}"
     if answer.plan is None:
         yield asked, marked("no plan", answer.verdict)
@@ -266,7 +266,7 @@ def _percent(share: float | None) -> str:
 
 
 def answer_blocks(plans: Plans, names: Sequence[str]) -> list[page.Block]:
-    """Return `answer_rows` as a table of the page, and what its rows mean."""
+    """Return `answer_rows` as a table of the page, and the meaning of its rows."""
     _, *rows = answer_rows(plans, names)
     table = _table("The answer", [("Number", *names), *rows], names)
     return [table, page.Prose(words.sentence(MEANS))]

@@ -126,7 +126,7 @@ class Bench:
         total_bytes: int,
         offsets: Sequence[int],
     ) -> list[float]:
-        """Write `total_bytes` from each offset on, without a rest; return bytes per second."""
+        """Write `total_bytes` from each offset on, without a pause; return bytes per second."""
         jobs = []
         for index, offset in enumerate(offsets):
             job = self._job(

@@ -120,7 +120,7 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
 
 
 def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
-    """Return the speedup by parallel requests, and the depth for 90 % of it; None if unknown."""
+    """Return the speedup by parallel requests, and the depth for 90 % of this; None if unknown."""
     depths = sorted(iops)
     most = max(iops.values(), default=0.0)
     if len(depths) < 2 or iops[depths[0]] <= 0 or iops[depths[-1]] > 1.1 * iops[depths[-2]]:

@@ -1,4 +1,4 @@
-"""Combine what is known of a drive's inside into one answer: how large and aligned to write.
+"""Combine all facts about a drive's inside into one answer: the size and alignment of writes.
 
 The order is: the block, if strides show it; else the mapping unit; else none that matters. The
 drive's own reports never replace a measurement; they are compared with it.
