@@ -428,7 +428,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
 
 
 def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
-    """Return the answer in words, a table of everything compared, and a list of the things left out."""
+    """Return the answer in words, a table of everything compared, and the things left out."""
     several = len(results) > 2
     sound = all(one.validated for one in found.every)
     blocks: list[page.Block] = [
