@@ -430,9 +430,9 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
 def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
     """Return the answer in words, a table of everything compared, and the things left out."""
     several = len(results) > 2
-    sound = all(one.validated for one in found.every)
+    tone = "" if all(one.validated for one in found.every) else "warn"
     blocks: list[page.Block] = [
-        page.Prose(words.sentence(words.times(line)), tone="" if sound else "warn")
+        page.Prose(words.sentence(words.times(line[:1].upper() + line[1:])), tone=tone)
         for line in answer_lines(results, found)
     ]
     blocks.append(_named(results))
