@@ -51,7 +51,7 @@ def _share(wrong: int, of: int) -> str:
 
 KINDS = (WHOLE, SHORT, HASTY)
 RISKS = {
-    WHOLE: Risk(13, 661, "late-heat", 9, 42, 75, 149),
+    WHOLE: Risk(1, 287, "stalls", 1, 18, 24, 62),
     SHORT: Risk(1, 48, "late-heat", 1, 2, 6, 10),
     HASTY: Risk(3, 74, "cold-collapse", 3, 5, 16, 17, validated=False),
 }
