@@ -54,7 +54,8 @@ def test_the_ansible_role_plans_installs_and_then_changes_nothing(farm: SshHosts
     inventory = farm.directory / "inventory"
     inventory.write_text(
         f"[drive_hosts]\nh1 ansible_ssh_common_args='-F {farm.directory}/config'"
-        f" ansible_ssh_transfer_method=piped ansible_python_interpreter={sys.executable}\n"
+        " ansible_ssh_pipelining=true ansible_ssh_transfer_method=piped"
+        f" ansible_python_interpreter={sys.executable}\n"
     )
     given = {
         "ssdbench_wheels": str(farm.directory / "wheels"), "ssdbench_prefix": str(prefix),
