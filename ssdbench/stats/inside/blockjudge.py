@@ -301,7 +301,7 @@ def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> Blo
         block = found.block_bytes
         if block is None:
             return replace(verdict, block_bytes=None, doubt="the block may be a multiple of it")
-    elif min(block, best.period_bytes) <= LARGEST_REMAP_UNIT_BYTES and not (
+    elif (found.at_most or min(block, best.period_bytes) <= LARGEST_REMAP_UNIT_BYTES) and not (
         own and cost_ns(series, best) >= ERASE_NS
     ):
         return replace(
