@@ -327,8 +327,8 @@ mkdir $F; for pair in capacity_bytes=1073741824 map_unit_bytes={unit} t_prog_ns=
   t_read_ns=60000 wbuf_bytes=4194304 op_ppm=200000 completion=timer; do
   echo "${{pair#*=}}" > $F/${{pair%%=*}}; done; echo 1 > $F/power
 Q=/sys/block/ssd0/queue; echo none > $Q/scheduler
-id=$(python3 -c "from ssdbench.target.inspect import inspect
-print(inspect('/dev/ssd0').consent_id)")
+id=$(ssdbench drives --json | python3 -c "import json, sys
+print(next(d['id'] for d in json.load(sys.stdin)['devices'] if d['target'] == '/dev/ssd0'))")
 ssdbench run /run/p.yaml --target /dev/ssd0 --destroy "$id" --accept-wear \\
   --accept-unproven --output /run/run > /run/o 2>&1 || tail -5 /run/o
 python3 -c "import json
