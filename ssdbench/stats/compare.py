@@ -578,7 +578,8 @@ def _planned_loads(results: Sequence[RunResult]) -> Iterator[str]:
         return
     for run_id, found in planned:
         p99 = [one for one in found.estimates if one.metric == P99 and one.status != "suppressed"]
-        slow = f" (p99 {format_ns(max(one.value for one in p99))})" if p99 else ""
+        told = listed([f"of {one.direction}s {format_ns(one.value)}" for one in p99])
+        slow = f" (p99 {told})" if p99 else ""
         yield f"{format_count(found.asked_iops)} IOPS of {run_id}{slow}"
 
 

@@ -201,7 +201,8 @@ def _decided(made: Plan) -> str:
 
 
 def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
-    load = f"at the planned {format_count(made.planned_iops)} IOPS per drive"
+    shared = f"{format_count(made.load_iops)} IOPS on {counted(made.drives - made.reserve, 'drive')}"
+    load = f"at the planned {format_count(made.planned_iops)} IOPS per drive ({shared})"
     if answer.latencies:
         told = ", ".join(_one_latency(one, answer.wanted.limits_s) for one in answer.latencies)
         away = max(abs(one.measured_iops / made.planned_iops - 1) for one in answer.latencies)
@@ -224,7 +225,8 @@ def _one_latency(one: PlannedLatency, limits_s: Mapping[Any, float]) -> str:
     seen = format_ns(one.p99_ns)
     most = "upper limit not known" if one.upper_ns is None else f"at most {format_ns(one.upper_ns)}"
     limit_s = limits_s.get(one.direction)
-    limit = "" if limit_s is None else f"limit {format_ns(1e9 * limit_s)}"
+    without = "no limit asked" if limits_s else ""
+    limit = without if limit_s is None else f"limit {format_ns(1e9 * limit_s)}"
     more = ", ".join(part for part in (most, limit) if part and part != f"at most {seen}")
     text = f"{OF_DIRECTIONS.get(one.direction, 'p99')} {seen}{f' ({more})' if more else ''}"
     return f"{text} NOT VALIDATED" if one.why_not else text

@@ -86,8 +86,8 @@ def test_the_answer_is_one_line_with_drives_what_decides_p99_and_verdict(tmp_pat
 
     assert answer_line(answer) == (
         "10 drives, 2 of them spares, decided by wear; p99 of reads 2.9 ms (at most 3.4 ms), p99 "
-        "of writes 1 ms (at most 1.5 ms) at the planned 5,000 IOPS per drive; VALIDATED "
-        "(simulated drive)"
+        "of writes 1 ms (at most 1.5 ms) at the planned 5,000 IOPS per drive (40,000 IOPS on 8 "
+        "drives); VALIDATED (simulated drive)"
     )
     assert headline(result.model_copy(update={"profile_text": QUESTION})).answer == answer_line(
         answer
@@ -169,8 +169,8 @@ def test_the_planned_load_is_carried_by_the_drives_that_are_left(tmp_path: Path)
     ("measured", "said"),
     [
         (6_600, "p99 of reads 2.9 ms (at most 3.4 ms)"),
-        (6_400, "per drive (measured at 6,400)"),  # 4 % below 6,667
-        (6_200, "p99 was not measured at the planned 6,667 IOPS per drive, only at"),
+        (6_400, "on 6 drives) (measured at 6,400)"),  # 4 % below 6,667
+        (6_200, "at the planned 6,667 IOPS per drive (40,000 IOPS on 6 drives), only at 6,200"),
         (9_000, "only at 9,000"),
     ],
 )
