@@ -188,8 +188,8 @@ EVIDENCE = {"searched", "candidates", "strides", "smallest_effects"}
     "--writes",
     type=click.IntRange(min=16),
     metavar="N",
-    help="Writes per distance and region. Fewer writes take less time, but the answer is less "
-    "certain.",
+    help="Writes per region and distance between writes. Fewer writes take less time, but the "
+    "answer is less certain.",
 )
 @click.option(
     "--read-only",

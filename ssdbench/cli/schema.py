@@ -49,7 +49,7 @@ def completion(shell: str, as_json: bool) -> None:
     """
     kind = get_completion_class(shell)
     if kind is None:
-        raise UsageError(f"there is no completion for {shell}")
+        raise UsageError(f"no completion script exists for the shell {shell}")
     root = click.get_current_context().find_root().command
     if shell == "bash":
         # Skip click's check of the bash version, which starts a program; bash 4.4 is from 2016.

@@ -139,7 +139,7 @@ class BlockPreference:
     held: ExitStack
 
     def settle(self, found: BlockSizeFound) -> tuple[dict[str, str], ...] | BlockNotSet:
-        """Set the scheduler and its block, or nothing if the answer is not sure.
+        """Set the scheduler and its block size, or nothing if the found block size is not sure.
 
         Raises HostLacks if the module or a setting cannot be made.
         """

@@ -99,7 +99,7 @@ class Part:
         return sum(self.methods.values())
 
     def runs(self) -> tuple[Origin, ...]:
-        """Read the runs of the part. Raises UsageError if the file is damaged."""
+        """Read the list of runs of this part. Raises UsageError if the file is damaged."""
         path = _kept(self.path, RUNS)
         try:
             return tuple(

@@ -195,9 +195,9 @@ def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
 def _fails_soon(sought: RateGoal, found: RateFound, rate_iops: float) -> bool:
     """Tell whether the drive itself missed the limit at a rate little above the answer.
 
-    There even the times from when requests were sent are above the limit. While requests wait for
-    their client, the drive has fewer requests at once than were due, so without such waits this
-    rate would fail, too, and the answer would be below it.
+    Then even the latencies counted from when a request was sent are above the limit. While requests
+    wait for their client, the drive has fewer requests at once than were due, so without such waits
+    this rate would fail, too, and the answer would be below it.
     """
     failed = (
         step.offered_iops

@@ -124,7 +124,7 @@ def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
 
 
 def proven_later(point: Point, later: Sequence[Point]) -> bool:
-    """Tell whether a heavier load of the same kind comes later, and will be the proof.
+    """Tell whether a heavier load of the same kind comes later, which proves this load, too.
 
     If that load does not last, or moves fewer bytes, the point stays without a proof.
     """

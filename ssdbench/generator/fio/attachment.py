@@ -44,7 +44,7 @@ class Access(Protocol):
 
 
 class Attachment(Access, Protocol):
-    """Reach a target of known size, and count its seconds."""
+    """Give fio access to a target of known size, and record the I/O of each second."""
 
     exact: bool  # whether the feed counts I/O of the target alone
 

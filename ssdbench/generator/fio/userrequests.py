@@ -134,7 +134,7 @@ def _written(
 
 
 def _joined(texts: list[str]) -> str:
-    """Join values of reads, writes and trims; leave out last values that are equal."""
+    """Join values of reads, writes and trims; leave out a last value equal to the one before."""
     while len(texts) > 1 and texts[-1] == texts[-2]:
         texts = texts[:-1]
     return ",".join(texts)

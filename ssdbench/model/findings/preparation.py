@@ -124,7 +124,7 @@ class NotReadBack(FindingKind):
 
     code = Code.CAPACITY_UNPROVEN
     severities = (Severity.INVALIDATES, Severity.WARNS)
-    remedy = "Fill with random content; of a drive in zones, compare the data with another program."
+    remedy = "Fill with random content; compare data in zones with another program."
 
     why: str  # a clause
     zoned: bool = False

@@ -201,7 +201,8 @@ def _decided(made: Plan) -> str:
 
 
 def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
-    shared = f"{format_count(made.load_iops)} IOPS on {counted(made.drives - made.reserve, 'drive')}"
+    at_work = counted(made.drives - made.reserve, "drive")
+    shared = f"{format_count(made.load_iops)} IOPS on {at_work}"
     load = f"at the planned {format_count(made.planned_iops)} IOPS per drive ({shared})"
     if answer.latencies:
         told = ", ".join(_one_latency(one, answer.wanted.limits_s) for one in answer.latencies)

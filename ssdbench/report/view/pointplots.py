@@ -424,7 +424,7 @@ def _logs(run: StoredRun, directory: str, from_s: float) -> Iterator[list[str]]:
     """Yield of each thread's log the first line, and the lines of the counted time.
 
     Raises ValueError if a log is incomplete. `from_s` is the second in which the counted time
-    begins. Up to a minute before it is kept, because a thread may start later than another one.
+    begins. Up to a minute of the log before it is kept, because threads start at different times.
     """
     names = [name for name in run.files(directory) if _LOG.search(name)]
     for name in names:
