@@ -178,7 +178,7 @@ def _ata_lacks(page: bytes, size_bytes: int) -> list[str]:
 
 
 def _size_lacks(tells: int, place: Place) -> list[str]:
-    """Return a sentence if the sizes differ: a volume that hands on the answer of its drive has another size."""
+    """Return a sentence if the sizes differ: a volume differs from its drive."""
     if not tells or not place.size_bytes or abs(tells - place.size_bytes) <= CLOSE_BYTES:
         return []
     return [f"the drive that answers has {tells} bytes, but the disk {place.size_bytes}"]

@@ -253,7 +253,7 @@ class PtsStage(PlainStage, ABC):
         return PtsRecord(measured=PtsMeasured(in_steady_state=(last,)))
 
     def _of_rule(self, found: Pts, ended: Ended[PtsRecord]) -> Iterator[Finding]:
-        """Yield findings on the rule of the standard: averages only, not steady, times scaled down."""
+        """Yield findings on the rule of the standard: averages only, not steady, scaled times."""
         if self.scale != 1:
             yield PtsScaled(self.scale).finding()
         if not ended.complete:
