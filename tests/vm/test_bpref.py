@@ -316,6 +316,7 @@ measure: [{sweep: {block: 4KiB, read: 100, iodepth: 4}}]
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("unit", "chosen"), [("16384", "bpref-cfq"), ("4096", "")])
 def test_one_run_finds_the_mapping_unit_and_sets_it_in_the_scheduler(
     guest: Guest, unit: str, chosen: str
