@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Timer
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -223,16 +223,23 @@ def test_runs_side_by_side_put_back_what_they_set_before_the_second_ctrl_c_ends_
     """The kernel kills them when we end, and a killed run puts nothing back."""
     monkeypatch.setattr(several, "LOOK_EVERY_S", 0.02)
     script = (
-        "trap 'asked=$((asked + 1))' INT; asked=0; touch up\n"
+        "trap 'asked=$((asked + 1)); touch asked-$asked' INT; asked=0; touch up\n"
         "until [ $asked = 2 ]; do sleep 0.02; done\nsleep 0.3; touch restored"
     )
+
+    def interrupted_twice() -> None:
+        """A shell on a busy host would take two signals for one."""
+        os.kill(os.getpid(), signal.SIGINT)
+        while not (tmp_path / "asked-1").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
     process = command.spawn(["sh", "-c", script], stdout=None, stderr=None, cwd=tmp_path)
     try:
         while not (tmp_path / "up").exists():
             time.sleep(0.01)
         with pytest.raises(Interrupted), Signals() as signals:
-            for after_s in (0.1, 0.4):
-                Timer(after_s, os.kill, (os.getpid(), signal.SIGINT)).start()
+            Thread(target=interrupted_twice).start()
             several._lead([process], signals)
     finally:
         process.kill()
