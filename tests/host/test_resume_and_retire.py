@@ -320,12 +320,12 @@ def killed(ssdbench: Shell, output: Path, *arguments: str) -> None:
     env = {**os.environ, "SSDBENCH_SETTINGS": str(ssdbench.settings)}
     text = f"mount -t tmpfs tmpfs /run && exec {SSDBENCH} {shlex.join(arguments)}"
     argv = ["unshare", "--mount", "sh", "-c", text]
+    target, fills = Path(arguments[arguments.index("--target") + 1]), "stages/01-precondition/fills"
     with subprocess.Popen(argv, env=env, stderr=subprocess.DEVNULL) as process:
         until = time.monotonic() + 60
-        while not (output / "stages/01-precondition/fills").exists() and time.monotonic() < until:
-            assert process.poll() is None
-            time.sleep(0.05)
-        time.sleep(1)
+        while not ((output / fills).exists() and any(target.read_bytes())):
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.2)
         if worker(output).alive():  # of --attach-or-start
             worker(output).send(signal.SIGKILL)
         process.kill()
