@@ -279,17 +279,17 @@ class Runner:
             return
         if not all(KINDS[stage.kind].prepares for stage in prepared):
             return
-        if any(record.stage == first.name for record in journal.records):
-            return  # a resumed run keeps its plan
-        hint = hint_from_results(self._order.hint, [result.found for result in self._results])
-        again = self._order.replan(hint, self._meter.seconds, self._meter.bytes_written)
-        if again is None:
-            return
-        self._stages = [*prepared, *again.stages[self._at :]]
-        self._order = replace(
-            self._order, profile_text=again.profile_text, budget=again.budget, replan=None
-        )
-        self._raise(PlannedAgain(again.budget.given, tuple(again.budget.cuts)).finding())
+        again = None
+        if not any(record.stage == first.name for record in journal.records):  # else it keeps them
+            hint = hint_from_results(self._order.hint, [result.found for result in self._results])
+            again = self._order.replan(hint, self._meter.seconds, self._meter.bytes_written)
+        if again is not None:
+            self._stages = [*prepared, *again.stages[self._at :]]
+            self._order = replace(
+                self._order, profile_text=again.profile_text, budget=again.budget, replan=None
+            )
+        if (budget := self._order.budget) is not None and budget.planned_again:
+            self._raise(PlannedAgain(budget.given, tuple(budget.cuts)).finding())
 
     def _announce(self, stage: AnyStage) -> None:
         """Announce a stage, with estimates from the rates of earlier stages."""

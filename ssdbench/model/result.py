@@ -38,6 +38,7 @@ class Budget(Model):
     validated_from_bytes: int | None = None  # the most that such a run likely writes
     risk: str = ""  # how often such evidence was wrong, on drives whose true rate is known
     whole_sha256: str = ""  # of the profile before it was shortened; "" in older runs
+    planned_again: bool = False  # after the warm-up, by the measured rates
 
     @property
     def limits(self) -> list[str]:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import dropwhile
 from typing import TypeVar
 
 from ssdbench.engine.estimates import likely
@@ -89,7 +90,8 @@ def replanned(
     wishes = replace(whole, profile=whole.profile.model_copy(update=made))
     percent, endurance_tb = done.budget.max_wear_percent, whole.rated_endurance_tb
     allowed = Allowed(percent, endurance_tb) if percent and endurance_tb else None
-    cut, budget = within(wishes, info, hint, limits.max_time_s, allowed, done)
+    cut, found = within(wishes, info, hint, limits.max_time_s, allowed, done)
+    budget = found.model_copy(update={"planned_again": True})
     if cut.profile == done.profile:
         return None
     text = cut.profile_text if budget.cuts else _text(wishes, budget, wishes.profile)
@@ -185,7 +187,8 @@ class _Fit:
             tried = [*(one for one in made if one.kind != cut.kind or cut.kind == "stage"), cut]
             if self.cut(tried) != self.cut(made):
                 made = tried
-        self._require_fills(made)
+        if self.done is None:
+            self._require_fills(made)
         for cut in reversed(made[:-1]):
             without = [one for one in made if one is not cut]
             if self._fits(without) or self.cut(without) == self.cut(made):
@@ -253,8 +256,9 @@ class _Fit:
     def _plans(self, profile: Profile) -> list[StagePlan]:
         with self.wishes.blamed_on_profile():
             chosen = stages(profile, self.info)
-        left = [one for one in chosen if self.done is None or not KINDS[one.kind].prepares]
-        return [likely(stage, self.info, self.hint) for stage in left]
+        if self.done is not None:
+            chosen = tuple(dropwhile(lambda one: KINDS[one.kind].prepares, chosen))
+        return [likely(stage, self.info, self.hint) for stage in chosen]
 
     def _require_fills(self, cuts: Sequence[Cut]) -> None:
         """Raise UsageError if the remaining fills alone exceed the time or the wear."""

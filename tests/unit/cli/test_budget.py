@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from ssdbench.cli import background
 from ssdbench.cli.main import run
 from ssdbench.engine.estimates import rate_hint
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Rated
 from ssdbench.model.profile.spec import Sweep
-from ssdbench.suite.budget import Prepared, replanned
+from ssdbench.stages.precondition import Precondition
+from ssdbench.suite.assemble import stages
+from ssdbench.suite.budget import Prepared, replanned, within
 from ssdbench.suite.plan import fitted, target_of
 from ssdbench.suite.request import RunRequest
 
@@ -150,6 +153,24 @@ def test_a_run_measures_what_was_left_out_if_the_warm_up_shows_a_faster_drive(
     assert "span" in result["profile_text"]
 
 
+def test_a_resumed_run_still_says_that_it_planned_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    profile, out = tmp_path / "tiny.yaml", tmp_path / "out"
+    profile.write_text(f"{TINY}unit: 4KiB\n".replace("repeats: 12", "repeats: 3"))
+    given = ["--budget", "100m", "--rated", "random_write_iops=60", "--max-writes", "4GiB"]
+
+    assert run(["run", str(profile), *given, "--output", str(out), "--json"]) == 1
+    first = json.loads(capfd.readouterr().out)["result"]
+    (out / background.PROCESS).unlink()  # this process, which ran it
+    assert run(["resume", str(out), "--max-writes", "1TiB", "--json"]) == 1
+
+    last = json.loads(capfd.readouterr().out)["result"]
+    assert [len(one["stages"]) for one in (first, last)] == [3, 4]
+    for result in (first, last):
+        assert [one["code"] for one in result["findings"]].count("planned-again") == 1
+
+
 @pytest.mark.parametrize(
     ("expected", "measured", "cuts"),
     [
@@ -183,6 +204,28 @@ def test_the_plan_after_the_warm_up_follows_its_rate_and_keeps_the_preparation(
     assert changed.profile.precondition == cut.profile.precondition
     assert changed.profile.steady == cut.profile.steady
     assert load_profile(changed.profile_text, "again").measure == changed.profile.measure
+
+
+def test_the_plan_after_the_warm_up_counts_the_fills_between_later_stages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = Path("profiles/pessimistic.yaml").read_text()
+    profile = load_profile(text, "pessimistic")
+    whole = RunRequest(profile, "x", text, "sim:pm9a3,scale=1", budget_s=50 * 3600)
+    info = target_of(whole)
+    cut, made = fitted(whole, info)
+    assert made is not None
+    hint = rate_hint(info)
+    prepared = Prepared(cut.profile, made, 3 * 3600.0, 3 * info.size_bytes)
+
+    def likely_s(again: bool) -> float:
+        planned = stages(cut.profile, info)
+        fill = [stage for stage in planned if isinstance(stage, Precondition)]
+        chosen = (*planned, *(fill if again else ()))
+        monkeypatch.setattr("ssdbench.suite.budget.stages", lambda *_: chosen)
+        return within(cut, info, hint, None, None, prepared)[1].likely_s
+
+    assert likely_s(again=True) > likely_s(again=False) + 1000
 
 
 def test_a_short_time_keeps_the_point_that_the_plan_names() -> None:
