@@ -255,17 +255,38 @@ def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[CountedIos]:
 
 
 def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
-    """Return the jobs; a writing job without a limit gets the limit `may_write_bytes`."""
+    """Return the jobs with limits, so that they end when `may_write_bytes` are written.
+
+    A writing job without a limit gets the limit `may_write_bytes`. Jobs that only write and have
+    limits get lower limits if these exceed `may_write_bytes` together: a drive may write them
+    before the first check. Each job writes at least one block.
+    """
     if may_write_bytes is None:
         return jobs
+    fills = [j for j in jobs if j.total_bytes is not None and j.workload.read_percent == 0]
+    left = may_write_bytes - sum(map(_unit_bytes, fills))
 
     def limited(job: Job) -> Job:
-        if job.total_bytes is not None or not job.workload.writes:
+        nonlocal left
+        if not job.workload.writes or (job.total_bytes is not None and job not in fills):
             return job
-        unit = job.workload.block_bytes * job.workload.numjobs
-        return replace(job, total_bytes=max(unit, may_write_bytes // unit * unit))
+        unit = _unit_bytes(job)
+        if job.total_bytes is None:
+            return replace(job, total_bytes=max(unit, may_write_bytes // unit * unit))
+        more = max(0, min(job.total_bytes - unit, left))
+        left -= more
+        return (
+            job
+            if unit + more >= job.total_bytes
+            else replace(job, total_bytes=unit + more // unit * unit)
+        )
 
     return [limited(job) for job in jobs]
+
+
+def _unit_bytes(job: Job) -> int:
+    """Return the fewest bytes that a job writes: a block of each of its processes."""
+    return job.workload.block_bytes * job.workload.numjobs
 
 
 def planned_bytes(jobs: Sequence[Job]) -> int | None:

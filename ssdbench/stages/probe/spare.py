@@ -32,6 +32,7 @@ REMAP_SHARE = 8  # 1/8 of the drive is used, so that free space keeps writes fro
 REMAP_LEAST_SPAN_BYTES = 64 * max(REMAP_BLOCKS)
 REMAP_EACH_BYTES = 128 * MIB  # several times the size of a usual buffer
 REMAP_MOST_BYTES = GIB  # after twice as much each time, until a larger buffer is full
+REMAP_AGAIN_BYTES = 8 * GIB  # for all sizes together: more writes are not announced
 REMAP_DEPTH = 32
 REMAP_IN_ORDER = 0.8  # of the rate of writes in order: less is a merge of small blocks
 REMAP_SINGLE = 64  # writes one at a time, after a rest
@@ -49,8 +50,7 @@ class RemapUnit:
     def writes(self, size_bytes: int) -> int:
         """Return the bytes of one fill of the span, and of the random writes."""
         usual = (4 * len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
-        again = 4 * 2 * REMAP_MOST_BYTES  # of one size only: the probe ends after it
-        return _remap_span(size_bytes) + usual + again
+        return _remap_span(size_bytes) + usual + REMAP_AGAIN_BYTES
 
     def ask(self, bench: Bench) -> Answer:
         """Compare shifted writes with aligned ones, from the largest size to the first slower."""
@@ -60,8 +60,9 @@ class RemapUnit:
         bench.discard(0, bench.size_bytes)  # so that no garbage is collected
         bench.fill(span)
         rates: dict[int, Shifted] = {}
+        left = REMAP_AGAIN_BYTES
         for block in REMAP_BLOCKS:
-            rates[block] = _shifted(bench, block, span)
+            rates[block], left = _shifted(bench, block, span, left)
             if rates[block].slower is not False:
                 break
         table = tuple(
@@ -103,15 +104,21 @@ def _in_order(bench: Bench, span: int) -> float:
     return done.bytes / max(done.runtime_s, 1e-9)
 
 
-def _shifted(bench: Bench, block: int, span: int) -> Shifted:
-    """Measure writes of one size, shifted and aligned, with more bytes until the rates tell."""
+def _shifted(bench: Bench, block: int, span: int, left: int) -> tuple[Shifted, int]:
+    """Measure writes of one size, shifted and aligned, with more bytes until the rates tell.
+
+    At most `left` bytes are written beyond the first measurement. Returns the rates, and the bytes
+    that are left.
+    """
     offsets = (0, block // 2, 0, block // 2)  # the first one fills the buffer
-    total, said = REMAP_EACH_BYTES, None
-    while said is None or (said.slower is None and total < REMAP_MOST_BYTES):
-        total = total if said is None else 2 * total
+    total = REMAP_EACH_BYTES
+    while True:
         _, before, aligned, after = bench.random_writes(block, REMAP_DEPTH, span, total, offsets)
-        said = Shifted(aligned, (before, after))
-    return said
+        said, total = Shifted(aligned, (before, after)), 2 * total
+        again = len(offsets) * total
+        if said.slower is not None or total > REMAP_MOST_BYTES or again > left:
+            return said, left
+        left -= again
 
 
 def buffered(bench: Bench, span: int) -> bool:

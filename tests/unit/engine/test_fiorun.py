@@ -1,10 +1,12 @@
-"""The kernel's counters win over a generator that counts too many I/Os."""
+"""The kernel's counters win over a generator that counts too much; limits of writes hold."""
 
 import numpy as np
 import pytest
 
-from ssdbench.engine.fiorun import require_moved
+from ssdbench.engine.fiorun import capped, require_moved
 from ssdbench.errors import HostLacks
+from ssdbench.generator.base import Job
+from tests.support.builders import a_workload
 
 READS, WRITES = (4096.0,), (65_536.0,)  # one size each
 CHANCE = (4096.0, 1_048_576.0, 14_540.8)  # 99 % of the one, 1 % of the other
@@ -37,3 +39,16 @@ def test_sizes_that_chance_drew_are_no_lie_and_seconds_may_lie_apart() -> None:
 def test_nothing_is_compared_where_the_kernel_counts_nothing() -> None:
     require_moved([(1000, READS)], np.zeros(5), node="/dev/x")
     require_moved([], np.zeros(0), node="/dev/x")
+
+
+@pytest.mark.parametrize("may", [100, 25, 3])
+def test_jobs_that_follow_each_other_never_write_more_than_is_left_together(may: int) -> None:
+    block = (writes := a_workload(read_percent=0)).block_bytes * writes.numjobs
+    jobs = [Job(f"fill-{n}", writes, seed=n, total_bytes=20 * block) for n in range(3)]
+    reads = Job("read", a_workload(read_percent=100), seed=9, total_bytes=99 * block)
+
+    *cut, last = capped([*jobs, reads], may * block)
+
+    assert sum(job.total_bytes or 0 for job in cut) == min(may, 60) * block
+    assert min(job.total_bytes or 0 for job in cut) >= block
+    assert last == reads

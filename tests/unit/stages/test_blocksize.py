@@ -12,7 +12,11 @@ from ssdbench.generator.base import Job, LoggedIo, Running
 from ssdbench.model.finding import Code
 from ssdbench.model.inside import BlockSizeFound
 from ssdbench.model.result import StageResult
+from ssdbench.model.workload import Pattern
 from ssdbench.stages.blocksize import BlockSize
+from ssdbench.stages.probe.bench import Bench
+from ssdbench.stages.probe.spare import REMAP_BLOCKS, REMAP_MOST_BYTES, RemapUnit
+from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import GIB, MIB
 from tests.support.fakes import Killed, WearyDrive, WearyRunning
 from tests.support.runs import ARun
@@ -106,3 +110,40 @@ def test_after_a_crash_the_regions_are_written_and_walked_again(run: ARun) -> No
     assert len(run.drive.starts) == 2
     (told,) = [f for f in stage.findings if f.code is Code.RESUMED]
     assert told.numbers == {"finished": 1, "units": "starts"} and stage.complete
+
+
+class Doubtful(Bench):
+    """A drive whose rates tell nothing below 1 GiB of each job, and then that no shift costs."""
+
+    size_bytes = 64 * GIB
+    written = 0
+
+    def __init__(self) -> None:
+        """Start nothing."""
+
+    def discard(self, offset_bytes: int, length_bytes: int) -> bool:
+        return True
+
+    def fill(self, length_bytes: int, *, pattern: Pattern = Pattern.SEQUENTIAL) -> Floats:
+        self.written += length_bytes
+        return np.zeros(0)
+
+    def random_writes(
+        self,
+        block_bytes: int,
+        iodepth: int,
+        span_bytes: int,
+        total_bytes: int,
+        offsets: Sequence[int],
+    ) -> list[float]:
+        self.written += total_bytes * len(offsets)
+        told = total_bytes >= REMAP_MOST_BYTES and block_bytes > min(REMAP_BLOCKS)
+        shifted = 1.0 if told else 0.8
+        return [1.0, shifted, 1.0, shifted]
+
+
+def test_rates_that_tell_late_at_every_size_never_cost_more_than_was_announced() -> None:
+    drive, probe = Doubtful(), RemapUnit()
+
+    assert probe.ask(drive).answer.startswith("cannot tell")
+    assert drive.written <= probe.writes(drive.size_bytes)
