@@ -62,8 +62,7 @@ def of_inside(result: RunResult, found: Sequence[BlockSizeFound | ProbeFound]) -
         number=number,
         unit=unit,
         holds_for="",
-        meaning="This run examined the inner structure of the drive. It measured no rate to plan "
-        "on.",
+        meaning=words.sentence(first.answer) if isinstance(first, BlockSizeFound) else "",
         evidence=(*(_of_block(first) if isinstance(first, BlockSizeFound) else []), *told),
         tone="note",
     )
@@ -93,10 +92,10 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
 def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
     """Return the evidence for a block size."""
     rows = []
+    if found.confidence is not None:
+        text = f"such an answer was right for {100 * found.confidence:.1f} % of test drives"
+        rows.append(("Confidence", text))
     if found.block_bytes is not None:
-        if found.confidence is not None:
-            text = f"such an answer was right for {100 * found.confidence:.1f} % of test drives"
-            rows.append(("Confidence", text))
         rows.append(("Evidence", f"p ≤ {found.p_value}, {found.evidence}"))
     if found.buffer:
         rows.append(("Buffer", found.buffer))

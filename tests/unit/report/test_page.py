@@ -390,7 +390,8 @@ def test_a_run_that_only_looks_for_blocks_is_headed_by_its_answer(tmp_path: Path
     page = page_of(tmp_path)
 
     assert "Inside the drive" in page
-    assert "It measured no rate to plan on" in page
+    assert page.count("measured no rate to plan on") == 1
+    assert '<p class="meaning">1 MiB block.</p>' in page
     assert "NO RATE MEASURED" in page
     assert "NOT VALIDATED</p>" not in page  # it would make a right answer look wrong
     assert "No reason was stored" not in page
