@@ -55,6 +55,7 @@ set -e
 mount -t proc proc "$1/proc"
 mount --rbind /sys "$1/sys"
 mount --rbind /dev "$1/dev"
+mount -o remount,bind,ro "$1/dev" # the nodes are this host's: none may be replaced or removed
 mount -t tmpfs tmpfs "$1/tmp"
 mount -t tmpfs tmpfs "$1/run"
 chmod 1777 "$1/tmp"

@@ -28,6 +28,7 @@ PACKAGES = {
 UP = """
 hostname "$1"
 ip link set lo up
+mount -o remount,bind,ro /dev # the nodes are this host's: none may be replaced or removed
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd /var/lib/ssdbench
 mount --bind "$2" /var/lib/ssdbench

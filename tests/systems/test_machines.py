@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from release import machines as fresh
 from tests.systems.conftest import Machine, connect, required, until
+
+NODE = Path("/dev/ssdbench-test")
 
 
 def test_a_machine_has_its_own_network_processes_and_name(
@@ -30,6 +33,19 @@ def test_all_of_a_machine_ends_with_it(machines: Callable[[str], Machine]) -> No
 
     assert started.wait(10)
     until(lambda: not Path(f"/proc/{machine.init}").exists(), "the end of the machine")
+
+
+def test_a_machine_cannot_change_the_nodes_of_this_host(
+    machines: Callable[[str], Machine], tmp_path: Path
+) -> None:
+    script = f"echo x >/dev/null && ! touch {NODE}"
+
+    machines("h3").run("sh", "-c", script)
+    status = fresh.inside(Path("/"), "root", script, tmp_path / "log")
+
+    assert status == 0
+    assert (tmp_path / "log").read_text().count("Read-only file system") == 1
+    assert not NODE.exists()
 
 
 def test_a_program_that_is_missing_fails_its_test() -> None:
