@@ -179,11 +179,23 @@ def _require_own(descriptor: int, path: Path) -> None:
         raise OSError(errno.EMLINK, _IN_ITS_PLACE[errno.EMLINK], str(path))
 
 
+def require_no_node(path: Path) -> None:
+    """Raise OSError if a device is at `path`: root would replace /dev/null for all programs."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise OSError(errno.EINVAL, "it is a device", str(path))
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file under a temporary name and rename it; do not follow a link at `path`.
 
-    Raises OSError. The file is not synced to disk; a report can be rendered again.
+    Raises OSError, also for a device. The file is not synced to disk; a report can be rendered
+    again.
     """
+    require_no_node(path)
     beside = path.with_name(f".{path.name}.draft")
     beside.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.foreign import open_own, plain
+from ssdbench.foreign import open_own, plain, require_no_node
 from ssdbench.model import records
 from ssdbench.units import format_size
 
@@ -37,9 +37,13 @@ _BLOCK_BYTES = 1 << 16
 
 
 def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
-    """Replace a file; after a crash it holds the old bytes or the new. Raises HostLacks."""
+    """Replace a file; after a crash it holds the old bytes or the new.
+
+    Raises HostLacks, also for a device.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        require_no_node(path)
         beside.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(beside, flags, mode)

@@ -2,11 +2,13 @@
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ssdbench.errors import HostLacks
+from ssdbench.foreign import write_whole
 from ssdbench.host import files
 
 
@@ -30,6 +32,22 @@ def test_a_full_disk_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Monk
 
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("write", [files.write_atomic, write_whole])
+def test_root_replaces_no_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], None]
+) -> None:
+    path = tmp_path / "null"  # stands for /dev/null, which this test must never replace
+    path.write_text("a device")
+    null = Path("/dev/null").stat()
+    monkeypatch.setattr(Path, "lstat", lambda _: null)
+
+    with pytest.raises((HostLacks, OSError), match="it is a device"):
+        write(path, b"new")
+
+    assert os.listdir(tmp_path) == ["null"]  # noqa: PTH208 - iterdir may ask lstat
+    assert path.read_text() == "a device"
 
 
 def test_appended_lines_are_all_there(tmp_path: Path) -> None:
