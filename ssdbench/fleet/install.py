@@ -1,8 +1,8 @@
 """Install this version of ssdbench on the hosts of a fleet: wheels over SSH, no registry needed.
 
 Each version gets an environment of its own, PREFIX/lib/ssdbench/VERSION; the link
-PREFIX/bin/ssdbench leads to the newest one. An environment is never changed or removed, because a
-run may be at work in it.
+PREFIX/bin/ssdbench leads to the newest one. An environment that works is never changed or removed,
+because a run may be at work in it.
 """
 
 import io
@@ -39,6 +39,9 @@ case "$there" in
 *) echo "$link: error: not a link of fleet install; remove it, or give another --prefix" >&2
    exit 1 ;;
 esac
+mkdir -p "$prefix/lib/ssdbench"
+exec 9>"$prefix/lib/ssdbench/.lock"
+flock 9 # another installation here may be half done
 if ! "$home/bin/ssdbench" --version >/dev/null 2>&1; then
     rm -rf "$home"
     trap 'rm -rf "$home"' EXIT
@@ -90,7 +93,7 @@ def install(
 
 
 def _wheels(directory: Path) -> list[Path]:
-    found = sorted(directory.glob("*.whl"))
+    found = sorted(one for one in directory.glob("*.whl") if one.is_file())
     for name, start in ((f"ssdbench {__version__}", f"ssdbench-{__version__}-"), ("pip", "pip-")):
         if not any(one.name.startswith(start) for one in found):
             raise UsageError(
@@ -123,7 +126,11 @@ def _on_host(host: Host, reach: Transport, wheels: list[Path], prefix: str) -> t
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for wheel in wheels:
             if fits(wheel.stem, int(python[1]), python[2]):
-                archive.add(wheel, wheel.name)
+                # Of root and mode 0644 there, whosoever has it here; a link is followed.
+                entry = tarfile.TarInfo(wheel.name)
+                entry.size = wheel.stat().st_size
+                with wheel.open("rb") as data:
+                    archive.addfile(entry, data)
     done = reach.call(host.ssh, head + _INSTALL, given=packed.getvalue(), idle_s=0.0)
     if done.status:
         return "", _why(done, "the installation failed")
@@ -137,7 +144,7 @@ def _why(said: ScriptResult, otherwise: str) -> str:
 
 def fits(stem: str, minor: int, machine: str) -> bool:
     """Return whether a wheel is for Python 3.`minor` on a processor (PEP 425, PEP 600)."""
-    python, abi, platform = stem.split("-")[-3:]
+    python, abi, platform = ["", "", *stem.split("-")][-3:]
     return (
         abi in ("none", "abi3", f"cp3{minor}")
         and any(

@@ -1,7 +1,9 @@
 """Wheels on hosts: this machine stands for them, and a stub for pip."""
 
+import io
 import json
 import os
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -66,6 +68,43 @@ def test_the_first_call_installs_the_version_of_this_machine_and_the_second_chan
     assert {path: path.lstat().st_mtime_ns for path in prefix.rglob("*")} == before
 
 
+def test_wheels_belong_to_root_on_the_host_and_a_link_or_an_odd_name_does_no_harm(
+    tmp_path: Path, wheels: Path
+) -> None:
+    (ours,) = wheels.glob(f"ssdbench-*_{os.uname().machine}.whl")
+    ours.chmod(0o666)
+    (wheels / "rich-1-py3-none-any.whl").symlink_to(ours)
+    (wheels / "odd.whl").touch()
+    (wheels / "directory-1-py3-none-any.whl").mkdir()
+    sent: list[bytes] = []
+
+    class Keeps(LocalTransport):
+        def call(self, address: str, script: str, **options: object) -> transport.ScriptResult:
+            sent.append(options.get("given", b""))  # type: ignore[arg-type]
+            return super().call(address, script, **options)  # type: ignore[arg-type]
+
+    fleet = FLEET.model_copy(update={"hosts": FLEET.hosts[:1]})
+    _, failed = install(fleet, Keeps(), wheels, str(tmp_path))
+
+    assert failed == {}
+    with tarfile.open(fileobj=io.BytesIO(sent[-1])) as archive:
+        found = {one.name: (one.isreg(), one.uid, one.gid, one.mode) for one in archive}
+    assert found == dict.fromkeys(
+        ("pip-25.0-py3-none-any.whl", "rich-1-py3-none-any.whl", ours.name), (True, 0, 0, 0o644)
+    )
+
+
+def test_two_installations_at_the_same_time_do_not_disturb_each_other(
+    tmp_path: Path, wheels: Path
+) -> None:
+    hosts = [FLEET.hosts[0].model_copy(update={"name": f"h{n}"}) for n in range(4)]
+    fleet = FLEET.model_copy(update={"hosts": hosts})  # which are all this machine
+
+    done, failed = install(fleet, LocalTransport(), wheels, str(tmp_path))
+
+    assert (len(done), failed) == (4, {})
+
+
 def test_an_installation_that_was_cut_off_is_made_again_and_an_older_version_stays(
     tmp_path: Path, wheels: Path
 ) -> None:
@@ -75,6 +114,7 @@ def test_an_installation_that_was_cut_off_is_made_again_and_an_older_version_sta
         directory.mkdir(parents=True)
     older.write_text("older")
     (half / "python3").touch()
+    (half / "of-the-first-attempt").touch()
     (tmp_path / "bin/ssdbench").symlink_to(older)
     fleet = FLEET.model_copy(update={"hosts": FLEET.hosts[:1]})
 
@@ -82,6 +122,7 @@ def test_an_installation_that_was_cut_off_is_made_again_and_an_older_version_sta
 
     assert (list(done), failed) == (["h1"], {})
     assert (tmp_path / "bin/ssdbench").resolve() == half / "ssdbench"
+    assert not (half / "of-the-first-attempt").exists()
     assert older.read_text() == "older"
 
 
