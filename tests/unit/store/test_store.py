@@ -385,6 +385,13 @@ def test_a_store_of_format_1_is_read_added_to_and_renamed_by_a_compaction(
     assert read_whole(store) == before
 
 
+def test_a_list_of_runs_that_was_put_beside_the_checked_one_is_not_read(store: Path) -> None:
+    part, *_ = Store.open(store).parts()
+    (part.path / "runs.json").write_text('{"runs": []}')
+
+    assert len(part.runs()) == part.count > 0
+
+
 def test_another_result_under_a_known_name_is_refused(store: Path, lot: list[Path]) -> None:
     forged = StoredRun.open(lot[0])
     one_more = added(forged)
