@@ -121,6 +121,13 @@ class Records:
             and (self.directory / "runs" / str(kept.job.get("name")) / "result.json").exists()
         )
 
+    def at_work(self) -> frozenset[str]:
+        """Return the names of the runs that were at work when last heard of."""
+        stages = (Stage.STARTING, Stage.RUNNING, Stage.SILENT)
+        return frozenset(
+            str(kept.job.get("name")) for kept in self.all() if kept.state.stage in stages
+        )
+
     def is_stop_requested(self) -> bool:
         """Return whether `fleet stop` was called since `fleet run` began."""
         return (self.directory / "stop").exists()

@@ -243,7 +243,8 @@ def _semaphore(name: str, most: int) -> Any:
             raise UsageError(
                 f"limits: {name} is {most}, but another fleet, which is at work with the same "
                 "scheduler, has another limit",
-                hint="Give both fleet files the same limits, or run them one after the other.",
+                hint="Give both fleet files the same limits, or run them one after the other. A "
+                "`fleet run` that was killed keeps its slots for 30 s.",
             ) from None
         found.close()
         return _semaphore(name, most)  # a closed one does not keep its leases
@@ -344,9 +345,7 @@ def run_fleet(
     jobs = {job.name: job for job in plan.jobs}
     here = records.measured()
     ends = {name: State(Stage.MEASURED, said=RESULT_IS_HERE) for name in jobs if name in here}
-    left = [job for job in plan.jobs if job.name not in here]
-    for job in left:
-        records.note(job, State(Stage.WAITING))
+    left = _left(plan.jobs, here, records)
 
     def hear(name: str, state: State) -> None:
         job = jobs[name]
@@ -377,6 +376,19 @@ def run_fleet(
                     hint="Fix the cause, then run the command again.",
                 )
     return ends
+
+
+def _left(jobs: Sequence[Job], here: frozenset[str], records: Records) -> list[Job]:
+    """Return the drives without a result; note that they wait, unless their runs are at work.
+
+    Runs at work are first: they need slots and power even while no `fleet run` watches them.
+    """
+    at_work = records.at_work()
+    left = [job for job in jobs if job.name not in here]
+    for job in left:
+        if job.name not in at_work:
+            records.note(job, State(Stage.WAITING))
+    return sorted(left, key=lambda job: job.name not in at_work)
 
 
 def _turns(left: Sequence[Job], canary: int) -> list[tuple[Sequence[Job], bool]]:

@@ -16,7 +16,7 @@ from ssdbench.fleet import scheduler
 from ssdbench.fleet.drive import Stage, State
 from ssdbench.fleet.hostscripts import Job
 from ssdbench.fleet.inventory import Engine, Fleet, Limits
-from ssdbench.fleet.plan import plan
+from ssdbench.fleet.plan import Plan, plan
 from ssdbench.fleet.records import Records
 from ssdbench.fleet.scheduler import Slots, Work, run_fleet, run_tasks
 from tests.support import stubfleet
@@ -183,3 +183,33 @@ def test_a_cluster_of_any_kind_measures_the_drives_of_a_host_one_after_another(
         assert set(ends) == {job.name for job in made.jobs}
         assert len(made.jobs) > len(hosts)
         assert most == 1
+
+
+def test_a_run_that_is_at_work_takes_the_slots_before_a_drive_that_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = Records(tmp_path)
+    records.make()
+    jobs = [a_job(name, f"h-{name}") for name in "abcd"]
+    stages = (Stage.FAILED, Stage.WAITING, Stage.RUNNING, Stage.SILENT)
+    for job, stage in zip(jobs, stages, strict=True):  # as a control host that was killed left it
+        records.note(job, State(stage))
+    turn: list[list[str]] = []
+
+    def killed_again(client: object, work: list[Work], *_: object) -> dict[str, State]:
+        turn.append([one.job.name for one in work])
+        raise SystemExit
+
+    monkeypatch.setattr(scheduler, "run_tasks", killed_again)
+    fleet = Fleet.model_validate(
+        {
+            "title": "t", "profile": "p", "canary": 0, "drives": [{"model": "m"}],
+            "hosts": [{"name": job.host} for job in jobs], "limits": {"rack_watts": 60},
+        }
+    )  # fmt: skip
+    made, patience = Plan(tuple(jobs)), stubfleet.patience()
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            run_fleet(fleet, made, BySocket(""), records, patience, lambda _: None)
+
+    assert turn == [["c", "d", "a", "b"]] * 2
