@@ -134,8 +134,14 @@ def room(path: Path) -> tuple[int, int, int]:
     )
 
 
+def whole_blocks(status: os.stat_result) -> tuple[int, int]:
+    """Return the bytes of a file that are whole blocks, and the bytes of a block."""
+    block = status.st_blksize if status.st_blksize in (512, 4096) else 4096
+    return status.st_size // block * block, block
+
+
 def still(path: Path, descriptor: int, *, size_bytes: int) -> None:
-    """Raise DeviceLost unless the path leads to the claimed file and its size is unchanged."""
+    """Raise DeviceLost unless the path leads to the claimed file, with as many whole blocks."""
     try:
         status = path.stat()
     except OSError as error:
@@ -146,8 +152,8 @@ def still(path: Path, descriptor: int, *, size_bytes: int) -> None:
         held.st_ino,
     ):
         raise DeviceLost(f"{path} was replaced by another file during the run")
-    if status.st_size != size_bytes:
-        raise DeviceLost(f"{path} has {status.st_size} bytes now; it had {size_bytes}")
+    if (now_bytes := whole_blocks(status)[0]) != size_bytes:
+        raise DeviceLost(f"{path} has {now_bytes} bytes now; it had {size_bytes}")
 
 
 def held_directory(directory: Path) -> int:

@@ -333,13 +333,13 @@ def _regular_file(name: str, path: Path, status: os.stat_result) -> TargetInfo:
             f"{name} is empty, so it has no size to measure",
             hint=f"give it one, for example with `truncate -s 8G {name}`",
         )
-    block = status.st_blksize if status.st_blksize in (512, 4096) else 4096
+    size_bytes, block = regular.whole_blocks(status)
     return TargetInfo(
         kind=TargetKind.FILE,
         name=name,
         node=str(path),
         id=f"file:{path}:{status.st_size}",
-        size_bytes=status.st_size // block * block,
+        size_bytes=size_bytes,
         logical_block_bytes=block,
         physical_block_bytes=block,
         facts={"device of the file system": blockdev.major_minor(status.st_dev)},

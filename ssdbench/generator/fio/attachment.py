@@ -146,7 +146,7 @@ class FileAttachment(_Held):
             )
         super().__init__(path, claim_fd)
         self._path = path
-        self._size_bytes = os.fstat(claim_fd).st_size
+        self._size_bytes, _ = regular.whole_blocks(os.fstat(claim_fd))
 
     def options(self) -> Options:
         """Return options that keep fio from laying out or growing the file."""

@@ -9,6 +9,7 @@ from typing import NoReturn
 import pytest
 
 from ssdbench.errors import DeviceLost, TargetRefused
+from ssdbench.generator.fio.attachment import attachment
 from ssdbench.host import regular
 from ssdbench.host.procfs import Mount, Procfs
 from ssdbench.model.target import Consent
@@ -37,6 +38,19 @@ def reasons(path: Path) -> str:
 
 def test_an_empty_file_with_a_size_may_be_used(disk: Path) -> None:
     assert reasons(disk) == ""
+
+
+def test_a_file_that_ends_within_a_block_is_used_up_to_its_last_whole_block(disk: Path) -> None:
+    os.truncate(disk, SIZE + 100)
+    info = inspect(str(disk))
+
+    with Claim(info) as claim:
+        assert claim.fd is not None
+        attached = attachment(info, claim.fd)
+        attached.check()
+        os.truncate(disk, SIZE + 4096)
+        with pytest.raises(DeviceLost, match=f"it had {SIZE}"):
+            attached.check()
 
 
 def test_a_file_that_is_mounted_without_a_loop_device_is_refused(
