@@ -62,6 +62,7 @@ def test_rates_that_change_meanwhile_tell_no_unit() -> None:
     cached = {**rates, 32 * KIB: Shifted(100.0, (900.0, 50.0))}
 
     assert remap_unit(cached) is None
+    assert remap_unit({32 * KIB: Shifted(100.0, (95.0, 120.0))}) is None  # aligned ones: too slow
 
 
 def a_probe(**numbers: object) -> StageResult:

@@ -3,7 +3,16 @@
 import pytest
 
 from ssdbench.model.inside import BlockSizeFound, ProbeFound, ProbeNumbers
-from ssdbench.stats.inside.writesizes import BLOCK, REPORTS, STRIPE, UNIT, of_probe, one_answer
+from ssdbench.stats.inside.writesizes import (
+    BLOCK,
+    NONE_TOLD,
+    REPORTS,
+    STRIPE,
+    UNIT,
+    of_probe,
+    one_answer,
+    share_right,
+)
 from ssdbench.stats.inside.writesizes import write_size as part_of
 from ssdbench.units import KIB, MIB
 from tests.support.builders import a_target
@@ -45,6 +54,7 @@ def test_a_drive_without_block_and_with_a_small_unit_has_none_that_matters() -> 
 
     assert said.answer == "none that matters to you: write at least 4 KiB, aligned"
     assert (said.write_bytes, said.remap_unit_bytes) == (4 * KIB, None)
+    assert said.confidence == share_right(NONE_TOLD)
 
 
 def test_peaks_without_a_reason_are_not_called_nothing() -> None:
@@ -64,12 +74,13 @@ def test_what_neither_strides_nor_probes_tell_is_not_told() -> None:
 
 
 def test_reports_of_the_drive_are_compared_with_the_measurement() -> None:
-    said = answered(NOTHING, 16 * KIB, NPWG=64 * KIB, NPWA=4 * KIB)
+    said = answered(NOTHING, 16 * KIB, NPWG=64 * KIB, NPWA=4 * KIB, NOWS=24 * KIB)
 
     reports = said.parts[-1]
     assert reports.part == REPORTS
     assert reports.answer == (
-        "NPWG 64 KiB (agrees), NPWA 4 KiB (does not agree with what was measured)"
+        "NPWG 64 KiB (agrees), NPWA 4 KiB (does not agree with what was measured), "
+        "NOWS 24 KiB (does not agree with what was measured)"
     )
 
 
