@@ -37,9 +37,13 @@ class VerifyHeader:
     block_bytes: int
 
     def offset_bytes(self, block_bytes: int) -> int:
-        """Return the offset of the header in a block of this size; fio's header needs 64 bytes."""
+        """Return the offset of the header in a block of this size; fio's header needs 64 bytes.
+
+        The header lies in one sector of 512 bytes, so that the block is known as fio's data.
+        """
         places = max(1, (block_bytes - 3 * 64) // 8)
-        return 64 + 8 * (self.seed % places)
+        offset = 64 + 8 * (self.seed % places)
+        return offset - 64 if offset % 512 > 512 - 64 else offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -358,6 +358,9 @@ _MASK = (1 << 64) - 1
 # Rows side by side: 1 before fio 3.15 and for data shorter than a row.
 _ROWS = (4, 1, 2, 8, 16)
 _LEAST_STEPS = 8  # words that must follow the rule, where zeros end a sector
+# fio's header of verified data, with a crc32c (fio 3.33, verify.h; checked with 3.33).
+_HEADER_MAGIC, _HEADER_BYTES = 0xACCA, 44
+_HEADER_WORDS = -(-_HEADER_BYTES // 8)
 
 
 def written_by_fio(data: bytes) -> bool:
@@ -366,8 +369,10 @@ def written_by_fio(data: bytes) -> bool:
     With `refill_buffers` fio fills each buffer from one random number: in four rows of 64-bit
     words, side by side, each word is the one before it in its row times a constant (fio 3.33,
     lib/rand.c `__fill_random_buf`, hash.h `GOLDEN_RATIO_64`). Other data follows that rule in a
-    sector of 512 bytes by chance once in 2 ** 3840. Compressible data ends with zeros. The result
-    is False for a length that is not a multiple of a sector.
+    sector of 512 bytes by chance once in 2 ** 3840. Compressible data ends with zeros. A block of
+    verified data has a header in one sector, and the words that the header replaced at its start
+    (fio 3.33, verify.c `memswp`). The result is False for a length that is not a multiple of a
+    sector.
     """
     if not data or len(data) % SECTOR_BYTES:
         return False
@@ -380,8 +385,23 @@ def _follows(words: Sequence[int]) -> bool:
     end = len(words)
     while end and not words[end - 1]:
         end -= 1
-    return any(
-        end - rows >= _LEAST_STEPS
-        and all(words[n] * GOLDEN_RATIO & _MASK == words[n + rows] for n in range(end - rows))
-        for rows in _ROWS
-    )
+    for rows in _ROWS:
+        steps = range(end - rows)
+        if len(steps) >= _LEAST_STEPS:
+            broken = {n for n in steps if words[n] * GOLDEN_RATIO & _MASK != words[n + rows]}
+            if not broken or any(broken == part for part in _verified(words, rows, steps)):
+                return True
+    return False
+
+
+def _verified(words: Sequence[int], rows: int, steps: Sequence[int]) -> Iterator[set[int]]:
+    """Yield the steps that the header of verified data breaks: here, at the block's start, both."""
+    whole = _HEADER_BYTES // 8  # words that were replaced at the start, which follow the rule too
+    start = {n for n in steps if n < _HEADER_WORDS and n + rows >= whole}
+    yield start
+    for at, word in enumerate(words):
+        if word & 0xFFFF == _HEADER_MAGIC:
+            place = range(at, at + _HEADER_WORDS)
+            header = {n for n in steps if n in place or n + rows in place}
+            yield header
+            yield header | start

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.generator.base import VerifyHeader
 from ssdbench.generator.fio.jobfile import GOLDEN_RATIO, written_by_fio
 from ssdbench.host.command import run
 
@@ -35,6 +36,35 @@ def test_what_compresses_is_known_as_well(tmp_path: Path) -> None:
     data = by_fio(tmp_path, "--rw=write", "--bs=4k", "--buffer_compress_percentage=50")
 
     assert all(written_by_fio(data[at : at + 4096]) for at in range(0, SIZE, 4096))
+
+
+def verified(directory: Path, block_bytes: int, seed: int) -> bytes:
+    """Return what fio writes with headers, as a fill does."""
+    offset = VerifyHeader(seed, block_bytes).offset_bytes(block_bytes)
+    return by_fio(
+        directory, "--rw=write", f"--bs={block_bytes}", "--verify=crc32c", "--refill_buffers=0",
+        f"--verify_interval={block_bytes}", f"--verify_offset={offset}", "--do_verify=0",
+        "--verify_state_save=0",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("block_bytes", [512, 4096, 131072])
+@pytest.mark.parametrize("seed", [0, 7, 39, 47, 50, 12345])
+def test_verified_data_are_known_and_a_word_of_somebody_else_in_them_is_seen(
+    tmp_path: Path, block_bytes: int, seed: int
+) -> None:
+    data = verified(tmp_path, block_bytes, seed)
+    places = range(0, SIZE, 4096)
+
+    assert all(written_by_fio(data[at : at + 4096]) for at in places)
+
+    for byte in range(0, 4096, 8):
+        block = bytearray(data[:4096])
+        block[byte : byte + 8] = os.urandom(8)
+        offset = VerifyHeader(seed, block_bytes).offset_bytes(block_bytes)
+        # The words beside a header may have no other word of their row left to be compared with.
+        near = any((byte - place + 32) % block_bytes < 44 + 2 * 32 for place in (0, offset))
+        assert near or not written_by_fio(bytes(block)), byte
 
 
 def anybodys() -> dict[str, bytes]:
