@@ -215,7 +215,9 @@ def _unsure(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
     if above:
         highest = max(above, key=lambda s: s.offered_iops)
         yield AboveCompletions(highest.offered_iops, most).finding(stage=sought.name)
-    answered = [s for s in steps if s.kept and s.offered_iops == found.rate_iops]
+    there = [s for s in steps if s.offered_iops == found.rate_iops]
+    # Of a lower rate that lasted, perhaps no run was sure to keep the limit.
+    answered = [s for s in there if s.kept] or there
     if not answered:
         return
     tail = 1 - QUANTILES[sought.percentile]

@@ -372,6 +372,21 @@ def test_an_answer_close_below_a_rate_that_the_drive_itself_failed_is_valid(
     assert [f.code for f in told] == [Code.COORDINATED_OMISSION] * spoilt
 
 
+def test_a_lower_rate_that_no_run_surely_kept_is_checked_like_any_answer(tmp_path: Path) -> None:
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    found = answer(sought, [Searched(1, 100.0, (stepped(100, 100, kept=True),))])
+    lower = stepped(95, 95, kept=False).model_copy(
+        update={"asked_iops": 95, "reason": ONLY_UPPER, "busy_share": 0.9, "beyond": 0}
+    )
+
+    lasted = as_lasted(sought, found, [lower] * 3)
+
+    assert lasted.rate_iops == 95
+    told = {one.code for one in search_findings(sought, lasted, complete=False)}
+    assert {Code.FEW_SAMPLES, Code.COORDINATED_OMISSION} <= told
+
+
 def test_stalls_that_the_last_half_hour_held_need_no_longer_window(tmp_path: Path) -> None:
     sought = a_search(tmp_path).stages[0]
     assert isinstance(sought, Rate)
