@@ -18,7 +18,7 @@ from ssdbench.errors import UsageError
 
 
 class Reader(StrEnum):
-    """Name a program, or the part of a program, that reads a name."""
+    """List the programs that read a name, such as fio."""
 
     QEMU = "QEMU"  # the value of an option such as -blockdev, -chardev, -device or -qmp
     VIRTIOFSD = "virtiofsd"  # the value of an option behind -o
@@ -67,7 +67,7 @@ SPELLINGS: Mapping[Reader, Spelling] = {
 
 
 def written(reader: Reader, name: str) -> str:
-    """Return a name as the program reads it. Raises UsageError when that is not possible."""
+    """Return a name with the escapes of its reader. Raises UsageError if there are none."""
     spelling = SPELLINGS[reader]
     if found := re.search(spelling.refused, name):
         where = f", for the {found.group()!r} in it" if found.group() else ""

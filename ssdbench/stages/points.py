@@ -644,7 +644,7 @@ def _repeat_costs(
 ) -> tuple[float, float]:
     """Return seconds and bytes written of one repeat.
 
-    `host_share`: bytes that the host writes, divided by the bytes of flash that they replace.
+    `host_share`: bytes written by the host per byte of flash that becomes invalid.
     """
     if not workload.writes:
         settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())

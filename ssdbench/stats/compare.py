@@ -315,7 +315,7 @@ class Measured:
     def differs(self) -> bool | None:
         """Tell whether the values differ; None if nothing can test it.
 
-        Rates by the test of their searches, latencies if their 95 % intervals do not overlap.
+        Rates differ by the test of their searches, latencies if their 95 % intervals are apart.
         """
         if self.metric == RATE:
             return None if self.p_corrected is None else self.p_corrected <= ALPHA

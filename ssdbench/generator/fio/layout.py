@@ -77,7 +77,7 @@ def sections(job: Job) -> tuple[Section, ...]:
 
 
 def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
-    """Split parts if their threads have different whole numbers of requests per second."""
+    """Split parts if their threads do not get the same whole number of requests per second."""
     paces = iter([pace for threads, pace in shares(workload, _faster(workload))
                   for _ in range(threads)])  # fmt: skip
     for part in parts:

@@ -63,8 +63,8 @@ class Resumed(FindingKind):
     code = Code.RESUMED
     severities = (Severity.NOTES,)
     remedy = (
-        "A warm-up is repeated before anything new is measured; its own stage says whether the "
-        "rate became steady."
+        "A warm-up is repeated before anything new is measured; the repeated stage says "
+        "whether the rate became steady."
     )
 
     reason: str

@@ -40,7 +40,7 @@ class StreamSeen:
         )
 
     def ended(self, longest_ns: Callable[[str], float]) -> "StreamSeen":
-        """Set the longest latency of each direction as the end of its histogram."""
+        """End the histogram of each direction at the longest latency of that direction."""
         return replace(
             self,
             read=self.read.ended(longest_ns("read")),

@@ -156,7 +156,7 @@ def fold(data: Scored, period_bytes: int) -> Floats:
 
 
 def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
-    """Return the share of the period that the first `writes` writes after a place cover."""
+    """Return the share of the period that `writes` writes in a row cover."""
     count = cells(period_bytes)
     width = np.maximum(1, np.rint(writes * data.stride * count / period_bytes))
     return np.asarray(np.minimum(width / count, 1.0), dtype=np.float64)

@@ -214,7 +214,7 @@ def _folded(train: _Train, period: int) -> Floats:
 
 
 def _widened(train: _Train, folded: Floats, width: int) -> tuple[Floats, Floats]:
-    """Return sums over `width` phases, and the standard deviation by chance of each stride."""
+    """Return sums over `width` phases, and for each stride the deviation by chance alone."""
     period = folded.shape[1]
     wide = np.asarray(sum(np.roll(folded, -shift, axis=1) for shift in range(width)))
     return wide, np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))

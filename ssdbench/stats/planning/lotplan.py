@@ -106,7 +106,7 @@ class _Asked:
     rates: tuple[float, ...]
 
     def rate(self, drives: int) -> float:
-        """Return the rate that a drive counts with in a set of `drives`."""
+        """Return the rate to plan for each drive of a set of `drives`."""
         if self.spread is Spread.BALANCED:
             return float(tolerance.sum_of(self.rates, drives)) / drives
         slowest = tolerance.slowest_of(self.rates, drives)

@@ -37,7 +37,7 @@ class Settle:
 
     With `unbroken_s`, wait at least this long, until the newest two thirds have no trend and no
     step. `level_iops` is the rate of the unbroken repeat; at a different rate this repeat must be
-    unbroken, too. Everything before `from_s` is ignored, because the load needed as long in an
+    unbroken, too. Seconds before `from_s` are ignored: this load took that long to settle in an
     earlier repeat.
     """
 
