@@ -234,12 +234,14 @@ def test_runs_side_by_side_put_back_what_they_set_before_the_second_ctrl_c_ends_
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
-    process = command.spawn(["sh", "-c", script], stdout=None, stderr=None, cwd=tmp_path)
+    # A shell cannot trap a signal that it was started to ignore, as in the background of another.
+    argv = ["env", "--default-signal=INT", "sh", "-c", script]
+    process = command.spawn(argv, stdout=None, stderr=None, cwd=tmp_path)
     try:
         while not (tmp_path / "up").exists():
             time.sleep(0.01)
         with pytest.raises(Interrupted), Signals() as signals:
-            Thread(target=interrupted_twice).start()
+            Thread(target=interrupted_twice, daemon=True).start()
             several._lead([process], signals)
     finally:
         process.kill()
