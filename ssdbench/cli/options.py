@@ -1,6 +1,7 @@
 """Options that several sub-commands share, and the types of their values."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -25,12 +26,12 @@ RATED = "random_write_iops=200k,sequential_write=3.5GB/s,tbw=7008TB"
 PATH = click.Path(path_type=Path)
 
 
-class Quantity(FloatParameter):
+class Quantity(FloatParameter, ABC):
     """A number with a unit on the command line; each kind parses its own units."""
 
+    @abstractmethod
     def parsed(self, text: str) -> float:
         """Return the value of a text. Raises ValueError with a sentence."""
-        raise NotImplementedError
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
