@@ -510,7 +510,9 @@ def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
         found.append(page.Section("answer", "Answer", [lead, *rest]))
     found += [
         page.Section(
-            f"plan-{name}", f"{name}: {result.target.name}", capacity.blocks(result, answer)
+            f"plan-{name}",
+            f"{name}: {result.target.name}",
+            [capacity.lead(answer), *capacity.blocks(result, answer)],
         )
         for name, (result, answer) in zip(names, plans, strict=True)
     ]

@@ -107,9 +107,9 @@ def _demand(wanted: CapacityPlan) -> str:
 
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
-    """Return the answer, the calculation, and the inputs that were not given."""
+    """Return the question, the calculation, and the inputs that were not given."""
     question = page.Prose(f"Question: {answer.wanted.asked()}.")
-    found: list[page.Block] = [_lead(answer), question]
+    found: list[page.Block] = [question]
     if answer.plan is not None:
         found += [
             *answer_blocks([(result, answer)], ["Answer"]),
@@ -332,7 +332,8 @@ def candidates_line(plans: Plans) -> str:
     )
 
 
-def _lead(answer: CapacityAnswer) -> page.Prose:
+def lead(answer: CapacityAnswer) -> page.Prose:
+    """Return the answer of a plan in a box, for pages that do not have it above."""
     label = " The drive is simulated, so this is no plan for drives that you can buy."
     simulated = label if answer.simulated else ""
     tone = "good" if answer.validated else "bad"

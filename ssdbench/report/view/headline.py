@@ -392,6 +392,7 @@ def _of_standard(result: RunResult, tests: Sequence[tuple[StageResult, Pts]]) ->
 ASKED = "NO RATE MEASURED"
 COMPARED = "COMPARED, NOTHING TO PLAN ON"
 IN_PART = "VALIDATED FOR THE PLAN"
+NOT_THE_ANSWER = "The measurement is VALIDATED, but not the answer to the question of the plan."
 
 
 class Headword(NamedTuple):
@@ -408,7 +409,11 @@ def headword(result: RunResult) -> Headword:
         asked = {KINDS[stage.kind].about for stage in result.stages} - {About.PREPARATION}
         return _ASKED if asked <= {About.INSIDE} else _COMPARED
     word = IN_PART if beside_plan(result) else result.verdict
-    return Headword(word, words.VERDICT_TONES[result.verdict], _verdict_meaning(result))
+    tone, meaning = words.VERDICT_TONES[result.verdict], _verdict_meaning(result)
+    answer = answer_of(result)
+    if result.verdict == "VALIDATED" and answer is not None and answer.reasons:
+        tone, meaning = "note", f"{NOT_THE_ANSWER} {meaning}"
+    return Headword(word, tone, meaning)
 
 
 def beside_plan(result: RunResult) -> str:

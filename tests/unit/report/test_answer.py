@@ -12,6 +12,7 @@ import pytest
 from ssdbench.cli import main
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
+from ssdbench.report import render
 from ssdbench.report.tables import plans_table, results_table
 from ssdbench.report.view.capacity import (
     answer_cells,
@@ -22,7 +23,7 @@ from ssdbench.report.view.capacity import (
     figures,
     sum_lines,
 )
-from ssdbench.report.view.headline import headline
+from ssdbench.report.view.headline import headline, headword
 from ssdbench.report.view.words import letter
 from ssdbench.stats.planning.capacity import Demand, Endurance, Limit, plan
 from ssdbench.stats.planning.runplan import capacity_answer
@@ -276,6 +277,36 @@ def test_a_question_without_an_answer_is_red_and_its_rate_is_no_answer(tmp_path:
     assert dict(top.beside)["Drives for 40,000 IOPS"] == "no plan NOT VALIDATED"
 
 
+@pytest.mark.parametrize(
+    ("asks", "answered"),
+    [
+        ("read: 70, p99: {read: 4ms}", True),
+        ("read: 70, p99: {read: 1ms}", False),  # drives, NOT VALIDATED
+        ("read: 70, block: 8KiB", False),  # no plan
+    ],
+)
+def test_no_green_box_stands_below_a_red_answer(tmp_path: Path, asks: str, answered: bool) -> None:
+    question = QUESTION.replace("endurance_tb", f"{asks}, endurance_tb")
+    result = a_run(tmp_path, load=a_load(5_000)).model_copy(update={"profile_text": question})
+
+    top, box = headline(result), headword(result)
+
+    assert box.word == result.verdict == "VALIDATED"
+    assert (top.answer_tone, box.tone) == (("", "good") if answered else ("bad", "note"))
+    assert box.meaning.startswith("The measurement is VALIDATED, but not the answer") != answered
+
+
+def test_the_page_says_the_answer_once_at_the_top(tmp_path: Path) -> None:
+    result = a_run(tmp_path, load=a_load(5_000), profile_text=QUESTION)
+
+    page = render(tmp_path)[0].read_text(encoding="utf-8")
+    section = page[page.index('id="plan"') :]
+
+    assert page.count(headline(result).answer) == 1
+    assert page.index(headline(result).answer) < page.index('class="stamp"')
+    assert re.search(r"</h2>\s*<p[^>]*>Question: ", section)
+
+
 def test_no_number_of_drives_stands_without_not_validated(tmp_path: Path) -> None:
     result = a_run(tmp_path, verdict="NOT VALIDATED", load=a_load(6_666))
     wanted = asked(price=100.0, power_w=7, failure_rate="1%", capacity=8)
@@ -401,6 +432,7 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert max(map(len, said.splitlines()[2:20])) <= 80
     text = without_script(page.read_text())
     assert line in text and f"Question: {question}" in text
+    assert text.count("22 drives, 2 of them spares, decided by rate") == 1  # not yet above
     for name, slow, fast in (
         ("drives", "22", "10"),
         ("decided by", "rate", "wear"),
