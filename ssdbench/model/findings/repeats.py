@@ -248,6 +248,29 @@ class RateChanged(FindingKind):
         )
 
 
+class StoppedInWarmUp(FindingKind):
+    """The drive nearly stopped in the warm-up, and only there; this sets the bound of a point."""
+
+    code = Code.CHANGED
+    severities = (Severity.WARNS,)
+    remedy = (
+        "Find the cause in the kernel log, in the drive's health log, and in other work on the "
+        "host. If you removed the cause, measure again in a new run; if you cannot exclude that "
+        "it happens again, plan on the bound."
+    )
+
+    stalled_iops: float
+    mean_iops: float  # of all evidence of the point
+    horizon_s: float
+
+    def message(self) -> str:
+        return (
+            f"the drive nearly stopped in the warm-up: {format_count(self.stalled_iops)} IOPS over "
+            f"{format_duration(self.horizon_s)}, and {format_count(self.mean_iops)} IOPS on "
+            "average in what was measured after it was steady; the bound is the lower rate"
+        )
+
+
 class RepeatsMove(FindingKind):
     """The repeats rise or fall in the order in which they were made."""
 

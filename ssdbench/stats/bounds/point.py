@@ -158,11 +158,14 @@ def reaching(estimate: Estimate, whole: float) -> Estimate:
 def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
     """Set the bound from the evidence, but never above the mean of the windows."""
     what = "the lower level's stays" if known.levels else f"{known.pieces} means"
+    over = format_duration(known.horizon_s)
+    limit = f"lower 95/95 limit of {what} over up to {over}"
+    if known.stalled_iops is not None:
+        limit = f"the mean over the slowest {over} of the warm-up"
     return estimate.model_copy(
         update={
             "bound": min(known.bound_iops * per_io, estimate.value),
-            "method": f"{estimate.method}; bound: lower 95/95 limit of {what} over up to "
-            f"{format_duration(known.horizon_s)}",
+            "method": f"{estimate.method}; bound: {limit}",
         }
     )
 

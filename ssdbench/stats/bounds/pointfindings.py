@@ -26,6 +26,7 @@ from ssdbench.model.findings.repeats import (
     RepeatsMove,
     RepeatsVary,
     RhythmTooLong,
+    StoppedInWarmUp,
     TooFewRepeats,
     TwoModes,
     WindowsDrift,
@@ -73,7 +74,8 @@ def all_findings(
     case = _Case(point, repeats, measured, context)
     own = chain.from_iterable(check(case) for check in _CHECKS)
     steadiness = () if point.workload.rated else _spread(repeats, measured, context, known)
-    found = [*given, *own, *steadiness, *_changes(known), *_few_samples(estimates)]
+    stopped = () if point.workload.paced else _stopped(known)  # a paced point has no bound
+    found = [*given, *own, *steadiness, *_changes(known), *stopped, *_few_samples(estimates)]
     return tuple(f if f.point else f.model_copy(update={"point": point.id}) for f in found)
 
 
@@ -174,6 +176,11 @@ def _changes(known: Sustained) -> Iterator[Finding]:
         yield RateChanged(
             change.before_iops, change.after_iops, change.place, of_warm_up=True
         ).finding()
+
+
+def _stopped(known: Sustained) -> Iterator[Finding]:
+    if known.stalled_iops is not None:
+        yield StoppedInWarmUp(known.stalled_iops, known.mean_iops, known.horizon_s).finding()
 
 
 def _order(repeats: Sequence[Repeat]) -> Iterator[Finding]:

@@ -87,6 +87,7 @@ class Sustained:
     drive_change: Change | None = None  # seen under the warm-up's workload
     unseen_drift: float | None = None  # per fill: more would have been seen (95 %)
     unseen_drift_per_day: float | None = None  # of the drive's clock
+    stalled_iops: float | None = None  # in the warm-up, if this sets the bound
 
 
 def sustained(evidence: Evidence) -> Sustained:
@@ -100,11 +101,11 @@ def sustained(evidence: Evidence) -> Sustained:
     change = None if levels else changed(own, period_s=evidence.rhythm_s, horizon_s=horizon_s)
     counting = change.after(own) if change and change.share < 0 else own
     parts = pieces(counting, horizon_s)
-    flat = min(evidence.stalled_iops, _flat_bound(counting, parts, horizon_s))
-    bound = levels.bound_iops if levels else flat
+    bound = levels.bound_iops if levels else _flat_bound(counting, parts, horizon_s)
+    stalled = levels is None and evidence.stalled_iops < bound
     fills = [fill for stretch in own for fill in (stretch.from_fills, stretch.to_fills)]
     return Sustained(
-        bound_iops=bound,
+        bound_iops=evidence.stalled_iops if stalled else bound,
         mean_iops=mean_of(counting),
         horizon_s=horizon_s,
         pieces=len(parts),
@@ -117,6 +118,7 @@ def sustained(evidence: Evidence) -> Sustained:
         drive_change=_of_drive(evidence, horizon_s),
         unseen_drift=None if levels or change else unseen_drift(parts, _fills),
         unseen_drift_per_day=None if levels or change else unseen_drift(parts, _days),
+        stalled_iops=evidence.stalled_iops if stalled else None,
     )
 
 

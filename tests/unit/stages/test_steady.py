@@ -1,3 +1,4 @@
+import math
 import signal
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from ssdbench.model.found import WarmUp
 from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.result import StageResult
 from ssdbench.stages.steady import Steady
+from ssdbench.stages.warmups import read_warm_up
 from ssdbench.stats.histogram import from_arrays
 from ssdbench.stats.inside.probing import proves_unit
+from tests.support.builders import StoredRunBuilder, a_target, with_found
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_workload, result_of
 
@@ -264,3 +267,22 @@ def test_a_plan_by_units_writes_a_part_of_the_bytes() -> None:
     assert fewer[0] == pytest.approx(most[0] / 4, rel=0.05)
     notes = by_units.plan(drive.info, hint).notes
     assert any("ends at 6 fills of overwritten 16 KiB units" in note for note in notes)
+
+
+@pytest.mark.parametrize("stalled_s", [0, 800])
+def test_a_stop_of_the_drive_before_the_steady_part_of_the_warm_up_is_kept(
+    tmp_path: Path, stalled_s: int
+) -> None:
+    (stage,) = StoredRunBuilder(tmp_path).steady().stages
+    stage = with_found(stage, workload=a_workload(WearyDrive(size_bytes=1 << 30)))
+    seconds = tmp_path / warm_up_of(stage).seconds_csv
+    header, *rows = seconds.read_text().splitlines()
+    for place in range(2_500, 2_500 + stalled_s):
+        rows[place] = f"{place + 1},1,0,0,0,0,warmup"
+    seconds.write_text("\n".join([header, *rows, ""]))
+
+    around, _ = read_warm_up([stage], tmp_path, a_target(), 60.0)
+
+    assert around.warm_up is not None
+    assert around.warm_up.series.rate.min() > 0  # the steady part began later
+    assert around.stalled_iops == (0.0 if stalled_s else math.inf)

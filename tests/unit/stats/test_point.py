@@ -445,3 +445,42 @@ def test_settling_and_a_warm_up_that_saw_worse_are_in_the_limit_of_a_percentile(
     assert limit_ns(settled) >= slow.percentile_ns(0.99)
     assert limit_ns(windows, of_warm_up) >= slow.percentile_ns(0.99)
     assert limit_ns(windows, other) == limit_ns(windows) < 0.9 * slow.percentile_ns(0.99)
+
+
+def test_a_drive_that_nearly_stopped_only_in_the_warm_up_is_named_with_the_bound_it_sets() -> None:
+    windows = steady_windows()
+    repeats = [a_repeat(i, m) for i, m in enumerate(windows, 1)]
+
+    def with_stall(
+        stalled_iops: float, point: Point | None = None, warmed: Point | None = None
+    ) -> PointResult:
+        point = point or a_point()
+        warm_up = WarmUpEvidence((warmed or point).workload, stalled_iops=stalled_iops)
+        return judge_point(point, repeats, windows, PLANNABLE, around=warm_up)
+
+    result = with_stall(4_321.0)
+    iops = result.estimate("iops")
+    (warning,) = [f for f in result.findings if f.code is Code.CHANGED]
+
+    assert iops is not None
+    assert result.verdict == "VALIDATED" and iops.bound == 4_321
+    assert warning.severity is Severity.WARNS and warning.point == "p1"
+    assert "4,321 IOPS over 10 min" in warning.message and "the warm-up" in warning.message
+    assert "bound" in warning.message and "the warm-up" in iops.method
+    assert warning.advice
+    stream = Stream(name="log", options=(), random=True, block_sizes=(4096,), read_percent=0,
+                    range=a_point().workload.range, mean_bytes=4096, paced=True)  # fmt: skip
+    without_bound = a_point(streams=(stream,))
+    windows = [
+        replace(one, streams=(StreamSeen(Histogram.empty(), one.write, 0.0, 30_000.0),))
+        for one in windows
+    ]
+    others = (
+        (np.inf, None, None),
+        (4_321.0, None, a_point(iodepth=1)),
+        (4_321.0, without_bound, None),
+    )
+    for other in others:
+        result = with_stall(*other)
+        assert not [f for f in result.findings if f.code is Code.CHANGED]
+        assert "the warm-up" not in getattr(result.estimate("iops"), "method", "")
