@@ -54,6 +54,11 @@ class Sysfs:
         except OSError:
             return []
 
+    def writable(self, directory: str) -> list[str]:
+        """Return the sorted names of the files in a directory that have a permission to write."""
+        paths = ((name, self.path(f"{directory}/{name}")) for name in self.names(directory))
+        return [name for name, path in paths if path.exists() and path.stat().st_mode & 0o222]
+
     def known(self, attribute: str) -> str | None:
         """Return the value, or None only when the attribute does not exist.
 

@@ -86,7 +86,8 @@ class SettingBackend(Protocol):
 
     `drive` is the identity of the drive that a setting belongs to, empty for the host. Both methods
     raise HostLacks when there is no such setting; `write` also raises it when the value is refused
-    or does not read back.
+    or does not read back. A directory, whose name ends in `/`, reads as the names of its attributes
+    that can be written.
     """
 
     def read(self, attribute: str, drive: str) -> str: ...
@@ -125,7 +126,9 @@ class SysfsBackend:
         self._sysfs = sysfs
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return the value of a setting that the kernel uses now."""
+        """Return the value of a setting that the kernel uses now; of a directory, its names."""
+        if attribute.endswith("/"):
+            return " ".join(self._sysfs.writable(attribute))
         value = self._sysfs.find(attribute)
         if value is None:
             raise NoSetting(f"this host has no setting {attribute}")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ssdbench.errors import HostLacks
 from ssdbench.host.kmod import MODULES
-from ssdbench.tuning.setting import QUEUE_SETTINGS, RESETS, Backend
+from ssdbench.tuning.setting import OF_SCHEDULER, QUEUE_SETTINGS, RESETS, Backend
 
 _CPU = r"/sys/devices/system/cpu"
 _OF_QUEUES = {name for name, _ in QUEUE_SETTINGS.values()}
@@ -30,7 +30,7 @@ OURS: Mapping[Backend, tuple[str, str]] = {
     ),
     Backend.IRQ: (r"/proc/irq/[0-9]{1,9}/smp_affinity_list", _CPUS),
     Backend.BLOCK: (
-        rf"{_BLOCK}|cache_type|queue/iosched/block(?:_phase)?_bytes",
+        rf"{_BLOCK}|cache_type|{OF_SCHEDULER}[A-Za-z0-9_]{{1,64}}",
         rf"{_NUMBER}|{_WORD}|{_CACHE}",
     ),
     Backend.NVME_FEATURE: (r"0x0[268]", r"[0-9]{1,10}"),

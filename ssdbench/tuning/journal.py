@@ -163,7 +163,7 @@ class SettingsJournal:
         if setting.holds(was):
             return None
         for also in _implied(setting, self._backends):
-            self.remember(also, self._backends[also.backend].read(also.attribute, also.drive))
+            self.remember(also, also.value)
         change = self.remember(setting, was)
         self._backends[setting.backend].write(setting.attribute, setting.value, setting.drive)
         return change
@@ -208,10 +208,15 @@ def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> It
     """Yield the settings that the kernel resets with this setting, with their values now."""
     if setting.backend is not Backend.BLOCK:
         return
-    for attribute in RESETS.get(setting.attribute, ()):
+    names = list(RESETS.get(setting.attribute, ()))
+    while names:
+        attribute = names.pop(0)
         try:
             value = backends[Backend.BLOCK].read(attribute, setting.drive)
         except HostLacks:
+            continue
+        if attribute.endswith("/"):
+            names += [f"{attribute}{name}" for name in value.split()]
             continue
         reason = f"reset by a change of {setting.attribute}"
         yield Setting(Backend.BLOCK, attribute, value, reason, setting.drive)
@@ -245,7 +250,8 @@ def put_back(
         )
     open_ones = set(failures)
     for _, attribute, drive in failures:
-        open_ones |= {(Backend.BLOCK, other, drive) for other in RESETS.get(attribute, ())}
+        reset = RESETS.get(attribute, ())
+        open_ones |= {key for key in first if key[2] == drive and key[1].startswith(reset)}
     settled: dict[tuple[Key, Appender], int] = {}
     for change, file in left:
         if change.key not in open_ones:

@@ -53,18 +53,25 @@ class Setting:
         return f"{self.drive + ' ' if self.drive else ''}{self.attribute} = {self.value}"
 
 
-# Writing an attribute on the left makes the kernel reset those on the right. Measured: a scheduler
-# changes nr_requests from 64 to 256; on Linux 6.18 add_random and iostats set read_ahead_kb to its
-# default. So they are recorded before such a change and restored after it.
+OF_SCHEDULER = "queue/iosched/"  # the directory of the parameters of the chosen scheduler
+
+# Writing an attribute on the left makes the kernel reset those on the right, of a directory all
+# that can be written. Measured: a scheduler changes nr_requests from 64 to 256 and starts with the
+# defaults of its own parameters; on Linux 6.18 nr_requests sets async_depth of mq-deadline, and
+# add_random and iostats set read_ahead_kb to its default. So they are recorded before such a change
+# and restored after it.
 RESETS: Mapping[str, tuple[str, ...]] = {
-    "queue/scheduler": ("queue/nr_requests", "queue/wbt_lat_usec", "queue/async_depth"),
+    "queue/scheduler": (
+        "queue/nr_requests",
+        "queue/wbt_lat_usec",
+        "queue/async_depth",
+        OF_SCHEDULER,
+    ),
+    "queue/nr_requests": ("queue/async_depth", f"{OF_SCHEDULER}async_depth"),
     "queue/add_random": ("queue/read_ahead_kb",),
     "queue/iostats": ("queue/read_ahead_kb",),
     "queue/iostats_passthrough": ("queue/read_ahead_kb",),
 }
-
-
-OF_SCHEDULER = "queue/iosched/"  # these attributes come and go with the chosen scheduler
 
 
 def restore_order(attribute: str) -> int:

@@ -44,6 +44,7 @@ PRECIOUS = (
         ("irq", "/proc/irq/1/../../sys/kernel/modprobe", "1"),
         ("block", "../../../etc/passwd", "1"),
         ("block", "queue/../../../etc/passwd", "1"),
+        ("block", "queue/iosched/../../../../etc/passwd", "1"),
         ("nvme-feature", "0x84", "1"),
         ("service", "sshd", "inactive"),
         ("module", "/tmp/evil.ko", "there"),

@@ -1,5 +1,6 @@
 """Settings come back from a kill at any place, and from any damage of their journal, or a word."""
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -10,8 +11,8 @@ import pytest
 
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.tuning.backends import SettingBackend, backends_of
-from ssdbench.tuning.journal import NotRestored, SettingsJournal, restore_all
-from ssdbench.tuning.setting import Backend, Setting, queue_settings
+from ssdbench.tuning.journal import NotRestored, SettingsJournal, read, restore_all
+from ssdbench.tuning.setting import OF_SCHEDULER, Backend, Setting, queue_settings
 from tests.support.killpoints import KILLED, killed_at, points
 
 DRIVE = "eui.0025385b91b0a4d2"
@@ -24,23 +25,39 @@ WISHES: dict[str, str | int] = {
     "read_ahead_kb": 4,
 }
 CHOICES = ("none", "mq-deadline")
+OF_MQ_DEADLINE = {"read_expire": "500", "async_depth": "256"}  # when the kernel makes a new one
 
 
 class Kernel:
     """Attribute files of one drive as Linux 6.18 has them: some are reset by writes to others."""
 
-    def __init__(self, root: Path, *, scheduler: str) -> None:
+    def __init__(self, root: Path, *, scheduler: str, wanted: str) -> None:
+        self.wishes = WISHES | {"scheduler": wanted}
+        self.refused = ""  # the kernel takes no value for this attribute
         self.root = root / "host"
         self.journals = root / "settings"
         self.queue = self.root / "sys/block/sda/queue"
-        self.queue.mkdir(parents=True)
+        (self.queue / "iosched").mkdir(parents=True)  # the real one goes with the scheduler
         (self.root / GOVERNOR.lstrip("/")).parent.mkdir(parents=True)
         values = {"nr_requests": "50", "nomerges": "0", "add_random": "0", "read_ahead_kb": "100",
                   "iostats": "0", "wbt_lat_usec": "2000"}  # fmt: skip
         for name, value in values.items():
             (self.queue / name).write_text(f"{value}\n")
         (self.root / GOVERNOR.lstrip("/")).write_text("powersave\n")
+        self._switch(scheduler)
+        if scheduler != "none":
+            (self.queue / "iosched/read_expire").write_text("200\n")
+            (self.queue / "iosched/async_depth").write_text("10\n")
+
+    def _switch(self, scheduler: str) -> None:
+        """Make a new scheduler, whose parameters have their defaults."""
         (self.queue / "scheduler").write_text(self._listed(scheduler))
+        for name, value in OF_MQ_DEADLINE.items():
+            path = self.queue / "iosched" / name
+            if scheduler != "none":
+                path.write_text(f"{value}\n")
+            elif path.exists():
+                _unlink(path)
 
     def _listed(self, chosen: str) -> str:
         return " ".join(f"[{name}]" if name == chosen else name for name in CHOICES) + "\n"
@@ -51,10 +68,14 @@ class Kernel:
         if not path.is_relative_to(self.root):
             return _write(descriptor, data)
         value = data.decode().strip()
+        if path.name == self.refused:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         if path.name == "scheduler":
             (path.parent / "nr_requests").write_text("256\n" if value != "none" else "128\n")
-            path.write_text(self._listed(value))
+            self._switch(value)
             return len(data)
+        if path.name == "nr_requests" and (depth := self.queue / "iosched/async_depth").exists():
+            depth.write_text(f"{value}\n")
         if path.name in ("add_random", "iostats"):
             (path.parent / "read_ahead_kb").write_text("2560\n")
         path.write_text(f"{value}\n")
@@ -65,6 +86,13 @@ class Kernel:
         files = sorted(path for path in self.root.rglob("*") if path.is_file())
         return {str(path.relative_to(self.root)): path.read_text().strip() for path in files}
 
+    def have(self, values: dict[str, str]) -> None:
+        """Give the attributes these values, and have no others."""
+        for path in (self.queue / "iosched").iterdir():
+            path.unlink()
+        for name, value in values.items():
+            (self.root / name).write_text(f"{value}\n")
+
     @property
     def backends(self) -> dict[Backend, SettingBackend]:
         return backends_of(Sysfs(self.root), lambda drive: "sda")
@@ -73,7 +101,7 @@ class Kernel:
         """A run: change everything, and put it back."""
         settings = [
             Setting(Backend.BLOCK, "queue/iostats", "1", "test", DRIVE),
-            *queue_settings(WISHES, DRIVE),
+            *queue_settings(self.wishes, DRIVE),
             Setting(Backend.SYSFS, GOVERNOR, "performance", "test"),
         ]
         path = self.journals / "run.jsonl"
@@ -84,15 +112,18 @@ class Kernel:
         restore_all(self.journals, self.backends, boot_id="b1", host_id="h1")
 
 
-_write = os.write
+_write, _unlink = os.write, os.unlink  # what the kernel does is no place for a kill
 
 
-@pytest.fixture(params=CHOICES)
+SWITCHES = (("none", "mq-deadline"), ("mq-deadline", "none"), ("mq-deadline", "mq-deadline"))
+
+
+@pytest.fixture(params=SWITCHES, ids=" to ".join)
 def kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Kernel:
-    """A kernel whose drive has one of the schedulers."""
-    made = Kernel(tmp_path, scheduler=request.param)
+    """A kernel whose drive has one of the schedulers, and a run that wants one."""
+    made = Kernel(tmp_path, scheduler=request.param[0], wanted=request.param[1])
     monkeypatch.setattr(os, "write", made.write)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # a kill loses nothing; it is slow
     return made
@@ -125,7 +156,7 @@ def test_a_restore_killed_anywhere_and_killed_again_is_restored(kernel: Kernel) 
     changed(kernel)
     left = {path: path.read_bytes() for path in kernel.journals.glob("*.jsonl")}
     during = kernel.values()
-    assert sum(during[name] != before[name] for name in before) >= 6
+    assert sum(during.get(name) != before[name] for name in before) >= 6
 
     for point in points(kernel.restore, write=kernel.write):
         for again in (1, point // 2 + 1, point):
@@ -134,8 +165,7 @@ def test_a_restore_killed_anywhere_and_killed_again_is_restored(kernel: Kernel) 
 
         assert kernel.values() == before, f"kill {point}"
         assert not list(kernel.journals.glob("*.jsonl"))
-        for name, value in during.items():
-            (kernel.root / name).write_text(f"{value}\n")
+        kernel.have(during)
         for path, data in left.items():
             path.write_bytes(data)
 
@@ -158,8 +188,7 @@ class Damaged:
 
     def restored(self, data: bytes) -> tuple[dict[str, str], NotRestored | None]:
         """The values after a restore from these bytes, and what was said."""
-        for name, value in self.during.items():
-            (self.kernel.root / name).write_text(f"{value}\n")
+        self.kernel.have(self.during)
         self.path.write_bytes(data)
         try:
             self.kernel.restore()
@@ -184,7 +213,8 @@ def require_told(damaged: Damaged, which: str, data: bytes) -> None:
     values, said = damaged.restored(data)
 
     for name, value in values.items():
-        known = (damaged.before[name], damaged.during[name], *_RESETS.get(Path(name).name, ()))
+        had = {damaged.before.get(name), damaged.during.get(name)}
+        known = had.union(_RESETS.get(Path(name).name, ()))
         assert value in known, f"{which}: {name} is {value}"
     if values != damaged.before or damaged.path.exists():
         assert said is not None, which
@@ -192,7 +222,8 @@ def require_told(damaged: Damaged, which: str, data: bytes) -> None:
         assert damaged.path.exists(), which
 
 
-_RESETS = {"nr_requests": ("128", "256"), "read_ahead_kb": ("2560",)}
+_RESETS = {"nr_requests": ("128", "256"), "read_ahead_kb": ("2560",), "read_expire": ("500",),
+           "async_depth": ("256", "128", "50", "32")}  # fmt: skip
 
 
 SOME = 61  # one of so many flips; the bit changes from one to the next
@@ -220,8 +251,8 @@ def require_named_restored(damaged: Damaged, length: int) -> None:
     assert said is None
     assert not damaged.path.exists()
     named = damaged.data.splitlines()[: damaged.data[:length].count(b"\n")]
-    for name in (name for name in values if values[name] != damaged.before[name]):
-        attribute = f'"/{name}"' if name.startswith("sys/dev") else f'"queue/{Path(name).name}"'
+    for name in (name for name in values if values[name] != damaged.before.get(name)):
+        attribute = f'"/{name}"' if name.startswith("sys/dev") else f'"{name[14:]}"'
         assert not any(attribute.encode() in line for line in named), (length, name)
 
 
@@ -235,3 +266,48 @@ def test_a_journal_cut_somewhere_restores_what_it_still_names(damaged: Damaged) 
 def test_a_journal_cut_anywhere_does(damaged: Damaged) -> None:
     for length in range(len(damaged.data) + 1):
         require_named_restored(damaged, length)
+
+
+@pytest.mark.parametrize("kernel", [("mq-deadline", "none")], indirect=True, ids=" to ".join)
+def test_a_parameter_that_the_new_scheduler_refuses_is_told_and_kept(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = kernel.values()
+    monkeypatch.setattr(os, "write", kernel.write)
+    kernel.refused = "read_expire"
+
+    with pytest.raises(NotRestored, match=r"queue/iosched/read_expire was '200': .*Invalid arg"):
+        kernel.run()
+    kernel.refused = ""
+    kernel.restore()
+
+    assert kernel.values() == before
+
+
+@pytest.mark.parametrize("kernel", [("mq-deadline", "none")], indirect=True, ids=" to ".join)
+def test_a_scheduler_that_does_not_come_back_keeps_its_parameters_in_the_journal(
+    kernel: Kernel,
+) -> None:
+    before = kernel.values()
+    changed(kernel)
+    kernel.refused = "scheduler"
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(NotRestored):
+        patched.setattr(os, "write", kernel.write)
+        kernel.restore()
+    kernel.refused = ""
+    kernel.restore()
+
+    assert kernel.values() == before
+
+
+@pytest.mark.parametrize("kernel", [("mq-deadline", "none")], indirect=True, ids=" to ".join)
+def test_what_a_scheduler_only_shows_is_not_recorded(kernel: Kernel) -> None:
+    (kernel.queue / "iosched/waits").write_text("7\n")
+    (kernel.queue / "iosched/waits").chmod(0o444)
+    changed(kernel)
+
+    named = {change.attribute for change in read(kernel.journals / "run.jsonl").changes}
+    assert {name for name in named if name.startswith(OF_SCHEDULER)} == {
+        f"{OF_SCHEDULER}{name}" for name in OF_MQ_DEADLINE
+    }
