@@ -276,6 +276,8 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
     notes: list[str] = []
     asked = _with_preset(wishes, host, notes)
     if asked.block is Detect.DETECT:
+        if not host.schedulers:  # elsewhere its module, loaded later, may bring it
+            require_scheduler(asked.scheduler, host.schedulers)
         asked = asked.model_copy(update={"scheduler": KEEP})
         notes.append(f"the scheduler {wishes.scheduler} is set if a block is found for it")
     fio_cpus, own_cpus = _cpus_for("fio", asked, host), _cpus_for("own", asked, host)

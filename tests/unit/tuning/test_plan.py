@@ -198,18 +198,23 @@ PROFILES = Path(__file__).parents[3] / "profiles"
 
 
 @pytest.mark.parametrize("path", sorted(PROFILES.rglob("*.yaml")), ids=lambda path: path.stem)
-def test_a_shipped_profile_sets_no_scheduler_and_fits_a_drive_and_a_file(path: Path) -> None:
+def test_a_shipped_profile_fits_a_drive_and_a_file_unless_it_needs_a_scheduler(path: Path) -> None:
     profile = load_profile(path.read_text(), path.name)
     wishes, simulated = profile.host, (profile.target or "").startswith("sim:")
 
-    on_drive, on_file = host_plan(wishes, host(), "d"), host_plan(wishes, Topology((0,)), "f")
+    on_drive = host_plan(wishes, host(), "d")
 
     assert simulated == (path.stem == "demo" or path.parent.name == "papers")
     waits = wishes.block is Detect.DETECT
     wanted = {} if simulated or waits else {"scheduler": "none"}
     assert values(on_drive) == wanted
-    assert on_file == HostPlan(notes=on_drive.notes)
     assert bool(on_drive.notes) == waits == (path.stem == "block-preference")
+    if waits:
+        with pytest.raises(HostLacks, match="no scheduler ssdb_bpref") as refused:
+            host_plan(wishes, Topology((0,)), "f")
+        assert refused.value.hint == "It offers no scheduler."
+    else:
+        assert host_plan(wishes, Topology((0,)), "f") == HostPlan()
 
 
 def found(**fields: object) -> BlockSizeFound:
