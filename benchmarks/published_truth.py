@@ -1,9 +1,9 @@
 """What is true of a drive from a seed under one load, in the long run.
 
-The drive is prepared as a run prepares it (two fills in order, one at random, then the warm-up's
-load), and then does nothing but the load: until it has settled, and for as long as its planted
-trouble asks for. What a trouble leaves of the rate is multiplied where it is known exactly (steps,
-levels, rare stalls), and simulated where it is not.
+The drive is prepared as a run prepares it (one fill in order, then the warm-up's load), and then
+does nothing but the load: until it has settled, and for as long as its planted trouble asks for.
+What a trouble leaves of the rate is multiplied where it is known exactly (steps, levels, rare
+stalls), and simulated where it is not.
 """
 
 import math
@@ -23,7 +23,7 @@ from ssdbench.sim.library import Params
 from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram
 from ssdbench.stats.percentiles import QUANTILES, percentile
 
-WARM_FILLS = 2.0  # of the warm-up's load, after the three of the preparation
+WARM_FILLS = 2.0  # of the warm-up's load, after the fill of the preparation
 SETTLE_FILLS = 6.0  # of the point's own writes
 SETTLE_READS_S = 1800.0
 TRUTH_FILLS = 40.0  # collection swings for several fills, which percentiles show

@@ -1,9 +1,9 @@
 """Drives from a seed for whole runs, with what is planted in them and what is measured.
 
-A run fills the drive twice in order and once at random (`profile`), so whatever is planted counts
-from there. `SINGLE` families are measured by the warm-up's random write alone; the profiles of the
-others have reads, mixes, several blocks and orders, rates, and targets. What is true of each load
-is in `published_truth`.
+A run fills the drive once in order (`profile`), so whatever is planted counts from there.
+`SINGLE` families are measured by the warm-up's random write alone; the profiles of the others have
+reads, mixes, several blocks and orders, rates, and targets. What is true of each load is in
+`published_truth`.
 """
 
 import re
@@ -20,7 +20,7 @@ from ssdbench.sim.library import DIRECT, parameters
 from ssdbench.stats.risk import HASTY, SHORT, WHOLE
 from ssdbench.units import KIB
 
-PREPARED_FILLS = 3.0
+PREPARED_FILLS = 1.0
 HORIZON_S = 600.0
 HOUR_S = 3600.0
 RARE_STALLS_S = 1200.0  # from there on what a stall lets the buffer drain is below 0.3 %
@@ -93,13 +93,10 @@ def model_yaml(made: Creature) -> str:
     return "\n".join(lines).replace(": yes", ': "yes"') + "\n"
 
 
-FILLS = """precondition:
-  - {pattern: sequential, block: 128KiB, fill: 1}"""
-ONE_FILL = "precondition: [{pattern: sequential, block: 128KiB, fill: 1}]"
-EVIDENCE = {  # as `--budget` cuts it down: rule, fills of the warm-up, repeats, what comes before
-    WHOLE: ("pss", 6, 10, FILLS),
-    SHORT: ("pss", 3, 10, ONE_FILL),
-    HASTY: ("pss-quick", 1.5, 3, ONE_FILL),
+EVIDENCE = {  # as `--budget` cuts it down: rule, fills of the warm-up, repeats
+    WHOLE: ("pss", 6, 10),
+    SHORT: ("pss", 3, 10),
+    HASTY: ("pss-quick", 1.5, 3),
 }
 
 
@@ -109,10 +106,10 @@ def profile(made: Creature, evidence: str = WHOLE, targets: Sequence[str] = ()) 
     sweeps = [f"  - sweep: {text[:-1]}{span}}}" for text in made.sweeps]
     measure = "\n".join(sweeps + [f"  - rate: {text}" for text in made.rates])
     accept = "\n".join(["accept:", *(f"  - {text}" for text in targets)]) if targets else ""
-    rule, max_fills, repeats, before = EVIDENCE[evidence]
+    rule, max_fills, repeats = EVIDENCE[evidence]
     unit = f"unit: {made.named_unit}\n" if made.named_unit else ""
     return f"""title: a whole run
-{unit}{before}
+{unit}precondition: [{{pattern: sequential, block: 128KiB, fill: 1}}]
 steady:
   rule: {rule}
   workload: {{block: 4KiB, iodepth: 32, numjobs: 1}}
