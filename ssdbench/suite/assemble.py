@@ -46,10 +46,7 @@ READ_BACK_SHARE = 0.05  # of the run's time: a fill is read back as a whole belo
 
 
 def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
-    """Make the stage that replays a trace.
-
-    Raises UsageError for a target that cannot have a replay, or a trace that cannot be sent.
-    """
+    """Make the stage that replays a trace. Raises UsageError if it cannot be sent here."""
     if planning.target.kind is TargetKind.FILE:
         raise UsageError(
             "a trace cannot be replayed on a regular file: the kernel does not count its requests",
@@ -173,11 +170,7 @@ def _applications(before: int, wanted: spec.Applications, planning: Planning) ->
 def _surface(before: int, wanted: spec.Surface, planning: Planning) -> list[AnyStage]:
     if wanted.type is not None:
         return file_trials(before, wanted, planning)
-    return [_host_trial(f"{before + 1:02d}-{wanted.kind}", wanted, planning)]
-
-
-def _host_trial(name: str, wanted: spec.OnDrive, planning: Planning) -> AnyStage:
-    return host_trial(name, wanted, planning.target, planning.level_bytes)
+    return [host_trial(f"{before + 1:02d}-{wanted.kind}", wanted, planning)]
 
 
 def _prepared(planning: Planning) -> list[AnyStage]:
@@ -274,8 +267,7 @@ def _probes(before: int, wanted: spec.Probes, planning: Planning) -> list[AnySta
 def host_wishes(profile: Profile, target: TargetInfo) -> Host:
     """Return the host settings of the profile, with the write cache that a standard asks for.
 
-    The write cache is added only if all stages are PTS-style tests of one form, the profile does
-    not set it, and the drive has a cache in the other state.
+    It is added only for profiles of PTS-style tests of one form that do not set it themselves.
     """
     wished = profile.host
     forms = {m.stage.form for m in profile.measure if isinstance(m.stage, spec.Pts)}
@@ -314,13 +306,13 @@ STAGES: Mapping[type, Callable[[str, Any, Planning], AnyStage]] = {
     spec.Load: load,
     spec.Replay: replay,
     spec.BlockSize: _blocksize,
-    spec.Schedulers: _host_trial,
-    spec.QueueSettings: _host_trial,
-    spec.Depth: _host_trial,
-    spec.Interrupts: _host_trial,
-    spec.Engines: _host_trial,
-    spec.LatencyPath: _host_trial,
-    spec.CpuCost: _host_trial,
+    spec.Schedulers: host_trial,
+    spec.QueueSettings: host_trial,
+    spec.Depth: host_trial,
+    spec.Interrupts: host_trial,
+    spec.Engines: host_trial,
+    spec.LatencyPath: host_trial,
+    spec.CpuCost: host_trial,
 }
 SEVERAL_STAGES: Mapping[type, Callable[[int, Any, Planning], list[AnyStage]]] = {
     spec.SpanSweep: _over_spans,

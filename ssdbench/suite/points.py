@@ -27,7 +27,7 @@ from ssdbench.stages.ratesearch import FIRST_CLIENTS
 from ssdbench.stages.repeats import ExtraRule
 from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite import jobfiles
-from ssdbench.suite.request import Planning, whole_blocks
+from ssdbench.suite.request import Planning
 from ssdbench.units import KIB, NS_PER_S, format_size
 
 T = TypeVar("T")
@@ -35,6 +35,7 @@ T = TypeVar("T")
 UNSETTLED = 3  # extra repeats of a point of which some had not settled
 USUAL = 4 * KIB  # bytes of a block, to which other sizes are compared
 US_PER_S = 1_000_000
+LOAD = {"read_percent", "iodepth", "numjobs"}  # fields that profile and workload share
 
 
 def sweep(name: str, wanted: spec.Sweep, planning: Planning) -> PointStage:
@@ -57,16 +58,8 @@ def sweep(name: str, wanted: spec.Sweep, planning: Planning) -> PointStage:
         if hindrance := obstacle(block, length, planning.target):
             skipped.append(_not_applicable(point_id, hindrance, name))
             continue
-        workload = Workload(
-            pattern=pattern.pattern,
-            block_bytes=block,
-            read_percent=read,
-            iodepth=iodepth,
-            numjobs=numjobs,
-            range=whole_blocks(length, block),
-            content=planning.profile.content,
-            engine=engine,
-        )
+        load = {"read_percent": read, "iodepth": iodepth, "numjobs": numjobs, "engine": engine}
+        workload = planning.workload(pattern, block, length, **load)
         points.append(Point(id=point_id, sweep=name, workload=workload, span_percent=share))
     back = _returns_to(planning, points)
     groups = by_layout(points, back, counted_unit(planning))
@@ -83,14 +76,8 @@ def span(name: str, wanted: spec.SpanSweep, planning: Planning) -> PointStage:
         if hindrance := obstacle(block, length, planning.target):
             skipped.append(_not_applicable(point_id, hindrance, name))
             continue
-        workload = Workload(
-            pattern=wanted.pattern.pattern,
-            block_bytes=block,
-            read_percent=wanted.read_percent,
-            iodepth=wanted.iodepth,
-            numjobs=wanted.numjobs,
-            range=whole_blocks(length, block),
-            content=planning.profile.content,
+        workload = planning.workload(
+            wanted.pattern, block, length, **wanted.model_dump(include=LOAD)
         )
         share = _percent(length, planning)  # not of the range, which is rounded to blocks
         points.append(Point(id=point_id, sweep=name, workload=workload, span_percent=share))
@@ -112,14 +99,12 @@ def processes(name: str, wanted: spec.Processes, planning: Planning) -> PointSta
         if hindrance := obstacle(block, planning.level_bytes // writers, planning.target):
             skipped.append(_not_applicable(point_id, hindrance, name))
             continue
-        workload = Workload(
-            pattern=wanted.pattern.pattern,
-            block_bytes=block,
+        workload = planning.workload(
+            wanted.pattern,
+            block,
             read_percent=0,
             iodepth=1,
             numjobs=writers,
-            range=planning.range_of(block),
-            content=planning.profile.content,
             thinktime_us=round(delay_s * US_PER_S),
             thinktime_blocks=every if delay_s else 1,
         )
@@ -241,10 +226,7 @@ def _short(size_bytes: int) -> str:
 
 
 def _used_percent(workload: Workload, planning: Planning) -> float | None:
-    """Return the percent of the drive that jobs use; None for the whole filled part.
-
-    A last incomplete block of the drive does not count.
-    """
+    """Return the percent of the drive that jobs use; None for the whole filled part."""
     unused = planning.level_bytes - workload.range.length_bytes
     if unused < max(workload.block_sizes):
         return None
@@ -333,14 +315,12 @@ def load(name: str, wanted: spec.Load, planning: Planning) -> Load:
 def _offered(name: str, wanted: spec.Offered, planning: Planning) -> Workload:
     if hindrance := obstacle(wanted.block_bytes, planning.level_bytes, planning.target):
         raise UsageError(f"{name} cannot be measured: {hindrance}", hint="Set another `block`.")
-    return Workload(
-        pattern=wanted.pattern.pattern,
-        block_bytes=wanted.block_bytes,
+    return planning.workload(
+        wanted.pattern,
+        wanted.block_bytes,
         read_percent=wanted.read_percent,
         iodepth=1,
         numjobs=wanted.clients or FIRST_CLIENTS,
-        range=planning.range_of(wanted.block_bytes),
-        content=planning.profile.content,
         arrivals=wanted.arrivals,
     )
 
@@ -353,10 +333,7 @@ def _returns_to(planning: Planning, points: Sequence[Point]) -> Workload | None:
 
 
 def counted_unit(planning: Planning) -> int:
-    """Return the mapping unit whose overwrites count as fills, in bytes.
-
-    0 where no unit is named, or where the warm-up cannot prove it: it writes no parts of a unit.
-    """
+    """Return the mapping unit in bytes whose overwrites count as fills; 0 if none can be proven."""
     unit_bytes, _ = planning.unit
     if not unit_bytes or not planning.profile.needs_warm_up:
         return 0
@@ -386,15 +363,7 @@ def _plain_warm_up(planning: Planning) -> Workload:
     wanted = planning.profile.steady.workload
     if not names_warm_up(planning.profile):
         wanted = _heaviest(planning) or wanted
-    return Workload(
-        pattern=wanted.pattern.pattern,
-        block_bytes=wanted.block_bytes,
-        read_percent=wanted.read_percent,
-        iodepth=wanted.iodepth,
-        numjobs=wanted.numjobs,
-        range=planning.range_of(wanted.block_bytes),
-        content=planning.profile.content,
-    )
+    return planning.workload(wanted.pattern, wanted.block_bytes, **wanted.model_dump(include=LOAD))
 
 
 def names_warm_up(profile: Profile) -> bool:
@@ -438,8 +407,7 @@ def _each(value: T | tuple[T, ...]) -> tuple[T, ...]:
 def hottest(planning: Planning) -> Workload | None:
     """Return the writing point of the sweeps that moves most bytes; None if that is the warm-up.
 
-    The point that moves most bytes has the largest block and, of equal blocks, the largest share of
-    reads beside its writes.
+    This is the largest block and, of equal blocks, the largest share of reads beside its writes.
     """
     warm = _plain_warm_up(planning)
     writers = [
@@ -454,12 +422,5 @@ def hottest(planning: Planning) -> Workload | None:
     block, read, stage = max(writers, key=lambda writer: writer[:2])
     if (block, read) <= (warm.block_bytes, warm.read_percent):
         return None
-    return Workload(
-        pattern=stage.pattern[0].pattern,
-        block_bytes=block,
-        read_percent=read,
-        iodepth=max(stage.iodepth),
-        numjobs=max(stage.numjobs),
-        range=planning.range_of(block),
-        content=planning.profile.content,
-    )
+    deepest = {"iodepth": max(stage.iodepth), "numjobs": max(stage.numjobs)}
+    return planning.workload(stage.pattern[0], block, read_percent=read, **deepest)

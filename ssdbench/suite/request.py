@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -11,9 +11,10 @@ from ssdbench.engine.stage import Limits
 from ssdbench.errors import Misplaced, ProfileError, SsdbenchError, UsageError
 from ssdbench.model.loading import ANOTHER, misfit_error, mistake_in_words
 from ssdbench.model.profile import Profile, Rated
+from ssdbench.model.profile.sweeps import AccessOrder
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import Consent, TargetInfo
-from ssdbench.model.workload import ActiveRange, is_map_unit
+from ssdbench.model.workload import ActiveRange, Workload, is_map_unit
 from ssdbench.target.planned import Planned
 
 
@@ -51,14 +52,21 @@ class Planning:
         align = self.target.logical_block_bytes
         return min(extent.bytes_of(self.target.size_bytes, align_bytes=align), self.level_bytes)
 
-    def range_of(self, block_bytes: int) -> ActiveRange:
-        """Return the filled range of the drive, in whole blocks."""
-        return whole_blocks(self.level_bytes, block_bytes)
+    def workload(
+        self, order: AccessOrder, block_bytes: int, length_bytes: int | None = None, **load: Any
+    ) -> Workload:
+        """Return a workload on whole blocks from the start of the drive; else all that is filled.
 
-
-def whole_blocks(length_bytes: int, block_bytes: int) -> ActiveRange:
-    """Return a range from the start of the drive, in whole blocks."""
-    return ActiveRange(offset_bytes=0, length_bytes=length_bytes // block_bytes * block_bytes)
+        `load`: further fields of the workload, such as `iodepth`.
+        """
+        length = self.level_bytes if length_bytes is None else length_bytes
+        return Workload(
+            pattern=order.pattern,
+            block_bytes=block_bytes,
+            range=ActiveRange(offset_bytes=0, length_bytes=length // block_bytes * block_bytes),
+            content=self.profile.content,
+            **load,
+        )
 
 
 TB = 10**12

@@ -37,23 +37,20 @@ from ssdbench.tuning.setting import Backend
 from ssdbench.units import KIB, MIB, format_capacity, format_size
 
 
-def host_trial(name: str, wanted: spec.OnDrive, target: TargetInfo, span_bytes: int) -> Trial:
-    """Make the trial for one stage of the profile.
-
-    Raises UsageError for a target that is not a block device, HostLacks for a scheduler that this
-    kernel does not have.
-    """
-    kernel = _required_device(target, f"{name} compares settings of the host")
-    chosen = _chosen(wanted, _Here(target, topology(kernel), span_bytes))
+def host_trial(name: str, wanted: spec.OnDrive, planning: Planning) -> Trial:
+    """Make the trial of one stage. Raises UsageError without a block device, and HostLacks."""
+    kernel = _required_device(planning.target, f"{name} compares settings of the host")
+    here = _Here(planning.target, topology(kernel), planning.level_bytes)
+    chosen = _chosen(wanted, here)
     return Trial(
         name=name,
         kind=chosen.kind,
         title=KINDS[chosen.kind].title,
         variants=tuple(chosen.variants),
         workloads=chosen.workloads,
-        span_bytes=span_bytes,
+        span_bytes=here.span_bytes,
         repeats=wanted.repeats,
-        window_s=max(1, round(wanted.window_s)),
+        window_s=_window_s(wanted),
         notes=chosen.notes,
         probe=chosen.probe,
     )
@@ -206,10 +203,7 @@ def _required_device(target: TargetInfo, why: str = "file systems need a block d
 def chosen(
     wanted: spec.FileSystems, target: TargetInfo
 ) -> tuple[tuple[FileSystem, ...], tuple[str, ...]]:
-    """Return the named file systems, or all that work here, and a note on each unusable one.
-
-    Raises HostLacks if a named file system does not work here.
-    """
+    """Return the named file systems, or all that work, and a note on others. Raises HostLacks."""
     least = min(wanted.parts_percent) / 100 * target.size_bytes
     names = [name.value for name in wanted.types] or list(FILE_SYSTEMS)
     lacking = {name: _lacking(FILE_SYSTEMS[name], least) for name in names}
@@ -279,7 +273,7 @@ def file_trials(before: int, wanted: spec.OnFiles, planning: Planning) -> list[A
     return planned
 
 
-def _window_s(wanted: spec.OnFiles) -> int:
+def _window_s(wanted: spec.OnDrive | spec.OnFiles | spec.Applications) -> int:
     return max(1, round(wanted.window_s))
 
 
@@ -366,8 +360,7 @@ def application_trials(
 ) -> list[AnyStage]:
     """Make the stages of a trial with programs: a fill and the trial.
 
-    Raises HostLacks for a program or file system that is missing, UsageError for a target that is
-    not a block device or is too small.
+    Raises HostLacks for what is missing, UsageError for a target that is no block device or small.
     """
     kernel = _required_device(planning.target)
     system = required(wanted.type, planning.target)
@@ -383,7 +376,7 @@ def application_trials(
             tuple(variants.path_variants(wanted.schedulers, offered, planning.target.here)),
             Scale(
                 threads=wanted.threads,
-                window_s=max(1, round(wanted.window_s)),
+                window_s=_window_s(wanted),
                 files=wanted.files,
                 transactions=wanted.transactions,
                 data_bytes=wanted.data_bytes,
@@ -397,10 +390,7 @@ def application_trials(
 
 
 def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
-    """Return the named programs, or all installed programs, with notes on missing programs.
-
-    Raises HostLacks with a sentence about each named program that is missing.
-    """
+    """Return the named or all installed programs, with notes. Raises HostLacks for missing ones."""
     names = wanted.programs or tuple(spec.ProgramName)
     programs = tuple(PROGRAMS[name.value] for name in names)
     lacking = {program.name: said for program in programs if (said := _program_lacking(program))}
