@@ -34,8 +34,7 @@ class DriveCheck:
 def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
     """Compare the newest write counters in the journal with the current ones.
 
-    A drive that another program wrote to may also have been discarded or formatted, which removes
-    the fill. So any write that is not from this run means that the drive is not intact.
+    A drive that another program wrote to may also have been discarded, so any such write counts.
     """
     seen = [
         (record, Counters.model_validate(counters))
@@ -118,10 +117,7 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
 
 
 def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """Return the bytes in the health log since the run, after the kernel's counters restarted.
-
-    For such restarted counters, the earlier difference between log and kernel is subtracted.
-    """
+    """Return the bytes that the health log counted since the run, after the host restarted."""
     logged = [pair for pair in seen if pair[1].log_bytes is not None]
     if now.log_bytes is None or not logged or now.source == SIMULATED:
         return 0
@@ -145,10 +141,7 @@ def _passes(begun: Record) -> bool:
 
 
 def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
-    """Return the fastest write rate between two records; FASTEST_BYTES_PER_S if unknown.
-
-    The times come from the monotonic clock, because the wall clock may be set during a run.
-    """
+    """Return the fastest write rate between two records, by the monotonic clock."""
     rates = [
         (b.written_bytes - a.written_bytes) / elapsed_s
         for (_, a), (record, b) in pairwise(seen)
@@ -206,10 +199,7 @@ def facts_at_start(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """List the facts that changed, as `governor: performance, now powersave`.
-
-    A longer time in suspend counts as a change, because the drive may have lost its power.
-    """
+    """List the facts that changed, as `governor: performance, now powersave`; suspends count."""
     old, new = compared_facts(before), compared_facts(after)
     return tuple(
         f"{name}: {old.get(name, 'unknown')}, now {new.get(name, 'unknown')}"

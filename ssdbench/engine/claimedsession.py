@@ -132,11 +132,7 @@ class ClaimedSession:
         return health_written_bytes(self.info)
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Read the bytes that the host wrote and the bytes written to flash (NVMe with OCP log).
-
-        The method waits until the counter no longer changes. The result is None if the drive lacks
-        a log.
-        """
+        """Read the bytes from the host and to flash, once they stop changing (OCP log)."""
 
         def read() -> FlashWritten | None:
             return None if (logs := self._logs()) is None else flash_written(*logs)
@@ -171,10 +167,7 @@ class ClaimedSession:
         return b""
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Return the IOPS of fio's null engine with this workload, on the CPUs that measure.
-
-        Each workload is tried once, whatever its range, because the null engine ignores offsets.
-        """
+        """Return the IOPS of fio's null engine with this workload; each workload is tried once."""
         whole = ActiveRange(offset_bytes=0, length_bytes=self.info.size_bytes)
         kind = workload.model_copy(update={"range": whole})
         if kind not in self._ceilings:

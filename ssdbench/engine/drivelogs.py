@@ -1,9 +1,7 @@
 """Read the drive's own logs: the bytes written to flash, and its raw log pages.
 
-The OCP log counts the bytes written to flash (Physical Media Units Written), but drives update it
-slowly: a P5520 once a minute, in steps of 95 GiB. So each reading may be wrong by as much as one
-step. The step is found from all readings of a run, and the first and last reading wait for an
-update.
+Drives update the OCP log's count of bytes to flash slowly: a P5520 once a minute, in steps of 95
+GiB. The step is found from all readings, and the first and last reading wait for an update.
 """
 
 import json
@@ -49,8 +47,7 @@ class FlashCounter:
     ) -> FlashWritten | None:
         """Wait until the counter stops changing, and return its reading with its step, if known.
 
-        After LONGEST_S the step is at least as large as the last change. If `hurried` becomes true,
-        the newest reading is returned at once, without a step.
+        After LONGEST_S the step is at least the last change. If `hurried`, no step is returned.
         """
         reading = self.note(read())
         since_s = passed_s = 0.0

@@ -98,10 +98,7 @@ def _of_size(size_bytes: int) -> RateHint:
 
 
 def _by_data_sheet(hint: RateHint, rated: Rated) -> RateHint:
-    """Return the hint with rates close to the data sheet's rates.
-
-    If the data sheet does not give a rate, its range is narrowed by the given rates.
-    """
+    """Return the hint with the data sheet's rates, which also narrow the rates that it lacks."""
     writes, reads = rated.random_write_iops, rated.random_read_iops
     in_order = rated.sequential_write_bytes_per_s
     if writes:

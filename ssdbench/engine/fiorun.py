@@ -1,7 +1,6 @@
 """Run programs for one unit of a stage; count time, bytes and I/O errors for it and for the run.
 
-Cost: a few microseconds per second of the target's clock; every few seconds of wall time the
-seconds are flushed and a journal record says that the unit of the stage still runs.
+Every few seconds of wall time the seconds are flushed, and a journal record says that it runs.
 """
 
 import math

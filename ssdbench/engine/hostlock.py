@@ -1,9 +1,8 @@
 """Keep other processes from inspecting the host while a measurement window counts.
 
-Two files in the run directory are locked (flock(2)). An inspector takes a shared lock on the gate,
-then on the room, and releases the gate. A run locks the gate exclusively, so that no inspector can
-enter, and then the room after the last inspector has left; it waits only a short time for this. The
-kernel releases the locks of a run that dies. The inspector is `ssdbench.fleet.hostscripts.look`.
+An inspector (`ssdbench.fleet.hostscripts.look`) takes a shared flock(2) on the gate, then on the
+room, and leaves the gate. A run locks the gate, so that none can enter, and then the room, waiting
+a short time for the last one to leave. The kernel releases the locks of a run that dies.
 """
 
 import fcntl
@@ -31,10 +30,7 @@ class HostLock:
         self._held: set[str] = set()
 
     def take(self, wait_s: float = MOST_WAIT_S) -> bool:
-        """Lock out new inspectors; return False if one is still inside after `wait_s`.
-
-        Lock files that cannot be made count as locked.
-        """
+        """Lock out inspectors; return False if one stays. Unmakeable lock files count as locked."""
         if self._directory is None:
             return True
         until_s = time.monotonic() + wait_s

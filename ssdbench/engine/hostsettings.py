@@ -139,10 +139,7 @@ class BlockPreference:
     held: ExitStack
 
     def settle(self, found: BlockSizeFound) -> tuple[dict[str, str], ...] | BlockNotSet:
-        """Set the scheduler and its block size, or nothing if the found block size is not sure.
-
-        Raises HostLacks if the module or a setting cannot be made.
-        """
+        """Set scheduler and block size if the found block is sure. Raises HostLacks."""
         wanted = preference_settings(self.scheduler, found, self.drive)
         if not wanted:
             return BlockNotSet(self.scheduler, found.answer)
@@ -153,10 +150,7 @@ class BlockPreference:
 def block_preference(
     wishes: Host, info: TargetInfo, run_id: str, held: ExitStack
 ) -> BlockPreference | None:
-    """Return the preference that sets the block that a run finds; None if not requested.
-
-    None for a simulated drive, too, which has no scheduler. Raises HostLacks without the module.
-    """
+    """Return what sets the block that a run finds; None if not asked. Raises HostLacks."""
     if wishes.block is Detect.KEEP or info.simulated:
         return None
     module = _module(BLOCK_MODULE, Sysfs())
@@ -179,10 +173,7 @@ def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
 
 @contextmanager
 def password_noted(drive: str) -> Iterator[Callable[[], None]]:
-    """Yield a function that stores on disk that an ATA password is set next.
-
-    The password is removed at the end of the `with` block, or by `restore` after a crash.
-    """
+    """Yield a function that stores that an ATA password is set next; it is removed at the end."""
     directory, sysfs = settings_directory(), Sysfs()
     restore_what_is_here(directory, sysfs)
     path = directory / f"password-{re.sub('[^A-Za-z0-9.]', '_', drive)[:120]}.jsonl"
@@ -210,10 +201,7 @@ def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> lis
 
 
 def give_up(drive: str) -> list[Change]:
-    """Stop trying to restore settings of a drive that is gone for good; the record is kept.
-
-    Raises UsageError for a drive that is present, or on which no setting was left changed.
-    """
+    """Stop trying to restore settings of a drive that is gone. Raises UsageError if it is here."""
     sysfs = Sysfs()
     if (name := find(drive, sysfs=sysfs)) is not None:
         raise UsageError(
@@ -224,10 +212,7 @@ def give_up(drive: str) -> list[Change]:
 
 
 def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = None) -> None:
-    """Restore, before a run, the settings that killed runs changed on host and present drives.
-
-    Raises NotRestored if a setting cannot be restored; failures on absent drives are ignored.
-    """
+    """Restore what killed runs changed on host and present drives. Raises NotRestored."""
     try:
         restore(directory=directory, sysfs=sysfs)
     except NotRestored as error:

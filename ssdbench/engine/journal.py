@@ -1,8 +1,7 @@
 """Store in a journal what a run begins and finishes, so that no crash or power cut loses it.
 
-Each record is one line with a checksum (`ssdbench.model.records`), written by one append and one
-fsync. A crash can leave only the last line incomplete; it is cut off before the next record. A bad
-line anywhere else is damage, and all records after it are ignored.
+Each record is one line with a checksum (`ssdbench.model.records`), one append and one fsync. A
+crash can leave only the last line incomplete, which is cut off; all after another bad line is lost.
 """
 
 import math
@@ -208,8 +207,7 @@ class Journal:
     def since_lost(self, stage: str) -> list[Record]:
         """Return the records of a stage since its data on the drive were last lost.
 
-        Data are lost when a resume finds writes by other programs, when an earlier stage begins
-        again, or when the stage finds its data gone.
+        Writes by other programs, an earlier stage that begins again, or missing data lose them.
         """
         order = self._records[0].data.get("stages") if self._records else ()
         before = list(
@@ -231,11 +229,7 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class StageJournal:
-    """Give a stage access to its own records in the journal.
-
-    `observe` returns values that are added to each record: the target's counters, and the time and
-    bytes that the run used.
-    """
+    """Give a stage its own records; `observe` adds counters, time and bytes to each."""
 
     journal: Journal
     stage: str

@@ -135,8 +135,7 @@ def require_same(
 ) -> None:
     """Raise TargetRefused unless a target is the one on which the run was begun.
 
-    `begun_on` is the identity of the target at the start of the run. `known` has model and serial
-    at the start, because several drives may share a name.
+    `begun_on`: its identity; `known`: its model and serial, as several drives may share a name.
     """
     reasons = []
     if known is not None:
@@ -230,11 +229,7 @@ class Runner:
         return self._go(journal, reusable=reusable)
 
     def _require_room(self, reusable: frozenset[str]) -> None:
-        """Raise UsageError if a limit of the run is already used up.
-
-        Without this condition the run would measure nothing, and its result would lack the stage in
-        which it ended before, because that stage begins again.
-        """
+        """Raise UsageError if a limit is used up, so that the run would measure nothing."""
         first = next((stage for stage in self._stages if stage.name not in reusable), None)
         if first is None:
             return

@@ -21,9 +21,7 @@ KERNEL = "kernel"
 class Counters(Model):
     """Hold the bytes written to a target, by counters that the generator cannot change.
 
-    Two readings can be compared only if their `epoch` is the same. The epoch of kernel counters
-    names the boot and the disk. The epoch of a simulated drive names its state file. For a regular
-    file, `epoch` is empty and there are no counters.
+    Only readings of one `epoch` (boot and disk, or state file) can be compared; a file has none.
     """
 
     written_bytes: int = 0
@@ -35,10 +33,7 @@ class Counters(Model):
 
 
 class TargetSession(Protocol):
-    """Hold a target exclusively until `close`.
-
-    Methods that have a default are right for a target without logs.
-    """
+    """Hold a target exclusively until `close`; defaults are for a target without logs."""
 
     @property
     def info(self) -> TargetInfo:
@@ -51,17 +46,11 @@ class TargetSession(Protocol):
         ...
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """Return a generator for this target.
-
-        `step_s` is the time by which the clock of a simulated drive advances at once, in seconds.
-        """
+        """Return a generator; a simulated drive's clock advances by `step_s` seconds at once."""
         ...
 
     def recheck(self) -> None:
-        """Check, before each destructive stage, that consent was given for this very drive.
-
-        Raises TargetRefused or DeviceLost.
-        """
+        """Check that consent was given for this very drive. Raises TargetRefused, DeviceLost."""
         ...
 
     def counters(self) -> Counters:
@@ -81,17 +70,11 @@ class TargetSession(Protocol):
         return None
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Read from the drive's logs how often and how long it throttled; empty without logs.
-
-        Sends admin commands, so do not call it during a measurement.
-        """
+        """Read how often and how long the drive throttled; not during a measurement."""
         return {}
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Measure the IOPS of this host with a workload and without a drive; None if unknown.
-
-        The method loads the host for half a second, so do not call it during a measurement.
-        """
+        """Measure the host's IOPS without a drive; None if unknown. Not during a measurement."""
         return None
 
     def purge(self, method: Purge, share: Callable[[float], None]) -> Purged:

@@ -46,10 +46,9 @@ def _stored_epoch(path: Path) -> str:
 
 
 class SimulatedSession(TargetSession):
-    """Open the simulated drive of a run, or create a new one.
+    """Open the simulated drive of a run, or create a new one; its locked state is a mapped file.
 
-    The state of the drive is a mapped file, which is locked. A simulated drive has no logs, and the
-    speed of the host does not change its results.
+    It has no logs, and the speed of the host does not change its results.
     """
 
     def __init__(self, info: TargetInfo, run_path: Path, applies: Applies = with_fio) -> None:
@@ -90,10 +89,7 @@ class SimulatedSession(TargetSession):
         )
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Create the drive again, as a format does, or discard the whole drive.
-
-        Raises TargetRefused for an ATA erase.
-        """
+        """Create the drive again, as a format does, or discard it. Raises TargetRefused."""
         if method is Purge.ATA_ERASE:
             raise TargetRefused(
                 self.info.name,

@@ -37,19 +37,13 @@ from ssdbench.units import MIB
 
 @dataclass(slots=True)
 class RecentWrites:
-    """Count the bytes that were written in one layout since the drive had another layout.
-
-    A layout is the order and size of writes, which decide how data lie on flash.
-    """
+    """Count the bytes written in one layout (order and size of writes) since the last other one."""
 
     workload: Workload | None = None
     written_bytes: int = 0
 
     def follows(self, workload: Workload, written_bytes: int, unit_bytes: int = 0) -> None:
-        """Add the flash that one run of the generator replaced; reads change nothing.
-
-        `unit_bytes`: the proven mapping unit; 0 without one.
-        """
+        """Add the flash that one run replaced; `unit_bytes`: the proven mapping unit, or 0."""
         if not workload.writes:
             return
         if not self._same(workload, unit_bytes):
@@ -327,10 +321,7 @@ class Context:
         self.journal.alive(self.unit.name, **data)
 
     def failed(self, error: SsdbenchError) -> str:
-        """Remember an error and return its message.
-
-        The run ends with this error after the partial result is stored.
-        """
+        """Remember the error with which the run ends later, and return its message."""
         self.failures.append(error)
         return error.message
 
@@ -448,8 +439,7 @@ class Stage(Protocol[W, U, R]):
     def units(self, context: Context, done: Sequence[U]) -> Iterator[Unit[W]]:
         """Yield the units in order; the records of finished units are added to `done`.
 
-        The next unit may depend only on `done`, the run's seed and the target, so that a resumed
-        run has the same units.
+        A unit may depend only on `done`, seed and target: a resumed run then has the same units.
         """
         ...
 
@@ -467,11 +457,7 @@ class Stage(Protocol[W, U, R]):
 
 
 class PlainStage:
-    """Provide defaults that fit most stages.
-
-    After a crash, the results of finished units stay valid. The stage opens no resource that all
-    units share.
-    """
+    """Provide the defaults of most stages: finished units stay valid, and nothing is opened."""
 
     lasting = Lasting.RESULTS
     units_last = Lasting.RESULTS

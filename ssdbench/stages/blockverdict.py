@@ -63,10 +63,8 @@ def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
 def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
     """Tell whether parallel writes filled the drive's buffer, so that latencies show the flash.
 
-    If the buffer is full, some writes wait for the flash. Writes that wait for the flash take
-    longer than the shortest time in which NAND can be programmed. These writes also take longer
-    than the same number of single writes one after another, so a queue in the link or in the
-    controller cannot explain the wait.
+    Some writes then take longer than NAND needs at the least, and longer than as many single writes
+    one after another, which a queue in the link or in the controller cannot explain.
     """
     deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):
@@ -76,10 +74,7 @@ def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
 
 
 def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
-    """Return the size of the buffer in writes, from single writes; None if unknown.
-
-    The other ways of writing do not give latencies of writes, so they cannot show the size.
-    """
+    """Return the size of the buffer in writes, which only single writes show; None if unknown."""
     single = asked.get(StrideWay.WRITES)
     if single is None or single.verdict is None or not single.found:
         return None
@@ -93,9 +88,9 @@ def answer(
     way = next((w for w, one in asked.items() if one.found), next(iter(asked), None))
     verdict = asked[way].verdict if way is not None else None
     if way is None or verdict is None or not len(asked[way].trace):
-        return _nothing("nothing was measured")
+        return Answer(BlockSizeFound(answer="nothing was measured"))
     if verdict.best is None:
-        return _nothing("too little was measured to tell")
+        return Answer(BlockSizeFound(answer="too little was measured to tell"))
     series = asked[way].trace.series()
     if verdict.lag_writes:
         series = shifted(series, verdict.lag_writes)
@@ -142,10 +137,6 @@ def answer(
         return Answer(found, way)
     findings = _findings(verdict, effects, median, tuple(asked), hidden=hidden)
     return Answer(found, way, findings)
-
-
-def _nothing(answer: str) -> Answer:
-    return Answer(BlockSizeFound(answer=answer))
 
 
 def _sentence(verdict: BlockVerdict, target: TargetInfo, *, hidden: bool) -> str:

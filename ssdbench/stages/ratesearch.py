@@ -1,9 +1,8 @@
 """Decide from the rates offered so far which rate comes next, and for how long; pure.
 
 A first search, which does not count, finds the approximate rate, how much the drive completes when
-requests always wait, and the time between two stalls. The searches after the first begin at the
-approximate rate, with windows that are long enough. If requests waited for a free client, the rate
-is offered again from more clients.
+requests always wait, and the time between stalls. Later searches begin at this rate, with windows
+that are long enough. If requests waited for a free client, a rate is offered from more clients.
 """
 
 import math
@@ -108,10 +107,7 @@ def next_rate(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> 
 def _next_of_lasting(
     sought: RateGoal, went: Sequence[Searched], done: Sequence[RateStep]
 ) -> OfferedRate | None:
-    """Return the next run of fio at the rate found; None if a rate lasted, or too many failed.
-
-    A rate that does not last is followed by a lower one.
-    """
+    """Return the next offer of the rate found, or of a lower one if it broke; None at the end."""
     held = [one.held_iops for one in went if one.ended]
     if not sought.lasts_s or len(held) < sought.repeats or None in held:
         return None
@@ -150,9 +146,9 @@ def broke_down(sought: RateGoal, step: RateStep) -> bool:
 def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
     """Return the next run of fio at a constant load; None if all runs have ended.
 
-    First the load is offered until there are enough clients and ten minutes have passed. Trials
-    follow until half an hour is over, but no fewer than `repeats`; more trials follow while waits
-    still grow, or while few requests are slower than the percentile.
+    After ten minutes with enough clients, `repeats` trials or more follow, until half an hour is
+    over;
+    then further ones while waits grow or few requests are slower than the percentile.
     """
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
@@ -210,8 +206,7 @@ def clients_for(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) ->
 def more_clients(sought: RateGoal, done: Sequence[RateStep]) -> int | None:
     """Return the number of clients to offer the last rate again; None if more would not help.
 
-    More clients do not help if few requests waited, if the percentile from the sending time is
-    above the limit already, or if more clients did not complete more of a backlog.
+    They do not if few requests waited, the limit is missed since sending, or a backlog stayed.
     """
     if not done or not sought.clients_grow:
         return None
@@ -284,8 +279,7 @@ def _course(
 def settled(steps: Sequence[RateStep]) -> list[RateStep]:
     """Return the steps that decide a search, without rates that are offered once more.
 
-    A rate is offered once more if the percentile kept the limit, but its upper limit did not: the
-    window had too few requests, and the search would miss a good rate.
+    These kept the limit, but not its upper limit: the window had too few requests.
     """
     decide = []
     steps = decided(steps)
@@ -299,10 +293,7 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:
-    """Return a rate at which a backlog should grow; None after enough such rates were tried.
-
-    The rate is above all rates so far, because a rate that was kept causes no backlog.
-    """
+    """Return a rate above all others, at which a backlog should grow; None after enough of them."""
     failed = min((step.asked_iops for step in steps if not step.kept), default=math.inf)
     beyond = sum(step.asked_iops > GROWTH * failed * (1 - 1e-9) for step in steps)
     if math.isinf(failed) or beyond >= MOST_OVERLOADED:

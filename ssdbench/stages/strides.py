@@ -138,10 +138,9 @@ def _reads_between(
 
 
 def _growth(latency: Floats) -> Floats:
-    """Return by how much each latency exceeds the latency before it.
+    """Return by how much each latency exceeds the last; 0 while the queue fills or empties.
 
-    The result is 0 while the queue fills or empties: passes begin and end at the same places of
-    both regions, so changes there would look like a block.
+    Passes begin and end at the same places of both regions: changes there would look like a block.
     """
     growth = np.diff(latency, prepend=latency[:1])
     growth[:EDGE] = growth[-EDGE:] = 0.0
@@ -183,10 +182,7 @@ class Trace:
         save_arrays(path, {"lengths": np.array(lengths, np.int64), **self.arrays()})
 
     def load(self, path: Path, planned: Sequence[Pass]) -> None:
-        """Add the passes that `save` stored in a file.
-
-        Raises UsageError for a damaged or missing file.
-        """
+        """Add the passes that `save` stored. Raises UsageError for a damaged or missing file."""
         try:
             with np.load(path, allow_pickle=False) as stored:
                 ends = np.cumsum(stored["lengths"])[:-1]

@@ -1,8 +1,6 @@
 """Make job files for plain fio from a profile, with a README that names the losses.
 
-During a run, ssdbench decides how long each point settles and is measured. In the job files,
-settling and measurement have the shortest time of the profile, and fio's ramp time replaces
-settling.
+Settling and measurement have the shortest time of the profile; fio's ramp time replaces settling.
 """
 
 from collections.abc import Iterator, Mapping
@@ -68,8 +66,7 @@ a real drive, replace `{NOWHERE}` by its name.
 def exported(wishes: RunRequest) -> Mapping[str, str]:
     """Return the text of each job file and of README.md by name, in the order of the run.
 
-    Changes nothing. Raises the errors of `plan`, and UsageError if plain fio can run no stage of
-    the profile.
+    Raises the errors of `plan`, and UsageError if plain fio can run no stage of the profile.
     """
     info = target_of(wishes)
     require_fit(wishes, info)

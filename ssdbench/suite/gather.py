@@ -210,11 +210,7 @@ def _require_drives(runs: Sequence[StoredRun]) -> None:
 
 
 def _unseeded(identity: str) -> str:
-    """Return the identity of a simulated drive without its seed.
-
-    A seed decides when random events happen in a drive, but not how fast its flash is. So two
-    simulated drives that differ only in their seed count as one drive.
-    """
+    """Return the identity of a simulated drive without its seed, which decides no rate."""
     return re.sub(r"(?<=,)seed=[0-9]+,|,seed=[0-9]+$", "", identity)
 
 

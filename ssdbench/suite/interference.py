@@ -1,8 +1,7 @@
 """Measure whether the drives of a host are slower while other drives also work.
 
-The trial only reads, so it causes no wear and needs no fill: small random reads load the CPUs most,
-large sequential reads the buses. An empty drive answers faster than in the run, so the trial loads
-the host more than the run does.
+The trial only reads: no wear, no fill. Small random reads load the CPUs most, large sequential ones
+the buses. An empty drive answers faster than in the run, so the trial loads the host more.
 """
 
 import json
@@ -116,11 +115,7 @@ def rounds(
     directory: Path,
     rate: Callable[[str, Workload, Path, int], float],
 ) -> Tried:
-    """Measure all rounds of the trial.
-
-    `workloads` has the workload for each name and drive. `rate` is the function that measures one
-    drive.
-    """
+    """Measure all rounds; `workloads` by name and drive, of which `rate` measures one."""
     chance = Random("side by side")
     seen: list[Turn] = []
     losses: list[Loss] = []

@@ -58,8 +58,7 @@ from ssdbench.tuning.plan import HostPlan
 def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     """Run a profile into a new run directory, and return the stored result.
 
-    Creates and changes nothing if the target is refused. Raises SsdbenchError, after storing all
-    measurements made before the error.
+    Changes nothing if the target is refused. Raises SsdbenchError after storing what was measured.
     """
     info = target_of(asked_for)
     require_fit(asked_for, info)
@@ -130,10 +129,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
 
 
 def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
-    """Tell whether a request is for the target with this name and identity.
-
-    Compares the identity in the consent, else of the target; without an identity, the name.
-    """
+    """Tell whether a request is for this target, by the identity in its consent, or its name."""
     if asked_for.consent.identity is not None:
         return asked_for.consent.identity.partition(CONTENT)[0] == identity
     try:
@@ -143,10 +139,7 @@ def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
 
 
 def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Manifest:
-    """Give the drive the LBA format of the profile, before the stages are made.
-
-    Returns the manifest with the changed drive, because its size and identity may change.
-    """
+    """Give the drive the LBA format of the profile; return the manifest with the changed drive."""
     was = kept.target.lba_format
     if profile.lba_format in (None, was) or was is None or not isinstance(session, ClaimedSession):
         return kept

@@ -115,10 +115,7 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
 
 
 def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
-    """Return variants of the host: unchanged, slower CPUs, with and without disk entropy.
-
-    Slower CPUs show how the same drive does with less computing power.
-    """
+    """Return variants of the host: unchanged, slower CPUs, with and without disk entropy."""
     variants, notes = [Variant("as it is")], []
     if host.policies and len(host.frequencies_khz) > 1:
         steps = host.frequencies_khz
@@ -226,8 +223,7 @@ def interrupt_variants(
 ) -> Placements:
     """Return variants for the place of interrupts, for rq_affinity and for coalescing.
 
-    `submitters`: CPUs that send I/O; the first CPU if empty. `coalescing` says whether the drive
-    can coalesce interrupts.
+    `submitters`: CPUs that send I/O; the first CPU if empty. `coalescing`: the drive can do it.
     """
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []

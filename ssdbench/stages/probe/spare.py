@@ -105,11 +105,7 @@ def _in_order(bench: Bench, span: int) -> float:
 
 
 def _shifted(bench: Bench, block: int, span: int, left: int) -> tuple[Shifted, int]:
-    """Measure writes of one size, shifted and aligned, with more bytes until the rates tell.
-
-    At most `left` bytes are written beyond the first measurement. Returns the rates, and the bytes
-    that are left.
-    """
+    """Measure shifted and aligned writes until the rates tell; return the rates and bytes left."""
     offsets = (0, block // 2, 0, block // 2)  # the first one fills the buffer
     total = REMAP_EACH_BYTES
     while True:
@@ -141,8 +137,7 @@ SPARE_SLOWED, SPARE_AFTER = 2.0, 10  # ends after so many parts that took so man
 class Spare:
     """Find the over-provisioning: write at random to the whole drive, then to smaller spans.
 
-    The bytes that the drive takes at full speed show its spare area. Everything outside the span is
-    trimmed at each smaller span; the gain from this known additional space confirms the result.
+    The bytes taken at full speed show the spare area; the gain from trimmed space confirms it.
     """
 
     name = "spare"
@@ -284,11 +279,7 @@ class Trim:
 
 
 def _trim_rate(bench: Bench, kept: int, share: float) -> float:
-    """Write at random to the part of the drive that is not trimmed; return bytes per second.
-
-    `kept` is the size of that part in bytes. `share` says how much to write, as a multiple of that
-    size.
-    """
+    """Write `share` times the `kept` bytes at random over them; return bytes per second."""
     total = max(TRIM_BLOCK_BYTES, round(kept * share))
     done = bench.rate(Pattern.RANDOM, TRIM_BLOCK_BYTES, 0, TRIM_DEPTH, kept, total)
     return done.bytes / max(done.runtime_s, 1e-9)
