@@ -1,8 +1,7 @@
 """Find rates that keep moving between two levels, as bistable and periodic drives do.
 
-A drive with such waves is steady although its rate is not flat, for example because of garbage
-collection in waves or a fan. The two levels count if the drive visited both at least twice and
-neither level drifts. The sustained rate of the drive is then its lower level.
+Such a drive is steady though its rate is not flat (waves of garbage collection, a fan). The levels
+count if both were visited twice and neither drifts; the sustained rate is the lower one.
 """
 
 from collections.abc import Sequence
@@ -95,8 +94,7 @@ def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.
 def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -> float:
     """Return the drift over all steps or over whole cycles, whichever is larger.
 
-    If the last wave is incomplete, the drift over all steps is wrong and may hide a drift. The
-    drift over whole cycles does not see a level that the drive has left for good.
+    An incomplete last wave spoils the first; the second misses a level that was left for good.
     """
     over_all = common_drift(steps, low)
     whole = starts[1:] if starts[0] == 0 else starts
@@ -138,10 +136,11 @@ class Modes:
 
 MIN_SEPARATION = 3.7  # D of a flat distribution split in the middle is 3.46
 _SMALL_SAMPLE = 45.0  # added as 45/n: keeps single levels (flat or normal) to 1 % false, n >= 8
+MIN_SHARE = 0.1  # of the values, on each of two levels
 MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a planner
 
 
-def two_modes(values: Sequence[float] | Floats, *, min_share: float = 0.1) -> Modes | None:
+def two_modes(values: Sequence[float] | Floats) -> Modes | None:
     """Return the best split into two levels; None if one level describes the values equally well.
 
     The split is Otsu's (1979): it leaves the least variance within the groups. The split must be
@@ -156,7 +155,7 @@ def two_modes(values: Sequence[float] | Floats, *, min_share: float = 0.1) -> Mo
     left = np.cumsum(data)[:-1] / count
     right = (data.sum() - np.cumsum(data)[:-1]) / (n - count)
     between = count * (n - count) * (right - left) ** 2
-    least = max(2, int(np.ceil(min_share * n)))
+    least = max(2, int(np.ceil(MIN_SHARE * n)))
     between[: least - 1] = -1
     between[n - least :] = -1
     split = int(np.argmax(between)) + 1

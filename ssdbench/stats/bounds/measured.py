@@ -141,10 +141,9 @@ class WindowRates:
 
 
 def window_rates(measured: Measured) -> WindowRates:
-    """Return the mean rates, the worst second and the worst minute (any 60 s) of a window.
+    """Return the mean rates, the worst second and the worst minute (any 60 s, or less) of a window.
 
-    The worst minute of a window shorter than a minute is the window itself. Raises ValueError for
-    an empty window.
+    Raises ValueError for an empty window.
     """
     seconds_s = float(measured.duration_s.sum()) if len(measured.duration_s) else 0.0
     if seconds_s <= 0:
