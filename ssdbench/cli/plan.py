@@ -85,7 +85,11 @@ def command(
     )
     plan = planned_run(wishes)
     if output is not None:
-        _keep(wishes, plan, output)
+        from ssdbench.host.files import write_atomic
+        from ssdbench.target.planned import planned
+
+        kept = planned(plan.target, wishes.profile_text)
+        write_atomic(output, kept.model_dump_json(indent=1) + "\n")
     if as_json:
         document(_document(wishes, plan, place.arguments))
         return
@@ -257,11 +261,3 @@ def _command(found: "Sequence[Objection]", arguments: Sequence[str]) -> list[str
 
     options = options_of(found)
     return as_run(arguments, options) if options or not found else []
-
-
-def _keep(wishes: "RunRequest", plan: "RunPlan", output: Path) -> None:
-    from ssdbench.host.files import write_atomic
-    from ssdbench.target.planned import planned
-
-    kept = planned(plan.target, wishes.profile_text)
-    write_atomic(output, kept.model_dump_json(indent=1) + "\n")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ssdbench.model.finding import Severity
-from ssdbench.model.point import PointResult, Verdict
+from ssdbench.model.point import Verdict
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import published_bound
@@ -104,7 +104,14 @@ def _start(result: RunResult) -> Artifact:
 
 def _of_stage(stage: StageResult) -> Iterator[Artifact]:
     for point in stage.points:
-        yield from _of_point(point)
+        name = point.point.id
+        if (bound := published_bound(point)) is not None:
+            yield _measured(f"{name}.iops_lower_bound", bound, "1/s")
+        for one in point.estimates:
+            if one.status != "suppressed":
+                side = "" if one.direction == "total" else f".{one.direction}"
+                yield _measured(f"{name}{side}.{one.metric}", one.value, one.unit)
+        yield _diagnosed(name, point.verdict, point.point.label(), reasons(point.findings))
     if isinstance(stage.found, RateFound) and stage.found.rate_iops is not None:
         yield _measured("rate_within_limit", stage.found.rate_iops, "1/s")
         word: Verdict = "NOT VALIDATED" if stage.why_not else "VALIDATED"
@@ -112,17 +119,6 @@ def _of_stage(stage: StageResult) -> Iterator[Artifact]:
     for finding in stage.findings:
         told = f"{finding.code}: {finding.message}"
         yield {"log": {"severity": _SEVERITIES[finding.severity], "message": told}}
-
-
-def _of_point(point: PointResult) -> Iterator[Artifact]:
-    name = point.point.id
-    if (bound := published_bound(point)) is not None:
-        yield _measured(f"{name}.iops_lower_bound", bound, "1/s")
-    for one in point.estimates:
-        if one.status != "suppressed":
-            side = "" if one.direction == "total" else f".{one.direction}"
-            yield _measured(f"{name}{side}.{one.metric}", one.value, one.unit)
-    yield _diagnosed(name, point.verdict, point.point.label(), reasons(point.findings))
 
 
 def _diagnosed(name: str, verdict: Verdict, label: str, why: str) -> Artifact:

@@ -41,24 +41,7 @@ class Export:
 def exported(sysfs: Sysfs) -> Iterator[Export]:
     """Yield everything that the kernel serves. Raises OSError if sysfs is unreadable."""
     yield from _nvme(sysfs)
-    yield from _scsi(sysfs)
-    yield from _usb(sysfs)
-
-
-def _nvme(sysfs: Sysfs) -> Iterator[Export]:
-    """Yield the namespaces of NVMe targets, and whole controllers in passthru mode."""
-    namespaces = _below(sysfs, "nvmet", "subsystems", "*", "namespaces", "*")
-    controllers = _below(sysfs, "nvmet", "subsystems", "*", "passthru")
-    served = [(n, "NVMe target") for n in namespaces]
-    served += [(c, "NVMe target, passthru") for c in controllers]
-    for directory, what in served:
-        if _said(sysfs, f"{directory}/enable") == "1":
-            end = f"echo 0 > {shlex.quote(f'{directory}/enable')}"
-            yield Export(what, _said(sysfs, f"{directory}/device_path"), end)
-
-
-def _scsi(sysfs: Sysfs) -> Iterator[Export]:
-    """Yield LIO targets; iblock shows the device number, fileio the size."""
+    # LIO targets; iblock shows the device number, fileio the size
     for store in _below(sysfs, "target", "core", "*", "*"):
         if not sysfs.exists(f"{store}/info"):
             continue
@@ -73,6 +56,19 @@ def _scsi(sysfs: Sysfs) -> Iterator[Export]:
                 f"{number[1]}:{number[2]}" if number and number[1] != "0" else "",
                 int(size[1]) if size else 0,
             )
+    yield from _usb(sysfs)
+
+
+def _nvme(sysfs: Sysfs) -> Iterator[Export]:
+    """Yield the namespaces of NVMe targets, and whole controllers in passthru mode."""
+    namespaces = _below(sysfs, "nvmet", "subsystems", "*", "namespaces", "*")
+    controllers = _below(sysfs, "nvmet", "subsystems", "*", "passthru")
+    served = [(n, "NVMe target") for n in namespaces]
+    served += [(c, "NVMe target, passthru") for c in controllers]
+    for directory, what in served:
+        if _said(sysfs, f"{directory}/enable") == "1":
+            end = f"echo 0 > {shlex.quote(f'{directory}/enable')}"
+            yield Export(what, _said(sysfs, f"{directory}/device_path"), end)
 
 
 def _usb(sysfs: Sysfs) -> Iterator[Export]:

@@ -129,18 +129,6 @@ def _remove(path: Path, descriptor: int) -> None:
             path.unlink()
 
 
-def _remove_stale(directory: Path) -> None:
-    """Remove target locks of killed processes; the caller holds the host's lock meanwhile."""
-    for path in directory.glob("target-*.lock"):
-        try:
-            descriptor = _locked(path)
-        except (OSError, HostLacks):
-            continue  # in use, or not ours
-        if descriptor is not None:
-            _remove(path, descriptor)
-            os.close(descriptor)
-
-
 def host_lock(directory: Path | None = None) -> Lock:
     """Return the lock of this host: two runs at once would disturb each other."""
     return Lock(
@@ -161,7 +149,15 @@ def led(directory: Path | None = None) -> bool:
 def target_lock(target_id: str, directory: Path | None = None) -> Lock:
     """Return the lock of one target, by its identity; stale locks of others are removed."""
     directory = directory or lock_directory()
-    _remove_stale(directory)
+    # Remove target locks of killed processes; the caller holds the host's lock meanwhile
+    for path in directory.glob("target-*.lock"):
+        try:
+            descriptor = _locked(path)
+        except (OSError, HostLacks):
+            continue  # in use, or not ours
+        if descriptor is not None:
+            _remove(path, descriptor)
+            os.close(descriptor)
     name = sha256(target_id.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return Lock(
         directory / f"target-{name}.lock",

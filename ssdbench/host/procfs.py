@@ -216,7 +216,10 @@ def _namespace(process: Path) -> str:
 
 
 def _used_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
-    yield from _open_files(process, wanted)
+    yield from _descriptors(str(process), wanted)
+    for thread in _listed(f"{process}/task"):
+        if thread != process.name and not _share_descriptors(process, thread):
+            yield from _descriptors(f"{process}/task/{thread}", wanted)
     yield from _mapped_files(process, wanted)
 
 
@@ -245,13 +248,6 @@ def _mapped_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_resu
             seen.add(thing)
         except OSError:
             continue
-
-
-def _open_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
-    yield from _descriptors(str(process), wanted)
-    for thread in _listed(f"{process}/task"):
-        if thread != process.name and not _share_descriptors(process, thread):
-            yield from _descriptors(f"{process}/task/{thread}", wanted)
 
 
 def _descriptors(task: str, wanted: Wanted | None) -> Iterator[os.stat_result]:

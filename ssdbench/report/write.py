@@ -118,11 +118,8 @@ def _sections(run: StoredRun) -> list[Section]:
     ordered.append(
         conditions.provenance(run)
     )  # after all sections that read files, as it lists missing ones
-    return _number_equal_titles([*ordered, conditions.glossary()])
-
-
-def _number_equal_titles(sections: list[Section]) -> list[Section]:
-    """Add a number to section titles that several sections share."""
+    # Add a number to section titles that several sections share
+    sections = [*ordered, conditions.glossary()]
     titles = Counter(section.title for section in sections)
     seen: Counter[str] = Counter()
     found = []
@@ -147,7 +144,18 @@ def parquet_bytes(table: Tidy, *, run_id: str, version: str) -> bytes:
         path = Path(directory) / "table.parquet"
         text = Path(directory) / "table.csv"
         text.write_text(_quoted_rows(table), encoding="utf-8")
-        _copy_to_parquet(text, path, run_id=run_id, version=version)
+        types = {name: _SQL_TYPES[kind] for name, kind in RESULT_TYPES.items()}
+        columns = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in types.items())
+        origin = {"schema_version": str(SCHEMA), "tool": f"ssdbench {version}", "run_id": run_id}
+        metadata = ", ".join(f"{name}: {quoted(value)}" for name, value in origin.items())
+        order = (
+            f"COPY (SELECT * FROM read_csv({pattern(str(text))}, columns = {{{columns}}}, "
+            "header = false, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
+            f"nullstr = '', allow_quoted_nulls = false)) TO {quoted(str(path))} "
+            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})"
+        )
+        with connection(threads=1) as database:
+            interruptible(database, lambda: database.execute(order))
         return path.read_bytes()
 
 
@@ -161,18 +169,3 @@ def _quoted_rows(table: Tidy) -> str:
         words = {v: "" if v is None else f'"{v.replace(QUOTE, QUOTE * 2)}"' for v in set(column)}
         columns.append([words[value] for value in column])
     return "".join(",".join(row) + "\n" for row in zip(*columns, strict=True))
-
-
-def _copy_to_parquet(text: Path, path: Path, *, run_id: str, version: str) -> None:
-    types = {name: _SQL_TYPES[kind] for name, kind in RESULT_TYPES.items()}
-    columns = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in types.items())
-    origin = {"schema_version": str(SCHEMA), "tool": f"ssdbench {version}", "run_id": run_id}
-    metadata = ", ".join(f"{name}: {quoted(value)}" for name, value in origin.items())
-    order = (
-        f"COPY (SELECT * FROM read_csv({pattern(str(text))}, columns = {{{columns}}}, "
-        "header = false, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
-        f"nullstr = '', allow_quoted_nulls = false)) TO {quoted(str(path))} "
-        f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})"
-    )
-    with connection(threads=1) as database:
-        interruptible(database, lambda: database.execute(order))

@@ -208,7 +208,11 @@ def _volume(
     if place.network:
         yield f"it is reached over a network ({place.network})"
     for function in place.functions:
-        yield from _volume_by_function(function)
+        for vendor in dict.fromkeys((function.vendor, function.subsystem_vendor)):
+            if vendor in _VIRTUAL_VENDORS:
+                yield f"its PCI function is of {_VIRTUAL_VENDORS[vendor]}"
+        if what := _VOLUME_FUNCTIONS.get((function.vendor, function.device)):
+            yield f"its PCI function is {what}"
     if place.driver.startswith(_VOLUME_DRIVERS):
         yield f"its driver ({place.driver}) has only volumes and virtual disks"
     if place.channel in _VOLUME_CHANNELS.get(place.driver, ()):
@@ -216,14 +220,6 @@ def _volume(
     if place.raid_level not in ("", "N/A", "unknown"):
         yield f"its driver reports a volume ({place.raid_level})"
     yield from _volume_by_pages(attributes, found, place.bridge)
-
-
-def _volume_by_function(function: Function) -> Iterator[str]:
-    for vendor in dict.fromkeys((function.vendor, function.subsystem_vendor)):
-        if vendor in _VIRTUAL_VENDORS:
-            yield f"its PCI function is of {_VIRTUAL_VENDORS[vendor]}"
-    if what := _VOLUME_FUNCTIONS.get((function.vendor, function.device)):
-        yield f"its PCI function is {what}"
 
 
 def _volume_by_pages(

@@ -329,17 +329,13 @@ def to_svg(view: ReportFigure, name: str) -> Drawn:
 def arranged(view: ReportFigure) -> Figure:
     """Draw a plot in the style that is set, with room for all of its labels."""
     figure = view.draw()
-    _name_log_axes(figure)
-    _arrange(figure)
-    return figure
-
-
-def _name_log_axes(figure: Figure) -> None:
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             label = axis.get_label_text()
             if axis.get_scale() == "log" and label:
                 axis.set_label_text(f"{label} (log)")
+    _arrange(figure)
+    return figure
 
 
 def _flat(figure: Figure) -> list[Axes]:

@@ -514,7 +514,19 @@ def _figures(answer: CapacityAnswer) -> Iterator[Line]:
     )
     if made.wear is not None:
         yield from _wear(answer, made.wear)
-    yield from _failures(answer, made)
+    rate = answer.wanted.failure_rate_percent
+    if made.failures_per_year is not None and rate is not None:
+        failures = format_figure(made.failures_per_year, 2)
+        text = f"{made.drives:,} x {exact(rate)} % = {failures} drives per year"
+        yield Line("Expected failures", text)
+    if made.short_hours_per_year is not None and answer.wanted.rebuild_time_s is not None:
+        missing = counted(made.reserve, "drive")
+        yield Line(
+            "Time without enough drives",
+            f"{format_figure(made.short_hours_per_year, 2)} hours per year with more than "
+            f"{missing} failed; a replacement takes "
+            f"{format_duration(answer.wanted.rebuild_time_s)}",
+        )
     yield from _costs(answer, made)
 
 
@@ -535,22 +547,6 @@ def _costs(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
         held = exact(made.set_bytes / 1e12)
         per_tb = format_count(made.cost / _printed(held))
         yield Line("Price per TB", f"{cost} / {held} TB = {per_tb}")
-
-
-def _failures(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
-    rate = answer.wanted.failure_rate_percent
-    if made.failures_per_year is not None and rate is not None:
-        failures = format_figure(made.failures_per_year, 2)
-        text = f"{made.drives:,} x {exact(rate)} % = {failures} drives per year"
-        yield Line("Expected failures", text)
-    if made.short_hours_per_year is not None and answer.wanted.rebuild_time_s is not None:
-        missing = counted(made.reserve, "drive")
-        yield Line(
-            "Time without enough drives",
-            f"{format_figure(made.short_hours_per_year, 2)} hours per year with more than "
-            f"{missing} failed; a replacement takes "
-            f"{format_duration(answer.wanted.rebuild_time_s)}",
-        )
 
 
 def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:

@@ -21,7 +21,7 @@ from ssdbench.model.workload import IoEngine
 from ssdbench.report.metrics import DIRECTIONS, percentiles_of, published_bound, value_of
 from ssdbench.report.plots.points import Curve, CurvesFigure, Line, LinesFigure
 from ssdbench.report.plots.series import HeatColumn, HeatFigure, HeatPanel
-from ssdbench.report.read import Seconds, StoredRun
+from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import wanted_plan
 from ssdbench.report.view.page import Block, Plot, Plots
@@ -398,7 +398,9 @@ def latencies_within(
     if seconds is None or not seconds.measured.any():
         return []
     try:
-        first, last = _counted_ends(seconds)
+        # The start and the end of the counted time, in seconds
+        t, length = (column[seconds.measured] for column in (seconds.t_s, seconds.duration_s))
+        first, last = float(t[0] - length[0]), float(t[-1])
         threads = list(_logs(run, f"{artifacts}/{FIO}", first))
         began_ms = min((int(lines[0].partition(",")[0]) for lines in threads), default=0) - ROW_MS
         step = max(1.0, np.ceil((last - first) / most))
@@ -412,12 +414,6 @@ def latencies_within(
         run.missing.append(f"{artifacts}/{FIO} (a histogram log is damaged or too long)")
         return []
     return [(step * n, step * (n + 1), Histogram.merged(rows)) for n, rows in sorted(parts.items())]
-
-
-def _counted_ends(seconds: Seconds) -> tuple[float, float]:
-    """Return the start and the end of the counted time, in seconds."""
-    t, length = (column[seconds.measured] for column in (seconds.t_s, seconds.duration_s))
-    return float(t[0] - length[0]), float(t[-1])
 
 
 def _logs(run: StoredRun, directory: str, from_s: float) -> Iterator[list[str]]:

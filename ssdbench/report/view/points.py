@@ -359,7 +359,8 @@ def first_table(result: RunResult) -> page.Table | None:
 
 def _first_rows(result: RunResult) -> list[PointResult]:
     """Return the points of the first table, without spans of 100 % that repeat another point."""
-    points = first_points(result)
+    # All points: first the points of the plan, then the others, the worst first
+    points = [*planned_points(result), *_others(result)]
     usual = {(p.point.workload, p.verdict) for p in points if p.point.span_percent is None}
     twice = [p for p in points if p.point.span_percent and (p.point.workload, p.verdict) in usual]
     return [point for point in points if point not in twice][:FIRST_ROWS]
@@ -397,11 +398,6 @@ def _with_only(result: RunResult, kept: PointResult) -> RunResult:
 
 
 MOST_DRAWN = 20  # points that get figures
-
-
-def first_points(result: RunResult) -> list[PointResult]:
-    """Return all points: first the points of the plan, then the others, the worst first."""
-    return [*planned_points(result), *_others(result)]
 
 
 def drawn_points(result: RunResult, asked: frozenset[str] = frozenset()) -> frozenset[str]:
