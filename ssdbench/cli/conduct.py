@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Unpack
 
 from ssdbench.cli import background, debuglog
 from ssdbench.cli.eventlog import EventLog
 from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.livepage import LivePage
+from ssdbench.cli.options import RunOptions
 from ssdbench.cli.signals import Signals
 from ssdbench.engine.drivelogs import store_pages
 from ssdbench.engine.events import Event, RunStarted
@@ -25,7 +27,6 @@ from ssdbench.errors import HostLacks, Interrupted, SsdbenchError, UsageError
 from ssdbench.foreign import real
 from ssdbench.host.files import require_own_files, write_atomic
 from ssdbench.model import rundirectory
-from ssdbench.model.profile import Rated
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import Consent, TargetInfo
 from ssdbench.report import render
@@ -52,10 +53,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Callbacks of a run.
-
-    `show` gets each event. `started` is called once the target is claimed.
-    """
+    """The callbacks of a run: `show` gets each event, `started` the directory after the claim."""
 
     show: Callable[[Event], None]
     started: Callable[[Path], None] = lambda directory: None
@@ -66,38 +64,22 @@ def asked(
     profile_name: str,
     *,
     target: str | None = None,
-    seed: int | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    consent: Consent,
-    endurance_tb: float | None = None,
     plan_file: Path | None = None,
-    budget_s: float | None = None,
-    rated: Rated = Rated(),  # noqa: B008 - frozen
-    max_wear_percent: float | None = None,
+    **given: Unpack[RunOptions],
 ) -> RunRequest:
     """Return the request for a run from the options. Raises UsageError, ProfileError."""
-    tbw = rated.endurance_bytes
+    profile, text = read_profile(profile_name)
+    planned = load(real(plan_file), Planned) if plan_file else None
+    wishes = RunRequest(
+        profile, profile_name, text, target or "", planned=planned, argv=tuple(sys.argv), **given
+    )
+    tbw, endurance_tb = wishes.rated.endurance_bytes, wishes.endurance_tb
     if tbw and endurance_tb and abs(tbw / 1e12 - endurance_tb) > 1e-6 * endurance_tb:
         raise UsageError(
             f"--endurance says {endurance_tb:g} TB and --rated tbw={tbw / 1e12:g}TB",
             hint="Give one of them.",
         )
-    profile, text = read_profile(profile_name)
-    return RunRequest(
-        profile=profile,
-        profile_name=profile_name,
-        profile_text=text,
-        target=target or "",
-        seed=seed,
-        limits=limits,
-        consent=consent,
-        endurance_tb=endurance_tb,
-        planned=load(real(plan_file), Planned) if plan_file else None,
-        argv=tuple(sys.argv),
-        budget_s=budget_s,
-        rated=rated,
-        max_wear_percent=max_wear_percent,
-    )
+    return wishes
 
 
 def new_directory(profile_name: str, target: str) -> Path:

@@ -4,12 +4,13 @@ import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import click
 
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
+    RunOptions,
     Size,
     consent_options,
     json_option,
@@ -28,20 +29,9 @@ if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
     from ssdbench.model.inside import BlockSizeFound
     from ssdbench.model.result import RunResult, StageResult
-    from ssdbench.model.target import Consent
 
 
 R = TypeVar("R")
-
-
-class Agreed(TypedDict):
-    """The values of the options for consent, endurance, limits and seed."""
-
-    consent: "Consent"
-    endurance: float | None
-    seed: int | None
-    max_time: float | None
-    max_writes: int | None
 
 
 def inside_options(function: Callable[..., R]) -> Callable[..., R]:
@@ -50,27 +40,17 @@ def inside_options(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def run_inside(
-    place: Place, name: str, profile_text: str, target: str, output: Path | None, agreed: Agreed
+    place: Place, name: str, text: str, target: str, output: Path | None, given: RunOptions
 ) -> "Ended":
     """Print how much a built-in profile will write to a target, then run it."""
     from ssdbench.cli import conduct
-    from ssdbench.engine.stage import Limits
     from ssdbench.model.loading import load_profile
     from ssdbench.suite.plan import plan
     from ssdbench.suite.request import RunRequest
 
     try:
-        wishes = RunRequest(
-            profile=load_profile(profile_text, name),
-            profile_name=name,
-            profile_text=profile_text,
-            target=target,
-            argv=tuple(sys.argv),
-            seed=agreed["seed"],
-            limits=Limits(agreed["max_time"], agreed["max_writes"]),
-            consent=agreed["consent"],
-            endurance_tb=agreed["endurance"],
-        )
+        profile = load_profile(text, name)
+        wishes = RunRequest(profile, name, text, target, argv=tuple(sys.argv), **given)
         planned = plan(wishes)
     except ProfileError as error:  # drop the line numbers: the user has not seen this profile
         raise UsageError([one.reason for one in error.diagnostics]) from error
@@ -111,7 +91,7 @@ def probe(
     output: Path | None,
     *,
     as_json: bool,
-    **agreed: Unpack[Agreed],
+    **given: Unpack[RunOptions],
 ) -> int:
     """Find the inner structure of TARGET: units, buffers, stripes, parallelism, spare area, TRIM.
 
@@ -122,7 +102,7 @@ def probe(
         "title: Inner structure\nprecondition: []\n"
         f"measure:\n  - probe: {{of: [{', '.join(only or PROBES)}]}}\n"
     )
-    return _answer_probes(run_inside(place, PROBE, text, target, output, agreed), as_json=as_json)
+    return _answer_probes(run_inside(place, PROBE, text, target, output, given), as_json=as_json)
 
 
 def _answer_probes(ended: "Ended", *, as_json: bool) -> int:
@@ -208,7 +188,7 @@ def detect_blocksize(
     *,
     read_only: bool,
     as_json: bool,
-    **agreed: Unpack[Agreed],
+    **given: Unpack[RunOptions],
 ) -> int:
     """Find how large and aligned to write to TARGET: its block, or else its mapping unit.
 
@@ -223,7 +203,7 @@ def detect_blocksize(
         f"read_only: {str(read_only).lower()}}}\n"
     )
     try:
-        ended = run_inside(place, DETECT_BLOCKSIZE, text, target, output, agreed)
+        ended = run_inside(place, DETECT_BLOCKSIZE, text, target, output, given)
     except SsdbenchError:
         if not as_json:
             _print_kept(place.run_directory)

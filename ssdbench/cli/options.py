@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
@@ -14,7 +14,9 @@ from ssdbench.units import NS_PER_S, parse_duration_ns, parse_percent, parse_siz
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from ssdbench.engine.stage import Limits
     from ssdbench.model.profile import Rated
+    from ssdbench.model.target import Consent
 
     FloatParameter = click.ParamType[float]
 else:  # generic only since click 8.4
@@ -24,6 +26,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 RATED = "random_write_iops=200k,sequential_write=3.5GB/s,tbw=7008TB"
 PATH = click.Path(path_type=Path)
+
+
+class RunOptions(TypedDict, total=False):
+    """The values of options of a run, by the names that `RunRequest` has for them."""
+
+    consent: "Consent"
+    seed: int | None
+    limits: "Limits"
+    endurance_tb: float | None
+    rated: "Rated"
+    max_wear_percent: float | None
+    budget_s: float | None
 
 
 class Quantity(FloatParameter, ABC):
@@ -181,6 +195,7 @@ def planning_options(function: F) -> F:
     for option in (
         click.option(
             "--max-wear",
+            "max_wear_percent",
             type=Percent(),
             metavar="SHARE",
             help="Make the best plan that likely writes at most this share of the rated endurance "
@@ -214,10 +229,7 @@ profile_argument = click.argument("profile", metavar="PROFILE", shell_complete=_
 
 
 def consent_options(function: Callable[..., R]) -> Callable[..., R]:
-    """Add --destroy and the options that override a refusal; `function` gets them as `consent`.
-
-    `consent` also has --accept-wear, which `wear_options` adds.
-    """
+    """Add --destroy and the options that override a refusal; `function` gets `consent`."""
     return _consented(function, several=False)
 
 
@@ -295,6 +307,7 @@ seed_option = click.option(
 )
 _endurance_option = click.option(
     "--endurance",
+    "endurance_tb",
     type=Number(),
     metavar="TBW",
     help="Rated endurance of the drive in TB written; overrides the value in the profile.",
@@ -321,6 +334,13 @@ def wear_options(function: F) -> F:
     return _wear_option(_endurance_option(function))
 
 
-def limits(function: F) -> F:
-    """Add --max-time, --max-writes and --seed."""
-    return _time_option(_writes_option(seed_option(function)))
+def limits(function: Callable[..., R]) -> Callable[..., R]:
+    """Add --seed, --max-time and --max-writes; `function` gets the last two as `limits`."""
+
+    @wraps(function)
+    def limited(*args: Any, max_time: float | None, max_writes: int | None, **others: Any) -> R:
+        from ssdbench.engine.stage import Limits  # as above
+
+        return function(*args, limits=Limits(max_time, max_writes), **others)
+
+    return _time_option(_writes_option(seed_option(limited)))

@@ -3,12 +3,13 @@
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 import click
 
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
+    RunOptions,
     budget_option,
     consent_options,
     json_option,
@@ -24,9 +25,7 @@ from ssdbench.units import format_capacity, format_count, format_duration
 if TYPE_CHECKING:
     from ssdbench.cli.documents.runs import Planned
     from ssdbench.engine.stage import StagePlan
-    from ssdbench.model.profile import Rated
     from ssdbench.model.result import Budget
-    from ssdbench.model.target import Consent
     from ssdbench.suite.plan import Question, RunPlan
     from ssdbench.suite.request import RunRequest
     from ssdbench.target.objection import Objection
@@ -56,33 +55,15 @@ def command(
     profile: str,
     target: str | None,
     *,
-    consent: "Consent",
-    endurance: float | None,
     output: Path | None,
-    budget_s: float | None,
-    rated: "Rated",
-    max_wear: float | None,
-    max_time: float | None,
-    max_writes: int | None,
-    seed: int | None,
     as_json: bool,
+    **given: Unpack[RunOptions],
 ) -> None:
     """Show what `run` would do: stages, hours, bytes, drive fills. Changes nothing."""
     from ssdbench.cli.conduct import asked  # everything heavy comes with it
-    from ssdbench.engine.stage import Limits
     from ssdbench.suite.plan import plan as planned_run
 
-    wishes = asked(
-        profile,
-        target=target,
-        seed=seed,
-        limits=Limits(max_time, max_writes),
-        consent=consent,
-        endurance_tb=endurance,
-        budget_s=budget_s,
-        rated=rated,
-        max_wear_percent=max_wear,
-    )
+    wishes = asked(profile, target=target, **given)
     plan = planned_run(wishes)
     if output is not None:
         from ssdbench.host.files import write_atomic

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -13,6 +13,7 @@ from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
     PATH,
     Duration,
+    RunOptions,
     Size,
     budget_option,
     consent_options,
@@ -37,7 +38,6 @@ from ssdbench.units import counted, format_capacity
 if TYPE_CHECKING:
     from ssdbench.cli.background import Child, Parent
     from ssdbench.cli.conduct import Audience, Ended
-    from ssdbench.model.profile import Rated
     from ssdbench.model.target import Consent
     from ssdbench.suite.request import RunRequest
 
@@ -97,9 +97,7 @@ def run(
     named: tuple[str, ...],
     output: Path | None,
     *,
-    consent: "Consent",
     identities: tuple[str, ...],
-    endurance: float | None,
     plan_file: Path | None,
     detach: bool,
     attach_or_start: bool,
@@ -107,14 +105,9 @@ def run(
     beside: Path | None,
     as_worker: bool,
     export_jobs: Path | None,
-    budget_s: float | None,
-    rated: "Rated",
-    max_wear: float | None,
-    max_time: float | None,
-    max_writes: int | None,
-    seed: int | None,
     page: bool,
     as_json: bool,
+    **given: Unpack[RunOptions],
 ) -> int:
     """Prepare a target, measure it, judge the results and write the report.
 
@@ -144,20 +137,9 @@ def run(
             return tell_parent(side.directory, side.exit_code, as_json=as_json)
         child = side
     from ssdbench.cli import conduct  # imports numpy and pydantic, so only from here on
-    from ssdbench.engine.stage import Limits
 
-    wishes = conduct.asked(
-        profile,
-        target=named[0] if named else None,
-        seed=seed,
-        limits=Limits(max_time, max_writes),
-        consent=consent,
-        endurance_tb=endurance,
-        budget_s=budget_s,
-        rated=rated,
-        max_wear_percent=max_wear,
-        plan_file=plan_file,
-    )
+    target = named[0] if named else None
+    wishes = conduct.asked(profile, target=target, plan_file=plan_file, **given)
     if export_jobs is not None:
         return _export_jobs(wishes, export_jobs)
     if len(named) > 1:
@@ -172,7 +154,7 @@ def run(
             side_by_side=side_by_side,
             as_json=as_json,
         )
-    if consent.identity is None and not as_json and child is None and sys.stdin.isatty():
+    if wishes.consent.identity is None and not as_json and child is None and sys.stdin.isatty():
         wishes = _typed_consent(wishes)
     directory = output or conduct.new_directory(profile, wishes.target_name)
     if attach_or_start and child is not None:
@@ -186,11 +168,7 @@ def run(
 
 
 def _beside(profile: str, target: str, output: Path, order: Path, place: Place) -> int:
-    """Carry out the run on one of several targets; return its exit code.
-
-    The runs on the other targets go on at the same time. The process that started the runs on all
-    targets reads the answer, in JSON.
-    """
+    """Carry out one of several runs at the same time, and answer in JSON; return its exit code."""
     from ssdbench.cli import conduct
     from ssdbench.cli.several import ordered
 
@@ -286,10 +264,7 @@ def _export_jobs(wishes: "RunRequest", directory: Path) -> int:
 
 
 def _typed_consent(wishes: "RunRequest") -> "RunRequest":
-    """Show what would be destroyed, and ask on the terminal for the identity of the drive.
-
-    Raises TargetRefused first if the drive also needs another option.
-    """
+    """Ask on the terminal for the identity of the drive to destroy. Raises TargetRefused."""
     from dataclasses import replace
 
     from ssdbench.suite.plan import plan as planned_run

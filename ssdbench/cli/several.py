@@ -6,23 +6,23 @@ another, because drives that are measured at the same time share CPU, bus and he
 own process.
 """
 
-import json
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
 
 from ssdbench.cli import conduct
 from ssdbench.cli.documents.runs import Ran
 from ssdbench.cli.main import Place
+from ssdbench.cli.options import RunOptions
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.cli.run import show_work
 from ssdbench.cli.signals import Signals
 from ssdbench.cli.summary import run_document
-from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import RunStore
 from ssdbench.errors import Interrupted, SsdbenchError, TargetRefused, UsageError
 from ssdbench.foreign import json_object, read_regular
@@ -30,17 +30,13 @@ from ssdbench.host import command, processes
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import host_lock
 from ssdbench.host.processes import shielded
-from ssdbench.model.profile import Rated
-from ssdbench.model.target import Consent
 from ssdbench.suite import interference
 from ssdbench.suite.interference import Tried
 from ssdbench.suite.plan import RunPlan, plan
+from ssdbench.suite.request import RunRequest
 from ssdbench.target.consent import lacking
 from ssdbench.target.objection import Objection, options_of, way_out
 from ssdbench.units import counted, format_duration
-
-if TYPE_CHECKING:
-    from ssdbench.suite.request import RunRequest
 
 INTERRUPTED = 128  # larger exit codes mean a signal
 TRIAL = "side-by-side"  # directory in --output, for the rates of the trial and the logs of runs
@@ -60,7 +56,7 @@ class OneOf:
 
 
 def run_each(
-    wishes: "RunRequest",
+    wishes: RunRequest,
     targets: Sequence[str],
     identities: Sequence[str],
     output: Path | None,
@@ -95,7 +91,7 @@ def run_each(
     return max(one.exit_code for one in done)
 
 
-def _tried(each: "Sequence[RunRequest]", planned: Sequence[RunPlan], output: Path) -> Tried:
+def _tried(each: Sequence[RunRequest], planned: Sequence[RunPlan], output: Path) -> Tried:
     """Decide, by a trial if needed, whether to measure the drives together; store its rates."""
     if why := interference.objection(planned):
         return Tried(side_by_side=False, says=f"one after another: {why}")
@@ -114,7 +110,7 @@ def _evidence(output: Path) -> Path:
 
 
 def _in_turn(
-    each: "Sequence[RunRequest]", output: Path, place: Place, *, moving: bool
+    each: Sequence[RunRequest], output: Path, place: Place, *, moving: bool
 ) -> list[OneOf]:
     done: list[OneOf] = []
     for number, one in enumerate(each, start=1):
@@ -127,11 +123,11 @@ def _in_turn(
     return done
 
 
-def _directory(output: Path, number: int, one: "RunRequest") -> Path:
+def _directory(output: Path, number: int, one: RunRequest) -> Path:
     return output / f"{number:02d}-{conduct.slug(one.target)}"
 
 
-def _at_once(each: "Sequence[RunRequest]", output: Path, *, page: bool) -> list[OneOf]:
+def _at_once(each: Sequence[RunRequest], output: Path, *, page: bool) -> list[OneOf]:
     """Start a process for each target and wait for all; a signal ends all of them cleanly."""
     make_directory(output / TRIAL)
     begun: list[tuple[RunRequest, Path, Path, command.Process]] = []
@@ -139,7 +135,7 @@ def _at_once(each: "Sequence[RunRequest]", output: Path, *, page: bool) -> list[
         for number, one in enumerate(each, start=1):
             directory, words = _directory(output, number, one), output / TRIAL / f"{number:02d}"
             order = words.with_suffix(".order.json")
-            write_atomic(order, json.dumps(_order(one)))
+            write_atomic(order, TypeAdapter(RunRequest).dump_json(one, include=ORDERED))
             argv = [
                 sys.executable, "-m", "ssdbench", "run", one.profile_name, "--target", one.target,
                 "--output", str(directory), "--beside", str(order), "--json",
@@ -180,7 +176,7 @@ def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
         raise
 
 
-def _one_of(one: "RunRequest", directory: Path, said: Path, status: int) -> OneOf:
+def _one_of(one: RunRequest, directory: Path, said: Path, status: int) -> OneOf:
     """Return the outcome of a drive, from the output of its process."""
     code = status if status >= 0 else INTERRUPTED - status
     text = read_regular(said)
@@ -196,43 +192,22 @@ def _one_of(one: "RunRequest", directory: Path, said: Path, status: int) -> OneO
     return OneOf(one.target, directory, code, error=error)
 
 
-def _order(one: "RunRequest") -> dict[str, object]:
-    """Return the parts of a request that a process gets in a file instead of options."""
-    return {
-        "consent": one.consent.model_dump(),
-        "limits": asdict(one.limits),
-        "seed": one.seed,
-        "endurance_tb": one.endurance_tb,
-        "budget_s": one.budget_s,
-        "rated": one.rated.model_dump(mode="json"),
-        "max_wear_percent": one.max_wear_percent,
-        "argv": one.argv,
-        "beside": one.beside,
-    }
+# The parts of a request that a process gets in a file instead of options.
+ORDERED = {*RunOptions.__annotations__, "argv", "beside"}
 
 
-def ordered(profile: str, target: str, order: Path) -> "RunRequest":
+def ordered(profile: str, target: str, order: Path) -> RunRequest:
     """Return the request that `run --side-by-side` stored in `order`. Raises UsageError."""
     if processes.side_by_side_leader() is None:
         raise UsageError("--beside is for the processes of `run --side-by-side` only")
-    stored = json_object(read_regular(order))
-    wishes = conduct.asked(
-        profile,
-        target=target,
-        seed=stored["seed"],
-        limits=Limits(**stored["limits"]),
-        consent=Consent.model_validate(stored["consent"]),
-        endurance_tb=stored["endurance_tb"],
-        budget_s=stored["budget_s"],
-        rated=Rated.model_validate(stored["rated"]),
-        max_wear_percent=stored["max_wear_percent"],
-    )
-    return replace(wishes, argv=tuple(stored["argv"]), beside=stored["beside"])
+    wishes = conduct.asked(profile, target=target)
+    own = {field.name: getattr(wishes, field.name) for field in fields(wishes)}
+    return TypeAdapter(RunRequest).validate_python(own | json_object(read_regular(order)))
 
 
 def _allowed(
-    each: "Sequence[RunRequest]", identities: Sequence[str]
-) -> "tuple[list[RunRequest], list[RunPlan]]":
+    each: Sequence[RunRequest], identities: Sequence[str]
+) -> tuple[list[RunRequest], list[RunPlan]]:
     """Return each request with the consent for its drive. Raises TargetRefused, UsageError."""
     allowed: list[RunRequest] = []
     every: list[RunPlan] = []
@@ -270,7 +245,7 @@ def _allowed(
     return allowed, every
 
 
-def _run(one: "RunRequest", directory: Path, place: Place, *, moving: bool) -> OneOf:
+def _run(one: RunRequest, directory: Path, place: Place, *, moving: bool) -> OneOf:
     try:
         ended = show_work(lambda heard: conduct.run(one, directory, heard), place, moving=moving)
     except SsdbenchError as error:
