@@ -102,10 +102,7 @@ class Lost(SsdbenchError):
 
 
 def is_over(directory: Path) -> bool:
-    """Return whether a run needs no more work: it finished, or reached its --max-time or writes.
-
-    A run that was killed, stopped, or ended by an error is not over, and is continued.
-    """
+    """Return whether a run needs no more work: it finished, or reached a limit."""
     from ssdbench.engine.journal import is_unended
     from ssdbench.report.read import StoredRun
 
@@ -199,10 +196,7 @@ def begun_before(directory: Path) -> bool:
 
 
 def end_of(directory: Path) -> int:
-    """Return the exit code of a run that is over. Raises SsdbenchError.
-
-    If the run was killed or failed after its last measurement, write its report first.
-    """
+    """Return the exit code of a run that is over; write a missing report."""
     from ssdbench.cli.conduct import exit_code_of
     from ssdbench.report import render
     from ssdbench.report.read import StoredRun

@@ -161,10 +161,7 @@ def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator
 
 
 def unended_result(directory: Path) -> RunResult | None:
-    """Return the result so far of a run that was killed or still runs; None if the run ended.
-
-    Raises UsageError when the directory cannot be read.
-    """
+    """Return the result so far of a run; None if it ended. Raises UsageError."""
     if not is_unended(directory):
         return None
     from ssdbench.suite.unended import KILLED, unended  # takes almost a second to import

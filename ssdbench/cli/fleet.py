@@ -334,10 +334,7 @@ def _locally(count: int, profile: str, output: Path) -> "tuple[Fleet, Plan, Reco
 
 
 def _records(file: Path) -> "Records":
-    """Open the records of the fleet in FLEET.yaml, or in a directory given with --local.
-
-    Raises UsageError.
-    """
+    """Open the records of FLEET.yaml, or of a directory given with --local. Raises UsageError."""
     from ssdbench.fleet.records import Records
 
     records = Records(file / "fleet") if file.is_dir() else Records.of(file)

@@ -23,10 +23,7 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def read_profile(name: str) -> "tuple[Profile, str]":
-    """Return the profile with this name or path, and its text with all job files in it.
-
-    Raises UsageError for a file that is missing or is not text, ProfileError for its mistakes.
-    """
+    """Return a profile by name or path, and its text with its job files. Raises UsageError."""
     from ssdbench.model.loading import load_profile
 
     path = find_profile(name)
@@ -35,11 +32,7 @@ def read_profile(name: str) -> "tuple[Profile, str]":
 
 
 def find_profile(name: str) -> Path:
-    """Return the path of a profile. `name` is a path, or the name of an installed profile.
-
-    A file with this name in the current directory is used before an installed profile; a directory
-    with this name is not.
-    """
+    """Return the path of a profile, given a path, a file here, or the name of an installed one."""
     path = Path(name)
     if (path.exists() and not path.is_dir()) or os.sep in name or path.suffix in _SUFFIXES:
         return path

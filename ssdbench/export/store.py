@@ -501,10 +501,7 @@ class AddedTo(NamedTuple):
 
 
 def add(store: Store, runs: Sequence[Added]) -> AddedTo:
-    """Add runs to a store, in one new part for each model and month.
-
-    Raises UsageError if the store has a run of the same name with another result; HostLacks.
-    """
+    """Add runs to a store, a part for each model and month. Raises UsageError, HostLacks."""
     given: dict[str, Added] = {}
     for one in runs:
         name = one.run.result.run_id
@@ -530,10 +527,7 @@ def add(store: Store, runs: Sequence[Added]) -> AddedTo:
 
 
 def compact(store: Store) -> int:
-    """Join the parts of each model and month, and write those of format 1 again.
-
-    Returns how many parts were removed.
-    """
+    """Join the parts of each model and month; return how many parts were removed."""
     gone = 0
     with store.writing():
         by_place: dict[tuple[str, str], list[Part]] = defaultdict(list)

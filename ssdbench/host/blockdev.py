@@ -107,10 +107,7 @@ def geometry_of(descriptor: int) -> Geometry:
 
 
 def set_block_size(descriptor: int, block_bytes: int) -> None:
-    """Set the block size for buffered I/O of a claimed device, as after a format.
-
-    The kernel updates the block size by itself only if the device is not open. Raises OSError.
-    """
+    """Set the block size of a claimed device; the kernel does not update it. Raises OSError."""
     fcntl.ioctl(descriptor, BLKBSZSET, struct.pack("N", block_bytes))
 
 

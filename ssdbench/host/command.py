@@ -125,11 +125,7 @@ class _TooMuch(Exception):
 def _said_by(
     process: "subprocess.Popen[bytes]", given: bytes | None, timeout_s: float | None, most: int
 ) -> tuple[bytes, bytes]:
-    """Return stdout and stderr of a program that has ended. Raises TimeoutExpired, _TooMuch.
-
-    Unlike `communicate`, this function has a limit, because a program that prints without end would
-    fill the memory.
-    """
+    """Return a limited stdout and stderr of an ended program. Raises TimeoutExpired, _TooMuch."""
     until_s = None if timeout_s is None else time.monotonic() + timeout_s
     said: dict[int, list[bytes]] = {}
     length, rest = 0, memoryview(given or b"")

@@ -59,10 +59,7 @@ class Segment:
 
 
 def tables(number: str, *, sysfs: Sysfs) -> list[Target]:
-    """Return the lines of a mapping's table, and of the table loaded to replace it, without keys.
-
-    Raises OSError when the kernel does not tell, FileNotFoundError on a host without device mapper.
-    """
+    """Return the lines of a mapping's table and of its next one, without keys. Raises OSError."""
     descriptor = os.open(sysfs.path(CONTROL), os.O_RDWR | os.O_CLOEXEC)
     try:
         major, _, minor = number.partition(":")
@@ -138,10 +135,7 @@ def _pair(at: int) -> Callable[[int, Sequence[str]], _Found]:
 
 
 def _nothing(length: int, words: Sequence[str]) -> _Found:
-    """Yield no ranges, for tables without a device below.
-
-    `zero` has no device below, and `error` sends nothing to the device below.
-    """
+    """Yield no ranges, for tables such as `zero` and `error` that read no device below."""
     return iter(())
 
 

@@ -37,10 +37,7 @@ _BLOCK_BYTES = 1 << 16
 
 
 def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
-    """Replace a file; after a crash it holds the old bytes or the new.
-
-    Raises HostLacks, also for a device.
-    """
+    """Replace a file; after a crash it has the old bytes or the new ones. Raises HostLacks."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         require_no_node(path)
@@ -230,10 +227,7 @@ class Appender:
         self._drop_torn_line()
 
     def append(self, line: str) -> None:
-        """Add one line, given without its newline, to the file.
-
-        Raises HostLacks, with the file unchanged.
-        """
+        """Add one line, given without its newline. Raises HostLacks, with the file unchanged."""
         size = os.fstat(self._descriptor).st_size
         try:
             _write_all(self._descriptor, line.encode() + b"\n")
@@ -289,10 +283,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def settings_directory() -> Path:
-    """Return the directory for settings journals and for records of runs and drives.
-
-    The directory is outside every run directory; for root, only root can write it.
-    """
+    """Return the directory of settings and records of runs, which only its owner writes."""
     if chosen := os.environ.get("SSDBENCH_SETTINGS"):
         return Path(chosen)
     if os.geteuid() == 0:

@@ -89,11 +89,7 @@ FILE_SYSTEMS: Mapping[str, FileSystem] = {
 
 
 def _in_kernel(name: str, sysfs: Sysfs) -> bool:
-    """Return whether the file system is built in, loaded, or a module that mounting loads.
-
-    Mounting loads the module `fs-NAME`. On a generic kernel ext2 and ext3 are aliases of the module
-    ext4.
-    """
+    """Return whether the kernel has a file system, or the module that mounting it loads."""
     if re.search(rf"^\s+{name}$", sysfs.find("/proc/filesystems") or "", re.M):
         return True
     place = f"/lib/modules/{os.uname().release}"
@@ -110,10 +106,7 @@ Inode = tuple[int, int]  # (st_dev, st_ino)
 
 
 def in_layer(path: Path, procfs: Procfs) -> str:
-    """Return where an overlay is mounted that has a file in one of its layers; else empty.
-
-    Writing to the file also changes the content of that overlay.
-    """
+    """Return where an overlay is mounted that shows the file from one of its layers; else empty."""
     overlays = [mount for mount in procfs.all_mounts() if mount.file_system == OVERLAY]
     above = {inode for parent in path.parents if (inode := _inode(parent))} if overlays else set()
     for mount in overlays:

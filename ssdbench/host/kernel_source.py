@@ -97,10 +97,7 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
 
 
 def by_number_alone(built: Path) -> bool:
-    """Return whether the build of the schedulers compared only the version numbers of Linux.
-
-    If so, the build did not compare the kernel's structures by BTF. `built` is the build directory.
-    """
+    """Return whether a build compared only the versions of Linux, not the structures by BTF."""
     return not (built / LAYOUT).exists()
 
 

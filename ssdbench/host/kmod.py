@@ -42,10 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 def directory() -> Path:
-    """Return the directory in which modules are built, with a subdirectory for each kernel release.
-
-    Raises UsageError.
-    """
+    """Return the directory of the modules, one subdirectory per release. Raises UsageError."""
     return kept_at("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY)
 
 
@@ -172,10 +169,7 @@ def build(
 
 @contextmanager
 def _taking_the_place_of(into: Path) -> Iterator[Path]:
-    """Yield a directory to fill; it replaces `into` when the block ends without an error.
-
-    The old directory is removed last; if the replacement is interrupted, it comes back.
-    """
+    """Yield a directory to fill; it replaces `into` unless the block is interrupted."""
     work, before = (into.with_name(f".{into.name}.{which}") for which in ("new", "before"))
     shutil.rmtree(work, ignore_errors=True)  # left by a build that was killed
     try:

@@ -36,10 +36,7 @@ class Backing:
 
 
 def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
-    """Return the file or device below a loop device; None if the loop device is detached.
-
-    Raises OSError.
-    """
+    """Return the file or device below a loop device; None if detached. Raises OSError."""
     return sysfs.once(("behind", name), lambda: _behind(name, sysfs))
 
 

@@ -76,10 +76,7 @@ class Procfs:
         return found
 
     def source(self, mount: Mount) -> os.stat_result | None:
-        """Return the stat of a mount's source at mount time; None if the source is not a path.
-
-        The source may be a file: since Linux 6.12 EROFS needs no loop device.
-        """
+        """Return the stat of a mount's source, a device or a file; None if it is not a path."""
         if not mount.source.startswith("/") or mount.file_system in WITHOUT_SOURCE:
             return None
         try:
@@ -224,10 +221,7 @@ def _used_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result
 
 
 def _mapped_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
-    """Yield files mapped into memory; their descriptors may be closed.
-
-    With `wanted`, files that are not wanted may be left out; without it, all are yielded.
-    """
+    """Yield files mapped into memory; with `wanted`, others may be left out."""
     try:
         maps = (process / "maps").read_bytes()
     except OSError:

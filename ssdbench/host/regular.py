@@ -87,11 +87,7 @@ def has_data(descriptor: int) -> bool:
 
 
 def claim(path: Path) -> int:
-    """Open a file for reading and writing under an exclusive lock; the caller closes it.
-
-    Raises BlockingIOError when another process holds the lock, HostLacks when the file cannot be
-    opened.
-    """
+    """Open a file under an exclusive lock. Raises BlockingIOError if locked, HostLacks."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:

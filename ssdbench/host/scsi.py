@@ -184,11 +184,7 @@ class Scsi:
         )
 
     def nvme_behind(self, ids: str, opcode: int, dword_10: int) -> bytes:
-        """Return an NVMe drive's answer, behind the USB bridge `ids`, to identify or get log page.
-
-        `dword_10` is the identify structure or the log number. Raises DeviceError for an unknown
-        bridge, ScsiRefused.
-        """
+        """Return the page `dword_10` of an NVMe drive behind a USB bridge. Raises DeviceError."""
         size = _NVME_PAGES[opcode]
         dwords = (size // 4 - 1) << 16 if opcode == 0x02 else 0
         if ids in _ASMEDIA:

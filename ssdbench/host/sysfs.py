@@ -120,10 +120,7 @@ class Sysfs:
 
 
 class OneLook(Sysfs):
-    """Keep each attribute as it was when first read, for lists of many devices.
-
-    Code that decides about a write never uses this class, because its answers may be outdated.
-    """
+    """Keep each attribute as first read, for lists of devices, never for decisions about writes."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         super().__init__(root)
@@ -172,10 +169,7 @@ def chosen(value: str) -> str:
 
 
 def queues_of(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the disks below /sys/block that have the queues of this disk, usually itself.
-
-    An NVMe multipath head nvmeSnN has no request queue; it passes requests to its paths nvmeScCnN.
-    """
+    """Return the disks with the queues of this disk: itself, or the paths of a multipath head."""
     subsystem, _, number = kernel.rpartition("n")
     paths = re.compile(rf"{subsystem}c[0-9]+n{number}") if number.isdigit() else None
     return [n for n in sysfs.names("/sys/block") if paths and paths.fullmatch(n)] or [kernel]

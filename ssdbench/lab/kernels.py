@@ -140,10 +140,7 @@ def module_bytes(path: Path) -> bytes:
 
 
 def payload(image: bytes) -> bytes:
-    """Return the compressed kernel in a bootable image; empty if the image is truncated.
-
-    The format is in Documentation/arch/x86/boot.rst of Linux.
-    """
+    """Return the compressed kernel in an image (x86/boot.rst of Linux); empty if truncated."""
     if len(image) < HEAD_BYTES:
         return b""
     setup_sectors = image[0x1F1] or 4
@@ -198,10 +195,7 @@ def source_package(release: str) -> str:
 
 
 def newest(names: list[str], series: str, flavour: str = "") -> str | None:
-    """Return the newest release of a series (a pattern) among header packages, or None.
-
-    The default is the generic flavour, because the cloud flavour of 6.1 has no AHCI.
-    """
+    """Return the newest release of a series among packages, of the generic flavour, or None."""
     pattern = re.compile(rf"linux-headers-({series}\.[0-9][0-9.+\-a-z]*-amd64)$")
     releases = [found.group(1) for name in names if (found := pattern.fullmatch(name))]
     wanted = [r for r in releases if (re.findall(r"-(cloud|rt)-", r) or [""]) == [flavour]]
@@ -209,10 +203,7 @@ def newest(names: list[str], series: str, flavour: str = "") -> str | None:
 
 
 def fetch(archive: Archive, series: str) -> Kernel:
-    """Return the newest kernel of a key of OFFERS, from the cache or downloaded.
-
-    Raises HostLacks when the archive has no such kernel.
-    """
+    """Return the newest kernel of a series, from the cache or downloaded. Raises HostLacks."""
     offer, record = OFFERS[series], archive.root / f"kernel-{series}"
     archive = archive.of(offer.release)
     build_root = archive.root / f"build-{offer.release}" if offer.release else None
@@ -243,10 +234,7 @@ def fetch(archive: Archive, series: str) -> Kernel:
 
 
 def from_tree(tree: Path, cache: Path) -> Kernel:
-    """Return the kernel that was built in `tree`, and install its modules in `cache`.
-
-    The modules are installed once per build. Raises UsageError if `tree` has no built kernel.
-    """
+    """Return the kernel built in `tree`, with its modules in `cache`. Raises UsageError."""
     tree = tree.resolve()
     record = tree / "include" / "config" / "kernel.release"
     for need in (tree / BUILT_IMAGE, record):

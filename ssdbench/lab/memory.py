@@ -61,10 +61,7 @@ def make_answer_disk(path: Path) -> None:
 
 
 def unpack(disk: Path, into: Path) -> None:
-    """Copy the output files from the guest's disk into a directory, as many as it wrote.
-
-    Only files in ANSWERS are copied, so that a guest cannot write other files on the host.
-    """
+    """Copy those files that the guest wrote on its disk and that ANSWERS has, and no others."""
     try:
         with tarfile.open(disk, "r:") as answer:
             for member in answer:

@@ -26,10 +26,7 @@ LEFT_OUT = ("findings", "words", "plan", "targets")  # sections that need all of
 
 @dataclass(slots=True)
 class Curve:
-    """The rate of one stage over the time of the run, with few samples.
-
-    A sample is the time in seconds, lowest and highest IOPS, lowest and highest bytes per second.
-    """
+    """The rate of a stage in few samples: time in s, lowest and highest IOPS, bytes per second."""
 
     title: str
     samples: list[tuple[float, ...]] = field(default_factory=list)

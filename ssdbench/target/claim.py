@@ -56,10 +56,7 @@ class Claim:
             self._release()
 
     def check(self) -> None:
-        """Check, before each destructive step, that the target is the same and not in use.
-
-        Raises DeviceLost when the target was replaced or is gone, TargetRefused for new objections.
-        """
+        """Check that the target is the same and not in use. Raises DeviceLost, TargetRefused."""
         if self._info.kind is TargetKind.SIMULATED:
             return
         self._same()

@@ -23,10 +23,7 @@ LEAST_USED_PERCENT = 5  # a smaller percentage says little, because it is rounde
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """The bytes that a run writes, and the rated endurance of the drive.
-
-    SMART has no rated endurance, so only the user can give it; else it is None.
-    """
+    """The bytes that a run writes, and the endurance that the user gave; SMART has none."""
 
     most_bytes: int  # if each repeat settles as late as it may
     endurance_tb: float | None = None
@@ -108,11 +105,7 @@ WITHOUT_UUID = (
 
 
 def needed(info: TargetInfo) -> bool:
-    """Return whether a target may be written only with consent.
-
-    A simulated drive belongs to ssdbench, and the guard refuses a file that has any of the user's
-    content.
-    """
+    """Return whether writing to a target needs consent; simulated drives and files need none."""
     return info.kind not in (TargetKind.SIMULATED, TargetKind.FILE) and not implied(info)
 
 
@@ -158,10 +151,7 @@ def objections(
 
 
 def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Objection]:
-    """Return the objection that a run wears a real drive too much, unless the user accepts it.
-
-    Only flash wears out. Without a rated endurance, any wear must be accepted.
-    """
+    """Return the objection to more wear than the user accepts; without a rating, to any wear."""
     if (
         info.kind not in (TargetKind.DRIVE, TargetKind.UNPROVEN)
         or consent.wear
@@ -185,10 +175,7 @@ def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
 def lacking(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> list[Objection]:
-    """Return the objections that the consent does not override.
-
-    Work that only reads ignores signatures and consent.
-    """
+    """Return the objections that the consent does not override; reading ignores signatures."""
     if not destroys:
         return guard.standing(info, consent.overwriting())
     wrong = consent.identity not in (None, info.consent_id)

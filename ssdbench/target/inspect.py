@@ -263,10 +263,7 @@ _PART = ("offset", "sizelimit")
 
 
 def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:
-    """Return the UUID of a mapping, else a hash of its table, because its number may change.
-
-    Two mappings with the same table over the same drives have the same bytes.
-    """
+    """Return the UUID of a mapping, else a hash of its table, as its number may change."""
     if names.mapped and not filler(f"mapped.{names.mapped}"):
         return names.mapped
 
@@ -283,10 +280,7 @@ def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) 
 
 
 def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
-    """Return the identity of a loop device's backing file or device, with a file's birth time.
-
-    Only root may query the loop device; for other users the path of its file is used.
-    """
+    """Return the identity of what is below a loop device; only root may ask the device itself."""
     try:
         if (backing := behind(kernel, sysfs=sysfs)) is None:
             return "detached"

@@ -271,10 +271,7 @@ def _namespace_facts(said: Namespace) -> dict[str, str]:
 
 
 def company(page: bytes) -> int:
-    """Return the company's number (OUI) in identify controller, or 0.
-
-    NVM Express 2.0, figure 275: the least significant byte comes first.
-    """
+    """Return the company's number, low byte first, or 0 (NVM Express 2.0, figure 275)."""
     return number(page, 73, 3)
 
 

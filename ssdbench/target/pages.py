@@ -93,10 +93,7 @@ def askable(kernel: str, sysfs: Sysfs) -> bool:
 
 
 def _bridged(disk: scsi_bus.Scsi, ids: str) -> Pages:
-    """Return the pages of the drive behind a USB bridge, under separate names.
-
-    The pages identify the drive. Purge and settings still use the commands of the bridge.
-    """
+    """Return, under other names, the pages of the drive behind a USB bridge, to identify it."""
     if not ids or ids == "firewire":
         return {}
     with suppress(DeviceError):

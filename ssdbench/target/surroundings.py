@@ -255,10 +255,7 @@ def twins(kernel: str, sysfs: Sysfs) -> list[str]:
 
 
 def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the controllers that lead to a namespace; its subsystem may have more.
-
-    Below a multipath head nvmeSnN the kernel has a hidden disk nvmeScCnN per path.
-    """
+    """Return the controllers that lead to a namespace, by the hidden disk nvmeScCnN of each."""
     others = controllers(kernel, sysfs)
     if len(others) < 2:
         return others

@@ -81,10 +81,7 @@ _TURBO = "turbo lasts only while the CPU is cool"
 
 
 def governor_settings(governor: str, host: Topology) -> list[Setting]:
-    """Return one setting for each frequency policy of the CPUs.
-
-    Raises HostLacks for an unknown governor.
-    """
+    """Return one setting for each frequency policy. Raises HostLacks for an unknown governor."""
     if governor == KEEP:
         return []
     if not host.policies:
@@ -346,10 +343,7 @@ _PREFERS = "writes to one block of the drive are sent together"
 
 
 def preference_settings(scheduler: str, found: BlockSizeFound, drive: str) -> list[Setting]:
-    """Return the settings that make a scheduler prefer the block or mapping unit that was found.
-
-    `scheduler` is the name in the profile. Empty if the answer is not sure, or if no size matters.
-    """
+    """Return the settings for the found block that make a scheduler prefer it, if it is sure."""
     size, sure = found.write_bytes, found.confidence or 0.0
     if size is None or size <= USUAL_BYTES or found.at_most or sure < LEAST_FREQUENCY:
         return []
@@ -416,10 +410,7 @@ def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
 
 
 def _cpus_for(who: str, wishes: Host, host: Topology) -> tuple[int, ...]:
-    """Return the numbers of the CPUs for "fio", or for our "own" processes.
-
-    Raises HostLacks when no CPU is both among the wished CPUs and on the wished nodes.
-    """
+    """Return the CPUs for "fio" or our "own" processes. Raises HostLacks if none fits."""
     listed = _cpus(f"{who}_cpus", wishes, host)
     of_nodes = cpus_of(f"{who}_nodes", getattr(wishes, f"{who}_nodes"), host)
     if not listed or not of_nodes:

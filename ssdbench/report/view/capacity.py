@@ -280,10 +280,7 @@ def _tone(text: str) -> str:
 
 
 def answer_rows(plans: Plans, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the small table of the answer: titles, then a row for each number.
-
-    The table has a column for each drive, so that it fits a terminal of 80 columns and a phone.
-    """
+    """Return titles and rows of the answer, a column for each drive, for 80 columns of text."""
     cells = [answer_cells(found) for _, found in plans]
     order = [name for name in _NAMES if any(name in own for own in cells)]
     rows = [(name, *(own.get(name, words.NONE) for own in cells)) for name in order]
@@ -304,10 +301,7 @@ MEANS = (
 
 
 def candidates_line(plans: Plans) -> str:
-    """Return which drive needs fewer, or costs less, such as `B: 10 drives against 21`.
-
-    `plans` has the order of the command line, which gives each drive its letter.
-    """
+    """Return which drive (by letter) needs fewer or costs less: `B: 10 drives against 21`."""
     named = {id(found): words.letter(place) for place, (_, found) in enumerate(plans)}
     ordered = [found for _, found in cheapest_first(plans)]
     best, *others = ordered
@@ -554,10 +548,7 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
     yield Line("Written per day", f"{daily} TB over all drives")
 
     def less(number: float | None) -> str:
-        """Return how many drives the rate needs without wear, and `number` with so few drives.
-
-        Return an empty text if wear does not add drives to the plan.
-        """
+        """Return how many drives the rate needs without wear; empty if wear adds none."""
         fewer = f"{wear.drives_for_rate:,} drives for the rate without wear"
         return f"; {format_figure(number or 0)} with {fewer}" if wear.adds else ""
 

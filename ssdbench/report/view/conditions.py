@@ -113,11 +113,7 @@ def _limited(budget: Budget) -> str:
 
 
 def _budget(budget: Budget) -> str:
-    """Return sentences about the time that the user gave for the run.
-
-    The sentences also name the parts that were left out to save time, and the questions that the
-    run can still answer.
-    """
+    """Return what the time given for the run left out, and what it can still prove."""
     cuts = "; ".join(budget.cuts) or "nothing was left out"
     return f"{budget.given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."
 

@@ -149,10 +149,7 @@ def _by_queue(
 
 
 def knee(line: Line) -> float | None:
-    """Return where a line reaches most of its highest value; None at its first or last point.
-
-    If the line ends there, the knee may as well be at a place that was not measured.
-    """
+    """Return where a line reaches most of its highest value; None at an end, where it is unsure."""
     at = next(n for n, y in enumerate(line.y) if y >= KNEE * max(line.y))
     return line.x[at] if 0 < at < len(line.x) - 1 else None
 
