@@ -149,7 +149,13 @@ class SimDrive:
                 hint="restore both files from the same snapshot",
             )
         if altered:
-            raise _refused_as_altered(self.path)
+            saved = saved_path(self.path)
+            raise DeviceError(
+                f"{self.path}, {spec_path(self.path).name} or {saved.name} is damaged: the "
+                "checksums do not match",
+                hint="restore it from a snapshot; or, if you changed a file yourself, remove "
+                f"{saved}",
+            )
 
     def fileno(self) -> int:
         """Return the descriptor with the lock, for a child process that shares the drive."""
@@ -209,10 +215,7 @@ class SimDrive:
         self._hold(descriptor, spec)
 
     def close(self, *, saves: bool = True) -> None:
-        """Store the checksums and release the drive.
-
-        Without `saves` no checksums are stored, because the state was refused or will soon change.
-        """
+        """Release the drive; store the checksums, unless the state was refused or soon changes."""
         if self._descriptor >= 0:
             self.core.release()
             self._memory.flush()
@@ -250,15 +253,6 @@ def read_spec(state: Path) -> SimSpec:
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
-
-
-def _refused_as_altered(path: Path) -> DeviceError:
-    return DeviceError(
-        f"{path}, {spec_path(path).name} or {saved_path(path).name} is damaged: the checksums do "
-        "not match",
-        hint="restore it from a snapshot; or, if you changed a file yourself, remove "
-        f"{saved_path(path)}",
-    )
 
 
 def _refusal(path: Path, error: CoreError, repair: bool) -> SsdbenchError:
@@ -353,9 +347,6 @@ def nbd_server_argv(
 def become_nbd_server(
     state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
 ) -> NoReturn:
-    """Replace this process by the NBD server, so that signals reach the server directly.
-
-    Raises the errors of `SimDrive.open` if the state cannot be used.
-    """
+    """Replace this process by the NBD server, which signals then reach. Raises DeviceError."""
     SimDrive.open(state).close(saves=False)  # the server changes it
     become(nbd_server_argv(state, socket_path, data=data, overhead_ns=overhead_ns))

@@ -143,8 +143,7 @@ def _usable_spare(
 ) -> list[str]:
     """Raise the over-provisioning so that garbage collection can use the same share of spare.
 
-    A few superblocks are never spare: superblocks that are being filled, and the low-water mark.
-    The superblocks of a scaled drive are a larger share of the drive.
+    Superblocks being filled and the low-water mark are a larger share of a small drive.
     """
     if {"op_ppm", "gc_low"} & keep:
         return []
@@ -227,8 +226,7 @@ def catalogue() -> list[ModelCard]:
 def parse(text: str) -> SimSpec:
     """Parse `sim:MODEL[,key=value…]` or `sim:PATH.yaml[,key=value…]`.
 
-    Raises UsageError for an unknown model, an unknown key (with the nearest one), a wrong value, or
-    parameters that contradict each other.
+    Raises UsageError for an unknown model or key (with the nearest one), or wrong values.
     """
     name, *settings = text.removeprefix(PREFIX).split(",")
     model = _model(name.strip())
@@ -240,10 +238,7 @@ def parse(text: str) -> SimSpec:
 
 
 def value_of(desc: ParamDesc, text: str | int) -> int:
-    """Parse the value of a parameter, such as `8GiB`, `1.3ms`, `28%`, `greedy`, `yes`.
-
-    A number without a unit has the unit of the core's table. Raises UsageError.
-    """
+    """Parse a parameter, such as `8GiB`, `1.3ms`, `28%`, `yes`, or a number in the table's unit."""
     said = str(text).strip()
     if desc.choices:
         return _choice(desc, said)

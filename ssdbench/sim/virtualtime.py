@@ -1,8 +1,7 @@
 """Control the clock of a fio on a simulated drive, and read the drive's I/O of each second.
 
-A library that is preloaded into an unmodified fio shares a memory page with this process
-(`native/vt_page.h`). In virtual time, fio stops at the end of each allowed second, so that the
-caller can check every second and end the jobs exactly there. With the real clock, fio never stops.
+A library that is preloaded into an unmodified fio shares a memory page (`native/vt_page.h`). In
+virtual time, fio stops at the end of each allowed second; with the real clock, it never stops.
 """
 
 import ctypes
@@ -44,10 +43,7 @@ def _number() -> c_long:
 
 
 def futex_wait(word: c_uint32, seen: int, *, timeout_s: float) -> bool:
-    """Wait while `word` equals `seen`; return False at the timeout.
-
-    The function may return early.
-    """
+    """Wait while `word` equals `seen`, or shorter; return False at the timeout."""
     whole = int(timeout_s)
     limit = _Timespec(whole, int((timeout_s - whole) * 1e9))
     status = _libc.syscall(
@@ -125,23 +121,16 @@ class _Page(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class VtSample:
-    """The I/O of a drive in one second of its clock, counted like in the kernel's block layer.
-
-    Latency is from submission to completion, and counts in the second of the completion.
-    """
+    """The I/O of a drive in one second of its clock, counted like in the kernel's block layer."""
 
     t_s: float  # end of the second, since fio's first I/O
     duration_s: float  # 1; less only in the last sample
     read_ios: int
     write_ios: int
-    trim_ios: int
     read_bytes: int
     write_bytes: int
     trim_bytes: int
     read_lat_sum_ns: int
-    write_lat_sum_ns: int
-    read_lat_max_ns: int
-    write_lat_max_ns: int
     busy_ns: int  # time with at least one I/O in flight
     inflight_ns: int  # sum over all I/Os; divided by the duration it is the mean queue depth
 
@@ -152,14 +141,10 @@ def _sample(raw: _Sample) -> VtSample:
         duration_s=raw.duration_ns / NS_PER_S,
         read_ios=raw.ios[0],
         write_ios=raw.ios[1],
-        trim_ios=raw.ios[2],
         read_bytes=raw.bytes[0],
         write_bytes=raw.bytes[1],
         trim_bytes=raw.bytes[2],
         read_lat_sum_ns=raw.latency_sum_ns[0],
-        write_lat_sum_ns=raw.latency_sum_ns[1],
-        read_lat_max_ns=raw.latency_max_ns[0],
-        write_lat_max_ns=raw.latency_max_ns[1],
         busy_ns=raw.busy_ns,
         inflight_ns=raw.inflight_ns,
     )
@@ -196,10 +181,9 @@ class VirtualClock:
         data: Path | None = None,
         state_fd: int | None = None,
     ) -> Self:
-        """Make the control page for one fio on the drive in `state`.
+        """Make the control page for one fio on the drive in `state`; `data` is for written data.
 
-        fio locks the state file. If the caller holds the lock already, it passes the descriptor
-        with the lock as `state_fd`, and lets fio inherit it. `data` is the file for written data.
+        fio locks the state file, unless the caller has the lock: then it inherits `state_fd`.
         """
         environment = {
             "LD_PRELOAD": preloadable("libssdb_virtualtime.so"),
@@ -244,8 +228,7 @@ class VirtualClock:
     def advance(self, seconds: int, *, alive: Callable[[], bool]) -> list[VtSample]:
         """Let fio run for some seconds, and return a sample per second; fewer if fio has ended.
 
-        The last sample of a run of fio may be shorter than a second. `alive` is called when fio has
-        not answered for a while, to check whether the process still runs.
+        The last one may be shorter. `alive` is called when fio has not answered for a while.
         """
         samples: list[VtSample] = []
         end_s = self._allowed_s + seconds
@@ -258,10 +241,7 @@ class VirtualClock:
         return samples
 
     def stop(self) -> None:
-        """End the jobs at the current second; the next `advance` returns the last samples.
-
-        fio completes the I/O in flight, and reports like at the end of its runtime.
-        """
+        """End the jobs at the current second; the next `advance` returns the last samples."""
         self._stopped = True
         self._page.stop_at_s = 0
         self._bump()

@@ -163,11 +163,7 @@ class FileAttachment(_Held):
         regular.still(self._path, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return one-second samples from fio's counters.
-
-        Raises ValueError for jobs of several block sizes: the kernel counts a process's bytes, not
-        I/Os.
-        """
+        """Return seconds from fio's counters. Raises ValueError for several block sizes."""
         block_bytes = one_block(jobs)
         if block_bytes is None:
             raise ValueError("on a file, the jobs of one run of fio need one block size")
@@ -176,11 +172,7 @@ class FileAttachment(_Held):
 
 
 class DirectoryAttachment(_Held):
-    """Reach a directory of a file system on the drive, in which fio makes its files.
-
-    During this time the claim on the drive is released. Inside `with` the directory is held open,
-    and fio reaches it by that descriptor.
-    """
+    """Reach a directory of a file system on the drive, held open inside `with`; fio makes files."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, regular.held_directory(directory))
@@ -208,11 +200,7 @@ class DirectoryAttachment(_Held):
 
 
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:
-    """Return how to reach a claimed device or file.
-
-    Raises DeviceLost when its size has changed, ValueError for a simulated drive (see
-    SimAttachment).
-    """
+    """Return how to reach a claimed device or file. Raises DeviceLost, ValueError (simulated)."""
     node = Path(info.node)
     match info.kind:
         case TargetKind.SIMULATED:

@@ -1,8 +1,4 @@
-"""Run fio, one process per list of jobs; accept its report only if nothing contradicts it.
-
-All files of a run of fio are below `artifacts`: job.fio, command, stdout, stderr, status, versions,
-the report (fio.json) and the logs.
-"""
+"""Run fio, one process per list of jobs, and believe its report only if nothing contradicts it."""
 
 import math
 import platform
@@ -100,10 +96,7 @@ def _complaint(text: str, path: str, changed_ns: int) -> str:
 
 
 class Fio:
-    """Run fio against one target.
-
-    Raises HostLacks when fio is missing, too old or lacks the engine.
-    """
+    """Run fio against one target. Raises HostLacks if fio is missing, old or lacks the engine."""
 
     def __init__(
         self,
@@ -179,10 +172,7 @@ def finished_report(
     hung_s: float | None = None,
     late_s: float | None = None,
 ) -> Report:
-    """Return the report of a fio that has ended or was killed, if nothing contradicts it.
-
-    Raises DeviceError, DeviceLost, HostLacks or CommandFailed.
-    """
+    """Return a fio's report if nothing contradicts it. Raises DeviceError, HostLacks and others."""
     status = process.wait(None if late_s is None else UNREAPED_S)
     _keep(artifacts / "status", f"{status}\n")
     ending = Ending(
@@ -245,10 +235,7 @@ class FioRunning:
         self._feed.stop()
 
     def outcome(self) -> "FioOutcome":
-        """Wait for the end of the jobs and return totals and logs.
-
-        Raises DeviceError, DeviceLost, HostLacks or CommandFailed when fio cannot be believed.
-        """
+        """Wait for the end of the jobs; return totals and logs. Raises the errors of a report."""
         if self._outcome is None:
             self._drain()
             report = finished_report(
@@ -319,8 +306,7 @@ class FioOutcome:
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Return completion latencies of "read" or "write" between two times of `seconds`.
 
-        A row of fio's log belongs to the window that contains its middle. The longest latency is
-        the longest of the whole run of fio. Raises ValueError when no job kept a histogram log.
+        A row of fio's log counts where its middle lies. Raises ValueError without a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this run of fio kept a histogram log")
@@ -343,8 +329,7 @@ class FioOutcome:
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
         """Return the results of each stream of the only job, on the clock of `seconds`.
 
-        Rates are over the time that the rows of fio's log cover, because a row of a slow stream is
-        longer than a second.
+        Rates are over the time of the rows of fio's log, which are long for a slow stream.
         """
         if len(self.planned) != 1:
             raise ValueError("a run of fio with several jobs has no streams of its own")
@@ -368,10 +353,7 @@ class FioOutcome:
         return tuple(seen)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return the latencies of both directions by interval.
-
-        A row of the log counts in the interval in which the middle of the row lies.
-        """
+        """Return the latencies of both directions by interval, in which a row's middle lies."""
         by_second: dict[int, Histogram] = {}
         for direction in ("read", "write"):
             for index, shift_s, rows in self._rows(direction):
@@ -460,8 +442,7 @@ def _text(path: Path) -> str:
 class Sections:
     """Sections that start at the same time and are reported as one job.
 
-    The sections end after `runtime_s`, or when each section has finished its work; `total_bytes` is
-    the sum over the sections, if known.
+    They end after `runtime_s` or with their work, of `total_bytes` together, if known.
     """
 
     sections: Sequence[Options]
@@ -485,9 +466,8 @@ def run_fio_sections(
 ) -> JobOutcome:
     """Run sections of a job file to their end. `placed` are the run's NUMA options.
 
-    `meanwhile` is called while the sections run, and returns before the end; if it raises an error,
-    fio is ended. Raises HostLacks, DeviceLost, DeviceError and CommandFailed, as every run of fio
-    does.
+    `meanwhile` is called while they run; an error in it ends fio. Raises HostLacks, DeviceLost,
+    DeviceError and CommandFailed.
     """
     way.check()
     options = {**way.options(), **work.options, **placed}

@@ -1,9 +1,7 @@
 """Read fio jobs that a user wrote, and rewrite them for the simulated drive; pure.
 
-Job files are read as fio reads them (`parse_jobs_ini` in its init.c): a line is an option, a
-section or a comment; blanks around it do not count, and the rest of a line after ; or # is a
-comment. On a command line, options before the first --name are global, and each --name begins a
-section.
+Job files are read as fio reads them (`parse_jobs_ini` in its init.c). On a command line, options
+before the first --name are global, and each --name begins a section.
 """
 
 import re
@@ -58,101 +56,34 @@ _REFUSED_VALUES: Mapping[tuple[str, str], str] = {
 
 # Options on where data lie and how files are made. There is only one file: the drive.
 _PLACES = frozenset(
-    [
-        "filename",
-        "directory",
-        "filename_format",
-        "unique_filename",
-        "opendir",
-        "nrfiles",
-        "openfiles",
-        "file_service_type",
-        "lockfile",
-        "fallocate",
-        "fadvise_hint",
-        "create_serialize",
-        "create_fsync",
-        "create_on_open",
-        "create_only",
-        "allow_file_create",
-        "allow_mounted_write",
-        "pre_read",
-        "unlink",
-        "unlink_each_loop",
-        "invalidate",
-        "overwrite",
-        "file_append",
-        "ioscheduler",
-        "disk_util",
-    ]
-)
+    ["filename", "directory", "filename_format", "unique_filename", "opendir", "nrfiles",
+     "openfiles", "file_service_type", "lockfile", "fallocate", "fadvise_hint", "create_serialize",
+     "create_fsync", "create_on_open", "create_only", "allow_file_create", "allow_mounted_write",
+     "pre_read", "unlink", "unlink_each_loop", "invalidate", "overwrite", "file_append",
+     "ioscheduler", "disk_util"]
+)  # fmt: skip
 _CACHED = {("direct", "0"), ("buffered", "1"), ("buffered", "")}
 _PROMISED = frozenset({"sync", "atomic"})  # flags of open(2), which is not called here
 
 # Options of a job whose value may only follow a "="; all others may have it in the next argument.
 _FLAGS = frozenset(
-    [
-        "bs_unaligned",
-        "blocksize_unaligned",
-        "exitall",
-        "exitall_on_error",
-        "group_reporting",
-        "new_group",
-        "norandommap",
-        "refill_buffers",
-        "stonewall",
-        "wait_for_previous",
-        "thread",
-        "time_based",
-        "verify_only",
-        "zero_buffers",
-        "hipri",
-        "fixedbufs",
-        "registerfiles",
-        "sqthread_poll",
-        "nonvectored",
-        "userspace_reap",
-    ]
-)
+    ["bs_unaligned", "blocksize_unaligned", "exitall", "exitall_on_error", "group_reporting",
+     "new_group", "norandommap", "refill_buffers", "stonewall", "wait_for_previous", "thread",
+     "time_based", "verify_only", "zero_buffers", "hipri", "fixedbufs", "registerfiles",
+     "sqthread_poll", "nonvectored", "userspace_reap"]
+)  # fmt: skip
 
 # Options of fio itself. Those that take a value may have it in the next argument.
 _GENERAL_WITH_VALUE = frozenset(
-    [
-        "output",
-        "output-format",
-        "terse-version",
-        "append-terse",
-        "bandwidth-log",
-        "latency-log",
-        "eta",
-        "eta-newline",
-        "eta-interval",
-        "status-interval",
-        "section",
-        "alloc-size",
-        "max-jobs",
-        "inflate-log",
-        "trigger-file",
-        "trigger-timeout",
-        "trigger",
-        "aux-path",
-        "debug",
-    ]
-)
+    ["output", "output-format", "terse-version", "append-terse", "bandwidth-log", "latency-log",
+     "eta", "eta-newline", "eta-interval", "status-interval", "section", "alloc-size", "max-jobs",
+     "inflate-log", "trigger-file", "trigger-timeout", "trigger", "aux-path", "debug"]
+)  # fmt: skip
 _GENERAL = frozenset(["minimal", "readonly", "warnings-fatal"]) | _GENERAL_WITH_VALUE
 _QUESTIONS = frozenset(
-    [
-        "version",
-        "help",
-        "cmdhelp",
-        "enghelp",
-        "showcmd",
-        "parse-only",
-        "crctest",
-        "cpuclock-test",
-        "merge-blktrace-only",
-    ]
-)
+    ["version", "help", "cmdhelp", "enghelp", "showcmd", "parse-only", "crctest", "cpuclock-test",
+     "merge-blktrace-only"]
+)  # fmt: skip
 _GENERAL_REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("server", "client", "remote-config", "daemonize"), "it would run elsewhere"),
     "trigger-remote": "it would run elsewhere",
@@ -183,11 +114,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """Hold a command line of fio.
+    """Hold a command line of fio; "-" in `files` is stdin, `sections` are its own jobs.
 
-    `general` are fio's own options, one argument each. `files` are the job files in order ("-" is
-    stdin). `sections` are the jobs on the command line itself. With `question`, fio only prints an
-    answer, such as its version, and runs no job.
+    `general` are fio's own options. With `question`, fio only answers, such as with its version.
     """
 
     general: tuple[str, ...]
@@ -265,8 +194,7 @@ def for_simulated_drive(
 ) -> Rewritten:
     """Rewrite the jobs for the one simulated drive, through fio's nbd engine.
 
-    `engine_options(ENGINE)` are the options that only this engine of fio knows. Raises UsageError,
-    with the place, for an option whose meaning would be lost.
+    `engine_options(ENGINE)` only that engine knows. Raises UsageError if an option would be lost.
     """
     rewriting = _Rewriting(engine_options)
     lines = ["[global]", *(f"{name}={value}" for name, value in ON_THE_DRIVE.items())]

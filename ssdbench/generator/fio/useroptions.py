@@ -1,8 +1,7 @@
 """List the options that a user's fio job may have, and read their values as fio does; pure.
 
-Every other option is refused by name, with its line. So no job file can start a program, name a
-file or a device, or set how long it runs. Request sizes and rates are in `userrequests`. Raises
-UsageError, with the place, for a bad value.
+Every other option is refused, so no job file can start a program, name a file or a device, or set
+how long it runs. Raises UsageError, with the place, for a bad value.
 """
 
 import math
@@ -37,54 +36,21 @@ _ALIASES: Mapping[str, str] = {
     "blocksize_unaligned": "bs_unaligned",
 }
 
+PRIORITY = frozenset(
+    ["prio", "prioclass", "cmdprio", "cmdprio_class", "cmdprio_percentage", "cmdprio_bssplit"]
+)
 # Options on what a job does; fio gets them unchanged.
-REQUESTS = frozenset(
-    [
-        "rwmixread",
-        "rwmixwrite",
-        "rw_sequencer",
-        "ba",
-        "percentage_random",
-        "random_distribution",
-        "norandommap",
-        "softrandommap",
-        "random_generator",
-        "iodepth_batch",
-        "iodepth_batch_complete_min",
-        "iodepth_batch_complete_max",
-        "iodepth_low",
-        "serialize_overlap",
-        "fsync",
-        "fdatasync",
-        "sync",
-        "prio",
-        "prioclass",
-        "cmdprio_percentage",
-        "cmdprio_class",
-        "cmdprio",
-        "cmdprio_bssplit",
-        "zero_buffers",
-        "refill_buffers",
-        "scramble_buffers",
-        "buffer_compress_percentage",
-        "buffer_compress_chunk",
-        "dedupe_percentage",
-    ]
-)
+REQUESTS = PRIORITY | frozenset(
+    ["rwmixread", "rwmixwrite", "rw_sequencer", "ba", "percentage_random", "random_distribution",
+     "norandommap", "softrandommap", "random_generator", "iodepth_batch",
+     "iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low",
+     "serialize_overlap", "fsync", "fdatasync", "sync", "zero_buffers", "refill_buffers",
+     "scramble_buffers", "buffer_compress_percentage", "buffer_compress_chunk", "dedupe_percentage"]
+)  # fmt: skip
 PACE = frozenset(
-    [
-        "rate",
-        "rate_iops",
-        "rate_process",
-        "rate_cycle",
-        "rate_ignore_thinktime",
-        "thinktime",
-        "thinktime_spin",
-        "thinktime_blocks",
-        "thinktime_blocks_type",
-        "thinktime_iotime",
-    ]
-)
+    ["rate", "rate_iops", "rate_process", "rate_cycle", "rate_ignore_thinktime", "thinktime",
+     "thinktime_spin", "thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime"]
+)  # fmt: skip
 _READ = frozenset(  # parsed here, and written in our own form
     ["rw", "bs", "bsrange", "bssplit", "iodepth", "numjobs", "size", "offset", "offset_align",
      "offset_increment", "ioengine", "direct", "buffered", "stonewall", "new_group"]
@@ -170,9 +136,7 @@ _OFF: Mapping[str, frozenset[str]] = {
     "dedupe_mode": frozenset({"repeat"}),
     "kb_base": frozenset({"1024"}),
 }  # fmt: skip
-PRIORITY = frozenset(
-    ["prio", "prioclass", "cmdprio", "cmdprio_class", "cmdprio_percentage", "cmdprio_bssplit"]
-)
+
 BUFFERS = frozenset(["zero_buffers", "refill_buffers", "buffer_compress_percentage"])
 
 
@@ -272,11 +236,7 @@ def size_in_bytes(text: str, option: Option) -> int:
 
 
 def by_direction(option: Option) -> tuple[str, str, str]:
-    """Split an option into values for reads, writes and trims; empty if a direction has no value.
-
-    fio's rule (handle_option of its parse.c): the last value is also used for later directions,
-    unless a comma follows it.
-    """
+    """Split into reads, writes, trims: a last value holds on, unless a comma follows."""
     parts = [part.strip() for part in option.value.split(",")]
     if len(parts) > 3:
         raise wrong(option, "has more than three directions")

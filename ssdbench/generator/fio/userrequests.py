@@ -1,13 +1,11 @@
 """Read the sizes and rates of a user's requests as fio does; pure.
 
-`bs`, `bsrange` and `bssplit` may all be present, also for single directions. fio takes random sizes
-from a split if there is one, else from the range, else it takes the one size (get_next_buflen of
-its io_u.c), and paces a rate in requests by the smallest size (setup_rate of its init.c).
-
-fio applies a rate to each direction of each thread. Without Poisson arrivals fio paces bytes, and a
-rate in requests means requests of the smallest block size (`usec_for_io` and `setup_rate` of its
-backend.c and init.c). With `rate_process=poisson` the number of requests is the rate in bytes
-divided by the smallest block size, for any sizes.
+fio takes random sizes from `bssplit`, else from `bsrange`, else `bs` (get_next_buflen of its
+io_u.c),
+for each direction. It applies a rate to each direction of each thread, and paces bytes: a rate in
+requests means requests of the smallest size (`usec_for_io`, `setup_rate` of its backend.c and
+init.c). With `rate_process=poisson` the number of requests is the rate in bytes divided by the
+smallest block size, for any sizes.
 """
 
 import re
@@ -186,10 +184,7 @@ def _range(text: str, option: Option) -> _Range:
 
 
 def _split(text: str, option: Option, told: dict[str, None]) -> _Split:
-    """Parse the sizes and shares of one direction like fio, and add to `told` what fio changes.
-
-    fio reads a size up to a "-" and a share up to a "." (split_parse_ddir of its options.c).
-    """
+    """Parse a direction's sizes, up to a "-", and shares, up to a "." (split_parse_ddir of fio)."""
     parts = [part.partition("/") for part in text.split(":")]
     sizes = []
     for size, _, _ in parts:

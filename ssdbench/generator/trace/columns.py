@@ -1,7 +1,4 @@
-"""Read traces of text columns: CSV files, and traces as their authors publish them.
-
-Published traces have no line of names, so `PUBLISHED` has the place and unit of each column.
-"""
+"""Read traces of text columns: CSV files, and traces as published, without names (`PUBLISHED`)."""
 
 import csv
 import re

@@ -1,8 +1,4 @@
-"""Read the file of a trace in pieces, as foreign input; errors name the line.
-
-A mistake is a `TraceError`: file, line (or record) and one sentence. The command ends with status 2
-before anything is written.
-"""
+"""Read the file of a trace in pieces, as foreign input; a `TraceError` names the line."""
 
 import os
 import stat
@@ -19,7 +15,6 @@ from ssdbench.errors import UsageError
 from ssdbench.foreign import plain
 
 READ, WRITE, TRIM, FLUSH = range(4)
-OPS = ("read", "write", "trim", "flush")
 ROWS = 1 << 16  # requests of a chunk
 LONGEST_LINE = 1 << 16  # bytes
 MOST = 2**62  # of a time in ns or an offset in bytes: more is no measurement
@@ -56,7 +51,7 @@ class Chunk:
     time_ns: Whole  # of arrival; in a trace without times, the earliest possible
     offset_bytes: Whole
     size_bytes: Whole  # 0 of a flush
-    op: npt.NDArray[np.uint8]  # an index of OPS
+    op: npt.NDArray[np.uint8]  # READ, WRITE, TRIM or FLUSH
     line: Whole  # of the file, or record, from 1
 
     def __len__(self) -> int:
