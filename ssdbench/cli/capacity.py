@@ -283,6 +283,7 @@ def _document(
         point=found.point.point.id if found.point else None,
         why_point=found.why_point or None,
         waf_source=found.waf_source or None,
+        power_source=found.power_source or None,
         demand=found.wanted,
         changes=tuple(changes(result, found.wanted)) if changed else (),
     )

@@ -28,9 +28,10 @@ def run_lines(ended: Ended) -> Iterator[str]:
     result = ended.result
     points = [point for stage in result.stages for point in stage.points]
     if points:
+        told = any(point.estimate("watts") for point in points)
         yield table(
-            ("point", "IOPS, at least", "IOPS, mean", "p99", "verdict"),
-            [_row(point) for point in points],
+            ("point", "IOPS, at least", "IOPS, mean", "p99", *(_POWER if told else ()), "verdict"),
+            [_row(point, told=told) for point in points],
         )
         yield ""
     if result.accepted:
@@ -73,6 +74,7 @@ def run_document(ended: Ended) -> Ran:
     )
 
 
+_POWER = ("power", "IOPS/W")
 _TARGETS = ("target", "wanted", "seen", "outcome", "why")
 _COMPARED = ("compared", "workload", "fastest", "IOPS", "slowest", "IOPS")
 _INSIDE = ("inside the drive", "answer")
@@ -110,7 +112,7 @@ def inside_rows(result: RunResult) -> list[tuple[str, str]]:
     ]
 
 
-def _row(point: PointResult) -> tuple[str, ...]:
+def _row(point: PointResult, *, told: bool = False) -> tuple[str, ...]:
     iops, bound = point.estimate("iops"), published_bound(point)
     p99 = max(
         (e.value for e in point.estimates if "p99_ns" in e.metric and e.status == "published"),
@@ -121,8 +123,14 @@ def _row(point: PointResult) -> tuple[str, ...]:
         "-" if bound is None else format_bound(bound),
         "-" if iops is None else f"{'at most ' * point.unsteady}{format_count(iops.value)}",
         "-" if p99 is None else format_ns(p99),
+        *([words.watts(point.estimate("watts")), _per_watt(point)] if told else []),
         point.verdict,
     )
+
+
+def _per_watt(point: PointResult) -> str:
+    estimate = point.estimate("iops_per_watt")
+    return "-" if estimate is None else format_count(estimate.value)
 
 
 def _why(result: RunResult, over: Headword) -> list[str]:

@@ -38,6 +38,7 @@ from ssdbench.target.nvme import (
     OCP_LOG,
     data_written_bytes,
     flash_written,
+    interval_watts,
     throttle_counters,
 )
 from ssdbench.target.purge import Purged, Witness, discard, purge
@@ -71,6 +72,7 @@ class ClaimedSession:
         self._fio_options = dict(fio_options or {})
         self._ceilings: dict[Workload, float | None] = {}
         self._lacks_ocp = False
+        self._tells_power = True
         self._flash = FlashCounter()
         self._reformatted: Purged | None = None  # a format since which nothing was written
         self.wrote_past_the_kernel = False  # by NVMe passthrough, which the kernel does not count
@@ -145,6 +147,19 @@ class ClaimedSession:
             return {}
         self._flash.note(flash_written(*logs))
         return throttle_counters(*logs)
+
+    def drive_watts(self) -> float | None:
+        """Read the power of the last second from the health log (NVMe 2.3); None without it."""
+        node = Path(self.info.node)
+        if self._tells_power and node.resolve().name.startswith("nvme"):
+            try:
+                with opened(node) as drive:
+                    watts = interval_watts(drive.log_page(HEALTH_LOG, HEALTH_BYTES))
+            except (DeviceError, HostLacks):
+                return None
+            self._tells_power = watts is not None  # a drive without the field is asked once
+            return watts
+        return None
 
     def _logs(self) -> tuple[bytes, bytes] | None:
         """Read the health log and the OCP log (may be empty); None if the logs cannot be read."""

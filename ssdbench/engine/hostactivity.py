@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from ssdbench.host.activity import Activity, activity
+from ssdbench.host.activity import Activity, activity, package_watts
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.host import HostDisturbed
@@ -208,6 +208,7 @@ class HostSeries:
             other_cpus_most=max(part.other_cpus for part in parts),
             switches_per_s=whole.switches_per_s,
             interrupts_per_s=_per_cpu(counted[0].host, counted[-1].host, seconds),
+            watts=package_watts([reading.host for reading in counted]),
             foreign_ios=sum(reading.foreign_ios for reading in counted[1:]),
         )
 

@@ -23,6 +23,7 @@ NAME = rundirectory.JOURNAL
 # Time and bytes that the run used so far, in any record: names, and types of the values.
 SPENT = {"seconds": (int, float), "bytes_read": (int,), "bytes_written": (int,)}
 BUILDS = "builds"  # key in the record of a unit: see `Unit.builds`
+IDLE = "idle_watts"  # key in the first record: the power of the drive before its first request
 PAST_KERNEL = "past_kernel"  # likewise: the unit writes past the kernel's block layer
 RESULT_SHA256 = "result_sha256"  # key in the ENDED record: the hash of result.json
 

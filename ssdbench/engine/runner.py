@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from ssdbench import __version__
 from ssdbench.engine import units
@@ -42,7 +43,9 @@ from ssdbench.engine.events import (
 )
 from ssdbench.engine.hostlock import HostLock
 from ssdbench.engine.hostsettings import BlockPreference, current_facts
-from ssdbench.engine.journal import NAME, RESULT_SHA256, Journal, Kind, StageJournal, utc_now
+from ssdbench.engine.journal import IDLE, NAME, RESULT_SHA256, Journal, Kind, StageJournal, utc_now
+from ssdbench.engine.power import Meter as PowerMeter
+from ssdbench.engine.power import idle_watts
 from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
@@ -66,6 +69,7 @@ from ssdbench.model.findings.host import BlockNotSet, HostChanged, SettingsLeft
 from ssdbench.model.found import Found
 from ssdbench.model.inside import BlockSizeFound
 from ssdbench.model.kind import KINDS
+from ssdbench.model.point import Estimate
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.profile.accept import Target
 from ssdbench.model.replay import ReplayFound
@@ -103,6 +107,7 @@ class Order:
     replan: Callable[[RateHint, float, int], Replanned | None] | None = None
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
+    power: Path | None = None  # the CSV file of a power meter
     left: tuple[str, ...] = ()  # settings of the profile that this target does not have
     preference: BlockPreference | None = None  # for the first stage, which finds the block
 
@@ -116,6 +121,7 @@ class World:
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity  # reads the other work of the host
     facts: Callable[[TargetInfo], Mapping[str, str]] = current_facts  # reads facts of the host
+    sleep: Callable[[float], None] = time.sleep
 
 
 def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
@@ -174,6 +180,7 @@ class Runner:
         self._meter = Meter(order.limits)
         self._recent = RecentWrites()
         self._host_lock = HostLock(None if session.info.simulated else store.path)
+        self._power = None if order.power is None else PowerMeter(order.power)
         self._findings: list[Finding] = []
         self._results: list[StageResult] = []
         self._started_at = utc_now()
@@ -188,6 +195,7 @@ class Runner:
         check_limits(plans, self._order.limits)
         journal = Journal.create(self._store.path / NAME)
         info, flash = self._session.info, self._flash_written()
+        idle = self._idle_watts()
         journal.append(
             Kind.RUN,
             data={
@@ -198,6 +206,7 @@ class Runner:
                 "stages": [stage.name for stage in self._stages],
                 HOST: facts_at_start(self._facts()),
                 FLASH: None if flash is None else flash.model_dump(),
+                IDLE: None if idle is None else idle.model_dump(),
                 **self._observe(Kind.RUN),
             },
         )
@@ -374,6 +383,7 @@ class Runner:
             results=tuple(self._results),
             wall=self._world.wall,
             activity=self._world.activity,
+            power=self._power,
             settings=self._order.settings,
             recent=self._recent,
             host_lock=self._host_lock,
@@ -436,6 +446,7 @@ class Runner:
             flash_written=flash_written_between(
                 journal.records[0].data.get(FLASH), self._flash_written()
             ),
+            idle_watts=_idle_before(journal),
             write_cache=cache,
             interrupted=signal_number is not None,
         )
@@ -490,6 +501,15 @@ class Runner:
         """Read the bytes written to flash, without a wait after an interruption by the user."""
         return self._session.flash_written(hurried=lambda: self._world.interrupted() is not None)
 
+    def _idle_watts(self) -> Estimate | None:
+        """Measure the power of the drive before its first request; None if nothing tells it."""
+        return idle_watts(
+            self._session.drive_watts,
+            self._power,
+            sleep=self._world.sleep,
+            hurried=lambda: self._world.interrupted() is not None,
+        )
+
     def _compare_host(self, journal: Journal) -> None:
         """Report which facts of the host changed since the run began, once for each change."""
         before = _host_before(journal)
@@ -519,6 +539,12 @@ def _host_before(journal: Journal) -> Mapping[str, str]:
     """Return the facts of the host at the start of the run; empty in an old journal."""
     found = journal.records[0].data.get(HOST)
     return found if isinstance(found, Mapping) else {}
+
+
+def _idle_before(journal: Journal) -> Estimate | None:
+    """Return the idle power at the start of the run; None if nothing told it."""
+    found = journal.records[0].data.get(IDLE)
+    return Estimate.model_validate(found) if isinstance(found, Mapping) else None
 
 
 def _has_result(journal: Journal, store: RunStore) -> bool:

@@ -73,6 +73,10 @@ class TargetSession(Protocol):
         """Read how often and how long the drive throttled; not during a measurement."""
         return {}
 
+    def drive_watts(self) -> float | None:
+        """Read the drive's own mean power over the last second, in W; None if it reports none."""
+        return None
+
     def ceiling_iops(self, workload: Workload) -> float | None:
         """Measure the host's IOPS without a drive; None if unknown. Not during a measurement."""
         return None

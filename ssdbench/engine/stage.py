@@ -18,6 +18,7 @@ from ssdbench.engine.hostactivity import TrialHost
 from ssdbench.engine.hostlock import HostLock
 from ssdbench.engine.hostsettings import target_heat
 from ssdbench.engine.journal import StageJournal
+from ssdbench.engine.power import Meter as PowerMeter
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.store import StageStore
 from ssdbench.errors import SsdbenchError
@@ -288,6 +289,7 @@ class Context:
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity
     heat: Callable[[TargetInfo], Heat | None] = target_heat
+    power: PowerMeter | None = None  # the user's meter of the drive's power
     settings: tuple[Mapping[str, str], ...] = ()  # that the run changed on host and drive
     failures: list[SsdbenchError] = field(default_factory=list)
     recent: RecentWrites = field(default_factory=RecentWrites)

@@ -1,4 +1,4 @@
-"""Watch host and drive during a unit of a stage: other work, temperature, throttling."""
+"""Watch host and drive during a unit of a stage: other work, temperature, throttling, power."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,14 +6,15 @@ from functools import partial
 from pathlib import Path
 
 from ssdbench.engine.hostactivity import HostSeries
+from ssdbench.engine.power import PowerWatch
 from ssdbench.engine.stage import Context
 from ssdbench.generator.base import Second
 from ssdbench.host.files import write_atomic
 from ssdbench.host.sensors import Heat
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import ThrottlingCounted, TooHot
-from ssdbench.model.point import HostDuring
-from ssdbench.model.rundirectory import HOST_SERIES, TEMPERATURE
+from ssdbench.model.point import HostDuring, PowerDuring
+from ssdbench.model.rundirectory import HOST_SERIES, POWER, TEMPERATURE
 
 EVERY_S = 10.0  # of wall time
 HEADER = "t_s,temperature_c,warning_c,phase\n"
@@ -99,26 +100,35 @@ class UnitWatch:
         )
         self._heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
         self._throttled = ThrottleWatch(context.session.throttle_counters)
+        self._power = PowerWatch(context.session.drive_watts, context.power, wall=context.wall)
 
     def look(self, second: Second, phase: str) -> None:
         """Read the sensors and the host if it is time, after each second of the unit."""
         self._heat.look(second.t_s, phase)
         self._host.look(second.t_s, phase, second.foreign_ios)
+        self._power.look(phase)
 
     def end(self, t_s: float) -> None:
-        """Read host and temperature after the last request."""
+        """Read host, temperature and power meter after the last request."""
         self._host.end(t_s)
         self._heat.end(t_s)
+        self._power.end()
 
     def write(self) -> None:
-        """Store the series of host and temperature in the directory of the unit."""
+        """Store the series of host, temperature and power in the directory of the unit."""
         self._heat.write(self._directory / TEMPERATURE)
         self._host.write(self._directory / HOST_SERIES)
+        self._power.write(self._directory / POWER)
 
     def findings(self) -> list[Finding]:
-        """Return findings about a disturbed host, a hot drive and throttling."""
-        return [*self._host.findings(), *self._heat.findings(), *self._throttled.findings()]
+        """Return findings about a disturbed host, a hot drive, throttling and a silent meter."""
+        watches = (self._host, self._heat, self._throttled, self._power)
+        return [finding for watch in watches for finding in watch.findings()]
 
     def host_during(self) -> HostDuring | None:
         """Summarize the host in the measured phase; None for a simulated drive."""
         return self._host.during()
+
+    def power_during(self) -> PowerDuring | None:
+        """Return the power of the drive in the measured phase; None if nothing tells it."""
+        return self._power.during()

@@ -3,8 +3,9 @@
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ssdbench.host import sensors
 from ssdbench.host.processes import side_by_side_leader
@@ -132,6 +133,19 @@ def _energy(sysfs: Sysfs) -> float | None:
     counters = [sysfs.number(f"{base}/{name}/energy_uj") for name in packages]
     values = [value for value in counters if value is not None]
     return sum(values) / 1e6 if values else None
+
+
+def package_watts(readings: Sequence[Activity]) -> float | None:
+    """Return the mean power of the CPU packages over readings in order; None without meters.
+
+    The time between two readings does not count if a meter wrapped around in it.
+    """
+    energy_j = seconds = 0.0
+    for before, after in pairwise(readings):
+        if before.energy_j is not None and (after.energy_j or 0.0) >= before.energy_j:
+            energy_j += (after.energy_j or 0.0) - before.energy_j
+            seconds += after.at_s - before.at_s
+    return energy_j / seconds if seconds > 0 else None
 
 
 def _per_cpu(text: str) -> tuple[int, ...]:

@@ -67,6 +67,7 @@ class Code(StrEnum):
     NOT_SUSTAINED = "not-sustained"  # the load never ran long enough to show that the rate lasts
     SHARED_CHANGE = "shared-change"  # another point of the same hours saw the drive change
     WAVE = "wave"  # the rate rises and falls over hours
+    POWER_GAP = "power-gap"  # the power meter was silent for too long while a repeat was measured
     UNDELIVERED = "undelivered"  # the drive delivered less than the offered rate
 
 

@@ -138,6 +138,7 @@ def _about_a_workload(target: Target) -> bool:
     return bool(
         target.iops or target.throughput_bytes_per_s or target.latency
         or target.worst_minute_iops or target.worst_second_iops
+        or target.watts or target.iops_per_watt or (sheet and sheet.watts)
         or (sheet and (sheet.iops or sheet.throughput_bytes_per_s or sheet.latency))
     )  # fmt: skip
 

@@ -107,7 +107,16 @@ class HostDuring(Model):
     other_cpus_most: float = 0.0  # CPUs that other programs kept busy
     switches_per_s: float = 0.0
     interrupts_per_s: tuple[float, ...] = ()  # of each CPU
+    watts: float | None = None  # mean of the CPU packages (RAPL)
     foreign_ios: int = 0  # requests of other programs on the drive
+
+
+class PowerDuring(Model):
+    """The power of the drive during the measured window of a repeat; absent if nothing tells it."""
+
+    source: Literal["meter", "drive"]  # the user's meter, or the drive's own health log
+    watts: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # mean over the window
+    readings: int
 
 
 class Repeat(UnitRecord):
@@ -133,6 +142,7 @@ class Repeat(UnitRecord):
     worst_minute_iops: Rate
     zone_resets: int | None = None  # with the settle phase; None without zones or before fio 3.42
     host: HostDuring | None = None  # None on a simulated drive
+    power: PowerDuring | None = None  # of the drive
     artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
 
     @property

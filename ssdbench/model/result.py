@@ -16,7 +16,7 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import Found, Points, WarmUp
 from ssdbench.model.inside import WriteCache
 from ssdbench.model.kind import StageKind
-from ssdbench.model.point import PointResult, SteadyVerdict, Verdict
+from ssdbench.model.point import Estimate, PointResult, SteadyVerdict, Verdict
 from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.target import TargetInfo
@@ -180,6 +180,7 @@ class RunResult(Model):
     endurance_tb: float | None = None  # rated, from the command line or the profile
     budget: Budget | None = None  # the time to which the profile was shortened
     flash_written: FlashWritten | None = None  # over the run, if the drive's logs have both
+    idle_watts: Estimate | None = None  # of the drive before its first request, if anything told it
     write_cache: WriteCache | None = None  # None in older results
     accepted: tuple[Accepted, ...] = ()  # outcomes of the profile's targets
     interrupted: bool = False

@@ -10,6 +10,7 @@ SECONDS = "seconds.csv"
 HISTOGRAMS = "histograms.npz"
 HOST_SERIES = "host.csv"
 TEMPERATURE = "temperature.csv"
+POWER = "power.csv"
 CELLS = "cells.csv"
 RATES = "rates.csv"
 FIO = "fio"  # holds the files of one start of fio

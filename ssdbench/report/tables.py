@@ -89,6 +89,10 @@ SUMMARY_TYPES = SHARED_TYPES | {
     "lat_p50_ns": "Float64",
     "lat_p99_ns": "Float64",
     "lat_p99_9_ns": "Float64",
+    "watts": "Float64",
+    "iops_per_watt": "Float64",
+    "joules_per_gb": "Float64",
+    "host_watts": "Float64",
     "longest_wave_s": "Float64",
     "unseen_drift_per_fill_percent": "Float64",
     "unseen_drift_per_day_percent": "Float64",
@@ -147,6 +151,7 @@ PLAN_TYPES = {
     "question": "str",
 }
 
+POWER = ("watts", "iops_per_watt", "joules_per_gb", "host_watts")
 SUMMARY_DECIMALS = 3  # the summary is for people; results.csv keeps every digit
 SUMMARY_PERCENTILES = {50.0: "lat_p50_ns", 99.0: "lat_p99_ns", 99.9: "lat_p99_9_ns"}
 
@@ -212,6 +217,9 @@ def results_table(result: RunResult) -> Tidy:
     number has a row without a value.
     """
     rows = [row for stage in result.stages for row in _stage_rows(result, stage)]
+    if (idle := result.idle_watts) is not None:
+        about = {"stage_kind": "idle", "direction": "total", "verdict": result.verdict}
+        rows.append(_of_run(result) | about | _estimate(idle))
     return Tidy([*rows, *_capacity_rows(result)], RESULT_TYPES)
 
 
@@ -548,6 +556,10 @@ def _repeat_rows(repeat: Repeat, workload: Workload) -> Iterator[Row]:
         ("worst_minute_iops", repeat.worst_minute_iops, "1/s", "one repeat"),
         ("worst_second_iops", repeat.worst_second_iops, "1/s", "one repeat"),
     ]
+    if repeat.power is not None:
+        metrics.append(
+            ("watts", repeat.power.watts, "W", f"one repeat, by the {repeat.power.source}")
+        )
     if repeat.zone_resets is not None:
         metrics.append(("zone_resets", repeat.zone_resets, "1", "fio's count, settling included"))
     about: Row = {"repeat_number": repeat.repeat, "direction": whole(workload), "samples": 1}
@@ -564,6 +576,7 @@ def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> R
         known = [value for r in point.repeats if (value := getattr(r, name)) is not None]
         row[name] = value_of(point, name) if point.estimate(name) else min(known, default=None)
     return row | {
+        **{name: value_of(point, name) for name in POWER},
         "repeats": len(point.repeats),
         "cv_percent": None if variation is None else round(variation, 3),
         "longest_wave_s": basis.longest_wave_s if basis else None,

@@ -201,6 +201,7 @@ def measure(
         zone_resets=outcome.jobs[0].zone_resets,
         findings=tuple(_findings(context, asked, section, measured, [*apart, *watched.findings()])),
         host=watched.host_during(),
+        power=watched.power_during(),
         artifacts=context.store.relative(context.directory()),
     )
 

@@ -4,6 +4,7 @@ The caller makes the report afterwards, so an error in a page cannot end a run.
 """
 
 import shlex
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
@@ -22,6 +23,7 @@ from ssdbench.engine.journal import NAME as JOURNAL
 from ssdbench.engine.journal import stored_records
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.power import Meter
 from ssdbench.engine.preflight import require_engines, require_zones
 from ssdbench.engine.resumeconsent import (
     ConsentRecords,
@@ -64,6 +66,8 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     require_fit(asked_for, info)
     generator = _generator(asked_for.profile, info)
     wishes = planned_host(host_wishes(asked_for.profile, info), info)
+    if (power := _power_file(asked_for.profile, info)) is not None:
+        Meter(power).require_running(time.time())
     there = info.formatted(asked_for.profile.lba_format)
     if asked_for.planned is not None:
         asked_for.planned.require_unchanged(info, asked_for.profile_text)
@@ -118,7 +122,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
         order = replace(
             order_of(kept, asked_for.profile),
             settings=(*kept.lasting, *settings),
-            left=wishes.left,
+            left=_left(wishes, asked_for.profile, info),
             preference=preference,
         )
         order = _replanning(order, kept, asked_for.profile, session.info, store)
@@ -195,6 +199,8 @@ def resume(
     if limits is not None:
         order = replace(order, limits=limits.over(order.limits))
     wishes = planned_host(host_wishes(profile, info), info)
+    if order.power is not None:
+        Meter(order.power).require_running(time.time())
     chosen = stages(profile.model_copy(update={"plan": order.plan}), info)
     plans = [stage.plan(info, order.hint) for stage in chosen]
     agreement, left, allowed = ConsentRecords(), ContentCheck(), kept
@@ -232,7 +238,7 @@ def resume(
         order = replace(
             order,
             settings=(*kept.lasting, *settings),
-            left=wishes.left,
+            left=_left(wishes, profile, info),
             preference=block_preference(profile.host, info, kept.run_id, held),
         )
         order = _replanning(order, kept, profile, session.info, store)
@@ -329,6 +335,17 @@ def _replanning(
     return replanning(order, whole, running, info, keep)
 
 
+def _power_file(profile: Profile, info: TargetInfo) -> Path | None:
+    """Return the file of the power meter; None without one, and for a simulated drive."""
+    return None if profile.power is None or info.simulated else Path(profile.power).absolute()
+
+
+def _left(wishes: HostPlan, profile: Profile, info: TargetInfo) -> tuple[str, ...]:
+    """Return the settings of the profile that have no meaning for this target."""
+    metered = (f"power {profile.power}",) if profile.power and info.simulated else ()
+    return (*wishes.left, *metered)
+
+
 def order_of(kept: Manifest, profile: Profile) -> Order:
     """Make the order for the runner from the manifest and the profile of a run."""
     plan = profile.plan
@@ -342,6 +359,7 @@ def order_of(kept: Manifest, profile: Profile) -> Order:
         limits=kept.limits,
         plan=plan,
         accept=profile.accept,
+        power=_power_file(profile, kept.target),
         hint=rate_hint(kept.target, kept.rated),
         budget=kept.budget,
         host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},

@@ -25,6 +25,7 @@ OCP_LOGS = {
     "nvme ocp c4h capabilities": (0xC4, 4096),
     "nvme ocp c5h unsupported requirements": (0xC5, 4096),
 }
+POWER_LOG = "nvme power measurement log"
 ERRORS, FIRMWARE = "nvme error log", "nvme firmware slot log"
 RESERVATION, SECURITY = "nvme reservation report", "tcg level 0 discovery"
 
@@ -33,6 +34,10 @@ OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
 HEALTH_LOG, HEALTH_BYTES = 0x02, 512
 OCP_LOG, OCP_BYTES = 0xC0, 512
 DATA_UNIT_BYTES = 512_000
+# NVM Express 2.3, as libnvme reads it (nvme-types-base.h): fields of the health log, and log 25h.
+_ENERGY, _INTERVAL_POWER = 232, 240  # 8 bytes of watt-hours, rounded up; 4 bytes of power
+POWER_LOG_ID, POWER_LOG_BYTES = 0x25, 4096
+_POWER_SCALES = {1: 0.0001, 2: 0.01}  # W, by bits 17:16 of a power; 0: not reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ class Controller:
     power_states: tuple[str, ...]
     apst: bool
     fdp: bool
+    measures_power: bool
     namespaces: int
 
 
@@ -118,6 +124,7 @@ def controller(page: bytes) -> Controller:
         power_states=tuple(_power_state(page, state) for state in range(page[263] + 1)),
         apst=bool(page[265] & 1),
         fdp=bool(number(page, 96, 4) & 1 << 19),
+        measures_power=bool(number(page, 96, 4) & 1 << 21),
         namespaces=number(page, 516, 4),
     )
 
@@ -236,6 +243,8 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
         told |= smart_facts(pages[SMART])
     if OCP in pages:
         told |= ocp_facts(pages[OCP])
+    if POWER_LOG in pages:
+        told |= power_facts(pages[POWER_LOG])
     if SANITIZE in pages:
         told["last sanitize"] = sanitize_state(pages[SANITIZE])[0]
     return told | _feature_facts(pages)
@@ -321,6 +330,45 @@ def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
     return counters
 
 
+def watts(page: bytes, at: int) -> float | None:
+    """Return a power of a page in W; None if it is not reported, which is never 0 W.
+
+    Bits 15:0 are the value, bits 17:16 its scale.
+    """
+    field = sensors.counter(page, at, 4) or 0
+    return (field & 0xFFFF) * _POWER_SCALES.get(field >> 16 & 3, 0.0) or None
+
+
+def interval_watts(health: bytes) -> float | None:
+    """Return the mean power of the last second (Interval Power Measurement); None without it."""
+    return watts(health, _INTERVAL_POWER)
+
+
+def energy_wh(health: bytes) -> int | None:
+    """Return the energy ever used, in watt-hours rounded up; None if it is not reported."""
+    return sensors.counter(health, _ENERGY, 8) or None
+
+
+def power_histogram(page: bytes) -> dict[float, int]:
+    """Return how many seconds had at least each power in W (log 25h); empty without a reading."""
+    listed, size = number(page, 12, 2), max(number(page, 24, 2), 8)
+    starts = range(64, min(64 + listed * size, len(page) - 7), size)
+    return {watts(page, at + 4) or 0.0: number(page, at, 4) for at in starts}
+
+
+def power_facts(page: bytes) -> dict[str, str]:
+    """Return the facts of the power measurement log (25h); empty if nothing was measured."""
+    if not (seconds := number(page, 8, 4)):
+        return {}
+    mean, most = watts(page, 40), watts(page, 44)
+    listed = (f"from {power:g} W: {count}" for power, count in power_histogram(page).items())
+    return {
+        "power measured": f"{seconds} s, mean {mean or 0:g} W, most {most or 0:g} W"
+        + (", estimated by the drive" if number(page, 2, 2) & 4 else ""),
+        "power histogram, seconds": ", ".join(listed),
+    }
+
+
 def is_ocp(page: bytes) -> bool:
     """Return whether a log page C0h is OCP's, by its GUID; any vendor may have a C0h."""
     return page[496:512] == OCP_GUID
@@ -350,6 +398,10 @@ def smart_facts(page: bytes) -> dict[str, str]:
         "percentage used": sensors.used(page[5]),
         "data written": None if written is None else format_capacity(written),
         "data read": None if read is None else format_capacity(read * DATA_UNIT_BYTES),
+        "energy ever used": None if (wh := energy_wh(page)) is None else f"{wh:,} Wh",
+        "power of the last second": None
+        if (power := interval_watts(page)) is None
+        else f"{power:g} W",
         **{name: None if count is None else str(count) for name, count in counts.items()},
     }
     return {name: value for name, value in told.items() if value is not None}

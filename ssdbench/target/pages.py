@@ -147,6 +147,8 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
         optional[nvme.SANITIZE] = lambda: drive.log_page(0x81, 512)
     if said.fdp and (group := nvme.namespace(pages[nvme.NAMESPACE]).endurance_group):
         optional[nvme.PLACEMENT] = lambda: _feature(drive, 0x1D, dword_11=group)
+    if said.measures_power:
+        optional[nvme.POWER_LOG] = lambda: drive.log_page(nvme.POWER_LOG_ID, nvme.POWER_LOG_BYTES)
     _add(pages, optional)
     if nvme.is_ocp(pages.get(nvme.OCP, b"")):
         _add(pages, {name: partial(drive.log_page, *log) for name, log in nvme.OCP_LOGS.items()})

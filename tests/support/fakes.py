@@ -70,6 +70,7 @@ class WearyDrive:
     on_second: Callable[["WearyDrive", Second], None] = lambda drive, second: None
     health: Callable[["WearyDrive"], int | None] = lambda drive: None
     throttling: Callable[["WearyDrive"], Mapping[str, int]] = lambda drive: {}
+    watts: Callable[["WearyDrive"], float | None] = lambda drive: None
     on_save: Callable[["WearyDrive"], None] = lambda drive: None
     counts_as: int = 1  # requests that its counters make of an I/O: splits, or flushes besides
     slot_wait_ns: int = 0  # of each request, before the kernel takes it
@@ -128,6 +129,10 @@ class WearyDrive:
     def throttle_counters(self) -> Mapping[str, int]:
         """As planted."""
         return self.throttling(self)
+
+    def drive_watts(self) -> float | None:
+        """As planted."""
+        return self.watts(self)
 
     def ceiling_iops(self, workload: Workload) -> float | None:
         """As planted."""

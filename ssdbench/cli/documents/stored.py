@@ -109,6 +109,8 @@ class CapacityPlanned(Document):
     read_bound_iops: float | None
     waf: float | None
     waf_source: str | None
+    power_w: float | None  # of one drive
+    power_source: str | None  # whether it is given or measured
     demand: CapacityPlan
     plan: Plan | None
     latencies: tuple[PlannedLatency, ...]  # p99 at the planned load of a drive

@@ -1,7 +1,7 @@
 """Define findings about the drive: errors, heat, caches, mapping unit, target, block size."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
-from ssdbench.units import counted, format_ns, format_size, listed
+from ssdbench.units import counted, format_duration, format_ns, format_size, listed
 
 FAULTY = "The drive is faulty or worn out; see its SMART log."
 COOL = "Cool the drive as it will be cooled in use, or accept the lower rate as the drive's own."
@@ -89,6 +89,26 @@ class ThrottlingCounted(FindingKind):
     def message(self) -> str:
         said = ", ".join(f"{n} {name}" for n, name in zip(self.events, self.counters, strict=True))
         return f"the drive counted {said} between the start and the end of the repeat"
+
+
+class PowerGap(FindingKind):
+    """The power meter was silent for too long in the measured window of a repeat."""
+
+    code = Code.POWER_GAP
+    severities = (Severity.WARNS,)
+    remedy = (
+        "Let the meter write a line at least every 5 s, and write each line out at once, not in "
+        "blocks. The other numbers of the repeat are not affected."
+    )
+
+    gap_s: float
+    most_s: float
+
+    def message(self) -> str:
+        return (
+            f"the file of the power meter has no reading for {format_duration(self.gap_s)} of the "
+            f"measured window, more than {format_duration(self.most_s)}, so the repeat has no watts"
+        )
 
 
 class VolatileCache(FindingKind):

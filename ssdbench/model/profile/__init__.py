@@ -340,6 +340,10 @@ class Profile(ProfileModel):
     """The program that sends the requests: fio, or slam. slam is the kernel module ssdb_slam; the
     host must have it loaded, and the target must be a block device."""
     host: Host = Host()
+    power: str | None = Field(default=None, min_length=1, examples=["power.csv"])
+    """CSV file of a power meter that runs during the run: each line has a time (seconds since 1970,
+    or ISO 8601) and the watts of the drive. Without it, the power that an NVMe drive reports itself
+    counts."""
     purge: Purge = Purge.NONE
     """How the drive is purged before the run."""
     lba_format: AskedLbaFormat = None

@@ -92,6 +92,8 @@ class Datasheet(ProfileModel):
     """Percentiles, such as {p99: 200us}."""
     write_amplification: Positive | None = None
     """Write amplification of the drive."""
+    watts: Positive | None = None
+    """Mean power of the drive, in W."""
     share_percent: Share = Field(default=100.0, alias="share")
     """Share of the datasheet's rates that the drive must reach if you give no rate of your own."""
     iodepth: QueueDepth | None = None
@@ -139,6 +141,11 @@ class Target(ProfileModel):
     limit is for the slowest direction."""
     write_amplification: Positive | None = None
     """Highest allowed value over the whole run, by the drive's own logs."""
+    watts: Positive | None = None
+    """Highest allowed mean power of the drive, in W, as a meter or the drive tells it; its upper
+    limit must keep it."""
+    iops_per_watt: Positive | None = None
+    """Lowest allowed rate per watt of the drive; the bound must reach it."""
     datasheet: Datasheet | None = None
     """The maker's figures. They are shown beside the results, and are limits where you give
     none."""
@@ -154,10 +161,18 @@ class Target(ProfileModel):
             "throughput": self.throughput_bytes_per_s,
             "worst_minute": self.worst_minute_iops,
             "worst_second": self.worst_second_iops,
+            "watts": self.watts,
+            "iops_per_watt": self.iops_per_watt,
         }
         sheet = self.datasheet
         figures = sheet is not None and any(
-            (sheet.iops, sheet.throughput_bytes_per_s, sheet.latency, sheet.write_amplification)
+            (
+                sheet.iops,
+                sheet.throughput_bytes_per_s,
+                sheet.latency,
+                sheet.write_amplification,
+                sheet.watts,
+            )
         )
         if not (any(rates.values()) or self.latency or self.write_amplification or figures):
             yield (), "a target needs a limit, such as iops, throughput or latency"

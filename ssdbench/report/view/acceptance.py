@@ -16,6 +16,8 @@ _NAMES = {
     "worst_minute_iops": "worst minute",
     "worst_second_iops": "worst second",
     "write_amplification": "write amplification",
+    "watts": "power of the drive",
+    "iops_per_watt": "rate per watt",
 }
 
 

@@ -192,6 +192,10 @@ def tables(points: Sequence[PointResult]) -> Iterator[page.Fold]:
     slow = latencies(first)
     rates = page.table_of("Rates of all points", first, _RATES)
     yield page.Fold(f"Rates and latencies of {which}", [rates, *([slow] if slow else [])])
+    if told := [p for p in points if p.estimate("watts") or p.estimate("host_watts")]:
+        yield page.Fold(
+            "Power", [page.table_of("Power of the drive and of the host", told, _POWER)]
+        )
     if many:
         title = f"All {len(ordered):,} points, one row each"
         yield page.Fold(title, [page.Prose(_COMMAND), _brief(ordered)])
@@ -297,6 +301,31 @@ _RATES: list[page.ColumnOf[PointResult]] = [
     (page.number("Worst second [IOPS]"), _count("worst_second_iops")),
     (page.number("Throughput"), lambda p: words.quantity(value_of(p, "bw_bytes_per_s"), "B/s")),
     (page.number("Repeats"), lambda point: str(len(point.repeats))),
+]
+
+
+def _watts(metric: str) -> Callable[[PointResult], str]:
+    return lambda point: words.watts(point.estimate(metric))
+
+
+def _least_per_watt(point: PointResult) -> str:
+    estimate = point.estimate("iops_per_watt")
+    return words.bound(None if estimate is None or point.unsteady else estimate.bound)
+
+
+def _told_by(point: PointResult) -> str:
+    sources = dict.fromkeys(r.power.source for r in point.repeats if r.power is not None)
+    return ", ".join({"meter": "meter", "drive": "drive's health log"}[one] for one in sources)
+
+
+_POWER: list[page.ColumnOf[PointResult]] = [
+    LABEL,
+    (page.number("Drive", hint="mean, with its 95 % interval"), _watts("watts")),
+    (page.number("IOPS per watt, at least"), _least_per_watt),
+    (page.number("IOPS per watt, mean"), _watts("iops_per_watt")),
+    (page.number("Energy per GB"), _watts("joules_per_gb")),
+    (page.number("CPUs of the host"), _watts("host_watts")),
+    ("Told by", _told_by),
 ]
 
 

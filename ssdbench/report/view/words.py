@@ -15,6 +15,7 @@ from ssdbench.units import (
     format_bound,
     format_count,
     format_duration,
+    format_figure,
     format_ns,
     format_rate,
     format_size,
@@ -133,6 +134,10 @@ def quantity(value: float | None, unit: str) -> str:
             return f"{format_count(value)} IOPS"
         case "s":
             return format_duration(value)
+        case "W" | "J/GB":
+            return f"{format_figure(value)} {unit}"
+        case "1/J":
+            return f"{format_count(value)} IOPS/W"
         case _:
             return f"{format_count(value)} {unit}".strip()
 
@@ -159,6 +164,15 @@ def scaled(unit: str) -> tuple[float, str]:
 def interval(estimate: Estimate) -> str:
     """Format the two-sided 95 % interval without its unit; a dash if it is missing."""
     return span(estimate.ci_low, estimate.ci_high)
+
+
+def watts(estimate: Estimate | None) -> str:
+    """Format a power or an energy with its 95 % interval; a dash if it is missing."""
+    if estimate is None:
+        return NONE
+    ends = (estimate.ci_low, estimate.ci_high)
+    said = "" if None in ends else f" ({' to '.join(f'{end:.3g}' for end in ends)})"
+    return f"{quantity(estimate.value, estimate.unit)}{said}"
 
 
 def span(low: float | None, high: float | None) -> str:

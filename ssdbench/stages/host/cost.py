@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 
-from ssdbench.host.activity import Activity
+from ssdbench.host.activity import Activity, package_watts
 from ssdbench.host.command import Process
 from ssdbench.host.counters import DiskCounters, DiskStat
 from ssdbench.stages.host.blocktrace import BlockTrace
@@ -99,15 +99,8 @@ def cost_between(
         busy_cpus=max(0.0, after.busy_s - before.busy_s - others_s) / seconds,
         interrupts_per_s=(after.interrupts - before.interrupts) / seconds,
         switches_per_s=(after.context_switches - before.context_switches) / seconds,
-        watts=_watts(before, after, seconds),
+        watts=package_watts((before, after)),
         in_flight=queued_s / seconds if queued_s > 0 else float(mean(ordered or [0])),
         in_flight_p95=float(ordered[int(0.95 * (len(ordered) - 1))]) if ordered else 0.0,
         in_flight_most=ordered[-1] if ordered else 0,
     )
-
-
-def _watts(before: Activity, after: Activity, seconds: float) -> float | None:
-    """Return the power of the CPU packages; None without a meter, or if its counter restarted."""
-    if before.energy_j is None or after.energy_j is None or after.energy_j < before.energy_j:
-        return None
-    return (after.energy_j - before.energy_j) / seconds

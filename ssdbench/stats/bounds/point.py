@@ -13,11 +13,11 @@ from ssdbench.stats.bounds.measured import Context, Measured
 from ssdbench.stats.bounds.pointfindings import all_findings
 from ssdbench.stats.bounds.streams import flush_latencies, latencies, stream_results
 from ssdbench.stats.bounds.sustained import Sustained, WarmUpEvidence, evidence_of, sustained
-from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats
+from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats, upper_tolerance
 from ssdbench.stats.histogram import Histogram
 from ssdbench.units import format_duration
 
-RATE_UNITS = ("1/s", "B/s")
+RATE_UNITS = ("1/s", "B/s", "1/J")
 
 
 def judge_point(
@@ -99,6 +99,7 @@ def point_estimates(
         known_parts = [*warmed.get(direction, ()), *parts]
         estimates += latencies(windows, direction, known_parts, writes=writes)
     estimates += flush_latencies([m.flush for m in measured])
+    estimates += _power(repeats, known)
     return tuple(estimate.model_copy(update={"artifacts": artifacts}) for estimate in estimates)
 
 
@@ -190,6 +191,38 @@ def _lowest(metric: str, lowest: float, known: Sustained) -> Estimate:
         n=known.pieces,
         method=f"lowest over {format_duration(known.seconds)} of evidence",
     )
+
+
+def _power(repeats: Sequence[Repeat], known: Sustained) -> list[Estimate]:
+    """Estimate watts, I/Os per joule and joules per GB; nothing if nothing told the power.
+
+    The pessimistic side of a power is the upper tolerance bound. The bound of IOPS per watt is at
+    most the bound of the rate at the mean power.
+    """
+    told = [(one, one.power) for one in repeats if one.power is not None]
+    found = []
+    if told:
+        watts = _cost([power.watts for _, power in told], "watts", "W")
+        ratios = [one.iops / power.watts for one, power in told]
+        rate = mean_of_repeats(ratios, "iops_per_watt", "1/J")
+        at_bound = known.bound_iops / watts.value
+        bound = min(at_bound, rate.value if rate.bound is None else rate.bound)
+        found += [watts, rate.model_copy(update={"bound": bound})]
+        if all(one.bw_bytes_per_s for one, _ in told):
+            per_gb = [1e9 * power.watts / one.bw_bytes_per_s for one, power in told]
+            found.append(_cost(per_gb, "joules_per_gb", "J/GB"))
+        by = " and ".join(sorted({power.source for _, power in told}))
+        how = {"method": f"mean, t on {len(told)} repeats, power by the {by}"}
+        found = [one.model_copy(update=how) for one in found]
+    if host := [one.host.watts for one in repeats if one.host is not None and one.host.watts]:
+        found.append(_cost(host, "host_watts", "W"))
+    return found
+
+
+def _cost(values: Sequence[float], metric: str, unit: str) -> Estimate:
+    """Estimate the mean of a quantity whose pessimistic side is the upper one."""
+    mean = mean_of_repeats(values, metric, unit)
+    return mean.model_copy(update={"bound": upper_tolerance(values)})
 
 
 def _by_direction(measured: Sequence[Measured]) -> list[Estimate]:

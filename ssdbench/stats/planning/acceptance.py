@@ -33,7 +33,10 @@ from ssdbench.units import (
     format_size,
 )
 
-RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops")
+POWER = ("watts", "iops_per_watt")
+RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops", *POWER)
+BOUNDED = ("iops", "throughput_bytes_per_s", "iops_per_watt")  # whose pessimistic side is a bound
+UPPER = ("write_amplification", "watts")  # of which less is better, besides latencies
 TRIM = "trim"
 OF_BOUND = "the bound"  # start of a fact that says nothing about percentiles
 SAME_LOAD = 1e-9  # relative difference of equal rates by rounding
@@ -294,6 +297,8 @@ UNITS = {
     "worst_minute_iops": "1/s",
     "worst_second_iops": "1/s",
     "write_amplification": "1",
+    "watts": "W",
+    "iops_per_watt": "1/J",
 }
 WORST_FIRST: tuple[Outcome, ...] = ("fail", "cannot tell", "pass")
 CLOSE = 1e-9  # relative difference that is rounding, not a miss
@@ -314,7 +319,7 @@ class _Limit:
     @property
     def lowest(self) -> bool:
         """Tell whether the limit is a lower limit, as for rates."""
-        return not (self.metric.startswith("lat_") or self.metric == "write_amplification")
+        return not (self.metric.startswith("lat_") or self.metric in UPPER)
 
     @property
     def estimate(self) -> str:
@@ -372,7 +377,7 @@ def _limits(target: Target) -> Iterator[_Limit]:
         if own is not None:
             yield _Limit(name, own)
         elif stated is not None:
-            yield _Limit(name, stated if name == "write_amplification" else stated * share, False)
+            yield _Limit(name, stated if name in UPPER else stated * share, False)
     for name in dict.fromkeys((*target.latency, *sheet.latency)):
         own_s = target.latency.get(name)
         limit_s = sheet.latency[name] if own_s is None else own_s
@@ -416,14 +421,16 @@ def _judged(named: str, subject: Subject, limit: _Limit) -> Accepted:
 
 
 def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Outcome, str]:
-    side = "bound" if limit.metric in ("iops", "throughput_bytes_per_s") else "worst"
+    side = "bound" if limit.metric in BOUNDED else "worst"
     side = side if limit.lowest else "upper 95 % limit"
     if number is None:
-        return "cannot tell", "the number was not measured"
+        untold = "neither the drive nor a meter told the power"
+        return "cannot tell", untold if limit.metric in POWER else "the number was not measured"
     if subject.missed:
         return "fail", f"the drive does not keep up with the load: {subject.missed}"
     if not subject.validated:
-        if subject.at_most and limit.lowest and not limit.kept_by(number.middle):
+        moves = subject.at_most and limit.metric not in POWER  # the power moves too
+        if moves and limit.lowest and not limit.kept_by(number.middle):
             return "fail", f"even the highest rate it may have is too low; {subject.why_not}"
         return "cannot tell", subject.why_not
     if number.pessimistic is None and limit.lowest:
@@ -433,7 +440,8 @@ def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Ou
     if number.pessimistic is not None and limit.kept_by(number.pessimistic):
         return "pass", f"the {side} keeps the limit"
     if number.pessimistic is None or not number.firm:
-        return "cannot tell", "too few slow requests to call it a failure; measure for longer"
+        few = "repeats" if limit.metric in POWER else "slow requests"
+        return "cannot tell", f"too few {few} to call it a failure; measure for longer"
     if limit.kept_by(number.middle):
         return "fail", f"the {side} misses the limit, although {_middle(limit)} keeps it"
     return "fail", f"the {side} and {_middle(limit)} miss the limit"
@@ -442,7 +450,7 @@ def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Ou
 def _middle(limit: _Limit) -> str:
     if limit.metric.startswith("lat_"):
         return "the percentile itself"
-    return "the mean" if limit.metric in ("iops", "throughput_bytes_per_s") else "the value"
+    return "the mean" if limit.metric in (*BOUNDED, *POWER) else "the value"
 
 
 def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str, ...]:
@@ -452,6 +460,8 @@ def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str,
     if limit.lowest:
         own = (f"the mean is {format_count(number.middle)}",)
         return (*(own if limit.metric == "iops" else ()), *subject.facts)
+    if limit.metric in POWER:
+        return subject.facts
     percentile = f"ours is the upper limit; the percentile itself is {format_ns(number.middle)}"
     facts = [fact for fact in subject.facts if not fact.startswith(OF_BOUND)]
     return (percentile, *facts)

@@ -21,7 +21,7 @@ from ssdbench.model.rates import LoadFound, OfferedRate, PlannedRound, RateFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.planning.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
-from ssdbench.units import counted, format_ns, format_size
+from ssdbench.units import counted, format_figure, format_ns, format_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,14 @@ class Unknown:
 
 
 def unknown(
-    wanted: CapacityPlan, *, writes: bool, waf: float | None, reads: float | None
+    wanted: CapacityPlan,
+    *,
+    writes: bool,
+    waf: float | None,
+    reads: float | None,
+    power_w: float | None,
 ) -> tuple[Unknown, ...]:
-    """List every missing input; `waf` and `reads` are the values that the run measured."""
+    """List every missing input; the last three are given, or what the run measured."""
     unlimited, uncorrected = not wanted.limits_s, "life is not corrected for it"
     to_rebuild = wanted.rebuild_iops is None and wanted.failure_reserve > 0
     inputs = (
@@ -58,7 +63,7 @@ def unknown(
         (wanted.rebuild_time_s is None,
          "time until a failed drive is replaced and rebuilt",
          "it is not known how often the reserve is too small", "--rebuild-time"),
-        (wanted.power_w is None, "power of a drive", "no power", "--power"),
+        (power_w is None, "power of a drive", "no power", "--power"),
         (wanted.price is None, "price of a drive", "no cost", "--price"),
         (reads is None, "rate of reads alone at this block size", "no room for reads",
          "a point of 100 % reads in the profile, which settles"),
@@ -120,6 +125,8 @@ class CapacityAnswer:
     read_bound_iops: float | None = None  # of one drive, for reads; None if unknown
     waf: float | None = None
     waf_source: str = ""
+    power_w: float | None = None  # of one drive; given, or the upper limit of the measured power
+    power_source: str = ""  # "as given", or that it was measured
     plan: Plan | None = None
     reasons: tuple[str, ...] = ()  # why this plan is not safe to buy by
     incomplete: tuple[str, ...] = ()  # inputs that such a plan needs
@@ -197,7 +204,8 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     waf, source = _amplification(result, wanted)
     reads = _read_bound(result, point)
     worn = endurance_of(result, wanted, waf)
-    demand = demand_of(wanted, point)
+    power_w, power_source = power_of(wanted, point)
+    demand = replace(demand_of(wanted, point), power_w=power_w)
     rate, within = _by_depth(wanted, points, bound, slo)
     made = plan(rate, demand, worn, slo_iops=within) if rate and usable else None
     rounds = _missed_rounds(result, wanted, point, made) if made else ()
@@ -240,10 +248,18 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
             read_bound_iops=reads,
             waf=waf,
             waf_source=source,
+            power_w=power_w,
+            power_source=power_source,
             plan=made,
             reasons=tuple(reasons),
             incomplete=tuple(_incomplete(result, wanted, point)),
-            unknown=unknown(wanted, writes=point.point.workload.writes, waf=waf, reads=reads),
+            unknown=unknown(
+                wanted,
+                writes=point.point.workload.writes,
+                waf=waf,
+                reads=reads,
+                power_w=power_w,
+            ),
             notes=(*slo_notes, *_notes(point)),
             latencies=latencies,
             other_load_iops=other_iops,
@@ -654,6 +670,16 @@ def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
         else wanted.failure_rate_percent / 100,
         rebuild_s=wanted.rebuild_time_s,
     )
+
+
+def power_of(wanted: CapacityPlan, point: PointResult) -> tuple[float | None, str]:
+    """Return the power of one drive in W and its source: given, or the measured upper limit."""
+    measured = point.estimate("watts")
+    told = "not measured" if measured is None else f"measured: {format_figure(measured.value)} W"
+    if measured is None or wanted.power_w is not None:
+        return wanted.power_w, f"as given; {told}"
+    upper = measured.value if measured.bound is None else measured.bound
+    return upper, f"the upper limit; {told}"
 
 
 def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> Endurance:

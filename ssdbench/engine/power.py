@@ -1,0 +1,230 @@
+"""Measure the power of the drive while a unit is measured: by a meter, or by the drive itself.
+
+A meter is the user's: a program of theirs appends a line to a CSV file for each reading, with the
+time and the watts. Without a meter, a drive with NVMe 2.3 may tell the mean power of the last
+second in its health log, which is read every 10 s. A drive that tells no power has no number.
+"""
+
+import math
+import re
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from ssdbench.engine.hostactivity import EVERY_S, MEASURED
+from ssdbench.errors import UsageError
+from ssdbench.host import regular
+from ssdbench.host.files import write_atomic
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.drive import PowerGap
+from ssdbench.model.point import Estimate, PowerDuring
+from ssdbench.stats.estimate import mean_of_repeats, upper_tolerance
+from ssdbench.units import format_duration
+
+HEADER = "time_s,watts,source\n"
+LATE_S = 60.0  # a meter whose newest reading is older is not running, or its clock is wrong
+LONGEST_GAP = 0.1  # between two readings, as a share of the window; but never below LEAST_GAP_S
+LEAST_GAP_S = 5.0
+MOST_WATTS = 10_000.0
+LONGEST_LINE = 4096
+
+Reading = tuple[float, float]  # seconds since 1970, watts
+
+
+def reading_of(line: str) -> Reading | None:
+    """Parse a line such as `1764288000.5,8.25` or `2026-11-28T00:00:00+00:00;8.25`, else None."""
+    fields = [field.strip() for field in re.split(r"[,;\t]", line)]
+    try:
+        at_s, watts = _seconds(fields[0]), float(fields[1])
+    except (ValueError, IndexError, OverflowError):
+        return None
+    return (at_s, watts) if math.isfinite(at_s) and 0 <= watts <= MOST_WATTS else None
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return datetime.fromisoformat(text).timestamp()
+
+
+class Meter:
+    """Follow the CSV file of a meter that keeps running; only complete lines count."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0  # bytes read so far
+        self._readings: list[Reading] = []
+        self._unread = ""  # the first line after the heading that is no reading
+
+    def require_running(self, now_s: float) -> None:
+        """Raise UsageError unless the file has readings, and a new one."""
+        self._follow()
+        if not self._readings:
+            said = f"; line {self._unread!r} is none" if self._unread else ""
+            raise UsageError(f"{self._path} has no reading of power{said}", hint=_FORM)
+        age_s = now_s - self._readings[-1][0]
+        if not -LEAST_GAP_S <= age_s <= LATE_S:
+            raise UsageError(
+                f"the newest reading in {self._path} is from {age_s:,.0f} s ago by this clock",
+                hint=f"Start the meter before the run, and set its clock. {_FORM}",
+            )
+
+    def between(self, from_s: float, to_s: float) -> list[Reading]:
+        """Return the readings of a time, and one before and after it; earlier ones are dropped."""
+        self._follow()
+        times = [at_s for at_s, _ in self._readings]
+        first = max(0, bisect_left(times, from_s) - 1)
+        found = self._readings[first : bisect_right(times, to_s) + 1]
+        del self._readings[:first]
+        return found
+
+    def _follow(self) -> None:
+        try:
+            with (
+                regular.opened(self._path) as descriptor,
+                open(descriptor, "rb", closefd=False) as f,
+            ):
+                f.seek(self._at)
+                while (line := f.readline(LONGEST_LINE)).endswith(b"\n"):
+                    self._at += len(line)
+                    text = line.decode(errors="replace").strip()
+                    if (reading := reading_of(text)) is not None:
+                        self._readings.append(reading)
+                    elif self._readings or self._at > len(line):
+                        self._unread = self._unread or text
+        except OSError as error:
+            raise UsageError(
+                f"the file of the power meter, {self._path}, cannot be read: {error.strerror}",
+                hint=_FORM,
+            ) from error
+        self._readings.sort()
+
+
+_FORM = "Each line is a time and the watts: `seconds since 1970,watts` or `ISO 8601 time,watts`."
+
+
+def mean_watts(readings: Sequence[Reading], from_s: float, to_s: float) -> float:
+    """Return the mean power of a time: the area below the readings, joined by straight lines."""
+    times, watts = (np.array(values, dtype=np.float64) for values in zip(*readings, strict=True))
+    inside = (times > from_s) & (times < to_s)
+    at_s = np.concatenate(([from_s], times[inside], [to_s]))
+    return float(np.trapezoid(np.interp(at_s, times, watts), at_s) / (to_s - from_s))
+
+
+def longest_gap_s(readings: Sequence[Reading], from_s: float, to_s: float) -> float:
+    """Return the longest part of a time without a reading."""
+    inside = [at_s for at_s, _ in readings if from_s < at_s < to_s]
+    return float(np.diff([from_s, *inside, to_s]).max())
+
+
+IDLE_READINGS = 5
+
+
+def idle_watts(
+    read: Callable[[], float | None],
+    meter: Meter | None,
+    *,
+    sleep: Callable[[float], None],
+    clock: Callable[[], float] = time.time,
+    hurried: Callable[[], bool] = lambda: False,
+) -> Estimate | None:
+    """Measure the power of an idle drive in 50 s; None if nothing tells it, or if `hurried`.
+
+    Each of five readings follows 10 s without a command, in which a drive may fall asleep.
+    """
+    if meter is None and read() is None:
+        return None
+    told: list[float] = []
+    began_s = clock()
+    for _ in range(IDLE_READINGS):
+        from_s = clock()
+        sleep(EVERY_S)
+        if hurried():
+            return None
+        if meter is None:
+            watts = read()
+        else:
+            found = meter.between(from_s, clock())
+            watts = mean_watts(found, from_s, clock()) if found else None
+        told += [] if watts is None else [watts]
+    if len(told) < IDLE_READINGS or not min(told):
+        return None
+    estimate = mean_of_repeats(told, "idle_watts", "W")
+    how = f"{estimate.method} of {format_duration((clock() - began_s) / IDLE_READINGS)}"
+    return estimate.model_copy(update={"bound": upper_tolerance(told), "method": how})
+
+
+class PowerWatch:
+    """Measure the power in the measured phase of one unit."""
+
+    def __init__(
+        self,
+        read: Callable[[], float | None],
+        meter: Meter | None,
+        *,
+        wall: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._read, self._meter, self._wall, self._clock = read, meter, wall, clock
+        # Without load, as a drive that tells no power must get no command while it is measured.
+        self._tells = meter is None and read() is not None
+        self._from_s: float | None = None
+        self._to_s = self._last_s = clock()
+        self._next_s = 0.0
+        self._told: list[Reading] = []  # by the drive
+        self._metered: list[Reading] = []
+
+    def look(self, phase: str) -> None:
+        """Handle one second of a phase: ask the drive if 10 s have passed."""
+        before_s, self._last_s = self._last_s, self._clock()
+        if phase != MEASURED:
+            return
+        if self._from_s is None:
+            self._from_s = before_s
+        self._to_s = self._last_s
+        if self._tells and self._wall() >= self._next_s:
+            self._next_s = self._wall() + EVERY_S
+            if (watts := self._read()) is not None:
+                self._told.append((self._to_s, watts))
+
+    def end(self) -> None:
+        """Read the meter's file after the last request."""
+        if self._meter is not None and self._from_s is not None:
+            self._metered = self._meter.between(self._from_s, self._to_s)
+
+    def write(self, path: Path) -> None:
+        """Store all readings as CSV; no file without a reading."""
+        rows = [(*one, "meter") for one in self._metered] + [(*one, "drive") for one in self._told]
+        if rows:
+            lines = [f"{at_s:.3f},{watts:g},{source}\n" for at_s, watts, source in rows]
+            write_atomic(path, HEADER + "".join(lines))
+
+    def findings(self) -> list[Finding]:
+        """Return a finding if the meter was silent for so long that its mean does not count."""
+        gap_s, most_s = self._gap()
+        return [PowerGap(gap_s, most_s).finding()] if gap_s > most_s else []
+
+    def during(self) -> PowerDuring | None:
+        """Return the mean power in the measured phase, by the meter if there is one, or None."""
+        gap_s, most_s = self._gap()
+        if self._told:
+            watts = float(np.mean([watts for _, watts in self._told]))
+            return PowerDuring(source="drive", watts=watts, readings=len(self._told))
+        if self._from_s is None or not self._metered or gap_s > most_s:
+            return None
+        watts = mean_watts(self._metered, self._from_s, self._to_s)
+        if not watts:
+            return None
+        return PowerDuring(source="meter", watts=watts, readings=len(self._metered))
+
+    def _gap(self) -> tuple[float, float]:
+        """Return the longest time without a reading of the meter, and the longest allowed."""
+        if self._meter is None or self._from_s is None:
+            return 0.0, 0.0
+        most_s = max(LEAST_GAP_S, LONGEST_GAP * (self._to_s - self._from_s))
+        return longest_gap_s(self._metered, self._from_s, self._to_s), most_s
