@@ -98,7 +98,10 @@ SUMMARY_TYPES = SHARED_TYPES | {
     "unseen_drift_per_day_percent": "Float64",
 }
 # The columns that `point_numbers` fills.
-POINT_NUMBERS = {k: v for k, v in SUMMARY_TYPES.items() if k.startswith(("iops", "lat_"))}
+POWER = ("watts", "iops_per_watt", "joules_per_gb", "host_watts")
+POINT_NUMBERS = {
+    k: v for k, v in SUMMARY_TYPES.items() if k.startswith(("iops", "lat_")) and k not in POWER
+}
 ARTIFACT_TYPES = {
     "run_id": "str",
     "stage": "str",
@@ -151,7 +154,6 @@ PLAN_TYPES = {
     "question": "str",
 }
 
-POWER = ("watts", "iops_per_watt", "joules_per_gb", "host_watts")
 SUMMARY_DECIMALS = 3  # the summary is for people; results.csv keeps every digit
 SUMMARY_PERCENTILES = {50.0: "lat_p50_ns", 99.0: "lat_p99_ns", 99.9: "lat_p99_9_ns"}
 

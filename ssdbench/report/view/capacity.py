@@ -527,9 +527,10 @@ def _figures(answer: CapacityAnswer) -> Iterator[Line]:
 def _costs(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
     wanted = answer.wanted
     if made.power_w is not None and answer.power_w is not None:
-        each = format_figure(answer.power_w)
-        total = f"{made.drives:,} x {each} W = {format_count(made.power_w)} W"
-        yield Line("Power of all drives", f"{total}, {answer.power_source}")
+        each = exact(answer.power_w)
+        yield Line("Power of one drive", f"{each} W, {answer.power_source}")
+        total = f"{made.drives:,} x {each} W = {exact(made.power_w)} W"
+        yield Line("Power of all drives", total)
     if made.cost is None or wanted.price is None or wanted.demand_iops is None:
         return
     cost = exact(made.cost)

@@ -679,7 +679,7 @@ def power_of(wanted: CapacityPlan, point: PointResult) -> tuple[float | None, st
     if measured is None or wanted.power_w is not None:
         return wanted.power_w, f"as given; {told}"
     upper = measured.value if measured.bound is None else measured.bound
-    return upper, f"the upper limit; {told}"
+    return math.ceil(100 * upper) / 100, f"the upper limit; {told}"
 
 
 def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> Endurance:
