@@ -171,7 +171,7 @@ def watts(estimate: Estimate | None) -> str:
     if estimate is None:
         return NONE
     ends = (estimate.ci_low, estimate.ci_high)
-    said = "" if None in ends else f" ({' to '.join(f'{end:.3g}' for end in ends)})"
+    said = "" if None in ends else f" ({' to '.join(format_figure(end or 0.0) for end in ends)})"
     return f"{quantity(estimate.value, estimate.unit)}{said}"
 
 
