@@ -21,6 +21,7 @@ has no more spare area than a large one, except the space that its own overwrite
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from random import Random
 
 from ssdbench.engine.journal import PAST_KERNEL
@@ -505,9 +506,18 @@ class PointStage(PlainStage):
         return Concluded(found, (*self.skipped, *more, *block_layer_costs(points, self.name)))
 
     def passes(self, group: Sequence[Point], seed: int) -> Iterator[list[PlannedRepeat]]:
-        """Yield the planned repeats of a group, pass by pass, each pass shuffled."""
-        for number in range(1, self.repeats + 1):
-            order = list(group)
+        """Yield the planned repeats of a group, pass by pass, each pass shuffled.
+
+        Points that only read come after all others. Some drives recover while they are only read,
+        so reads between the writes would hide what many writes in a row do. Reads may also heat
+        the drive for longer than a repeat settles, so that a write after them is slow.
+        """
+        writing = [point for point in group if point.workload.writes]
+        reading = [point for point in group if not point.workload.writes]
+        for members, number in product(
+            filter(None, (writing, reading)), range(1, self.repeats + 1)
+        ):
+            order = list(members)
             Random(derived_seed(seed, self.name, "order", number)).shuffle(order)
             if number == 1:
                 order.sort(key=lambda point: _first_order(point, group))
@@ -682,13 +692,10 @@ def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) 
     return min(most, (1 - share) * workload.block_bytes / request_s)
 
 
-def _first_order(point: Point, group: Sequence[Point]) -> tuple[int, bool]:
-    """Return where a point stands in the first pass: writes, mixes, reads; the heaviest first.
+def _first_order(point: Point, group: Sequence[Point]) -> tuple[bool, bool]:
+    """Return where a point stands in the first pass: mixes after writes, the heaviest first.
 
-    A long repeat is proof for lighter loads, so it comes before them. Reads may heat the drive for
-    longer than a repeat settles, so that a write after them is slow. The first repeat of a write
-    comes before any read, and shows later repeats which rate they must return to.
+    A long repeat is proof for lighter loads, so it comes before them. The first repeat of a write
+    comes before any mix, and shows later repeats which rate they must return to.
     """
-    workload = point.workload
-    rank = 2 if not workload.writes else int(workload.read_percent > 0)
-    return rank, not is_heaviest(point, group)
+    return point.workload.read_percent > 0, not is_heaviest(point, group)

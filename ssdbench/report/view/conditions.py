@@ -130,7 +130,7 @@ def tool(result: RunResult) -> str:
 def _order(result: RunResult) -> str:
     spans = {KINDS[stage.kind].ascending for stage in result.stages if stage.points}
     told = {
-        False: "all points in a new random order in each pass",
+        False: "points in a new random order in each pass",
         True: "spans from the smallest part to the whole drive",
     }
     return "; ".join(words for is_span, words in told.items() if is_span in spans)

@@ -52,7 +52,7 @@ def _introduction(points: Sequence[PointResult]) -> page.Prose:
     subject = "It" if len(points) == 1 else "Each"
     order = ", from the smallest part of the drive to the whole drive" if spans else ""
     if not order and len(points) > 1 and max(numbers) > 1:
-        order = ", each time in a new random order of all points"
+        order = ", each time in a new random order"
     return page.Prose(
         f"{counted(len(points), 'point')}: {told}. {subject} was measured "
         f"{words.how_often(min(numbers), max(numbers))}{order}. "

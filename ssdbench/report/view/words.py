@@ -61,8 +61,8 @@ GLOSSARY = (
      "their mean. It says how much the repeats differ."),
     ("Steady state", "The rate no longer changes while the same workload runs on. Before steady "
      "state a drive still has unused spare area, and its rates are too high to plan on."),
-    ("Repeat", "One more measurement of the same point. All points are measured once in each pass, "
-     "in a new random order. The report shows all repeats; none was left out or run again."),
+    ("Repeat", "One more measurement of the same point. Points are measured in passes, each in a "
+     "new random order. The report shows all repeats; none was left out or run again."),
     ("Settle", "The start of each repeat, while the drive adapts to the new workload. It does not "
      "count for the mean. Once the spare area is written, its seconds count for the bound."),
     ("p99.9", "A percentile of latency: 999 of 1,000 I/Os took this time or less. It is computed "

@@ -159,7 +159,16 @@ def test_a_mix_waits_for_the_proof_of_a_heavier_mix_in_a_later_layout() -> None:
     assert unbroken_s(1, (writes,)) == 7200
 
 
-def test_the_first_pass_measures_writes_then_mixes_then_reads_the_heaviest_first() -> None:
+def test_points_that_only_read_are_measured_after_every_repeat_of_the_others() -> None:
+    group = [a_point(DRIVE, f"{kind}-{n}", read=kind) for kind in (100, 70, 0) for n in range(3)]
+    stage = PointStage("03-sweep", (tuple(group),), 4, SHORT)
+
+    reads = [{one.point.workload.writes for one in order} for order in stage.passes(group, seed=1)]
+
+    assert reads == [{True}] * 4 + [{False}] * 4
+
+
+def test_the_first_passes_measure_writes_then_mixes_and_reads_the_heaviest_first() -> None:
     def three(kind: str, read: int) -> list[Point]:
         light = [a_point(DRIVE, f"{kind}-{number}", read=read) for number in range(3)]
         return [*light, a_point(DRIVE, f"{kind}-large", read=read, block=16 * KIB)]
@@ -167,12 +176,14 @@ def test_the_first_pass_measures_writes_then_mixes_then_reads_the_heaviest_first
     group = [*three("read", 100), *three("mix", 70), *three("write", 0)]
     stage = PointStage("03-sweep", (tuple(group),), 2, SHORT)
 
-    first, second = ([one.point.id for one in order] for order in stage.passes(group, seed=1))
+    passes = [[one.point.id for one in order] for order in stage.passes(group, seed=1)]
+    first, second, reads, others = passes
 
-    assert [name.split("-")[0] for name in first] == ["write"] * 4 + ["mix"] * 4 + ["read"] * 4
-    assert first[::4] == ["write-large", "mix-large", "read-large"]
+    assert [name.split("-")[0] for name in first] == ["write"] * 4 + ["mix"] * 4
+    assert [*first[::4], reads[0]] == ["write-large", "mix-large", "read-large"]
     assert set(second) == set(first)
     assert [name.split("-")[0] for name in second] != [name.split("-")[0] for name in first]
+    assert set(others) == set(reads) == {"read-0", "read-1", "read-2", "read-large"}
 
 
 def test_a_conversion_writes_only_and_as_deep_as_the_deepest_point() -> None:
