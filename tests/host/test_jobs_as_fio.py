@@ -157,6 +157,10 @@ LIST = [
     "rw=randread\nnorandommap\nbssplit=4k/90:16k/90:64k/90",
     "rw=randrw\nnorandommap\nbssplit=4k/33:8k/33:16k/33,20k-28k/5.:4k/95",
     "rw=randread\nnorandommap\nbssplit=16k/75:20k-28k/4:36k-60k/21",
+    "rw=randrw\nbs=4k:16k",
+    "rw=randrw\nbs=8192/60:4096/35:16384/5",
+    "rw=randrw\nbs=4k/28:8k/9:16k/8:32k/9:64k/11:128k/35",
+    "[global]\nbs=64k\n[a]\nrw=randrw\nbs=,4k/15:1024k:85,",
     # place
     "rw=randread\nbs=4k\nblockalign=64k",
     "rw=randrw\nbs=16k\nba=4k,32k\n",
@@ -205,6 +209,7 @@ LIST = [
     "rw=randread\nrate=2m\nbs=8k",
     "rw=randrw\nrwmixread=70\nrate_iops=300",
     "rw=randrw\nrwmixread=70\nrate_iops=300,100",
+    "rw=randrw\nrwmixread=70\nrate_iops=300:100",
     "rw=randrw\nrwmixread=20\nrate=4m,1m\nbs=16k,4k",
     "rw=randrw\nrwmixwrite=90\nrate=1m",
     "[global]\nrw=randrw\nrate_iops=300,100\n[a]\nrate_iops=,50",

@@ -235,10 +235,22 @@ def size_in_bytes(text: str, option: Option) -> int:
     return size
 
 
+_NUMBERS = frozenset(["bs", "ba", "rate", "rate_iops", "percentage_random"])  # not a list or range
+
+
 def by_direction(option: Option) -> tuple[str, str, str]:
-    """Split into reads, writes, trims: a last value holds on, unless a comma follows."""
-    parts = [part.strip() for part in option.value.split(",")]
-    if len(parts) > 3:
+    """Split into reads, writes, trims: a last value holds on, unless a comma follows.
+
+    Behind the last comma a colon or a minus ends a number, too (handle_option of fio's parse.c).
+    """
+    *first, last = option.value.split(",")
+    if option.name in _NUMBERS:
+        *middle, last = last.split(":")
+        first += [*middle, *last.split("-")]
+    else:
+        first.append(last)
+    parts = [part.strip() for part in first]
+    if "," in option.value and len(parts) > 3:
         raise wrong(option, "has more than three directions")
     reads, writes, trims = (parts[min(side, len(parts) - 1)] for side in range(3))
     return reads, writes, trims

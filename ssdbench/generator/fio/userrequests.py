@@ -96,7 +96,7 @@ def sizes_of(options: Mapping[str, Option]) -> Sizes:
             if not text:
                 continue
             if option.name == "bs":
-                blocks[number] = _block(text, option)
+                blocks[number] = _block(re.split("[/:-]", text)[0], option)
             elif option.name == "bsrange":
                 ranges[number] = _range(text, option)
             else:
@@ -110,6 +110,11 @@ def sizes_of(options: Mapping[str, Option]) -> Sizes:
                         "sends nothing",
                         hint="remove one of the two",
                     )
+        if option.name == "bs" and set("/:-") & set(option.value):
+            told[
+                f"{option.place}: bs has neither shares nor ranges: fio sends reads of "
+                f"{blocks[0]}, writes of {blocks[1]} and trims of {blocks[2]} bytes"
+            ] = None
     reads, writes, trims = map(_side, blocks, ranges, splits)
     return Sizes((reads, writes, trims), tuple(_written(blocks, ranges, splits)), tuple(told))
 

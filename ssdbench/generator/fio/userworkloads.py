@@ -294,15 +294,12 @@ class _Reading:
             raise UsageError(
                 f"{place}{shown(options['rw'])} needs one block size: fio writes what it trimmed"
             )
-        trims_only = does.trim_percent == 100
         for size in blocks:
-            if option and size > LARGEST_BLOCK_BYTES and (self.room.simulated or not trims_only):
-                why = (
-                    "requests on a simulated drive may have at most 64 MiB"
-                    if trims_only
-                    else "reads and writes may have at most 64 MiB"
+            if option and size > LARGEST_BLOCK_BYTES and does.trim_percent < 100:
+                raise UsageError(
+                    f"{place}{shown(option)} has a block of {size} bytes; reads and writes may "
+                    "have at most 64 MiB"
                 )
-                raise UsageError(f"{place}{shown(option)} has a block of {size} bytes; {why}")
             if size % smallest:
                 thousand = bool(option) and re.search(r"[kmg]ib", str(option), re.IGNORECASE)
                 raise UsageError(
@@ -331,7 +328,9 @@ class _Reading:
         size = self._extent(options.get("size"))
         if size is None and step and numjobs > 1:
             raise UsageError(
-                f"{options['offset_increment'].place}: offset_increment needs a size beside it"
+                f"{options['offset_increment'].place}: offset_increment without a size gives each "
+                "thread an area of another length, which a measured job may not have",
+                hint="write a size beside it, such as size=25%",
             )
         if _is_share(options.get("offset_increment")):
             step = self._step(step, offset_align, numjobs, offset + (size or 0))
