@@ -167,13 +167,20 @@ class BlockBackend:
     def read(self, attribute: str, drive: str) -> str:
         """Return the current value. Raises HostLacks when the drive's paths differ."""
         paths = self._paths(attribute, drive)
-        values = [self._attributes.read(path, "") for path in paths]
-        if len(set(values)) > 1:
+        values: list[str | NoSetting] = []
+        for path in paths:
+            try:
+                values.append(self._attributes.read(path, ""))
+            except NoSetting as absent:
+                values.append(absent)
+        if len({str(value) for value in values}) > 1 and any(isinstance(v, str) for v in values):
             told = ", ".join(f"{p}: {v}" for p, v in zip(paths, values, strict=True))
             raise HostLacks(
                 f"the paths of {drive} are set differently ({told})",
                 hint="Set all paths to the same value first.",
             )
+        if isinstance(values[0], NoSetting):
+            raise values[0]
         return values[0]
 
     def write(self, attribute: str, value: str, drive: str) -> None:

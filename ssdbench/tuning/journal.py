@@ -205,7 +205,10 @@ def lock(path: Path) -> Lock:
 
 
 def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> Iterator[Setting]:
-    """Yield the settings that the kernel resets with this setting, with their values now."""
+    """Yield the settings that the kernel resets with this setting, with their values now.
+
+    Raises HostLacks where the drive's paths differ: one value could not be put back on all.
+    """
     if setting.backend is not Backend.BLOCK:
         return
     names = list(RESETS.get(setting.attribute, ()))
@@ -213,7 +216,7 @@ def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> It
         attribute = names.pop(0)
         try:
             value = backends[Backend.BLOCK].read(attribute, setting.drive)
-        except HostLacks:
+        except NoSetting:
             continue
         if attribute.endswith("/"):
             names += [f"{attribute}{name}" for name in value.split()]

@@ -9,6 +9,8 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
 from ssdbench.target.inspect import find
 from ssdbench.tuning.backends import BlockBackend
+from ssdbench.tuning.journal import SettingsJournal
+from ssdbench.tuning.setting import Backend, Setting
 
 PATHS = ("nvme0c0n1", "nvme0c1n1")
 
@@ -55,6 +57,21 @@ def test_paths_that_are_set_differently_are_named_and_nothing_is_guessed(sysfs: 
 
     with pytest.raises(HostLacks, match=r"set differently \(.*nvme0c0n1.*: 0, .*c1n1.*: 1\)"):
         BlockBackend(sysfs, lambda _: "nvme0n1").read("queue/nomerges", "drive")
+
+
+@pytest.mark.parametrize("given", [("64", "128"), ("64", "")], ids=["another value", "none"])
+def test_a_scheduler_is_not_switched_if_it_resets_what_the_paths_have_differently(
+    given: tuple[str, str], sysfs: Sysfs
+) -> None:
+    for path, requests in zip(PATHS, given, strict=True):
+        put(sysfs.root, path, **({"queue__nr_requests": requests} if requests else {}))
+    backend = {Backend.BLOCK: BlockBackend(sysfs, lambda _: "nvme0n1")}
+    wanted = Setting(Backend.BLOCK, "queue/scheduler", "kyber", "test", "drive")
+    journal = SettingsJournal(sysfs.root / "run.jsonl", backend, boot_id="b", host_id="h")
+
+    with journal, pytest.raises(HostLacks, match=r"nr_requests.* 64.*set differently|c0n1.*: 64"):
+        journal.apply([wanted])
+    assert [value(sysfs, path, "scheduler")[:6] for path in PATHS] == ["[none]", "[none]"]
 
 
 def test_a_head_offers_what_all_of_its_paths_offer(sysfs: Sysfs) -> None:

@@ -40,7 +40,7 @@ class Queue:
 
     def read(self, attribute: str, drive: str) -> str:
         if attribute not in self.values:
-            raise HostLacks(f"there is no setting {attribute} here")
+            raise NoSetting(f"there is no setting {attribute} here")
         return self.values[attribute]
 
     def write(self, attribute: str, value: str, drive: str) -> None:
