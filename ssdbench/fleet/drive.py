@@ -65,6 +65,13 @@ class State:
     clock_off_s: float | None = None  # clock of the host minus clock of this machine
     free_bytes: int | None = None
 
+    @property
+    def may_run(self) -> bool:
+        """Return whether the run may be at work: nobody knows how it ended."""
+        heard_of = (Stage.STARTING, Stage.RUNNING)
+        unheard = (Stage.SILENT, Stage.GIVEN_UP, Stage.REFUSED)  # refused: the host's key, by ssh
+        return self.exit_code is None and self.stage in (*heard_of, *unheard)
+
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "State":
         """Make a state from its JSON fields. Raises ValueError, KeyError, TypeError."""

@@ -121,12 +121,9 @@ class Records:
             and (self.directory / "runs" / str(kept.job.get("name")) / "result.json").exists()
         )
 
-    def at_work(self) -> frozenset[str]:
-        """Return the names of the runs that were at work when last heard of."""
-        stages = (Stage.STARTING, Stage.RUNNING, Stage.SILENT)
-        return frozenset(
-            str(kept.job.get("name")) for kept in self.all() if kept.state.stage in stages
-        )
+    def at_work(self) -> dict[str, dict[str, Any]]:
+        """Return the jobs of the runs that may be at work, by the name of the run."""
+        return {str(kept.job.get("name")): kept.job for kept in self.all() if kept.state.may_run}
 
     def is_stop_requested(self) -> bool:
         """Return whether `fleet stop` was called since `fleet run` began."""

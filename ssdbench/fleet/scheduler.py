@@ -12,7 +12,7 @@ import queue
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -37,6 +37,9 @@ TOPIC = "ssdbench-drive"
 HEARD_EVERY_S = 0.5
 CONNECT_S = "15s"
 NOT_STARTED = State(Stage.STOPPED, said="not started; the next `fleet run` starts it")
+NO_ROOM = State(
+    Stage.STOPPED, said="not started: runs on hosts that do not answer may use all of its rack"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +205,7 @@ class Slots:
             for name, need in needed_resources(job).items()
         }
         self._taken: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()  # of those taken, what is not given back any more
         self._shared = {
             name: _semaphore(name, most) for name, most in self._most.items() if name != "drives"
         }
@@ -222,6 +226,14 @@ class Slots:
             leased += [name] if name in self._shared else []
         self._taken.update(names)
         return True
+
+    def keep(self, job: Job) -> None:
+        """Never give back the slots of a drive whose run may go on, unwatched."""
+        self._kept.update(needed_resources(job).keys())
+
+    def has_room(self, job: Job) -> bool:
+        """Return whether a drive may get its slots, now or later."""
+        return all(self._kept[name] < self._most[name] for name in needed_resources(job))
 
     def give_back(self, job: Job) -> None:
         """Give back all slots of a drive."""
@@ -271,11 +283,12 @@ def run_tasks(
         if not cancelled and stopping():
             cancelled = True
             client.cancel([future for future, name in names.items() if name not in begun])
-            for name in waiting:
-                hear(name, ends.setdefault(name, NOT_STARTED))
-            continue
+        out = [n for n, one in waiting.items() if cancelled or not slots.has_room(one.job)]
+        for name in out:
+            del waiting[name]
+            hear(name, ends.setdefault(name, NOT_STARTED if cancelled else NO_ROOM))
         full: set[str] = set()
-        for one in [] if cancelled else [*waiting.values()]:
+        for one in [*waiting.values()]:
             if slots.take(one.job, full):
                 future = client.submit(task, one, key=f"drive-{one.job.name}", pure=False)
                 names[future] = waiting.pop(one.job.name).job.name
@@ -290,7 +303,7 @@ def run_tasks(
         begun.add(name)
         if not isinstance(got, tuple):
             ends[name] = state
-            slots.give_back(jobs[name])
+            (slots.keep if state.may_run else slots.give_back)(jobs[name])
         elif name in ends:
             continue  # an event that arrives after the end of its task
         hear(name, state)
@@ -306,7 +319,7 @@ def _end_of(future: Any) -> State:
     if future.status == "cancelled":
         return NOT_STARTED
     error = future.exception()
-    return State(Stage.FAILED, said=f"Dask lost the task: {type(error).__name__}: {error}")
+    return State(Stage.GIVEN_UP, said=f"Dask lost the task: {type(error).__name__}: {error}")
 
 
 def task(work: Work) -> State:
@@ -346,6 +359,7 @@ def run_fleet(
     here = records.measured()
     ends = {name: State(Stage.MEASURED, said=RESULT_IS_HERE) for name in jobs if name in here}
     left = _left(plan.jobs, here, records)
+    unwatched = _unwatched(plan, records)
 
     def hear(name: str, state: State) -> None:
         job = jobs[name]
@@ -358,7 +372,10 @@ def run_fleet(
             ends[name] = state
 
     with dask_client(fleet.engine, fleet.limits.at_once) as client:
-        slots = Slots(plan.jobs, fleet.limits)
+        slots = Slots([*plan.jobs, *unwatched], fleet.limits)
+        for job in unwatched:
+            slots.take(job, set())
+            slots.keep(job)
         if not client.scheduler_info(n_workers=1)["workers"]:
             tell(f"{fleet.engine.scheduler} has no worker yet; the drives wait for the first one")
         for some, is_canary in _turns(left, 0 if here else fleet.canary):
@@ -391,6 +408,17 @@ def _left(jobs: Sequence[Job], here: frozenset[str], records: Records) -> list[J
     return sorted(left, key=lambda job: job.name not in at_work)
 
 
+def _unwatched(plan: Plan, records: Records) -> list[Job]:
+    """Return the runs that may be at work on hosts that do not answer: they use slots, too."""
+    silent, names = dict(plan.silent), {job.name for job in plan.jobs}
+    return [
+        replace(job, name=name, host=str(kept["host"]), rack=str(kept["rack"]))
+        for job in plan.jobs[:1]  # all need the same power
+        for name, kept in records.at_work().items()
+        if kept["host"] in silent and name not in names
+    ]
+
+
 def _turns(left: Sequence[Job], canary: int) -> list[tuple[Sequence[Job], bool]]:
     turns = [(left[:canary], True), (left[canary:], False)]
     return [(jobs, first) for jobs, first in turns if jobs]
@@ -404,4 +432,5 @@ def _fetched(job: Job, state: State, reach: Transport, records: Records) -> Stat
         records.store(job, files)
         return state
     except (Silent, UsageError) as error:
-        return State(Stage.GIVEN_UP, said=f"measured, but not fetched: {error.message}")
+        said = f"measured, but not fetched: {error.message}"
+        return replace(state, stage=Stage.GIVEN_UP, said=said)

@@ -13,12 +13,13 @@ from distributed import Client, LocalCluster
 
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.fleet import scheduler
-from ssdbench.fleet.drive import Stage, State
+from ssdbench.fleet.drive import Patience, Stage, State
 from ssdbench.fleet.hostscripts import Job
 from ssdbench.fleet.inventory import Engine, Fleet, Limits
 from ssdbench.fleet.plan import Plan, plan
 from ssdbench.fleet.records import Records
 from ssdbench.fleet.scheduler import Slots, Work, run_fleet, run_tasks
+from ssdbench.fleet.transport import ScriptResult, Silent
 from tests.support import stubfleet
 from tests.support.stubfleet import SHARED, BySocket
 
@@ -213,3 +214,34 @@ def test_a_run_that_is_at_work_takes_the_slots_before_a_drive_that_waits(
             run_fleet(fleet, made, BySocket(""), records, patience, lambda _: None)
 
     assert turn == [["c", "d", "a", "b"]] * 2
+
+
+class Dark:
+    """Hosts that never answer."""
+
+    def call(self, address: str, *_: object, **__: object) -> ScriptResult:
+        raise Silent(f"{address} cannot be reached")
+
+
+def test_a_drive_that_is_given_up_keeps_its_place_because_its_run_may_go_on(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    records.make()
+    jobs = [a_job(name, f"h-{name}") for name in "abcd"]
+    records.note(jobs[3], State(Stage.GIVEN_UP, said="no answer for too long"))
+    fleet = Fleet.model_validate(
+        {
+            "title": "t", "profile": "p", "canary": 0, "drives": [{"model": "m"}],
+            "hosts": [{"name": job.host} for job in jobs], "limits": {"rack_watts": 50},
+        }
+    )  # fmt: skip
+    patience = Patience(0.01, 0.1)
+
+    def ran(silent: dict[str, str]) -> dict[str, State]:
+        made = Plan(tuple(job for job in jobs if job.host not in silent), tuple(silent.items()))
+        return run_fleet(fleet, made, Dark(), records, patience, lambda _: None)
+
+    ends = ran({"h-d": "does not answer"})  # its run has one of two places
+    assert [ends[name].stage for name in "abc"] == [Stage.GIVEN_UP, Stage.STOPPED, Stage.STOPPED]
+    assert "runs on hosts that do not answer may use all of its rack" in ends["b"].said
+    assert ran({"h-a": "-", "h-d": "-"})["b"].stage is Stage.STOPPED
+    assert ran({"h-a": "-"})["d"].stage is Stage.GIVEN_UP  # followed first, whoever waits
