@@ -390,7 +390,7 @@ def test_the_place_is_that_of_all_jobs_in_what_the_run_fills() -> None:
     assert stream.range.offset_bytes == GIB // 4
     assert stream.range.length_bytes == 5 * MIB
     assert "fills only" in refusal("[a]\nsize=600m\noffset_increment=300m\nnumjobs=3\n")
-    assert "needs a size" in refusal("[a]\noffset_increment=1m\nnumjobs=2\n")
+    assert "without a size" in refusal("[a]\noffset_increment=1m\nnumjobs=2\n")
 
 
 @pytest.mark.parametrize(
