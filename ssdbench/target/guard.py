@@ -31,6 +31,7 @@ class HostView(Protocol):
     def beside(self) -> Sequence[str]: ...
     def users(self) -> Sequence[str]: ...
     def mounts(self) -> Sequence[Mount]: ...
+    def mounted_writes(self) -> str: ...
     def swap_areas(self) -> Sequence[str]: ...
     def openers(self) -> Sequence[Opener]: ...
     def holds_system(self) -> bool: ...
@@ -91,6 +92,10 @@ class LiveHost(usage.BlockUsage):
         """Return whether another program claimed the device, its other path or a lower device."""
         others = (Path(node_of(name)) for name in self.same_bytes())
         return any(usage.claimed(node) for node in [*([] if self._ours else [self._node]), *others])
+
+    def mounted_writes(self) -> str:
+        """Return what the kernel itself does against writes to mounted devices; "" before 6.8."""
+        return surroundings.mounted_writes(self._sysfs)
 
     def signatures(self) -> list[str]:
         """Return the types of partition tables, file systems and volumes on the device."""
@@ -246,10 +251,13 @@ def _system(host: HostView) -> Iterator[Objection]:
 
 
 def _mounted(info: TargetInfo, host: HostView) -> Iterator[Objection]:
+    own = ""
     for mount in host.mounts():
+        own = own or host.mounted_writes()
         what = "it" if mount.source in (info.name, info.node) else f"it, as {mount.source},"
         where = f" (as process {mount.seen_by} sees it)" if mount.seen_by else ""
-        yield Objection(f"{what} is mounted on {mount.mount_point}{where}", remedy="unmount it")
+        remedy = f"unmount it ({own})" if own else "unmount it"
+        yield Objection(f"{what} is mounted on {mount.mount_point}{where}", remedy=remedy)
 
 
 def _swap(host: HostView) -> Iterator[Objection]:

@@ -292,3 +292,25 @@ def _hidden(kernel: str, sysfs: Sysfs) -> bool:
 def _hex(value: str) -> str:
     digits = re.sub(r"[^0-9a-f]", "", value.lower())
     return digits if digits.strip("0") else ""
+
+
+REFUSES_SINCE = (6, 8)  # Linux commit ed5cc702d311: CONFIG_BLK_DEV_WRITE_MOUNTED
+_PARAMETER = "bdev_allow_write_mounted"
+
+
+def mounted_writes(sysfs: Sysfs) -> str:
+    """Return what the kernel itself does against writes to mounted devices, as a clause.
+
+    The result is empty for a kernel before 6.8, which cannot refuse them. The option of the command
+    line goes before CONFIG_BLK_DEV_WRITE_MOUNTED (Documentation/admin-guide/kernel-parameters.txt).
+    """
+    release = (sysfs.find("/proc/sys/kernel/osrelease") or "").strip()
+    version = re.match(r"(\d+)\.(\d+)", release)
+    if version is None or (int(version[1]), int(version[2])) < REFUSES_SINCE:
+        return ""
+    given = re.findall(rf"\b{_PARAMETER}=(\S+)", sysfs.find("/proc/cmdline") or "")
+    config = sysfs.find(f"/boot/config-{release}") or ""
+    lacks = "# CONFIG_BLK_DEV_WRITE_MOUNTED is not set" in config.splitlines()
+    if given[-1].lower() in ("0", "n", "no", "off", "false") if given else lacks:
+        return "this kernel refuses writes to mounted devices, too"
+    return f"started with {_PARAMETER}=0, this kernel itself refuses writes to mounted devices"

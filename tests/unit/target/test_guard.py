@@ -3,14 +3,16 @@
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host.procfs import Mount, Opener
+from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import Consent, TargetInfo, TargetKind
-from ssdbench.target import guard
+from ssdbench.target import guard, surroundings
 from ssdbench.target.objection import Objection, refuse
 
 
@@ -40,6 +42,9 @@ class FakeHost:
 
     def mounts(self) -> list[Mount]:
         return list(self._answer("mounts", []))
+
+    def mounted_writes(self) -> str:
+        return "this kernel refuses writes to mounted devices, too"
 
     def swap_areas(self) -> list[str]:
         return list(self._answer("swap_areas", []))
@@ -210,3 +215,38 @@ def test_a_device_that_is_gone_is_refused() -> None:
     with pytest.raises(TargetRefused) as refusal:
         guard.check(gone)
     assert refusal.value.reasons == ("it is gone",)
+
+
+@pytest.mark.parametrize(
+    ("release", "cmdline", "config", "said"),
+    [
+        ("6.7.12-amd64", "quiet", None, ""),
+        ("6.1.0-40-amd64", "bdev_allow_write_mounted=0", None, ""),
+        ("6.8.0-31-generic", "quiet", "CONFIG_BLK_DEV_WRITE_MOUNTED=y", "started with"),
+        ("6.12.9", "quiet", "# CONFIG_BLK_DEV_WRITE_MOUNTED is not set", "this kernel refuses"),
+        ("6.18.44", "ro bdev_allow_write_mounted=0 quiet", None, "this kernel refuses"),
+        ("7.0.1", "bdev_allow_write_mounted=y", "# CONFIG_BLK_DEV_WRITE_MOUNTED is not set",
+         "started with"),
+    ],
+)  # fmt: skip
+def test_the_kernels_own_refusal_is_named_since_6_8(
+    tmp_path: Path, release: str, cmdline: str, config: str | None, said: str
+) -> None:
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "proc/sys/kernel/osrelease").write_text(f"{release}\n")
+    (tmp_path / "proc/cmdline").write_text(f"{cmdline}\n")
+    if config is not None:
+        (tmp_path / f"boot/config-{release}").write_text(f"CONFIG_BLOCK=y\n{config}\n")
+
+    told = surroundings.mounted_writes(Sysfs(tmp_path))
+
+    assert told.startswith(said) and bool(told) == bool(said)
+
+
+def test_the_advice_about_a_mount_says_what_the_kernel_does() -> None:
+    host = FakeHost({"mounts": [Mount("7:0", "/srv", "ext4", "/dev/loop0")]})
+
+    (found,) = guard.objections(LOOP, host)
+
+    assert found.remedy == "unmount it (this kernel refuses writes to mounted devices, too)"
