@@ -25,12 +25,14 @@ def main() -> None:
     model = frozen(experiment, options.kernel)
     print(f"model {digest(model)[:16]}: {model}", flush=True)
     rows = stored_rows(experiment, model, options.kernel)
-    for seed in sorted(set(options.seeds) - {row.seed for row in rows}):
+    lacking = sorted(set(options.seeds) - {row.seed for row in rows})
+    for first in range(0, len(lacking), experiment.seeds_per_guest):
+        seeds = lacking[first : first + experiment.seeds_per_guest]
         began = time.monotonic()
-        rows += measure(experiment, model, seed, options.kernel)
-        took = time.monotonic() - began
-        store(experiment, model, rows, options.kernel, {seed: took})
-        print(f"seed {seed}: {took:.0f} s", flush=True)
+        rows += measure(experiment, model, seeds, options.kernel)
+        took = (time.monotonic() - began) / len(seeds)
+        store(experiment, model, rows, options.kernel, dict.fromkeys(seeds, took))
+        print(f"seeds {', '.join(map(str, seeds))}: {took:.0f} s each", flush=True)
     store(experiment, model, rows, options.kernel)  # judged by the claims of today
     metrics = ", ".join(dict.fromkeys(row.metric for row in rows))
     for kind in ("cases", "claims"):

@@ -11,16 +11,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from fractions import Fraction
+from math import inf
 from pathlib import Path
 from statistics import mean
 from types import MappingProxyType
 
 from ssdbench.lab.archive import cache_directory
 from ssdbench.lab.session import GuestRequest, run_in_guest
+from ssdbench.stats.estimate import Interval, t_interval
 
 CACHE = cache_directory()
 REPOSITORY = Path(__file__).parents[2]
 STORE = REPOSITORY / "reports" / "experiments"
+SEED_S = 1800  # the most that a seed may take
 
 Model = dict[str, int | str]
 
@@ -39,8 +42,8 @@ class Row:
 class Claim:
     """State what a paper says: `over` is at least `wanted` times the best of `under`.
 
-    It holds for each seed. With `at_most`, no more than that; without
-    `under`, `over` itself is compared.
+    With `at_most`, no more than that; with `most`, no more than `most` as well: the range that the
+    paper gives. Without `under`, `over` itself is compared.
     """
 
     text: str
@@ -49,32 +52,52 @@ class Claim:
     under: tuple[str, ...] = ()
     metric: str = "iops"
     at_most: bool = False
+    most: float | None = None
 
 
 def claims(said: Mapping[str, str], metric: str = "iops") -> tuple[Claim, ...]:
-    """Parse claims by text: CASE, `>=` or `<=`, a number or fraction, and the cases compared."""
+    """Parse claims by text: CASE, `>=`, `<=` or `in`, what is wanted, and the cases compared.
+
+    What is wanted is a number or a fraction; after `in` two of them, LEAST..MOST.
+    """
     found = []
     for text, rule in said.items():
         over, sign, wanted, *under = rule.split()
-        found.append(Claim(text, over, float(Fraction(wanted)), tuple(under), metric, sign == "<="))
+        least, _, most = wanted.partition("..")
+        found.append(
+            Claim(
+                text, over, float(Fraction(least)), tuple(under), metric, at_most=sign == "<=",
+                most=float(Fraction(most)) if most else None,
+            )
+        )  # fmt: skip
     return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Hold a claim and what was found: the worst, mean and best of the seeds."""
+    """Hold a claim and what was found: the worst, mean and best of the seeds.
+
+    `low` and `high` are the 95 % interval of the mean over the seeds (Student's t); one seed has
+    none, and both are its value.
+    """
 
     claim: Claim
     worst: float
     mean: float
     best: float
     seeds: int
+    low: float
+    high: float
 
     @property
     def verdict(self) -> str:
-        """Say whether every seed, some seeds or none reached the claim."""
-        reached = [_holds(self.claim, value) for value in (self.worst, self.best)]
-        return "reached" if all(reached) else "some seeds" if any(reached) else "not reached"
+        """Say whether the whole interval is where the claim wants it, none of it, or a part."""
+        least, most = _wanted(self.claim)
+        if least <= self.low and self.high <= most:
+            return "reached" if self.seeds > 1 else "reached by one seed"
+        if self.high < least or most < self.low:
+            return "not reached" if self.seeds > 1 else "not reached by one seed"
+        return "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +111,14 @@ class Experiment:
     script: Callable[[Model, int], Sequence[str]]  # lines, by model and seed
     claims: tuple[Claim, ...]
     cpus: int = 1
+    seeds_per_guest: int = 1  # more where the script leaves nothing behind
 
-    def whole(self, model: Model, seed: int) -> str:
-        """Return the whole script of a seed, which prints lines `row CASE METRIC VALUE`."""
-        return "\n".join([TOOLS + self.words + f"SEED={seed}", *self.script(model, seed)])
+    def whole(self, model: Model, *seeds: int) -> str:
+        """Return the whole script: a line `seed N` for each seed, then `row CASE METRIC VALUE`s."""
+        lines = [TOOLS + self.words]
+        for seed in seeds:
+            lines += [f"SEED={seed}; echo seed {seed}", *self.script(model, seed)]
+        return "\n".join(lines)
 
 
 def digest(model: Model) -> str:
@@ -99,13 +126,18 @@ def digest(model: Model) -> str:
     return hashlib.sha256(json.dumps(model, sort_keys=True).encode()).hexdigest()
 
 
-def rows_of(said: str, seed: int) -> list[Row]:
-    """Return the rows among a guest's lines."""
-    words = [line.split() for line in said.splitlines()]
-    return [Row(seed, w[1], w[2], float(w[3])) for w in words if len(w) == 4 and w[0] == "row"]
+def rows_of(said: str) -> list[Row]:
+    """Return the rows among a guest's lines, each of the seed that was told last."""
+    seed, found = 0, []
+    for words in map(str.split, said.splitlines()):
+        if words[:1] == ["seed"]:
+            seed = int(words[1])
+        elif len(words) == 4 and words[0] == "row":
+            found.append(Row(seed, words[1], words[2], float(words[3])))
+    return found
 
 
-def in_guest(script: str, series: str, *, cpus: int = 1) -> str:
+def in_guest(script: str, series: str, *, cpus: int = 1, timeout_s: int = SEED_S) -> str:
     """Return what a script printed in a guest that counts its time in instructions."""
     request = GuestRequest(
         argv=("bash", "-euc", script),
@@ -113,7 +145,7 @@ def in_guest(script: str, series: str, *, cpus: int = 1) -> str:
         disks=(),
         cwd=REPOSITORY,
         reproducible=True,
-        timeout_s=1800,
+        timeout_s=timeout_s,
         # Reproducible guests have one CPU; more share its stream of instructions.
         devices=("-smp", str(cpus)) if cpus > 1 else (),
     )
@@ -133,9 +165,10 @@ def frozen(experiment: Experiment, series: str) -> Model:
     return model
 
 
-def measure(experiment: Experiment, model: Model, seed: int, series: str) -> list[Row]:
-    """Run all cases of one seed in one guest; return their rows."""
-    return rows_of(in_guest(experiment.whole(model, seed), series, cpus=experiment.cpus), seed)
+def measure(experiment: Experiment, model: Model, seeds: Sequence[int], series: str) -> list[Row]:
+    """Run all cases of some seeds in one guest; return their rows."""
+    script, timeout_s = experiment.whole(model, *seeds), SEED_S * len(seeds)
+    return rows_of(in_guest(script, series, cpus=experiment.cpus, timeout_s=timeout_s))
 
 
 def judge(claim: Claim, rows: Sequence[Row]) -> Judged | None:
@@ -152,11 +185,16 @@ def judge(claim: Claim, rows: Sequence[Row]) -> Judged | None:
     if not ratios:
         return None
     ratios.sort(reverse=claim.at_most)
-    return Judged(claim, ratios[0], mean(ratios), ratios[-1], len(ratios))
+    middle = mean(ratios)
+    of_mean = t_interval(ratios) or Interval(middle, middle)
+    return Judged(claim, ratios[0], middle, ratios[-1], len(ratios), of_mean.low, of_mean.high)
 
 
-def _holds(claim: Claim, ratio: float) -> bool:
-    return ratio <= claim.wanted if claim.at_most else ratio >= claim.wanted
+def _wanted(claim: Claim) -> tuple[float, float]:
+    """Return the least and the most that a claim allows."""
+    if claim.at_most:
+        return -inf, claim.wanted
+    return claim.wanted, inf if claim.most is None else claim.most
 
 
 def stored_rows(experiment: Experiment, model: Model, series: str) -> list[Row]:

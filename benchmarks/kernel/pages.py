@@ -53,17 +53,24 @@ def table(kind: str, name: str, metrics: str, series: str = SERIES) -> str:
 
 def claims(document: dict[str, Any], form: str) -> str:
     """Return the table of claims, with what was wanted in a format of numbers."""
-    head = ("claim", "wanted", "worst … best seed (mean)", "")
+    head = ("claim", "wanted", "worst … best seed (mean)", "95 % of the mean", "")
     rows = [
         (
-            (claim := one["claim"])["text"],
-            f"{'at most' if claim['at_most'] else 'at least'} {claim['wanted']:{form}}",
+            one["claim"]["text"],
+            _wanted(one["claim"], form),
             f"{one['worst']:.3f} … {one['best']:.3f} ({one['mean']:.3f})",
+            f"{one['low']:.3f} … {one['high']:.3f}" if one["seeds"] > 1 else "",
             one["verdict"],
         )
         for one in document["claims"]
     ]
-    return markdown(head, rows, right=(1, 2)).replace("|  |", "| |")
+    return markdown(head, rows, right=(1, 2, 3)).replace("|  |", "| |")
+
+
+def _wanted(claim: dict[str, Any], form: str) -> str:
+    if claim["most"] is not None:
+        return f"{claim['wanted']:{form}} to {claim['most']:{form}}"
+    return f"{'at most' if claim['at_most'] else 'at least'} {claim['wanted']:{form}}"
 
 
 def cases(

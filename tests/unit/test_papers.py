@@ -1,6 +1,8 @@
 """The pages of the papers' experiments: made from stored rows alone, small, and of every run."""
 
 import json
+import random
+from itertools import accumulate
 from pathlib import Path
 from unittest.mock import create_autospec
 
@@ -95,3 +97,31 @@ def test_an_unknown_name_is_refused_before_anything_is_run(
 ) -> None:
     assert papers.main(["paper-of-nobody"]) == 2
     assert "no experiment paper-of-nobody; there are: paper-dunn" in capsys.readouterr().err
+
+
+def credited_bits(ends_s: list[float], hz: int) -> float:
+    """Bits a completion, as Linux before 5.18 credits (drivers/char/random.c,
+    add_timer_randomness): from the least of three differences of the times, in jiffies.
+    """
+    at = last = last2 = total = 0
+    for end in ends_s:
+        delta = int(end * hz) - at
+        delta2, delta3 = delta - last, delta - last - last2
+        at, last, last2 = at + delta, delta, delta2
+        total += min((min(abs(delta), abs(delta2), abs(delta3)) >> 1).bit_length(), 11)
+    return total / len(ends_s)
+
+
+def test_by_the_rule_of_2010_a_disk_adds_entropy_with_each_read_and_a_flash_drive_none() -> None:
+    """Section 3 of the report. A read of the disk takes a seek and a part of a turn of 4 ms."""
+    drive = Bench(next(card for card in catalogue() if card.name == "x25m-g2-160")).fresh()
+    job = Job(order=Order.RANDOM, read_percent=100, block_bytes=4096, iodepth=1, stop_ios=2000)
+    read_s = 1 / drive.run(job).iops
+    chance = random.Random(1)
+    moves = [chance.uniform(0.0005, 0.0065) + chance.uniform(0, 0.004) for _ in range(2000)]
+    disk, flash = list(accumulate(moves)), list(accumulate([read_s] * 2000))
+
+    bits = {hz: round(credited_bits(disk, hz), 3) for hz in (1000, 250, 100)}
+
+    assert bits == {1000: 0.697, 250: 0.067, 100: 0.0}  # a read, by the kernel's ticks a second
+    assert [credited_bits(flash, hz) for hz in bits] == [0, 0, 0]

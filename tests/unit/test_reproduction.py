@@ -73,6 +73,21 @@ COUNTED = re.findall(r"^\| ([a-z ]+) \| .* \| (\d+) \|$", PAGE.split("\n## ")[0]
 
 
 @pytest.mark.parametrize("paper", FIGURES)
+def test_the_conditions_of_every_row_that_needs_a_measurement_are_told(paper: str) -> None:
+    """With what stands for the paper's hardware, and what an author could object."""
+    page = (ROOT / "docs" / "paper-conditions.md").read_text()
+    lines = re.findall(
+        r"^\| (.*) \|$", page.partition(f"\n## {paper}\n")[2].partition("\n## ")[0], re.M
+    )
+    cells = [line.split(" | ") for line in lines[1:]]
+
+    assert {len(each) for each in cells} == {4}
+    assert sorted(name for each in cells for name in each[0].split("; ")) == sorted(
+        row.figure for row in ROWS if row.paper == paper and row.kind != "nothing to measure"
+    )
+
+
+@pytest.mark.parametrize("paper", FIGURES)
 def test_every_figure_and_table_has_a_row_and_no_other_is_claimed(paper: str) -> None:
     # "5, both" and "6, text" are rows of figure 5 and of section 6.
     own = [row.figure for row in ROWS if row.paper == paper]

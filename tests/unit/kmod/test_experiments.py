@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.kernel import experiment as lab
 from benchmarks.kernel.__main__ import EXPERIMENTS
-from benchmarks.kernel.experiment import Claim, Row, digest, judge, rows_of
+from benchmarks.kernel.experiment import Claim, Row, claims, digest, judge, rows_of
 
 STORED = sorted(path for path in lab.STORE.glob("*.json") if ".model" not in path.name)
 
@@ -26,27 +26,42 @@ def test_a_claim_is_judged_seed_by_seed_against_the_best_of_the_others() -> None
 
     assert found is not None
     assert (found.worst, found.mean, found.best, found.seeds) == (2.2, 2.35, 2.5, 2)
-    assert found.verdict == "reached"
 
 
 @pytest.mark.parametrize(
-    ("over", "at_most", "verdict"),
+    ("rule", "over", "verdict"),
     [
-        ([21, 22], False, "reached"),
-        ([19, 22], False, "some seeds"),
-        ([18, 19], False, "not reached"),
-        ([21, 22], True, "not reached"),
-        ([19, 22], True, "some seeds"),
-        ([18, 19], True, "reached"),
+        ("a >= 2.0 b", [21, 21.2, 21.1], "reached"),
+        ("a >= 2.0 b", [19, 22, 20], "cannot tell"),
+        ("a >= 2.0 b", [21, 23], "cannot tell"),  # two seeds that reach it, and far apart
+        ("a >= 2.0 b", [18, 19, 18.5], "not reached"),
+        ("a <= 2.0 b", [21, 21.2, 21.1], "not reached"),
+        ("a <= 2.0 b", [18, 19, 18.5], "reached"),
+        ("a in 2.0..2.3 b", [21, 21.2, 21.1], "reached"),
+        ("a in 2.0..2.1 b", [20.9, 21.2, 21], "cannot tell"),
+        ("a in 1.3..1.4 b", [17, 17.1, 17], "not reached"),  # above what was published
+        ("a >= 2.0 b", [30], "reached by one seed"),
+        ("a >= 2.0 b", [10], "not reached by one seed"),
     ],
 )
-def test_one_seed_that_misses_takes_the_verdict_away(
-    over: list[float], at_most: bool, verdict: str
+def test_a_verdict_stands_where_the_whole_interval_of_the_mean_is(
+    rule: str, over: list[float], verdict: str
 ) -> None:
-    found = judge(Claim("", "a", 2.0, ("b",), at_most=at_most), rows(a=over, b=[10, 10]))
+    (claim,) = claims({"": rule})
+
+    found = judge(claim, rows(a=over, b=[10] * len(over)))
 
     assert found is not None
     assert found.verdict == verdict
+
+
+def test_the_interval_of_ten_seeds_is_that_of_students_t() -> None:
+    ratios = [0.98, 0.99, 1.0, 1.01, 1.02, 0.98, 0.99, 1.0, 1.01, 1.02]
+    found = judge(Claim("", "a", 1.0), rows(a=ratios))
+
+    assert found is not None
+    half = 2.2622 * 0.0149071 / 10**0.5  # t for nine degrees, and their standard deviation
+    assert (found.low, found.high) == pytest.approx((1 - half, 1 + half), abs=1e-5)
 
 
 @pytest.mark.parametrize("b", [[10.0], [10.0, 0.0]], ids=["lacks a seed", "is nothing"])
@@ -55,9 +70,9 @@ def test_a_claim_without_all_of_its_cases_is_not_judged(b: list[float]) -> None:
 
 
 def test_only_lines_of_four_words_that_begin_with_row_are_rows() -> None:
-    said = "row a iops 12.5\nrow a iops\nthe row a iops 3\nrow b merges 4\n"
+    said = "seed 7\nrow a iops 12.5\nrow a iops\nthe row a iops 3\nseed 8\nrow b merges 4\n"
 
-    assert rows_of(said, 7) == [Row(7, "a", "iops", 12.5), Row(7, "b", "merges", 4.0)]
+    assert rows_of(said) == [Row(7, "a", "iops", 12.5), Row(8, "b", "merges", 4.0)]
 
 
 def test_a_stored_model_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,8 +102,13 @@ def test_what_is_stored_follows_from_its_rows_and_its_model(path: Path) -> None:
 
     assert stored["model_sha256"] == digest(model)
     assert [
-        (c["claim"]["text"], c["worst"], c["mean"], c["verdict"]) for c in stored["claims"]
-    ] == [(found.claim.text, found.worst, found.mean, found.verdict) for found in judged if found]
+        (c["claim"]["text"], c["worst"], c["mean"], c["low"], c["high"], c["verdict"])
+        for c in stored["claims"]
+    ] == [
+        (found.claim.text, found.worst, found.mean, found.low, found.high, found.verdict)
+        for found in judged
+        if found
+    ]
     assert len(path.with_suffix(".csv").read_text().splitlines()) == len(taken) + 1
 
 
@@ -97,7 +117,7 @@ def test_what_a_guest_is_told_is_shell_text_without_errors(name: str) -> None:
     model = json.loads((lab.STORE / f"{name}-6.12.model.json").read_text())
 
     said = subprocess.run(
-        ["bash", "-n"], input=EXPERIMENTS[name].whole(model, 1), capture_output=True, text=True
+        ["bash", "-n"], input=EXPERIMENTS[name].whole(model, 1, 2), capture_output=True, text=True
     )
 
     assert (said.returncode, said.stderr) == (0, "")
