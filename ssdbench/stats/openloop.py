@@ -99,11 +99,7 @@ def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: floa
 
 
 def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
-    """Count how often waits rose above the limit: a stall ends when the drive has caught up.
-
-    The drive has caught up when a request waited no longer than the median, and no wait above the
-    limit occurred for a time as long as the limit.
-    """
+    """Count how often waits rose above the limit; a stall ends when the drive has caught up."""
     above = np.flatnonzero(waited_ns > limit_ns)
     if not len(above):
         return 0
@@ -117,9 +113,8 @@ def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
 class Search:
     """Find the highest rate that keeps the limit: double or halve the rate, then bisect.
 
-    Call `next_iops`, measure that rate, and pass the result to `saw`; None ends the search. A rate
-    above a failed rate is never tried again, and does not count even if it kept the limit by
-    chance.
+    Call `next_iops`, measure it, and pass the result to `saw`. Rates above a failed one never
+    count.
     """
 
     start_iops: float
@@ -281,11 +276,7 @@ class OfferedWindow:
 
 
 def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
-    """Judge the requests that were due in a window.
-
-    The limited direction must keep the limit; without one both must, and the slower is reported. A
-    request that was not done by the end of the window has waited until then.
-    """
+    """Judge the requests due in a window, in the limited direction or both; the slower counts."""
     begins, ends = offer.from_s * NS_PER_S, offer.to_s * NS_PER_S
     window = requests.due_between(begins, ends)
     completed = np.sum((requests.done_ns >= begins) & (requests.done_ns < ends))

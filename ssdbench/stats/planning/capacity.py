@@ -1,7 +1,4 @@
-"""Plan how many drives carry a demand, from a pessimistic bound, never from a mean.
-
-A result that depends on a fact the user did not give is None, not a guess.
-"""
+"""Plan how many drives carry a demand, from a bound, never a mean; what is unknown is None."""
 
 import math
 from collections.abc import Sequence
@@ -222,9 +219,7 @@ def _for_capacity(demand: Demand, drive_bytes: int) -> int | None:
 def short_hours(failures_per_year: float, rebuild_s: float, reserve: int) -> float:
     """Return the hours a year in which more drives are missing than the reserve covers.
 
-    Failures are independent and at a constant rate, and each drive is missing for `rebuild_s`. The
-    number of missing drives is then Poisson distributed, with rate times time as its mean
-    (M/G/infinity queue).
+    Independent failures at a constant rate: the number missing is Poisson (M/G/infinity queue).
     """
     mean = failures_per_year * rebuild_s / (DAYS_PER_YEAR * 86_400)
     if mean > reserve + 1:
@@ -243,11 +238,7 @@ def _ceiling(number: float) -> int:
 
 
 def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
-    """Return the writes of the demand and the writes that the rating allows, or None if unknown.
-
-    The allowed writes per day are the smaller of two amounts: the writes that last for the warranty
-    at this workload's write amplification, and the rated drive writes.
-    """
+    """Return the writes of the demand and those that warranty and rated writes allow, or None."""
     if not demand.write_bytes_per_day:
         return None
     daily = demand.write_bytes_per_day * (1 + demand.growth)
@@ -294,10 +285,7 @@ class RateStep:
 
 
 def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | None:
-    """Return the largest offered rate that kept the limit of latency; None if no rate did.
-
-    Of several sweeps the lowest result counts. Steps above a failed step do not count.
-    """
+    """Return the lowest over sweeps of the largest rate that kept the limit; None if none did."""
     best: list[float] = []
     for sweep in sweeps:
         kept = 0.0
@@ -310,11 +298,7 @@ def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | 
 
 
 def keeps(step: RateStep, slo_ns: float) -> bool:
-    """Tell whether a step kept the limit.
-
-    A step keeps the limit if at least 99 % of the offered rate was achieved, the upper limit of the
-    percentile is within the limit, and no backlog grew.
-    """
+    """Tell whether a step achieved 99 % of its rate within the limit, without a growing backlog."""
     achieved = step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops
     return achieved and step.percentile_upper_ns <= slo_ns and not step.backlog_grows
 

@@ -163,8 +163,7 @@ def named(wanted: CapacityPlan) -> bool:
 def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResult]:
     """Return the points of a plan: random, over the whole drive, of the named kind.
 
-    Without a read share, the smallest measured share counts; without a block size, the size closest
-    to 4 KiB. Without outstanding requests all depths count, else the deepest queue that they fill.
+    Else the smallest read share, the size closest to 4 KiB, and all depths count.
     """
     points_used = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
     # The last span of a span stage is the whole drive too; it counts where no sweep measured that.
@@ -271,10 +270,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
 def _by_depth(
     wanted: CapacityPlan, points: Sequence[PointResult], bound: float | None, slo: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the rate of a drive, and the lower rate that keeps the limit of p99, if it is lower.
-
-    Without a search, the limit may have chosen a depth with a lower bound than the deepest.
-    """
+    """Return the rate of a drive, and the lower rate that keeps the limit of p99, if any."""
     if bound is None or slo is not None or not wanted.limits_s:
         return bound, slo
     deepest = _deepest(points)
@@ -565,10 +561,7 @@ def _latency_reasons(
 def latencies_at(
     result: RunResult, point: PointResult, planned_iops: float
 ) -> tuple[tuple[PlannedLatency, ...], float | None]:
-    """Return the p99 at the planned load, or the nearest load at which p99 was measured.
-
-    A `load` stage counts before a rate search, because it holds its load for longer.
-    """
+    """Return p99 at the planned load, of a `load` stage first, or the nearest load with a p99."""
     known = [*_of_loads(result, point), *_of_searches(result, point)]
     near = [one for one in known if abs(one.measured_iops / planned_iops - 1) <= LOAD_TOLERANCE]
     if not near:
