@@ -55,7 +55,9 @@ def activity_between(before: Activity, after: Activity) -> ActivityBetween:
         stolen_share=max(0.0, after.stolen_s - before.stolen_s) / capacity_s,
         other_cpus=max(0.0, others_s) / seconds,
         busiest=max(grown, key=lambda name: grown[name], default=""),
-        frequency_drop=_frequency_drop(before.frequency_khz, after.frequency_khz),
+        frequency_drop=None
+        if not before.frequency_khz or after.frequency_khz is None
+        else 1 - after.frequency_khz / before.frequency_khz,
         temperature_rise_c=None
         if before.temperature_c is None or after.temperature_c is None
         else after.temperature_c - before.temperature_c,
@@ -97,10 +99,6 @@ class HostWatch:
     def findings(self) -> list[Finding]:
         """Read the state of the host again; return a finding about disturbances, if any."""
         return disturbed(activity_between(self._before, self._read()))
-
-
-def _frequency_drop(before: int | None, after: int | None) -> float | None:
-    return None if not before or after is None else 1 - after / before
 
 
 EVERY_S = 10.0  # of wall time

@@ -268,10 +268,6 @@ class UnitAtWork:
     after_pause: bool = False  # the run was interrupted and resumed just before this unit
 
 
-def _no_reporter(stage: str = "") -> Reporter:
-    return Reporter(stage, emit=lambda event: None, wall=time.monotonic)
-
-
 @dataclass(frozen=True)
 class Context:
     """Hold everything that a running stage can use."""
@@ -293,7 +289,9 @@ class Context:
     settings: tuple[Mapping[str, str], ...] = ()  # that the run changed on host and drive
     failures: list[SsdbenchError] = field(default_factory=list)
     recent: RecentWrites = field(default_factory=RecentWrites)
-    reporter: Reporter = field(default_factory=_no_reporter)
+    reporter: Reporter = field(
+        default_factory=lambda: Reporter("", emit=lambda event: None, wall=time.monotonic)
+    )
     unit: UnitAtWork = field(default_factory=lambda: UnitAtWork("", Path()))
     intact: bool = False  # the writes of finished units are still on the drive
     mounted: Path | None = None  # where a file system under test is mounted

@@ -10,10 +10,7 @@ Scalar = str | int | float | bool | None
 
 
 class StoredFigure(Model):
-    """A CSV file from which the report draws a plot.
-
-    The fields `x`, `y` and `peaks` are names of columns of the file.
-    """
+    """A CSV file that the report draws; `x`, `y` and `peaks` are names of its columns."""
 
     kind: Literal["scatter", "series"]
     csv: str  # below the run directory

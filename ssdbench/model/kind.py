@@ -47,10 +47,7 @@ PointsKind = Literal[
 
 
 class About(StrEnum):
-    """The subject of a kind of stage, such as the drive or the host.
-
-    The subject decides what a report says about the run as a whole.
-    """
+    """The subject of a kind of stage, which decides what a report says about the run."""
 
     PREPARATION = "preparation"  # its findings also apply to later measurements
     RATES = "rates"  # numbers that a user may plan on

@@ -1,8 +1,4 @@
-"""Turn the text of a profile into a Profile, or list every mistake with its line and column.
-
-`profile_hash` tells whether two runs have the same profile. `profile_schema` is the JSON Schema for
-editors; it is written so that a message names the wrong key.
-"""
+"""Read a profile, or list every mistake with line and column; also its hash and JSON Schema."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,10 +52,7 @@ _KINDS = {
 
 
 def load_profile(text: str, file: str) -> Profile:
-    """Read a profile. `file` is the name of the profile in messages.
-
-    Raises ProfileError with all mistakes at once, in the order of the file.
-    """
+    """Read a profile from `file`. Raises ProfileError with all mistakes, in the file's order."""
     return load(text, file, Profile, hint=HINT)
 
 

@@ -132,9 +132,8 @@ def is_map_unit(size_bytes: int) -> bool:
 class Workload(Model):
     """One steady stream of requests, as SNIA PTS and fio both describe it.
 
-    With `streams` it is several streams at once. The other fields then summarise the streams: the
-    smallest block, the share of reads, all requests in flight, and the range that covers all
-    streams.
+    With `streams`, other fields summarise them: smallest block, share of reads, all in flight,
+    range of all.
     """
 
     pattern: Pattern

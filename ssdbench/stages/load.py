@@ -34,7 +34,7 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HISTOGRAMS, RATES
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.rate import GROWS, MOST_GROWTHS, Rate
-from ssdbench.stages.ratefound import LEAST_SEARCHES, coarse_note, csv_text
+from ssdbench.stages.ratefound import LEAST_SEARCHES, csv_text
 from ssdbench.stages.ratesearch import (
     BUSY_OF_TAIL,
     LASTS_S,
@@ -51,6 +51,7 @@ from ssdbench.stages.ratesearch import (
     trials,
     waited,
 )
+from ssdbench.stats.bounds.pointfindings import coarse
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.inside.probing import known_remap_unit
@@ -115,7 +116,7 @@ class Load(Rate):
         findings = [
             *(f.model_copy(update={"stage": self.name}) for f in inherited(context.results)),
             *own_findings(done, ended),
-            *coarse_note(self, known_remap_unit(context.target, context.results)),
+            *coarse(self.workload, known_remap_unit(context.target, context.results), self.name),
             *self._about(tried, parts, complete=ended.complete),
             *_elsewhere(self, context.results),
         ]

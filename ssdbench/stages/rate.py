@@ -40,7 +40,6 @@ from ssdbench.stages.ratefound import (
     answer,
     as_lasted,
     buffer_findings,
-    coarse_note,
     csv_text,
     lowered,
     search_findings,
@@ -57,6 +56,7 @@ from ssdbench.stages.ratesearch import (
     next_rate,
     searched,
 )
+from ssdbench.stats.bounds.pointfindings import coarse
 from ssdbench.stats.histogram import arrays_of
 from ssdbench.stats.inside.probing import known_remap_unit
 from ssdbench.stats.inside.writecache import buffer_bytes
@@ -204,7 +204,7 @@ class Rate(RateGoal, PlainStage):
             *(f.model_copy(update={"stage": self.name}) for f in inherited(context.results)),
             *own_findings(done, ended),
             *buffer_findings(self, went, buffer_bytes(context.target, context.results)),
-            *coarse_note(self, known_remap_unit(context.target, context.results)),
+            *coarse(self.workload, known_remap_unit(context.target, context.results), self.name),
             *search_findings(self, found, complete=ended.complete),
             *lowered(self, searches.rate_iops, found.rate_iops),
         ]

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ssdbench.model.finding import Finding
-from ssdbench.model.findings.drive import BelowMappingUnit
 from ssdbench.model.findings.rates import (
     AboveCompletions,
     EveryClientBusy,
@@ -35,8 +34,7 @@ from ssdbench.stages.ratesearch import (
     overloaded,
     settled,
 )
-from ssdbench.stats.bounds.pointfindings import below_remap_unit
-from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, windows_too_small
+from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, evidence_too_small
 from ssdbench.stats.openloop import confidence_of_lowest
 from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.planning.capacity import RateStep as JudgedStep
@@ -112,17 +110,10 @@ def buffer_findings(
         for step in one.steps
         if step.kept and step.offered_iops == one.held_iops
     ]
-    smallest = windows_too_small(written, buffer_bytes=buffer_bytes)
+    smallest = evidence_too_small(sorted(written)[:1], buffer_bytes=buffer_bytes)
     if smallest is not None:
         said = WindowHiddenByBuffer(smallest, MIN_BUFFERS_PER_WINDOW, buffer_bytes)
         yield said.finding(stage=sought.name)
-
-
-def coarse_note(sought: RateGoal, unit_bytes: int) -> Iterator[Finding]:
-    """Return a finding if the writes are not whole remap units."""
-    if below_remap_unit(sought.workload, unit_bytes):
-        coarse = BelowMappingUnit((sought.workload.block_bytes,), unit_bytes)
-        yield coarse.finding(stage=sought.name)
 
 
 def csv_text(steps: Sequence[RateStep]) -> str:

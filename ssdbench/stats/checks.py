@@ -84,11 +84,6 @@ def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> fl
     return buffers if buffers < MIN_BUFFERS_PER_WINDOW else None
 
 
-def windows_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
-    """Return how many times the smallest window filled the write buffer; None if 20 or more."""
-    return evidence_too_small(sorted(written_bytes)[:1], buffer_bytes=buffer_bytes)
-
-
 MOST_LOSS = 0.01
 PERCENT = 100
 

@@ -277,17 +277,15 @@ def _buffer(case: _Case) -> Iterator[Finding]:
         ).finding()
 
 
-def _remap_unit(case: _Case) -> Iterator[Finding]:
-    if below_remap_unit(case.point.workload, case.context.remap_unit_bytes):
-        below = BelowMappingUnit(
-            (min(case.point.workload.block_sizes),), case.context.remap_unit_bytes
-        )
-        yield below.finding()
-
-
 def below_remap_unit(workload: Workload, unit_bytes: int) -> bool:
     """Tell whether writes of this workload may cover only a part of a remap unit."""
     return workload.writes and any(size % max(unit_bytes, 1) for size in workload.block_sizes)
+
+
+def coarse(workload: Workload, unit_bytes: int, stage: str | None = None) -> Iterator[Finding]:
+    """Return a finding if the writes are not whole remap units."""
+    if below_remap_unit(workload, unit_bytes):
+        yield BelowMappingUnit((min(workload.block_sizes),), unit_bytes).finding(stage=stage)
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:
@@ -326,5 +324,5 @@ _CHECKS: tuple[Callable[[_Case], Iterator[Finding]], ...] = (
     _omission,
     _undelivered,
     _buffer,
-    _remap_unit,
+    lambda case: coarse(case.point.workload, case.context.remap_unit_bytes),
 )

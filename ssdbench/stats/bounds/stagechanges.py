@@ -162,24 +162,17 @@ def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
     span_s = float(np.ptp(t_s))
     if span_s < SHORTEST_WAVE_S:
         return None
-    best = min(
-        (_fit(t_s, logs, levels, span_s * OVERSAMPLED / n) for n in _periods(span_s)),
-        key=lambda fit: fit[0],
-    )
+    most = max(OVERSAMPLED + 1, int(OVERSAMPLED * span_s / SHORTEST_WAVE_S))
+    fits = (_fit(t_s, logs, levels, span_s * OVERSAMPLED / n) for n in range(OVERSAMPLED, most + 1))
+    best = min(fits, key=lambda fit: fit[0])
     p = min(1.0, best[0] * max(1.0, span_s / SHORTEST_WAVE_S))
     if p > WAVE_P or best[2] < LEAST_SWING:
         return None
     return Wave(period_s=best[1], swing=best[2], periods=span_s / best[1], p=p)
 
 
-def _periods(span_s: float) -> range:
-    """Return the numbers n of the tested periods 4 × span / n."""
-    return range(OVERSAMPLED, max(OVERSAMPLED + 1, int(OVERSAMPLED * span_s / SHORTEST_WAVE_S)) + 1)
-
-
 def _levels(numbers: Sequence[int]) -> Floats:
-    known = sorted(set(numbers))
-    return np.array([[float(number == one) for one in known] for number in numbers])
+    return np.equal.outer(numbers, sorted(set(numbers))).astype(np.float64)
 
 
 def _fit(t_s: Floats, logs: Floats, levels: Floats, period_s: float) -> tuple[float, float, float]:

@@ -116,7 +116,9 @@ def sustained(evidence: Evidence) -> Sustained:
         change=change,
         drive_change=_of_drive(evidence, horizon_s),
         unseen_drift=None if levels or change else unseen_drift(parts, _fills),
-        unseen_drift_per_day=None if levels or change else unseen_drift(parts, _days),
+        unseen_drift_per_day=None
+        if levels or change
+        else unseen_drift(parts, lambda piece: piece.at_s / DAY_S),
         stalled_iops=evidence.stalled_iops if stalled else None,
     )
 
@@ -213,10 +215,6 @@ def _visits(cut: Sequence[Floats], low: np.typing.NDArray[np.bool_]) -> list[tup
 
 def _fills(piece: Piece) -> float:
     return piece.at_fills
-
-
-def _days(piece: Piece) -> float:
-    return piece.at_s / DAY_S
 
 
 def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fills) -> float | None:

@@ -180,11 +180,7 @@ def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
 
 
 def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:
-    """Return how slow writes behind a boundary must be so that the search finds the boundary.
-
-    The slowdown is put into the measured latencies at some block sizes. The result is, for each
-    block size, the smallest factor of `INJECTED` that is found, or None.
-    """
+    """Return by block size the least factor of `INJECTED`, put into latencies, that is found."""
     rng = np.random.default_rng(seed)
     effects: dict[int, float | None] = {}
     for period in INJECTED_BYTES:
@@ -239,10 +235,7 @@ def _judge(data: Scored, period: int) -> Evidence | None:
 
 
 def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
-    """Return the rows of both regions in pairs with the same stride.
-
-    Strides that cross the period too rarely (LEAST_CROSSINGS) are left out.
-    """
+    """Return the rows of both regions in pairs of a stride, without strides that rarely cross."""
     enough = data.count * data.stride / period >= LEAST_CROSSINGS
     first = np.flatnonzero(enough & (data.region == 0))
     second = np.flatnonzero(enough & (data.region == 1))

@@ -69,10 +69,9 @@ def gathered(
 
 
 def scores(latency_ns: Floats) -> Floats:
-    """Score how far each latency stands out, by its rank.
+    """Score how far each latency stands out, by its rank, so without units and outliers.
 
     The score is max(-ln((M - rank + 1/2) / M) - 2, 0), which is exponentially distributed above 0.
-    Ranks make the score independent of units and outliers.
     """
     count = len(latency_ns)
     if count == 0:
@@ -85,11 +84,7 @@ def scores(latency_ns: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """The writes with a score above zero of several series, in arrays that `fold` sums.
-
-    Series are in the order of their strides, so that the strides of one period are a slice of all
-    arrays.
-    """
+    """The writes that stand out, in arrays for `fold`; series are in the order of their strides."""
 
     stride: Ints  # per series, ascending
     region: Ints
@@ -269,10 +264,7 @@ def regions(size_bytes: int, length_bytes: int, *, align_bytes: int = MIB) -> tu
 
 
 def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> StridePlan | None:
-    """Plan the passes of one scale on a drive; None if the drive is too small.
-
-    Raises UsageError if a stride does not fit into a region.
-    """
+    """Plan the passes of one scale on a drive; None if the drive is too small."""
     found = regions(size_bytes, scale.region_bytes)
     length = found[0].length_bytes
     if length < LEAST_BLOCKS * STRIDES_PER_BLOCK * sorted(scale.strides)[LEAST_STRIDES - 1]:
@@ -316,10 +308,7 @@ def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scal
 def _passes(
     region: Region, stride: int, writes: int, block_bytes: int, chance: random.Random
 ) -> list[Pass]:
-    """Plan walks from random starts until all writes are done. A walk never leaves its region.
-
-    On a small drive walks are short, and fewer writes are done.
-    """
+    """Plan walks from random starts, all within the region: fewer writes on a small drive."""
     passes: list[Pass] = []
     step = max(UNIT_BYTES, block_bytes)
     slack = min(region.length_bytes // 8, stride * 64)

@@ -105,20 +105,16 @@ def _variation(history: History, end_s: float, length_s: float, *, short: bool) 
 
 
 def _unsure(means: float) -> float:
-    """Return the upper 90 % limit of a standard deviation over its estimate.
-
-    The test uses the chi-square distribution, in an approximation (Wilson, Hilferty 1931).
-    """
+    """Return the upper 90 % limit of a standard deviation over it (Wilson, Hilferty 1931)."""
     freedom = max(1.0, means - 1)
     part = 2 / (9 * freedom)
     return float((1 - part - NORMAL_90 * math.sqrt(part)) ** -1.5)
 
 
 def rhythm(rate: Floats) -> float | None:
-    """Find the period of a rate that was sampled once a second; None if the rate has no period.
+    """Find the period in seconds of a rate, sampled once a second; None if it has no period.
 
-    The period, in seconds, is the first clear peak of the autocorrelation. The period is searched
-    up to a third of the series, so that the series holds at least three periods.
+    The period is the first clear peak of the autocorrelation, up to a third of the series.
     """
     n = len(rate)
     if n < 4 * _SHORTEST_S or not np.ptp(rate):

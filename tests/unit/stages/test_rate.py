@@ -19,7 +19,6 @@ from ssdbench.stages.ratefound import (
     answer,
     as_lasted,
     buffer_findings,
-    coarse_note,
     search_findings,
 )
 from ssdbench.stages.ratesearch import (
@@ -34,6 +33,7 @@ from ssdbench.stages.ratesearch import (
     next_rate,
     window_s,
 )
+from ssdbench.stats.bounds.pointfindings import coarse
 from ssdbench.stats.openloop import MOST_STEPS, NEVER_NS, ONLY_UPPER, Requests
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import ARun
@@ -276,7 +276,7 @@ def test_a_rate_of_writes_below_the_remap_unit_is_labelled(read: int, unit: int,
         range=ActiveRange(offset_bytes=0, length_bytes=1 << 30),
     )  # fmt: skip
 
-    found = list(coarse_note(Rate("01-rate", workload, LIMIT_NS), unit))
+    found = list(coarse(workload, unit, "01-rate"))
 
     assert [finding.stage for finding in found] == ["01-rate"] * told
     assert all(f.code is Code.BELOW_REMAP_UNIT and f.severity == "notes" for f in found)
