@@ -220,6 +220,34 @@ def test_the_rates_of_unknown_drives_hold_those_of_the_models(model: str) -> Non
     assert 0.8 * slow <= middle <= 1.4 * fast
 
 
+STEADY_660P = 2263  # random writes a second, as a whole run measured them on its model
+
+
+def test_the_plan_of_a_model_with_an_slc_cache_holds_what_it_does_without_the_cache() -> None:
+    slow, fast = rate_hint(inspect("sim:660p-1t,scale=1")).random_write_iops
+
+    assert slow < STEADY_660P < fast < 2.5 * slow
+
+
+@pytest.mark.parametrize("rated", [Rated(), Rated(random_write_iops=220_000)])
+def test_a_first_fill_corrects_what_was_expected_of_a_drive_with_an_slc_cache(rated: Rated) -> None:
+    drive = a_target(TargetKind.DRIVE, size_bytes=1_024_209_543_168)
+    before = rate_hint(drive, rated)
+
+    after = hint_from_results(before, [FillDone(ordered_bytes_per_s=99.64e6)])
+
+    assert before.random_write_iops[0] > STEADY_660P
+    assert after.random_write_iops[0] < STEADY_660P < after.random_write_iops[1]
+
+
+def test_a_first_fill_as_fast_as_the_data_sheet_says_changes_no_other_rate() -> None:
+    before = rate_hint(a_target(TargetKind.DRIVE, size_bytes=3_840_755_982_336), RATED)
+
+    after = hint_from_results(before, [FillDone(ordered_bytes_per_s=3.5e9)])
+
+    assert after == replace(before, sequential_bytes_per_s=(3.5e9, 3.5e9))
+
+
 @pytest.mark.parametrize(("from_share", "is_told"), [(0.0, False), (0.6, True)])
 def test_a_fill_tells_when_the_run_ends_once_half_of_it_was_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, from_share: float, is_told: bool
