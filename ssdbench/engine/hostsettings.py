@@ -102,17 +102,14 @@ HOST_ID = "/etc/machine-id"
 
 
 @contextmanager
-def applied(
-    plan: HostPlan, run_id: str, *, directory: Path | None = None
-) -> Iterator[tuple[dict[str, str], ...]]:
+def applied(plan: HostPlan, run_id: str) -> Iterator[tuple[dict[str, str], ...]]:
     """Apply a plan during a `with` block; each change is stored on disk before it is made.
 
     At first, settings that a killed run left changed are restored, except on absent drives. The
     block gets the changes for the report. Raises HostLacks if a setting cannot be changed,
     NotRestored if it cannot be restored.
     """
-    directory = directory or settings_directory()
-    sysfs = Sysfs()
+    directory, sysfs = settings_directory(), Sysfs()
     with ExitStack() as held:
         if plan.hold_idle:
             held.enter_context(shallow_idle())

@@ -77,12 +77,12 @@ def mean_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate
     )
 
 
-def median_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate:
-    """Estimate the median of repeats, with its interval by order statistics."""
+def median_of_repeats(values: Sequence[float]) -> Estimate:
+    """Estimate the median rate of repeats, with its interval by order statistics."""
     interval = median_interval(values)
     return Estimate(
-        metric=metric,
-        unit=unit,
+        metric="iops_median",
+        unit="1/s",
         value=float(np.median(values)),
         ci_low=interval.low if interval else None,
         ci_high=interval.high if interval else None,

@@ -94,9 +94,9 @@ def medians(cells: Sequence[Cell], order: Sequence[str] = ()) -> list[Median]:
 
 
 def _median(workload: str, variant: str, found: Sequence[Cell]) -> Median:
-    def of(figure: Callable[[Cell], float | None], cells: Sequence[Cell] = found) -> float | None:
-        known = [value for cell in cells if (value := figure(cell)) is not None]
-        return median(known) if known else None
+    def of(figure: str, digits: int | None = None, cells: Sequence[Cell] = found) -> float | None:
+        known = [value for cell in cells if (value := getattr(cell, figure)) is not None]
+        return round(median(known), digits) if known else None
 
     own = Median(
         workload=workload,
@@ -106,48 +106,31 @@ def _median(workload: str, variant: str, found: Sequence[Cell]) -> Median:
         iops_least=round(min(c.iops for c in found), 1),
         iops_most=round(max(c.iops for c in found), 1),
         bw_bytes_per_s=round(median(c.bw_bytes_per_s for c in found)),
-        lat_p50_ns=_whole(of(lambda c: c.lat_p50_ns)),
+        lat_p50_ns=of("lat_p50_ns"),
         disturbed=sum(bool(c.disturbed) for c in found),
     )
     # A block trace or a program uses CPU time itself, so the figures of the host are left out.
     if names := dict.fromkeys(name for cell in found for name in cell.more):
         more = {n: median(c.more[n] for c in found if n in c.more) for n in names}
         return own.model_copy(update={"more": {n: round(value, 2) for n, value in more.items()}})
-    own = own.model_copy(
-        update={
-            "lat_p99_ns": _whole(of(lambda c: c.lat_p99_ns)),
-            "cpu_us_per_io": _cents(of(lambda c: c.cpu_us_per_io)),
-        }
-    )
+    figures = {"lat_p99_ns": of("lat_p99_ns"), "cpu_us_per_io": of("cpu_us_per_io", 2)}
     # A cell without I/O in its window has no figures of the host.
-    if not (seen := [c for c in found if c.iops_per_core > 0]):
-        return own
-    watts = [c.iops_per_watt for c in seen if c.iops_per_watt is not None]
-    return own.model_copy(
-        update={
-            "host_cpu_us_per_io": _cents(of(lambda c: c.host_cpu_us_per_io, seen)),
-            "iops_per_core": _whole(of(lambda c: c.iops_per_core, seen)),
-            "iops_per_watt": round(median(watts), 1) if len(watts) == len(seen) else None,
-            "merges_per_io": _cents(of(lambda c: c.merges_per_io, seen)),
-            "interrupts_per_io": _cents(of(lambda c: c.interrupts_per_io, seen)),
-            "in_flight": _cents(of(lambda c: c.in_flight, seen)),
-        }
-    )
+    if seen := [c for c in found if c.iops_per_core > 0]:
+        metered = all(c.iops_per_watt is not None for c in seen)
+        figures |= {name: of(name, 2, seen) for name in _OF_HOST}
+        figures["iops_per_core"] = of("iops_per_core", cells=seen)
+        figures["iops_per_watt"] = of("iops_per_watt", 1, seen) if metered else None
+    return own.model_copy(update=figures)
 
 
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)
-
-
-def _cents(value: float | None) -> float | None:
-    return None if value is None else round(value, 2)
+_OF_HOST = ("host_cpu_us_per_io", "merges_per_io", "interrupts_per_io", "in_flight")
 
 
 def cells_csv(cells: Sequence[Cell]) -> str:
     """Return the numbers of all cells as CSV, one line for each cell."""
-    text = io.StringIO()
     more = sorted({name for cell in cells for name in cell.more})
     columns = [name for name in Cell.model_fields if name != "more"]
+    text = io.StringIO()
     writer = csv.DictWriter(text, [*columns, *more], lineterminator="\n")
     writer.writeheader()
     writer.writerows({**cell.model_dump(exclude={"more"}), **cell.more} for cell in cells)

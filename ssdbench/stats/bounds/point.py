@@ -121,7 +121,7 @@ def _rates(
         _bounded(bytes_per_s, known, bytes_per_io),
         *_lower_level(known),
         *sides,
-        median_of_repeats(iops, "iops_median", "1/s"),
+        median_of_repeats(iops),
         _lowest("worst_minute_iops", known.worst_minute_iops, known),
         _lowest("worst_second_iops", known.worst_second_iops, known),
     ]
