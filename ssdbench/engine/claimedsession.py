@@ -205,11 +205,7 @@ class ClaimedSession:
         return done
 
     def reformat(self, wanted: LbaFormat) -> Purged:
-        """Give the drive another LBA format, after storing the old one, and update `info`.
-
-        Formatting also purges, so the next `purge` by format does nothing. Raises UsageError for a
-        format that the drive does not offer.
-        """
+        """Format and so purge the drive; store its old format. Raises UsageError if not offered."""
         if why := unoffered(wanted, self.info):
             raise UsageError(why)
         self.recheck()

@@ -245,11 +245,7 @@ def ends_after(spent_s: float, left: Sequence[StagePlan]) -> Range:
 def host_wait(
     plans: Sequence[StagePlan], hint: RateHint, *, host_s: float = 0.0, done: Range = (0.0, 0.0)
 ) -> Range:
-    """Estimate the shortest and longest real time of stages on a simulated drive, in seconds.
-
-    `host_s` has the host's seconds that the run took for the drive's seconds and the bytes written
-    in `done`; other work of the host makes them longer.
-    """
+    """Estimate a simulated drive's real seconds, at least and at most, by those of `done`."""
     usual_s = _simulation_s(*done, hint)
     pace = host_s / usual_s if host_s > SURE_S and usual_s else 1.0
     least_s, most_s = (

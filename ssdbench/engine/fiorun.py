@@ -228,8 +228,7 @@ class FioRun:
 def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) -> None:
     """Raise HostLacks if fio reports more bytes than the kernel counted, because it is wrong.
 
-    `counted` has each number of I/Os that fio reports, with their sizes in bytes and at the end the
-    mean size. `moved` has the bytes of each second by the kernel.
+    `counted`: numbers of I/Os by fio, sizes, mean size last; `moved`: bytes of each second.
     """
     claimed = sum(number * sizes[-1] for number, sizes in counted)
     # The largest possible variance of sizes with these limits and mean (Bhatia and Davis 2000).

@@ -1,7 +1,6 @@
 """Run the stages of a run in order, store a partial result if it is interrupted, and resume it.
 
-The runner knows no kind of stage. The runner decides which stages must run, when the target is
-checked again, which results a crash made invalid, and when the run ends.
+It knows no kind of stage; it decides which must run, when to check the target, and when to end.
 """
 
 import shlex

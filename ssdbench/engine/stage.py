@@ -377,11 +377,7 @@ class Concluded(Generic[R]):
 
 
 class Stage(Protocol[W, U, R]):
-    """Define one step of a run: list its units, measure one unit, and conclude from all units.
-
-    The loop over the units is in `ssdbench.engine.units`: order, resume, limits, signals, progress,
-    time and bytes.
-    """
+    """Define one step of a run; `ssdbench.engine.units` has the loop over its units."""
 
     @property
     def name(self) -> str:
@@ -444,10 +440,9 @@ class Stage(Protocol[W, U, R]):
         ...
 
     def measure(self, context: Context, unit: Unit[W]) -> U | None:
-        """Measure one unit; its files are in `context.directory()`.
+        """Measure one unit, with files in `context.directory()`. Raises errors of drive and host.
 
-        If the run must end (`context.unit.cut_short`), the record is partial, or None if a part of
-        the unit is useless. Raises errors of drive and host.
+        If the run must end (`context.unit.cut_short`), the record is partial, or None if useless.
         """
         ...
 

@@ -1,7 +1,6 @@
-"""Run the units of a stage in the one loop that all kinds of stages share.
+"""Run the units of a stage in the one loop that all kinds of stages share: order, resume, end.
 
-It takes finished units from the journal, ends when the run must end, reports progress, counts time
-and bytes, and adds findings if units were cut short, failed or were measured again.
+It counts time and bytes, and adds findings if units were cut short, failed or were repeated.
 """
 
 import time

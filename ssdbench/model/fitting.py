@@ -3,8 +3,7 @@
 A profile is read before its target is known, so these mistakes are found later, at their place in
 the profile; without this, a run of hours would end with "cannot tell". Standard tests choose their
 own blocks. fio follows the zones of a zoned drive (zonemode=zbd) and resets a zone before writing
-it
-again: sequential writes and all reads can be measured.
+it again: sequential writes and all reads can be measured.
 """
 
 import re

@@ -184,8 +184,7 @@ class Workload(Model):
         The key is equal for workloads that differ only in reads, depth and, for random writes,
         jobs. Blocks below 4 KiB, the smallest unit that drives map, count as 4 KiB. Blocks that are
         a part of the drive's mapping unit count as the unit. `unit_bytes`: the unit; 0 if it is not
-        known. A workload with
-        streams, zones or pauses has its own layout.
+        known. A workload with streams, zones or pauses has its own layout.
         """
         if self.streams or self.zones or self.block_split or self.thinktime_us:
             return (self,)

@@ -1,12 +1,9 @@
 """Measure the latencies at one constant load in several trials, each from when a request was due.
 
-The load lasts for half an hour. The first ten minutes do not count, because the drive may still
-cool, collect garbage or fill a buffer; the trials follow. A percentile is of all trials together;
-its upper limit is the larger of the limit over all trials, which allows for correlation within a
-trial, and the percentile of the slowest trial.
-
-Overhead: no load for one or two seconds between two trials. Limits: an event that is rarer than
-once in half an hour may be missed.
+The load lasts for half an hour; its first ten minutes do not count, because the drive may still
+cool, collect garbage or fill a buffer. A percentile is of all trials; its upper limit is the larger
+of the limit over all trials, which allows for correlation within one, and the slowest trial's.
+Overhead: no load for a second or two between trials. Limits: a rarer event may be missed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,16 +1,12 @@
 """Measure points in several repeats each: sweeps, growing spans, several writers.
 
-Points form groups that are measured one after another. Within a group every point is measured in
-several shuffled passes (seed and order are stored). So a drive that warms up, wears or recovers
-over the hours affects all points alike, not only the points that are measured last.
+Groups of points are measured one after another. Within a group every point is measured in several
+shuffled passes (seed and order are stored), so a drive that warms up, wears or recovers over the
+hours affects all points alike.
 
-A sweep has a group for each layout: the order in which writes leave the data on the drive (block
-size, sequential or random). Reads and mixes of one block size leave the same layout. The layout of
-the warm-up is first. Points that only read are measured among the writes of this layout, which move
-the data, because a read rate depends on where the data lies. Sequential writes come next, then
-random writes from the largest block to the smallest. Before the first repeat in another layout,
-writes bring the drive to this layout: one sequential pass, then random writes until the rate is
-steady. These writes count for no point.
+A sweep has a group for each layout of the data on the drive (`ssdbench.stages.layouts`): the
+warm-up's first, with points that only read, as a read rate depends on where the data lies. Writes
+that bring the drive to another layout count for no point.
 
 A span sweep has a group for each span. Spans ascend and the whole drive comes last (Heger 2011),
 because a smaller span after a larger one would find the drive's spare area in the disorder that the
@@ -301,10 +297,7 @@ class PointStage(PlainStage):
         ]
 
     def units(self, context: Context, done: Sequence[Repeat]) -> Iterator[Unit[PlannedRepeat]]:
-        """Yield pass after pass of one group, then its extra repeats, then the next group.
-
-        Extra repeats of a span come before the next span, because that changes the drive.
-        """
+        """Yield pass after pass of one group with its extra repeats, then the next group."""
         if (own := self.with_unit(proven_unit(context.results))) is not self:
             yield from own.units(context, done)
             return
@@ -370,10 +363,7 @@ class PointStage(PlainStage):
         return None if self._again in self._converting() else self.returns_to
 
     def with_unit(self, unit_bytes: int) -> "PointStage":
-        """Return the stage for a proven mapping unit in bytes.
-
-        Without a proof (0), writes of each block size have a layout of their own.
-        """
+        """Return the stage for a proven mapping unit in bytes; 0: every block size is a layout."""
         if unit_bytes == self.unit_bytes:
             return self
         sweep = self.kind is StageKind.SWEEP
@@ -695,7 +685,6 @@ def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) 
 def _first_order(point: Point, group: Sequence[Point]) -> tuple[bool, bool]:
     """Return where a point stands in the first pass: mixes after writes, the heaviest first.
 
-    A long repeat is proof for lighter loads, so it comes before them. The first repeat of a write
-    comes before any mix, and shows later repeats which rate they must return to.
+    A long repeat is proof for lighter loads; writes show mixes which rate to return to.
     """
     return point.workload.read_percent > 0, not is_heaviest(point, group)

@@ -384,10 +384,7 @@ def _read_share(run: FioRun, before_bytes: int, size_bytes: int) -> float:
 
 
 def _read_seconds(jobs: Sequence[Job], hint: RateHint, end: int) -> float:
-    """Return the time of reads by the slowest (`end` 0) or fastest rates (1) of a hint.
-
-    A drive reads at least as fast as it writes.
-    """
+    """Return the time of reads at a hint's slowest (`end` 0) or fastest (1) rate of writes."""
     rate = min(hint.sequential_bytes_per_s[end], COMPARED_BYTES_PER_S)
     return sum(
         SAMPLES / hint.random_read_iops[end] if job.workload.pattern is Pattern.RANDOM else 0.0
@@ -445,8 +442,7 @@ def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
 def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
     """Split jobs into runs of the generator: one run, but on a file one run per block size.
 
-    On a file the kernel counts only the bytes of a process, so the I/Os of two block sizes in one
-    run could not be separated.
+    On a file the kernel counts only bytes, so two block sizes could not be told apart.
     """
     if target.kind is not TargetKind.FILE:
         return [list(jobs)]

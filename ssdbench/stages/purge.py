@@ -1,7 +1,6 @@
-"""Purge the drive at the start of a run.
+"""Purge the drive at the start of a run; the report shows the drive's answer, which is no proof.
 
-Overhead: the time that the drive takes for the purge command. Limits: a drive may ignore a discard.
-A format, sanitize or erase is not proof of erased data either; the report shows the drive's answer.
+Overhead: the time of the purge command. Limits: a drive may ignore a discard.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -147,8 +147,7 @@ def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> O
     """Return the next run of fio at a constant load; None if all runs have ended.
 
     After ten minutes with enough clients, `repeats` trials or more follow, until half an hour is
-    over;
-    then further ones while waits grow or few requests are slower than the percentile.
+    over; then further ones while waits grow or few requests are slower than the percentile.
     """
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]

@@ -138,10 +138,7 @@ def _reads_between(
 
 
 def _growth(latency: Floats) -> Floats:
-    """Return by how much each latency exceeds the last; 0 while the queue fills or empties.
-
-    Passes begin and end at the same places of both regions: changes there would look like a block.
-    """
+    """Return by how much each latency exceeds the last; 0 at both ends of a pass, where it must."""
     growth = np.diff(latency, prepend=latency[:1])
     growth[:EDGE] = growth[-EDGE:] = 0.0
     return growth

@@ -1,8 +1,7 @@
 """Measure the cost of the block layer: compare points with and without it, and read block traces.
 
 In a closed loop the time of a request is the number in flight divided by the rate (Little 1961).
-The
-difference of two points is the cost of the layer, including queueing; repeats are compared like
+The difference of two points is the cost of the layer, including queueing; repeats are compared like
 those of two drives.
 
 In a trace a request is queued (Q), gets a request slot (G), is inserted into the scheduler (I),

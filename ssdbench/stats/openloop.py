@@ -113,8 +113,7 @@ def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
 class Search:
     """Find the highest rate that keeps the limit: double or halve the rate, then bisect.
 
-    Call `next_iops`, measure it, and pass the result to `saw`. Rates above a failed one never
-    count.
+    Measure `next_iops`, pass the result to `saw`. Rates above a failed one never count.
     """
 
     start_iops: float

@@ -1,8 +1,4 @@
-"""Read the runs of a lot of drives, and refuse runs that must not be merged.
-
-Files from other hosts are not trusted: they are read with all checks, and each result is compared
-with the hashes in its journal.
-"""
+"""Read the runs of a lot of drives from any host, and refuse altered ones and wrong mixes."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -353,12 +353,10 @@ def steady_workload(planning: Planning) -> Workload:
 
 
 def _plain_warm_up(planning: Planning) -> Workload:
-    """Return the warm-up workload without regard to the user's jobs.
+    """Return the warm-up workload without regard to the user's jobs: the profile's, or of the plan.
 
-    The warm-up workload is the profile's workload, or the heaviest writer of the plan: random
-    writes without reads, with the block of the writing points that is closest to 4 KiB, at their
-    deepest queue, but at least at the default depth. Such random writes age a drive fastest, and a
-    smaller depth would not shorten the warm-up.
+    That is random writes with the writing block closest to 4 KiB, at its deepest queue, at least
+    the default: they age a drive fastest, and a smaller depth would not shorten the warm-up.
     """
     wanted = planning.profile.steady.workload
     if not names_warm_up(planning.profile):

@@ -290,11 +290,7 @@ def replanning(
     info: TargetInfo,
     keep: Callable[[str, Budget], None],
 ) -> Order:
-    """Let a run with a budget cut its whole profile again after the warm-up.
-
-    `running` is the profile that was cut before the start. `keep` stores the text of the new
-    profile and its budget, so that a resumed run goes on with them.
-    """
+    """Let a run with a budget cut its whole profile again after the warm-up, and `keep` the cut."""
     before = order.budget
     if before is None:
         return order

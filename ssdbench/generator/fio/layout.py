@@ -34,10 +34,9 @@ def largest_block(workload: Workload) -> int:
 def sections(job: Job) -> tuple[Section, ...]:
     """Split the range of a job into parts.
 
-    Threads share the range only if their offsets are random. With sequential offsets, or
-    random offsets that cover each block once, each thread has its own part. A fill also gets the
-    tail of a range that is not a whole number of blocks. Raises ValueError when a total is not
-    positive.
+    Threads share the range only if their offsets are random. With sequential offsets, or random
+    offsets that cover each block once, each thread has its own part. A fill also gets the tail of a
+    range that is not a whole number of blocks. Raises ValueError when a total is not positive.
     """
     if job.total_bytes is not None and job.total_bytes <= 0:
         raise ValueError(f"{job.name}: the total must be positive, got {job.total_bytes}")

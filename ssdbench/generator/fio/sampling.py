@@ -95,10 +95,9 @@ class DeviceMeter:
     """Read the counters of a block device, and fio's own counters to separate I/O of others.
 
     fio's counters move at submission and the device's at completion, so bytes of the device beyond
-    fio's
-    are others'. With one block size, I/Os follow from bytes, as the kernel merges and splits
-    requests.
-    fio also reads and writes the system's disk: I/O in a direction that no job uses is not ours.
+    fio's are others'. With one block size, I/Os follow from bytes, as the kernel merges and splits
+    requests. fio also reads and writes the system's disk: I/O in a direction that no job uses is
+    not ours.
     """
 
     def __init__(

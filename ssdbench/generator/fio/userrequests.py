@@ -1,10 +1,9 @@
 """Read the sizes and rates of a user's requests as fio does; pure.
 
 fio takes random sizes from `bssplit`, else from `bsrange`, else `bs` (get_next_buflen of its
-io_u.c),
-for each direction. It applies a rate to each direction of each thread, and paces bytes: a rate in
-requests means requests of the smallest size (`usec_for_io`, `setup_rate` of its backend.c and
-init.c). With `rate_process=poisson` the number of requests is the rate in bytes divided by the
+io_u.c), for each direction. It applies a rate to each direction of each thread, and paces bytes: a
+rate in requests means requests of the smallest size (`usec_for_io`, `setup_rate` of its backend.c
+and init.c). With `rate_process=poisson` the number of requests is the rate in bytes divided by the
 smallest block size, for any sizes.
 """
 

@@ -55,10 +55,9 @@ class Place:
 
 @contextmanager
 def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
-    """Mount the file system that finished units left, or a new one, during a `with` block.
+    """Mount the file system that finished units left, or a new one; a note tells of no partition.
 
-    If the device cannot have partitions, a note says so. Raises UsageError for a target that is not
-    a block device, HostLacks if mkfs or mount fails.
+    Raises UsageError for a target that is not a block device, HostLacks if mkfs or mount fails.
     """
     if not isinstance(context.session, ClaimedSession):
         raise UsageError(

@@ -143,11 +143,7 @@ def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> 
 def engine_variants(
     engines: Collection[str], hit_bytes: int, *, polls: bool = False
 ) -> list[Variant]:
-    """Return one variant for each way to submit I/O that this fio supports.
-
-    `hit_bytes` is the size of the part that is read repeatedly, for hits in the page cache. `polls`
-    says whether the drive has poll queues.
-    """
+    """Return one variant for each way to submit I/O that fio supports; `hit_bytes` are re-read."""
     batch: Options = {"iodepth_batch_submit": 8, "iodepth_batch_complete_min": 4}
     tried: list[tuple[str, dict[str, str | int]]] = [
         ("psync threads", {"ioengine": "psync", "numjobs": 8, "iodepth": 1}),
@@ -221,10 +217,7 @@ class Placements:
 def interrupt_variants(
     host: Topology, drive: str, *, submitters: Sequence[int] = (), coalescing: bool = False
 ) -> Placements:
-    """Return variants for the place of interrupts, for rq_affinity and for coalescing.
-
-    `submitters`: CPUs that send I/O; the first CPU if empty. `coalescing`: the drive can do it.
-    """
+    """Return variants for places of interrupts, rq_affinity and coalescing, if the drive can."""
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []
     variants = [Variant(f"as it is, from CPUs {cpu_text(cpus)}", cpus=cpus)]

@@ -108,9 +108,7 @@ CHUNK_WRAPS = 4  # least number of strides in the span
 class ReadChunk:
     """Find the read chunk, the data in order on one die (Chen, HPCA 2011; Queenie, SYSTOR 2022 F1).
 
-    Two parallel reads at a small stride wait for the same die. From a stride of half a chunk on
-    they do
-    not: the second runs together with the next read, on the next die.
+    Two parallel reads wait for the same die; from a stride of half a chunk on, none waits.
     """
 
     name = "read-chunk"

@@ -141,11 +141,9 @@ MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a pl
 
 
 def two_modes(values: Sequence[float] | Floats) -> Modes | None:
-    """Return the best split into two levels; None if one level describes the values equally well.
+    """Return the best split into two levels (Otsu 1979); None if one level is as likely.
 
-    The split is Otsu's (1979): it leaves the least variance within the groups. The split must be
-    clearer than the best split of values that have a single level. Each level must hold `min_share`
-    of the values, and at least two values.
+    It must be clearer than the best split of a single level; each level holds at least two values.
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     n = len(data)

@@ -1,8 +1,7 @@
 """Compute the bound of a point, the number to plan on, from all evidence.
 
 The bound is the lower 95/95 limit of means over the horizon: of the lower of two levels, and after
-a
-change of the drive. The worst minute and second are taken from all measured seconds.
+a change of the drive. The worst minute and second are taken from all measured seconds.
 """
 
 import math
