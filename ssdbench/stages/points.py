@@ -100,17 +100,6 @@ LATE_WARM_UP = 1.4  # of its shortest time: the longest that is likely
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
-    """Requirements of the profile for a valid point."""
-
-    rule: str = "pss"
-    min_repeats: int = 10
-    planned_repeats: int = 0  # without the extra ones
-    declared_extra: bool = False  # extra repeats against disturbance
-    unbroken_s: float = 0.0  # how long a load must have run without a break
-
-
-@dataclass(frozen=True, slots=True)
 class PlanEnd:
     """Assumptions for the earliest or the latest end of a plan."""
 
@@ -126,7 +115,7 @@ class PointStage(PlainStage):
     groups: tuple[tuple[Point, ...], ...]
     repeats: int = 10
     how: Measuring = Measuring()
-    judging: Judging = Judging()
+    judging: Judged = Judged()  # what the profile requires of a valid point
     skipped: tuple[Finding, ...] = ()  # points that this target cannot do
     extra: ExtraRule = ExtraRule()
     returns_to: Workload | None = None  # the warm-up's workload, repeated after all points
@@ -423,13 +412,9 @@ class PointStage(PlainStage):
     @property
     def _at_work_s(self) -> float:
         """Return how long the run must last before the return ends; 0 if nothing is VALIDATED."""
-        judging = self.judging
+        judging, unbroken_s = self.judging, self.how.unbroken_s
         able = rule(judging.rule).validates and self.repeats >= judging.min_repeats
-        return (
-            AT_WORK * self.how.unbroken_s
-            if able and self.how.unbroken_s >= judging.unbroken_s
-            else 0.0
-        )
+        return AT_WORK * unbroken_s if able and unbroken_s >= judging.unbroken_s else 0.0
 
     def _before_s(self, back: Workload, hint: RateHint, drive: PlanEnd) -> float:
         """Return about how long one fill and the warm-up take before this stage."""
@@ -572,14 +557,10 @@ class PointStage(PlainStage):
         """Return the result of every point that has a repeat, from all its repeats."""
         around = self._around(context, again)
         _, needed = self._warmed(context)
-        by_rule = Judged(
+        by_rule = replace(
+            self.judging,
             plannable=context.target.kind.plannable,
-            rule=self.judging.rule,
             rule_validates=rule(self.judging.rule).validates,
-            min_repeats=self.judging.min_repeats,
-            unbroken_s=self.judging.unbroken_s,
-            planned_repeats=self.judging.planned_repeats,
-            declared_extra=self.judging.declared_extra,
             simulated=context.target.simulated,
             buffer_bytes=buffer_bytes(context.target, context.results),
             remap_unit_bytes=known_remap_unit(context.target, context.results),

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -238,7 +238,7 @@ class Precondition(PlainStage):
         planned = sum(job.total_bytes or 0 for job in unit.work)
         session, target = context.session, context.target
         before, told_before = session.counters(), session.health_written_bytes()
-        written, csv, ends = 0, [], dict[Pattern, tuple[float, int]]()
+        written, csv, ends = 0, [], dict[str, Any]()
         for number, start in enumerate(starts(unit.work, target), start=1):
             if context.unit.cut_short:
                 break
@@ -250,11 +250,8 @@ class Precondition(PlainStage):
             written += run.bytes_written
             csv.append(run.csv)
         after = session.counters()
-        ordered, random = (
-            ends.get(pattern, (None, 0)) for pattern in (Pattern.SEQUENTIAL, Pattern.RANDOM)
-        )
         told = log_written_between(told_before, session.health_written_bytes())
-        compared = self._compare(context, unit.work)
+        compared, differing = self._compare(context, unit.work)
         cut_short = bool(context.unit.cut_short)
         return FillRecord(
             done=FillDone(
@@ -266,22 +263,22 @@ class Precondition(PlainStage):
                 filled_bytes=self.level_bytes(target),
                 fills=written / target.size_bytes,
                 seconds_csv=tuple(csv),
-                ordered_bytes_per_s=ordered[0],
-                random_bytes_per_s=random[0],
-                random_block_bytes=random[1],
-                **compared.done,
+                **ends,
+                **compared,
             ),
             findings=()
             if cut_short
-            else (*fill_proof(planned, written, before, after, told), *compared.findings),
+            else (*fill_proof(planned, written, before, after, told), *differing),
         )
 
-    def _compare(self, context: Context, filled: Sequence[Job]) -> "Compared":
+    def _compare(
+        self, context: Context, filled: Sequence[Job]
+    ) -> tuple[dict[str, Any], tuple[Finding, ...]]:
         """Read the last fill back, before anything overwrites it."""
         jobs = self.read_back_jobs(context.target, filled, seed=context.seed)
         if not jobs or bool(context.unit.cut_short):
             known = self.read_back and context.target.simulated
-            return Compared({"read_back": "known"} if known else {}, ())
+            return {"read_back": "known"} if known else {}, ()
         size, read = sum(job.total_bytes or 0 for job in jobs), 0
         outcomes: list[JobOutcome] = []
         groups = [jobs[:1], *(starts(jobs[1:], context.target) if jobs[1:] else ())]
@@ -313,7 +310,7 @@ class Precondition(PlainStage):
             "read_back_reads": reads,
             "wrong_reads": sum(one.places for one in wrong),
         }
-        return Compared(done, findings)
+        return done, findings
 
     def _why_not_read(self, target: TargetInfo) -> str:
         """Return why the fill cannot be read back and compared; empty if it can."""
@@ -372,13 +369,6 @@ class Precondition(PlainStage):
         )
 
 
-class Compared(NamedTuple):
-    """The fields of `FillDone` that a read of the fill gives, and its findings."""
-
-    done: dict[str, Any]
-    findings: tuple[Finding, ...]
-
-
 def _read_share(run: FioRun, before_bytes: int, size_bytes: int) -> float:
     return (before_bytes + run.bytes_read) / size_bytes
 
@@ -395,31 +385,27 @@ def _read_seconds(jobs: Sequence[Job], hint: RateHint, end: int) -> float:
 def _so_far(
     run: FioRun,
     jobs: Sequence[Job],
-    before: dict[Pattern, tuple[float, int]],
+    before: dict[str, Any],
     all_jobs: Sequence[Job],
 ) -> FillDone | None:
     """Return the rates of running fills; None until a fill of each order was seen."""
     ends = before | _ends(run, jobs, least=SEEN)
-    if any(job.workload.pattern not in ends for job in all_jobs):
+    if any(_RATES[job.workload.pattern] not in ends for job in all_jobs):
         return None
-    ordered, random = (
-        ends.get(pattern, (None, 0)) for pattern in (Pattern.SEQUENTIAL, Pattern.RANDOM)
-    )
-    return FillDone(
-        ordered_bytes_per_s=ordered[0], random_bytes_per_s=random[0], random_block_bytes=random[1]
-    )
+    return FillDone(**ends)
 
 
-def _ends(
-    run: FioRun, jobs: Sequence[Job], *, least: float = 1.0
-) -> dict[Pattern, tuple[float, int]]:
-    """Return the bytes per second at the end of the last fill of each order, and its block size.
+_RATES = {Pattern.SEQUENTIAL: "ordered_bytes_per_s", Pattern.RANDOM: "random_bytes_per_s"}
+
+
+def _ends(run: FioRun, jobs: Sequence[Job], *, least: float = 1.0) -> dict[str, Any]:
+    """Return the rates at the end of the last fill of each order, as in `FillDone`.
 
     If `least` of a running fill is done, its newest rate counts.
     """
     bytes_done = np.cumsum(run.series.column("write_bytes"))
     written = float(bytes_done[-1]) if len(bytes_done) else 0.0
-    found, begun = {}, 0
+    found, begun = dict[str, Any](), 0
     for job in jobs:
         whole = job.total_bytes or 0
         total = min(float(whole), written - begun)
@@ -430,8 +416,10 @@ def _ends(
         if last < len(bytes_done) and (
             seconds := float(run.series.t_s[last] - run.series.t_s[first])
         ):
-            rate = float(bytes_done[last] - bytes_done[first]) / seconds
-            found[job.workload.pattern] = rate, job.workload.block_bytes
+            pattern = job.workload.pattern
+            found[_RATES[pattern]] = float(bytes_done[last] - bytes_done[first]) / seconds
+            if pattern is Pattern.RANDOM:
+                found["random_block_bytes"] = job.workload.block_bytes
     return found
 
 

@@ -44,7 +44,7 @@ HASTY_FILLS = 1.5  # `pss-quick` asks for one
 LEAST_REPEATS = 3
 PREPARING = ("fill", "random-fill", "warm-up")  # cuts of what comes before the points
 AXES = ("pattern", "numjobs", "iodepth", "read_percent", "block_bytes")
-_NEEDED = Judged(plannable=True).min_repeats
+_NEEDED = Judged().min_repeats
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ from ssdbench.stages.layouts import ascending, by_layout
 from ssdbench.stages.load import Load
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.plannedload import PlannedLoad
-from ssdbench.stages.points import Judging, PointStage
+from ssdbench.stages.points import PointStage
 from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratesearch import FIRST_CLIENTS
 from ssdbench.stages.repeats import ExtraRule
+from ssdbench.stats.bounds.measured import Context as Judged
 from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite import jobfiles
 from ssdbench.suite.request import Planning
@@ -116,7 +117,7 @@ def processes(name: str, wanted: spec.Processes, planning: Planning) -> PointSta
         groups=(tuple(points),),
         repeats=wanted.repeats or planning.profile.repeats,
         how=_measuring(planning.profile, wanted),
-        judging=Judging(rule=planning.profile.steady.rule.value, unbroken_s=UNBROKEN_S),
+        judging=Judged(rule=planning.profile.steady.rule.value, unbroken_s=UNBROKEN_S),
         skipped=tuple(skipped),
         returns_to=back,
     )
@@ -175,7 +176,7 @@ def _point_stage(
         groups=tuple(groups),
         repeats=repeats,
         how=_measuring(planning.profile, wanted),
-        judging=Judging(
+        judging=Judged(
             rule=planning.profile.steady.rule.value,
             planned_repeats=repeats,
             declared_extra=extra is not None and extra.disturbed,

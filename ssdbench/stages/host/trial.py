@@ -106,14 +106,15 @@ def _median(workload: str, variant: str, found: Sequence[Cell]) -> Median:
         iops_least=round(min(c.iops for c in found), 1),
         iops_most=round(max(c.iops for c in found), 1),
         bw_bytes_per_s=round(median(c.bw_bytes_per_s for c in found)),
-        lat_p50_ns=of("lat_p50_ns"),
         disturbed=sum(bool(c.disturbed) for c in found),
     )
     # A block trace or a program uses CPU time itself, so the figures of the host are left out.
     if names := dict.fromkeys(name for cell in found for name in cell.more):
         more = {n: median(c.more[n] for c in found if n in c.more) for n in names}
-        return own.model_copy(update={"more": {n: round(value, 2) for n, value in more.items()}})
-    figures = {"lat_p99_ns": of("lat_p99_ns"), "cpu_us_per_io": of("cpu_us_per_io", 2)}
+        rounded = {n: round(value, 2) for n, value in more.items()}
+        return own.model_copy(update={"lat_p50_ns": of("lat_p50_ns"), "more": rounded})
+    figures = {name: of(name) for name in ("lat_p50_ns", "lat_p99_ns")}
+    figures["cpu_us_per_io"] = of("cpu_us_per_io", 2)
     # A cell without I/O in its window has no figures of the host.
     if seen := [c for c in found if c.iops_per_core > 0]:
         metered = all(c.iops_per_watt is not None for c in seen)

@@ -114,7 +114,7 @@ class Measured:
 class Context:
     """Facts that a verdict needs in addition to the repeats."""
 
-    plannable: bool  # TargetKind.plannable
+    plannable: bool = False  # TargetKind.plannable
     rule: str = "pss"  # the steady-state rule of the run
     rule_validates: bool = True
     min_repeats: int = 10

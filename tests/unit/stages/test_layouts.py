@@ -12,7 +12,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
 from ssdbench.stages.layouts import ascending, by_layout
 from ssdbench.stages.measuring import Measuring, PlannedRepeat
-from ssdbench.stages.points import Judging, PointStage
+from ssdbench.stages.points import PointStage
 from ssdbench.stages.repeats import (
     ExtraRule,
     Lasting,
@@ -23,6 +23,7 @@ from ssdbench.stages.repeats import (
     with_unbroken,
 )
 from ssdbench.stages.steady import Steady
+from ssdbench.stats.bounds.measured import Context as Judged
 from tests.support.builders import a_target, a_verdict
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_point, a_workload
@@ -72,7 +73,7 @@ def test_mixes_of_one_block_share_a_layout_and_reads_are_measured_in_that_of_the
 def a_run(path: Path, *points: Point, repeats: int = 2, how: Measuring = SHORT) -> RunResult:
     run = ARun(path, WearyDrive(noise=0.001)).precondition().steady()
     groups = by_layout(points, WARM_UP)
-    judging = Judging(min_repeats=repeats, unbroken_s=how.unbroken_s)
+    judging = Judged(min_repeats=repeats, unbroken_s=how.unbroken_s)
     run.stages.append(
         PointStage("03-sweep", groups, repeats, how, judging=judging, returns_to=WARM_UP)
     )
@@ -237,7 +238,7 @@ def test_a_point_without_an_unbroken_stretch_is_not_valid(tmp_path: Path) -> Non
     run.stages.append(
         PointStage(
             "03-sweep", ((a_point(DRIVE, "reads", read=100),),), 2, hasty,
-            judging=Judging(min_repeats=2, unbroken_s=1800),
+            judging=Judged(min_repeats=2, unbroken_s=1800),
         )
     )  # fmt: skip
 
@@ -297,7 +298,7 @@ def test_unsettled_repeats_only_warn_where_enough_others_had_settled(
     run.stages.append(
         PointStage(
             "03-sweep", ((a_point(falls, "reads", read=100),),), 3, how,
-            judging=Judging(min_repeats=settled, planned_repeats=settled),
+            judging=Judged(min_repeats=settled, planned_repeats=settled),
         )
     )  # fmt: skip
 

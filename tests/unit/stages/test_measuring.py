@@ -12,7 +12,8 @@ from ssdbench.model.found import Points
 from ssdbench.model.result import RunResult
 from ssdbench.model.workload import Point
 from ssdbench.stages.measuring import read_measured
-from ssdbench.stages.points import Judging, PointStage
+from ssdbench.stages.points import PointStage
+from ssdbench.stats.bounds.measured import Context as Judged
 from tests.support.fakes import WearyDrive
 from tests.support.runs import QUICK, ARun, a_point, a_workload, quiet_host
 
@@ -248,7 +249,7 @@ def test_the_return_of_a_short_run_goes_on_until_three_and_a_half_hours_have_pas
     run.drive.on_second = step
     point, how = a_point(run.drive, "write"), replace(QUICK, unbroken_s=1800)
     sweep = PointStage(
-        "02-sweep", ((point,),), 10, how, Judging(rule, unbroken_s=1800),
+        "02-sweep", ((point,),), 10, how, Judged(rule=rule, unbroken_s=1800),
         returns_to=a_workload(run.drive),
     )  # fmt: skip
     run.steady(rule).stages.append(sweep)
