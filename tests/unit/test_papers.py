@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from unittest.mock import create_autospec
@@ -13,8 +14,10 @@ from benchmarks.kernel.__main__ import EXPERIMENTS
 from benchmarks.kernel.experiment import STORE
 from ssdbench.cli import main
 from ssdbench.host import command
-from ssdbench.sim.core import Job, Order
-from ssdbench.sim.spec import catalogue
+from ssdbench.sim.core import Drive, Job, Order
+from ssdbench.sim.library import Params
+from ssdbench.sim.simulation import fill, steady
+from ssdbench.sim.spec import catalogue, parse
 from tests.support.sim_figures import Bench
 
 PAGES = sorted(path for path in papers.PAPERS.glob("*.md") if path.stem != "README")
@@ -125,3 +128,59 @@ def test_by_the_rule_of_2010_a_disk_adds_entropy_with_each_read_and_a_flash_driv
 
     assert bits == {1000: 0.697, 250: 0.067, 100: 0.0}  # a read, by the kernel's ticks a second
     assert [credited_bits(flash, hz) for hz in bits] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("model", "writes", "reads"),
+    [
+        ("micron-pcie-2010,capacity=512MiB", 0.11, 0.85),
+        ("c300-256,capacity=2GiB", 0.29, 1.00),
+        ("x25m-g2-160,capacity=2GiB", 0.80, 0.82),
+    ],
+)
+def test_requests_that_are_not_aligned_cost_two_units_each(
+    model: str, writes: float, reads: float
+) -> None:
+    """4 KiB at 2 KiB past a multiple of 4 KiB, as shares of the aligned rates; a full drive."""
+    spec = parse(f"sim:{model}")
+    rates = []
+    for offset in (0, 2048):
+        drive = Drive.in_memory(Params(dict(spec.params)))
+        fill(drive)
+        job = Job(offset_bytes=offset, span_bytes=spec.capacity_bytes - 8192)
+        written = steady(drive, job)[0].iops
+        read = drive.run(replace(job, read_percent=100, stop_ios=50_000, idle_s=60)).iops
+        rates.append((written, read))
+
+    (aligned, aligned_read), (unaligned, unaligned_read) = rates
+    assert unaligned / aligned == pytest.approx(writes, abs=0.01)
+    assert unaligned_read / aligned_read == pytest.approx(reads, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("model", "burst_s", "slow_ms"),
+    [
+        ("micron-pcie-2010,capacity=512MiB", 0.18, 3.3),
+        ("c300-256,capacity=2GiB", 2.5, 3.9),
+        ("x25m-g2-160,capacity=2GiB", 10.4, 48.1),
+    ],
+)
+def test_reads_behind_the_burst_of_a_checkpoint_are_slow_for_milliseconds(
+    model: str, burst_s: float, slow_ms: float
+) -> None:
+    """64 MiB in random writes of 16 KiB, 32 at a time, on a full drive; then reads, one at a time.
+
+    Slow is more than twice the median of a quiet drive.
+    """
+    drive = Drive.in_memory(Params(dict(parse(f"sim:{model}").params)))
+    fill(drive)
+    steady(drive, Job())
+    read = Job(read_percent=100, iodepth=1, stop_ios=2000, idle_s=60)
+    quiet = drive.run(read, per_io=2000).per_io["latency_ns"]
+
+    burst = drive.run(Job(block_bytes=16384, stop_bytes=64 << 20, idle_s=10))
+    behind = drive.run(replace(read, idle_s=0), per_io=2000).per_io["latency_ns"]
+
+    slow = (behind > 2 * sorted(quiet)[1000]).nonzero()[0]
+    assert burst.duration_s == pytest.approx(burst_s, rel=0.03)
+    assert behind[: slow[-1] + 1].sum() / 1e6 == pytest.approx(slow_ms, rel=0.03)

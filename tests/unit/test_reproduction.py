@@ -122,11 +122,12 @@ def test_every_interval_of_an_experiment_is_in_its_stored_rows() -> None:
     for row in ROWS:
         names = re.findall(r"`python -m benchmarks\.kernel ([\w-]+)`", row.command)
         stored = [
-            sorted((claim["worst"], claim["best"]))
+            sorted(ends)
             for name in names
             for kernel in ("6.1", "6.12")
             if (path := ROOT / "reports" / "experiments" / f"{name}-{kernel}.json").is_file()
             for claim in json.loads(path.read_text())["claims"]
+            for ends in ((claim["worst"], claim["best"]), (claim["low"], claim["high"]))
         ]
         for low, high in re.findall(r"(\d\.\d+) … (\d\.\d+)", row.ours if names else ""):
             digits = len(low.partition(".")[2])
@@ -184,7 +185,7 @@ def _measured(name: str) -> Iterator[float]:
             continue
         document = json.loads(path.read_text())
         for claim in document["claims"]:
-            yield from (claim["worst"], claim["mean"], claim["best"])
+            yield from (claim[name] for name in ("worst", "mean", "best", "low", "high"))
         values: dict[tuple[str, str], list[float]] = {}
         for row in document["rows"]:
             values.setdefault((row["case"], row["metric"]), []).append(row["value"])
@@ -270,7 +271,7 @@ def test_a_page_of_an_experiment_has_its_six_parts_and_is_listed(page: Path) -> 
     assert f"(experiments/{page.name})" in (ROOT / "docs" / "kernel-experiments.md").read_text()
 
 
-COUNT = {1: "one seed", 2: "two seeds", 3: "three seeds", 5: "five seeds"}
+COUNT = {1: "one seed", 2: "two seeds", 3: "three seeds", 5: "five seeds", 10: "ten seeds"}
 
 
 @pytest.mark.parametrize("page", EXPERIMENT_PAGES, ids=lambda path: path.stem)
