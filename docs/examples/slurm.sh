@@ -1,5 +1,7 @@
 #!/bin/sh
 # One drive for each task of an array: sbatch --array=1-24 slurm.sh drives.txt
+# On several nodes, each task on the node of its drive:
+# n=0; while read -r node _; do n=$((n+1)); sbatch --array=$n --nodelist="$node" slurm.sh drives.txt; done <drives.txt
 # Line N of drives.txt: node of Slurm, node of the drive, identity. One line for each array index.
 #SBATCH --exclusive
 #SBATCH --requeue
@@ -15,8 +17,7 @@ out="/var/lib/ssdbench/lot/$3"
 requeue() { trap '' TERM; sudo -n ssdbench stop "$out" --wait 4m; scontrol requeue "$SLURM_JOB_ID"; }
 trap requeue USR1
 trap 'sudo -n ssdbench stop "$out"' TERM
-# The line names the host, so the task must be there: --nodelist on the command line, or a
-# reservation. A task on another host is refused by the identity, with nothing written.
+# A task on another host than that of its line is refused by the identity, with nothing written.
 # Inside a job of Slurm, which SLURM_JOB_ID tells, the run stays in the job, so that scancel ends it.
 sudo -n SLURM_JOB_ID="$SLURM_JOB_ID" ssdbench run pessimistic --target "$2" --output "$out" \
     --destroy "$3" --attach-or-start &
