@@ -54,11 +54,7 @@ def lock_of(directory: Path) -> Path:
 
 
 def call(directory: Path, *, wait: bool) -> Parent | Child:
-    """Make sure that the run in a directory is done, or without `wait` that it is in progress.
-
-    Returns a Parent to the caller, with directory None if the worker refused to run, and a Child to
-    a forked worker. Raises SsdbenchError when the worker died.
-    """
+    """Make sure that a run is done, or in progress without `wait`. Raises SsdbenchError."""
     make_directory(directory.parent)
     while True:
         side = _in_a_unit(directory, wait=wait) if _systemd_decides() else detach()

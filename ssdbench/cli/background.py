@@ -58,11 +58,7 @@ class Child:
 
 
 def detach() -> Parent | Child:
-    """Fork; the parent waits until the child's run has begun, or has failed to begin.
-
-    While the parent waits, the child writes to the same terminal, so the user sees why ssdbench
-    refuses the run. Fork before any thread starts, because threads do not survive a fork.
-    """
+    """Fork before any thread starts; the parent waits until the child's run began or failed."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()

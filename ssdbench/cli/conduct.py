@@ -126,11 +126,7 @@ def resume(
 
 
 def finished(directory: Path) -> Ended | None:
-    """Return how a finished run ended; None if some work remains. Only reads.
-
-    Work remains if the run was killed, stopped, ended by a limit or by an error, or if its report
-    is missing. Raises SsdbenchError for a directory that is not a run directory.
-    """
+    """Return how a finished run ended; None if work or its report is left. Raises SsdbenchError."""
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)
     report = directory / rundirectory.REPORT

@@ -103,11 +103,7 @@ MAX_ALL_BYTES = 1 << 20  # of all job files of a profile together
 
 
 def with_job_files(text: str, profile: Path) -> str:
-    """Return the text of a profile in which the job file replaces each `fio` key with a name.
-
-    Line numbers do not change. Relative paths of traces are made absolute. Raises ProfileError,
-    with the line in the profile, for a job file that cannot be read.
-    """
+    """Return a profile with job files for their names, in the same lines. Raises ProfileError."""
     from ssdbench.model.loading import misfit_error
     from ssdbench.model.yamltext import read
 

@@ -41,12 +41,7 @@ class Geometry:
 
 
 def claim(node: Path) -> int:
-    """Open a block device exclusively, so that no other program can claim or mount it.
-
-    The result is a descriptor for reading and writing that the caller closes. Raises
-    BlockingIOError when it is already claimed, DeviceLost when it is not a block device, HostLacks
-    without permission.
-    """
+    """Open a block device exclusively. Raises BlockingIOError if claimed, DeviceLost, HostLacks."""
     try:
         descriptor = os.open(node, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:

@@ -326,11 +326,7 @@ def _said(path: Path | None) -> Iterator[int]:
 
 
 def foreground(argv: Sequence[str]) -> int:
-    """Run a program at the terminal instead of us; return its status (negative: signal).
-
-    The program shares our stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. Only the
-    main thread may call this function. Raises HostLacks when the program is not installed.
-    """
+    """Run a program at the terminal, from the main thread; return its status. Raises HostLacks."""
     try:
         process = subprocess.Popen(list(argv), env=_environment(None))
     except OSError as error:

@@ -75,10 +75,7 @@ def make_directory(path: Path) -> None:
 
 
 def kept_at(variable: str, default: str) -> Path:
-    """Return the directory that an environment variable names, else the default.
-
-    Raises UsageError for a character that make or apt would not take as part of one name.
-    """
+    """Return the directory that a variable names, else the default. Raises UsageError."""
     path = Path(os.environ.get(variable) or default).absolute()
     if unfit := re.search(r"[^\w./+@-]", str(path)):
         raise UsageError(
@@ -90,10 +87,7 @@ def kept_at(variable: str, default: str) -> Path:
 
 
 def require_utf8(path: Path, what: str) -> None:
-    """Raise UsageError when a path is not valid UTF-8; `what` begins the sentence.
-
-    JSON cannot store such a path, and not every program can open it.
-    """
+    """Raise UsageError for a path that is not UTF-8, so that JSON cannot store it."""
     name = str(path.absolute())
     try:
         name.encode()
@@ -140,11 +134,7 @@ def require_own_files(directory: Path) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Create a directory, and missing parents, that only this user can write.
-
-    A stricter umask of the user is kept. Raises HostLacks when it cannot be created, or when others
-    can write the existing one.
-    """
+    """Create a directory that only this user can write. Raises HostLacks if others can, too."""
     missing = [place for place in (path, *path.parents) if not place.exists()]
     try:
         for place in reversed(missing):
@@ -172,11 +162,7 @@ def require_room(directory: Path) -> None:
 
 
 def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
-    """Allocate all blocks of an open file; the content does not change.
-
-    Later writes then cannot fill the disk; on a full disk a program with a mapped file ends with
-    SIGBUS. Raises HostLacks, with the file unchanged, when there is not enough room.
-    """
+    """Allocate all blocks of an open file, so that later writes have room. Raises HostLacks."""
     file_now, system = os.fstat(descriptor), os.fstatvfs(descriptor)
     free = system.f_bavail * system.f_frsize
     if size_bytes - file_now.st_blocks * 512 > free:

@@ -75,12 +75,7 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")  # the BTF of the kernel that runs
 
 
 def compared(into: Path, headers: Path, block_source: Path) -> str:
-    """Return why a scheduler built from this source must not be loaded into the headers' kernel.
-
-    Another patch level, or a vendor's kernel of the same level, may have other structures. If BTF
-    shows the kernel's structures, the build compares them; otherwise the same version number is
-    enough.
-    """
+    """Return why a scheduler built from this source does not fit the kernel; empty if it does."""
     ours, theirs = version_of(block_source), header_version(headers)
     btf = _btf_of(headers, into)
     found = {} if btf is None else structure_layouts(btf, PRIVATE)

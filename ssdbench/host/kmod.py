@@ -244,11 +244,7 @@ def _headers_hint(release: str) -> str:
 
 
 def dkms_trees(source: Path, into: Path, version: str) -> dict[str, Path]:
-    """Make a source directory `ssdbench-MODULE-VERSION` per module for DKMS, in build order.
-
-    The keys are the names of the DKMS packages. Raises UsageError when a directory exists,
-    HostLacks when it cannot be written.
-    """
+    """Make the sources of each package for DKMS, in build order. Raises UsageError, HostLacks."""
     names = {name: f"ssdbench-{name.removeprefix('ssdb_')}" for name in MODULES}
     trees = {package: into / f"{package}-{version}" for package in names.values()}
     for package, tree in trees.items():

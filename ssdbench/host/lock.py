@@ -92,11 +92,7 @@ def until_free(path: Path) -> None:
 
 
 def _opened(path: Path) -> int:
-    """Open a lock file, created if missing; return its descriptor.
-
-    Raises OSError. Raises HostLacks when another user (not root) could have made or changed the
-    file.
-    """
+    """Open or make a lock file. Raises OSError, and HostLacks if another user could change it."""
     require_private(path)
     return open_own(path, os.O_RDWR, 0o600)
 

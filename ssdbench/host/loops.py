@@ -65,11 +65,7 @@ def _behind(name: str, sysfs: Sysfs) -> Backing | None:
 
 
 def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
-    """Return the kernel names of all loop devices over a device or file. Raises OSError.
-
-    Only root may query loop devices; for other users `path` is compared with the path of the
-    backing file.
-    """
+    """Return the loop devices over a device or file; without root, by `path`. Raises OSError."""
     attached, unasked = sysfs.once("loops", lambda: _attached(sysfs))
     leading = (name for name, file in unasked.items() if path and _leads_to(path, file))
     return [*attached.get(wanted.thing, ()), *leading]

@@ -55,11 +55,7 @@ class Procfs:
         return self._mounts_of("self")
 
     def all_mounts(self) -> list[Mount]:
-        """Return all mounts in our namespace, and mounts in others of devices not mounted here.
-
-        A container or a service may have mounted a device that no other process sees. Namespaces
-        that we may not read are left out; the kernel's claim on their devices is still noticed.
-        """
+        """Return our mounts, and mounts in other namespaces of devices that we do not mount."""
         found = self.mounts()
         here = {mount.major_minor for mount in found}
         seen = {_namespace(self._proc / "self")}
@@ -274,12 +270,7 @@ def _listed(directory: str) -> list[str]:
 
 
 def _share_descriptors(process: Path, thread: str) -> bool:
-    """Return whether a thread shares its process's file table, as almost all do (kcmp(2)).
-
-    If the file tables are shared, the thread's descriptors need no check; a process may have
-    thousands of threads. The result is False if the kernel does not say. In this case the caller
-    checks the thread's descriptors, which only takes longer.
-    """
+    """Return whether a thread shares its process's file table (kcmp(2)); False if not known."""
     number = _KCMP.get(os.uname().machine)
     if number is None or process.parent != Path("/proc"):
         return False

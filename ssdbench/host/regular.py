@@ -57,12 +57,7 @@ def held(descriptor: int) -> Path:
 
 
 def born_ns(path: Path, inode: int) -> int | None:
-    """Return when the file at `path` with that inode was created, in ns since 1970, or None.
-
-    A file system reuses inode numbers, so the time of birth identifies a file. The result is None
-    if another file is there, or if the file system does not store the time. The function uses
-    statx(2), which needs no right to open the file; Python has no call for it before 3.15.
-    """
+    """Return the birth time in ns of the file with that inode, which may be used again; or None."""
     answer = ctypes.create_string_buffer(_STATX_BYTES)
     ask = ctypes.CDLL(None).statx  # glibc 2.28
     if ask(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, answer) != 0:
@@ -201,11 +196,7 @@ def mark_given_back(descriptor: int, path: Path) -> None:
 
 
 def mark_objection(descriptor: int, path: Path, run: str) -> str | None:
-    """Return why the content of a marked file may not be ours; empty when it is ours.
-
-    The result is None for a file without a mark. Content that `run` itself left there counts as
-    ours. Raises OSError.
-    """
+    """Return why a marked file may not be ours; empty if it is or `run` did it, None unmarked."""
     text = _read(descriptor, path)
     if text is None:
         return None

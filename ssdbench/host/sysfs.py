@@ -176,11 +176,7 @@ def queues_of(kernel: str, sysfs: Sysfs) -> list[str]:
 
 
 def device_of(kernel: str, sysfs: Sysfs) -> str:
-    """Return the sysfs directory of the device that a whole disk belongs to.
-
-    For an NVMe multipath head this is the first controller of its subsystem, because a subsystem
-    has no place on a bus.
-    """
+    """Return the directory of a disk's device; of a multipath head, its first controller's."""
     device = f"/sys/block/{kernel}/device"
     below = [name for name in sysfs.names(device) if re.fullmatch(r"nvme[0-9]+", name)]
     return f"{device}/{below[0]}" if below else device

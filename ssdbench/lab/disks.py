@@ -121,10 +121,6 @@ def consent(disks: Sequence[Disk]) -> str:
 
 
 def parse_all(texts: Sequence[str], *, in_memory: bool = False) -> list[DiskRequest]:
-    """Parse all --disk options; the default is one simulated NVMe drive.
-
-    A guest with all programs in memory has no default disk: the host decides when requests of a
-    disk complete, so two runs would not agree to the last digit.
-    """
+    """Parse all --disk options; without any, one simulated NVMe drive, or none `in_memory`."""
     default = [] if in_memory else [DEFAULT]
     return [parse(text, index) for index, text in enumerate(texts or default)]

@@ -150,11 +150,7 @@ def payload(image: bytes) -> bytes:
 
 
 def unpack_image(kernel: Kernel) -> None:
-    """Unpack the kernel image once; otherwise an emulated CPU needs about 4 s for it at each boot.
-
-    Guests boot the packed image if this host cannot unpack it (no zstd, another format), or if the
-    unpacked kernel cannot be booted.
-    """
+    """Unpack the kernel once if it can be booted so; an emulated CPU needs 4 s at each boot."""
     if _kasan_watches_entry(kernel):
         kernel.unpacked_image.unlink(missing_ok=True)
         return
@@ -177,11 +173,7 @@ def unpack_image(kernel: Kernel) -> None:
 
 
 def _kasan_watches_entry(kernel: Kernel) -> bool:
-    """Return whether KASAN instruments the entry code of an unpacked kernel, as in Linux 6.1.
-
-    A kernel with such entry code crashes before its first message, because KASAN's memory is not
-    set up yet.
-    """
+    """Return whether KASAN watches the entry code, which crashes an unpacked kernel at its boot."""
     if kernel.tree is None:
         return False
     paths = kernel.tree / ".config", kernel.block_source / "arch/x86/platform/pvh/Makefile"

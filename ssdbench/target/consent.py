@@ -125,11 +125,7 @@ def implied(
 def objections(
     info: TargetInfo, consent: Consent, *, others: Mapping[str, str] = MappingProxyType({})
 ) -> list[Objection]:
-    """Return why the given consent does not name exactly this target; empty when it does.
-
-    Identities are compared as a whole, because half a serial number could name another drive.
-    `others` are the nodes of this host's other drives, by identity.
-    """
+    """Return why the consent does not name exactly this target; `others` are other drives."""
     given = consent.identity
     own, nameless = info.consent_id, f" ({NAMELESS})" if info.content else ""
     if not needed(info):

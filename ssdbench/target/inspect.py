@@ -29,11 +29,7 @@ ROOT = Sysfs()
 
 
 def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
-    """Return the target that `name` means: /dev/…, a regular file, or sim:MODEL.
-
-    Raises UsageError for a name that cannot be a target, TargetRefused for a partition or a
-    controller, HostLacks without permission to look.
-    """
+    """Return the target /dev/…, file or sim:MODEL. Raises UsageError, TargetRefused, HostLacks."""
     if name.startswith(simspec.PREFIX):
         return _simulated(name)
     path = Path(name)
@@ -63,11 +59,7 @@ def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
 
 
 def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
-    """Return the kernel name of the block device with that identity, wherever it is now.
-
-    If a drive has several paths, an identity with a path (TargetInfo.here) means only this path.
-    The result is None if no device or more than one device has the identity.
-    """
+    """Return the kernel name of the only device, or the path, with that identity; else None."""
     named = [(kernel, id_) for id_, kernel in _identities(sysfs)]
     kernels = [kernel for kernel, id_ in named if id_ == drive]
     if not kernels:
@@ -79,11 +71,7 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
 
 
 def found_again(known: TargetInfo) -> TargetInfo:
-    """Return a known target, at its old place or where its identity is now.
-
-    The drive may have another slot and name. If its identity is not on this host, the device with
-    the old name is returned, so the caller must compare. Raises as `inspect` does.
-    """
+    """Return a known target where its identity is now, else at its old place, to be compared."""
     try:
         now = inspect(known.name)
         if now.id == known.id:

@@ -82,11 +82,7 @@ def of_bridged(kernel: str, sysfs: Sysfs) -> Pages:
 
 
 def askable(kernel: str, sysfs: Sysfs) -> bool:
-    """Return whether a drive may be behind a bridge that passes commands on.
-
-    The rule is the same as in udev's rules, which ask every USB disk except removable media
-    (60-persistent-storage.rules).
-    """
+    """Return whether a drive may be behind a bridge, as in udev's 60-persistent-storage.rules."""
     base = f"/sys/block/{kernel}"
     fixed = (sysfs.find(f"{base}/removable") or "0").strip() == "0"
     return fixed and bool(sysfs.number(f"{base}/size")) and bridge(kernel, sysfs) != ""

@@ -120,11 +120,7 @@ def purge(
     *,
     lba_format: LbaFormat | None = None,
 ) -> Purged:
-    """Purge a claimed drive and return the result.
-
-    `lba_format` is the new format for an NVMe format; without it the drive keeps its own. Raises
-    TargetRefused with every obstacle before anything is done, DeviceError if the purge fails.
-    """
+    """Purge a claimed drive. Raises TargetRefused with every obstacle first, then DeviceError."""
     sysfs = Sysfs()
     kernel, node = kernel_name(info, sysfs=sysfs), Path(info.node)
     protocol = pages.protocol(kernel, sysfs)
@@ -310,11 +306,7 @@ def _await_ata(disk: scsi_bus.Scsi) -> bool:
 
 
 def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
-    """Erase by ATA security, with the enhanced erase if the drive has it.
-
-    A note about the password is on disk before the password is set, because a crash then leaves a
-    locked drive.
-    """
+    """Erase by ATA security; a note about the password is on disk before the password is set."""
     said = ata.identify(found[ata.IDENTIFY])
     with scsi_bus.opened(node, writes=True) as disk:
         note()

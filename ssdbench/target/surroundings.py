@@ -38,11 +38,7 @@ _QUEUE = (
 
 
 def names_of(kernel: str, sysfs: Sysfs) -> Names:
-    """Return every name of a whole disk that the kernel knows.
-
-    Names from a USB bridge are not used, because all bridges of a series may have one serial
-    number. The drive behind the bridge is asked instead, which needs permission to open it.
-    """
+    """Return every name of a whole disk; behind a USB bridge the drive itself is asked."""
     return sysfs.once(("names", kernel), lambda: _names_of(kernel, sysfs))
 
 
@@ -177,11 +173,7 @@ def place(kernel: str, sysfs: Sysfs) -> str:
 
 
 def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
-    """Return the parts of a mapping as lasting text: its table, or its members in order.
-
-    `called` gives each lower device a lasting name. The text is empty for any other device and for
-    an unreadable table.
-    """
+    """Return the parts of a mapping as lasting text, with names by `called`; else empty."""
     base = f"/sys/block/{kernel}"
     names = {(sysfs.find(f"/sys/class/block/{n}/dev") or "").strip(): n
              for n in sysfs.names(f"{base}/slaves")}  # fmt: skip

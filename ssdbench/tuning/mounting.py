@@ -82,11 +82,7 @@ class PartitionBackend:
 
 
 class DirectoryBackend:
-    """Make and remove a directory, or a tracefs instance, as "present" or "".
-
-    Removing deletes only sockets that a killed server left, and the directory when it is empty
-    then.
-    """
+    """Make and remove a directory or tracefs instance, with the sockets of killed servers only."""
 
     def __init__(self, sysfs: Sysfs) -> None:
         self._sysfs = sysfs

@@ -265,11 +265,7 @@ class HostPlan:
 
 
 def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
-    """Plan the settings for one drive, named by its identity.
-
-    Raises HostLacks, with the possible values, for a wish that cannot be fulfilled; if only the
-    preset has the wish, a note says so instead.
-    """
+    """Plan the settings for a drive. Raises HostLacks, but only notes wishes of a preset."""
     notes: list[str] = []
     asked = _with_preset(wishes, host, notes)
     if asked.block is Detect.DETECT:

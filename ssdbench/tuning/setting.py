@@ -31,11 +31,7 @@ class Backend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Hold one setting of the host or drive: its name, the wanted value, and the reason.
-
-    `drive` is the identity of its drive (TargetInfo.id), empty for the host: the drive may be in
-    another slot when it is restored.
-    """
+    """One setting of the host, or of a drive by its identity: name, wanted value, reason."""
 
     backend: Backend
     attribute: str  # "/sys/…", "queue/scheduler", interrupt number, feature id, service, …

@@ -357,11 +357,7 @@ class _Sum:
 
 
 def _sum(answer: CapacityAnswer, made: Plan) -> _Sum:
-    """Return the numbers with as many digits as the printed result needs to be right.
-
-    The bound is rounded down. If the rounded numbers would give another number of drives, they
-    get more digits.
-    """
+    """Return the numbers with so many digits that the printed calculation gives its result."""
     share, rebuild = answer.wanted.utilisation_percent / 100, answer.wanted.rebuild_iops or 0.0
     short = _Sum(0, 0, 0, 0)
     for digits in (0, 1, 2, 4, 6):

@@ -384,11 +384,7 @@ _GZIP = 31  # zlib's number for the gzip format
 def latencies_within(
     run: StoredRun, artifacts: str, side: str, most: int
 ) -> list[tuple[float, float, Histogram]]:
-    """Return latency histograms over the counted time of a repeat, in at most `most` parts.
-
-    Each part has its start and end in seconds. The list is empty unless the logs of all threads are
-    complete.
-    """
+    """Return start, end (s) and latencies of parts of a repeat; empty unless all logs are whole."""
     from ssdbench.generator.fio.logs import DamagedLog, histogram_rows  # slow to import
 
     seconds = run.seconds(f"{artifacts}/seconds.csv")
