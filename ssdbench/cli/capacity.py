@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ssdbench.cli.merge import lot_name
-from ssdbench.cli.options import PATH, Duration, Number, Size, html_option, json_option
-from ssdbench.cli.output import answer, document, table, tell
+from ssdbench.cli.options import PATH, Duration, Number, Size, csv_option, html_option, json_option
+from ssdbench.cli.output import answer, document, table, write_file
 from ssdbench.errors import UsageError
 from ssdbench.units import MOST_PERCENT
 
@@ -97,12 +97,7 @@ if TYPE_CHECKING:
     "this option, each run is a separate candidate.",
 )
 @html_option
-@click.option(
-    "--csv",
-    "csv_file",
-    type=PATH,
-    help="Also write a CSV file with a row for each run.",
-)
+@csv_option("run")
 @json_option
 def command(
     directories: tuple[Path, ...],
@@ -120,7 +115,6 @@ def command(
     in the order of the runs. The exit code is 1 if a plan uses a number that is not validated, or
     if the demand writes and no endurance is given.
     """
-    from ssdbench.host.files import write_atomic
     from ssdbench.report.comparison import render_plans
     from ssdbench.report.tables import csv_bytes, plans_table
 
@@ -141,12 +135,8 @@ def command(
             "the profiles of these runs name different demands",
             hint="Give one demand for all with --iops.",
         )
-    if html:
-        write_atomic(html, render_plans(plans).encode())
-        tell(f"page: {html}")
-    if csv_file:
-        write_atomic(csv_file, csv_bytes(plans_table(plans)))
-        tell(f"table: {csv_file}")
+    write_file(html, "page", lambda: render_plans(plans).encode())
+    write_file(csv_file, "table", lambda: csv_bytes(plans_table(plans)))
     if len(plans) > 1:
         _side_by_side(plans, as_json=as_json)
     elif as_json:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ssdbench.cli.merge import lot_name
-from ssdbench.cli.options import PATH, html_option, json_option
-from ssdbench.cli.output import answer, document, table, tell
+from ssdbench.cli.options import PATH, csv_option, html_option, json_option
+from ssdbench.cli.output import answer, document, table, write_file
 from ssdbench.errors import UsageError
 from ssdbench.foreign import real
 
@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 @click.command("compare")
 @click.argument("directories", metavar="RUN RUN…", nargs=-1, type=PATH)
 @html_option
-@click.option(
-    "--csv",
-    "csv_file",
-    type=PATH,
-    help="Also write a CSV file with a row for each point and pair of runs.",
-)
+@csv_option("point and pair of runs")
 @click.option(
     "--mix-simulated", is_flag=True, help="Allow simulated and real drives in one comparison."
 )
@@ -51,7 +46,6 @@ def command(
 
     The exit code is 1 if a number in the comparison is not validated.
     """
-    from ssdbench.host.files import write_atomic
     from ssdbench.report.comparison import comparison_csv, render_comparison
     from ssdbench.report.read import StoredRun
     from ssdbench.stats.compare import compared
@@ -83,12 +77,8 @@ def command(
             "the runs have no point in common: " + "; ".join(comparison.left_out),
             hint="Run the same profile on each drive.",
         )
-    if html:
-        write_atomic(html, render_comparison(results, comparison).encode())
-        tell(f"page: {html}")
-    if csv_file:
-        write_atomic(csv_file, comparison_csv(results, comparison))
-        tell(f"table: {csv_file}")
+    write_file(html, "page", lambda: render_comparison(results, comparison).encode())
+    write_file(csv_file, "table", lambda: comparison_csv(results, comparison))
     if as_json:
         document(_document(results, comparison))
     else:
@@ -174,27 +164,24 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
         rates=tuple(map(number, comparison.rates)),
         latencies=tuple(map(number, comparison.latencies)),
         runs=tuple(
-            ComparedRun(
+            ComparedRun.of(
+                result,
                 run=result.run_id,
                 target=result.target.name,
                 simulated=result.target.simulated,
-                verdict=result.verdict,
             )
             for result in results
         ),
         pairs=tuple(
-            ComparedPoint(
+            ComparedPoint.of(
+                pair,
                 point=pair.label,
                 first=results[pair.first].run_id,
                 second=results[pair.second].run_id,
-                shift_percent=pair.shift_percent,
                 **asdict(pair.found),
                 p_holm=pair.p_corrected,
-                bounds=pair.bounds,
-                bound_percent=pair.bound_percent,
                 cannot_tell=pair.found.unsure,
                 answer=pair_verdict(pair)[1],
-                validated=pair.validated,
             )
             for pair in comparison.pairs
         ),
@@ -217,7 +204,6 @@ def _refuse_copies(directories: Sequence[Path], results: "Sequence[RunResult]") 
 
 def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) -> int:
     """Compare two lots; return exit code 1 if a drive counts as a failure. Raises UsageError."""
-    from ssdbench.host.files import write_atomic
     from ssdbench.report.lot import LOT_TITLES, pair_row, render_lots
     from ssdbench.report.view.lot import ASSUMED
     from ssdbench.stats.lots.population import LEAST_DRIVES, lots_compared
@@ -242,10 +228,8 @@ def compare_lots(places: Sequence[Path], *, html: Path | None, as_json: bool) ->
             "no point was measured in both lots", hint="Run the same profile on each drive."
         )
     notes = tuple(dict.fromkeys((*first.notes, *second.notes)))
-    if html:
-        page = render_lots((first.results, second.results), pairs, [str(p) for p in places], notes)
-        write_atomic(html, page.encode())
-        tell(f"page: {html}")
+    lots, named = (first.results, second.results), [str(place) for place in places]
+    write_file(html, "page", lambda: render_lots(lots, pairs, named, notes).encode())
     if as_json:
         document(_lots_document(places, pairs, notes))
     else:
@@ -266,15 +250,11 @@ def _lots_document(
     return ComparedLots(
         lots=(str(places[0]), str(places[1])),
         pairs=tuple(
-            ComparedLotPoint(
+            ComparedLotPoint.of(
+                pair,
                 point=pair.label,
-                drives=pair.drives,
-                failed=pair.failed,
-                median_iops=pair.median_iops,
-                shift_percent=pair.shift_percent,
                 **{name: asdict(pair.found)[name] for name in _TESTED},
                 p_holm=pair.p_corrected,
-                answer=pair.answer,
             )
             for pair in pairs
         ),

@@ -98,17 +98,14 @@ def _device(name: str, look: "OneLook") -> "Device | None":
         overridable = False
         reasons = [f"it cannot be examined: {error.strerror}"]
     words = (format_capacity(info.size_bytes), info.kind.value, info.model, info.serial)
-    return Device(
+    return Device.of(
+        info,
         target=node,
         reasons=tuple(reasons),
         overridable=overridable,
         description=" ".join(word for word in words if word),
         id=info.consent_id,
         kind=info.kind.value,
-        size_bytes=info.size_bytes,
-        logical_block_bytes=info.logical_block_bytes,
-        model=info.model,
-        serial=info.serial,
         plannable=info.kind.plannable,
         unplannable=unplannable(info),
     )
@@ -184,22 +181,13 @@ def retire(
         lba_format=asked_format(lba_format, protection) if lba_format is not None else None,
     )
     final = inspect(target)
+    health = _health(final.facts)
     if as_json:
-        document(
-            Retired(
-                target=final,
-                done=done.said,
-                seconds=done.seconds,
-                before=done.before,
-                after=done.after,
-                health=_health(final.facts) or None,
-            )
-        )
+        document(Retired.of(done, target=final, done=done.said, health=health or None))
         return
     answer(f"{info.name} ({info.id}): {done.said}")
     for name, value in done.after.items():
         answer(f"  {name}: {done.before.get(name, 'unknown')} before, {value} after")
-    health = _health(final.facts)
     for name, value in health.items():
         answer(f"  {name}: {value}")
     if not health:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.options import PATH, Number, html_option, json_option
-from ssdbench.cli.output import answer, document, table, tell
+from ssdbench.cli.options import PATH, Number, csv_option, html_option, json_option
+from ssdbench.cli.output import answer, document, table, write_file
 from ssdbench.errors import UsageError
 from ssdbench.units import counted
 
@@ -41,12 +41,7 @@ MOST_DRIVES = 1_000_000
     "striped or balanced.",
 )
 @html_option
-@click.option(
-    "--csv",
-    "csv_file",
-    type=PATH,
-    help="Also write a CSV file with a row for each drive and point.",
-)
+@csv_option("drive and point")
 @json_option
 def command(
     places: tuple[Path, ...],
@@ -63,7 +58,6 @@ def command(
     same version of the method. A drive whose run is not VALIDATED counts as a failure; the exit
     code is then 1.
     """
-    from ssdbench.host.files import write_atomic
     from ssdbench.report.lot import lot_csv, members, render_lot
     from ssdbench.stats.lots.population import Questions, population
     from ssdbench.suite.gather import gathered
@@ -79,13 +73,9 @@ def command(
     points = population(drives, asked)
     if not points:
         raise UsageError("these runs measured no point", hint="Merge runs that have a sweep.")
-    if html:
-        page = render_lot(found.results, points, asked, found.notes)
-        write_atomic(html, page.encode())
-        tell(f"page: {html}")
-    if csv_file:
-        write_atomic(csv_file, lot_csv(drives, points))
-        tell(f"table: {csv_file}")
+    shown = (found.results, points, asked, found.notes)
+    write_file(html, "page", lambda: render_lot(*shown).encode())
+    write_file(csv_file, "table", lambda: lot_csv(drives, points))
     if as_json:
         document(_document(found, drives, points, asked))
     else:

@@ -146,6 +146,14 @@ page_option = click.option(
 )
 output_option = click.option("--output", type=PATH, metavar="DIR", help="Run directory to make.")
 html_option = click.option("--html", type=PATH, help="Also write an HTML page to this file.")
+
+
+def csv_option(of: str) -> Callable[[F], F]:
+    """Return the option --csv of a table with a row for each of these."""
+    said = f"Also write a CSV file with a row for each {of}."
+    return click.option("--csv", "csv_file", type=PATH, help=said)
+
+
 target_option = click.option(
     "--target",
     metavar="T",

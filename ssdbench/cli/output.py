@@ -4,8 +4,9 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -38,6 +39,15 @@ def document(value: "Document | Mapping[str, object]") -> None:
     """Print the answer as one JSON document; infinity and NaN become null."""
     plain = value if isinstance(value, Mapping) else value.model_dump(mode="json")
     click.echo(json.dumps(_finite(plain), indent=1, allow_nan=False))
+
+
+def write_file(path: Path | None, what: str, made: Callable[[], bytes]) -> None:
+    """Write the file that an option asks for, if one does, and print its place as `what`."""
+    if path is not None:
+        from ssdbench.host.files import write_atomic
+
+        write_atomic(path, made())
+        tell(f"{what}: {path}")
 
 
 LEAST_WIDTH = 8  # of a column of text that is made narrower

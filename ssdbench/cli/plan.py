@@ -163,32 +163,19 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
     from ssdbench.suite.budget import said_rates
 
     info, refusals = plan.target, _objections(wishes, plan)
-    return Planned(
+    return Planned.of(
+        plan,
         title=wishes.profile.title or wishes.profile_name,
         target=info,
         simulated=info.simulated,
         seed=wishes.profile.seed if wishes.seed is None else wishes.seed,
         stages=tuple(PlannedStage.of(stage, drive_fills=stage.fills) for stage in plan.stages),
-        seconds=plan.seconds,
-        wait_s=plan.wait_s,
-        bytes_written=plan.bytes_written,
         drive_fills=plan.fills,
-        longest_s=plan.longest_s,
         rates=said_rates(plan.hint),
         host_settings=wishes.profile.host.changes(),
         host_changes=tuple(plan.host.lines()),
         host_notes=plan.host.notes,
-        budget=plan.budget,
-        lba_format=plan.lba_format,
-        wear=PlannedWear(
-            most_bytes=plan.wear.most_bytes,
-            likely_bytes=plan.wear.likely_bytes,
-            reported_tb=plan.wear.reported_tb,
-            endurance_tb=plan.wear.endurance_tb,
-            share=plan.wear.share,
-            said=plan.wear.sentence,
-        ),
-        question=plan.question,
+        wear=PlannedWear.of(plan.wear, said=plan.wear.sentence),
         refusals=tuple(objection.reason for objection in refusals),
         command=tuple(_command(refusals, arguments)),
     )
