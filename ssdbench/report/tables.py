@@ -224,14 +224,9 @@ def results_table(result: RunResult) -> Tidy:
 def summary_table(result: RunResult) -> Tidy:
     """Return one row per point, in the order of the stored run."""
     rows = [_summary_row(result, stage, point) for stage in result.stages for point in stage.points]
-    return Tidy([_rounded(row) for row in rows], SUMMARY_TYPES)
-
-
-def _rounded(row: Row) -> Row:
-    return {
-        name: round(value, SUMMARY_DECIMALS) if isinstance(value, float) else value
-        for name, value in row.items()
-    }
+    for row in rows:
+        row |= {k: round(v, SUMMARY_DECIMALS) for k, v in row.items() if isinstance(v, float)}
+    return Tidy(rows, SUMMARY_TYPES)
 
 
 def artifacts_table(result: RunResult) -> Tidy:

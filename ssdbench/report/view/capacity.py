@@ -245,7 +245,9 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
     left = {need.limit: need.headroom for need in made.needs}
     for limit in Limit:
         if limit in left:
-            cells[f"headroom: {limit}"] = _percent(left[limit])
+            unused = left[limit]
+            percent = "none" if unused is None else f"{format_figure(100 * unused)} %"
+            cells[f"headroom: {limit}"] = percent
     cells["IOPS per drive"] = format_count(made.planned_iops)
     for one in answer.latencies:
         name = OF_DIRECTIONS.get(one.direction, "p99")
@@ -262,10 +264,6 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
     if made.wear is not None and made.wear.life_years is not None:
         cells["life, years"] = format_figure(made.wear.life_years)
     return cells | {"verdict": answer.verdict}
-
-
-def _percent(share: float | None) -> str:
-    return "none" if share is None else f"{format_figure(100 * share)} %"
 
 
 def answer_blocks(plans: Plans, names: Sequence[str]) -> list[page.Block]:

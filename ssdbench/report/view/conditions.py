@@ -87,7 +87,7 @@ def test(result: RunResult) -> page.Section:
         ("Started", words.moment(result.started_at)),
         ("Ended", words.moment(result.finished_at)),
         ("Drive's time", format_duration(length)),
-        *([(_limited(result.budget), _budget(result.budget))] if result.budget else []),
+        *([_budget(result.budget)] if result.budget else []),
         ("Bytes written by the run", _written(result)),
         *([("Written to flash", _flash(result.flash_written))] if result.flash_written else []),
         *([("Idle power before the run", words.watts(result.idle_watts))]
@@ -110,14 +110,11 @@ def test(result: RunResult) -> page.Section:
     return page.Section("conditions", "Test conditions", [*timeline_blocks(result), facts], brief)
 
 
-def _limited(budget: Budget) -> str:
-    return "Given time" if budget.most_bytes is None else "Given time or wear"
-
-
-def _budget(budget: Budget) -> str:
+def _budget(budget: Budget) -> tuple[str, str]:
     """Return what the time given for the run left out, and what it can still prove."""
     cuts = "; ".join(budget.cuts) or "nothing was left out"
-    return f"{budget.given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."
+    name = "Given time" if budget.most_bytes is None else "Given time or wear"
+    return name, f"{budget.given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."
 
 
 def tool(result: RunResult) -> str:

@@ -155,8 +155,9 @@ def _steps(steps: Sequence[RateStep], before: str, name: str) -> page.Table:
 
 def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> page.Headline:
     """Return the headline of a run of rate searches: the lowest rate found."""
-    stage, lowest = min(stages, key=lambda one: _rate_or_zero(one[1]))
-    kept = _rate_or_zero(lowest) > 0
+    stage, lowest = min(stages, key=lambda one: one[1].rate_iops or 0.0)
+    rate_iops = lowest.rate_iops or 0.0
+    kept = rate_iops > 0
     valid = result.verdict == "VALIDATED"
     why = stage.why_not or "the run is not"
     simulated = " (simulated drive)" if result.target.simulated else ""
@@ -170,17 +171,13 @@ def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) 
         )[:-1]
     return page.Headline(
         label=label,
-        number=format_bound(_rate_or_zero(lowest)) if kept else words.NONE,
+        number=format_bound(rate_iops) if kept else words.NONE,
         unit="IOPS" if kept else "",
         holds_for=words.times(f"{lowest.workload}: {lowest.limit}"),
         meaning=_meaning(kept=kept, valid=valid),
         evidence=[_evidence(stage, found) for stage, found in stages],
         tone=words.VERDICT_TONES[result.verdict],
     )
-
-
-def _rate_or_zero(found: RateFound) -> float:
-    return found.rate_iops or 0.0
 
 
 def _meaning(*, kept: bool, valid: bool) -> str:
@@ -198,7 +195,7 @@ def _meaning(*, kept: bool, valid: bool) -> str:
 
 
 def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
-    rate = format_bound(_rate_or_zero(found))
+    rate = format_bound(found.rate_iops or 0.0)
     confidence = f", confidence {100 * found.confidence:.3g} %"
     told = f"{rate} IOPS in {found.searches} searches{confidence}"
     return stage.title, words.mark_unvalidated(told, stage.why_not)
