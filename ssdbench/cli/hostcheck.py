@@ -45,7 +45,8 @@ def check(target: str | None, as_json: bool) -> int:
         document(_document(needs, info))
     else:
         for requirement in needs:
-            answer(_line(requirement))
+            hint = f"  ({requirement.hint})" if requirement.hint else ""
+            answer(f"{requirement.grade.value:<8} {requirement.name}: {requirement.said}{hint}")
         if info:
             answer("")
             for name, value in _target_facts(info).items():
@@ -84,11 +85,6 @@ def _document(needs: "Sequence[Requirement]", info: "TargetInfo | None") -> "Che
         commands=None if info else tuple(map(CommandPrograms.of, installed())),
         target=info,
     )
-
-
-def _line(requirement: "Requirement") -> str:
-    hint = f"  ({requirement.hint})" if requirement.hint else ""
-    return f"{requirement.grade.value:<8} {requirement.name}: {requirement.said}{hint}"
 
 
 def _state(info: "TargetInfo | None") -> "HostState":

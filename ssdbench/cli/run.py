@@ -1,7 +1,7 @@
 """Start a run (`run`), or continue it (`resume`)."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -257,7 +257,16 @@ def _export_jobs(wishes: "RunRequest", directory: Path) -> int:
 
     require_utf8(Path(wishes.profile_name), "the profile's name")  # the README contains it
     files = exported(wishes)
-    _store_jobs(files, directory)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise UsageError(f"the directory {directory} is not empty", hint="name a new directory")
+        for name, text in files.items():
+            write_whole(directory / name, text.encode())
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UsageError(f"{directory} is not a directory", hint="name a new directory") from error
+    except OSError as error:
+        raise unwritable(directory, error) from error
     answer(str(directory))
     tell(f"{len(files) - 1} job files; README.md says which checks plain fio does not make")
     return 0
@@ -407,17 +416,3 @@ def resume(
         place=place,
         as_json=as_json,
     )
-
-
-def _store_jobs(files: Mapping[str, str], directory: Path) -> None:
-    """Write files into a directory that is new or empty. Raises UsageError, HostLacks."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise UsageError(f"the directory {directory} is not empty", hint="name a new directory")
-        for name, text in files.items():
-            write_whole(directory / name, text.encode())
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UsageError(f"{directory} is not a directory", hint="name a new directory") from error
-    except OSError as error:
-        raise unwritable(directory, error) from error

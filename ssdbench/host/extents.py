@@ -107,11 +107,6 @@ def segments(table: Sequence[Target]) -> list[Segment] | None:
         return None
 
 
-def is_private(table: Sequence[Target]) -> bool:
-    """Return whether each byte of a mapping has its own byte on the devices below."""
-    return all(line.kind in PRIVATE for line in table)
-
-
 def _of(line: Target) -> Iterator[Segment]:
     reader = _READERS.get(line.kind)
     if reader is None:
@@ -318,7 +313,8 @@ class Extents:
                 *(replace(segment, lower=named[segment.lower]) for segment in known),
                 *(_whole(slave) for number, slave in named.items() if number not in seen),
             ),
-            private=is_private(table),
+            # each byte has its own byte on the devices below
+            private=all(line.kind in PRIVATE for line in table),
         )
 
     def _md(self, name: str, slaves: Sequence[str]) -> Mapping:

@@ -78,19 +78,6 @@ def _mitigations(sysfs: Sysfs) -> dict[str, str]:
     return {"mitigations": "; ".join(active) or "none needed"} if states else {}
 
 
-def _caches(sysfs: Sysfs) -> dict[str, str]:
-    caches = []
-    base = f"{_CPU}/cpu0/cache"
-    for index in sysfs.names(base):
-        level, kind, size, shared = (
-            (sysfs.find(f"{base}/{index}/{name}") or "").strip()
-            for name in ("level", "type", "size", "shared_cpu_list")
-        )
-        if level:
-            caches.append(f"L{level} {kind.lower()} {size}, CPUs {shared}")
-    return {"caches of CPU 0": "; ".join(caches)} if caches else {}
-
-
 def _activity(sysfs: Sysfs) -> dict[str, str]:
     seen = activity(sysfs)
     facts = {
@@ -159,7 +146,16 @@ def _cpu(sysfs: Sysfs) -> dict[str, str]:
     }
     if governors:
         facts["governor"] = ", ".join(sorted(governors))
-    return facts | _caches(sysfs)
+    caches = []
+    base = f"{_CPU}/cpu0/cache"
+    for index in sysfs.names(base):
+        level, kind, size, shared = (
+            (sysfs.find(f"{base}/{index}/{name}") or "").strip()
+            for name in ("level", "type", "size", "shared_cpu_list")
+        )
+        if level:
+            caches.append(f"L{level} {kind.lower()} {size}, CPUs {shared}")
+    return facts | ({"caches of CPU 0": "; ".join(caches)} if caches else {})
 
 
 def _memory(sysfs: Sysfs) -> dict[str, str]:

@@ -73,12 +73,16 @@ def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
     )
     processes = (name for name in sysfs.names("/proc") if name.isdigit())
     running = {(sysfs.find(f"/proc/{pid}/comm") or "").strip() for pid in processes}
+    offered = [
+        set((sysfs.find(f"{policy}/scaling_available_governors") or "").split())
+        for policy in policies
+    ]
     return Topology(
         cpus=cpus,
         shares_cache={cpu: _sharing(sysfs, cpu) for cpu in cpus},
         node_of=_nodes(sysfs, cpus),
         memory_nodes=cpu_list(sysfs.find(f"{NODE}/has_memory") or "") or (0,),
-        governors=_governors(sysfs, policies),
+        governors=tuple(sorted(set.intersection(*offered))) if offered else (),
         frequencies_khz=_frequencies(sysfs, policies),
         policies=policies,
         turbo=next((name for name in (NO_TURBO, BOOST) if sysfs.exists(name)), ""),
@@ -133,14 +137,6 @@ def _nodes(sysfs: Sysfs, cpus: tuple[int, ...]) -> dict[int, int]:
             text = sysfs.find(f"{NODE}/{name}/cpulist") or ""
             node_of |= dict.fromkeys(cpu_list(text), int(name[4:]))
     return node_of
-
-
-def _governors(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[str, ...]:
-    offered = [
-        set((sysfs.find(f"{policy}/scaling_available_governors") or "").split())
-        for policy in policies
-    ]
-    return tuple(sorted(set.intersection(*offered))) if offered else ()
 
 
 def _frequencies(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[int, ...]:

@@ -121,7 +121,8 @@ def arguments(machine: Machine) -> list[str]:
     if any(disk.bus is Bus.SCSI for disk in machine.disks):
         argv += ["-device", "virtio-scsi-pci,id=scsi"]
     for index, disk in enumerate(machine.disks):
-        argv += _disk(index, disk)
+        node = f"disk{index}"
+        argv += [*_backend(node, disk), *_front(index, node, disk)]
     return [*argv, *machine.devices]
 
 
@@ -158,11 +159,6 @@ def _nodes(machine: Machine, cpus: int) -> list[str]:
         argv += ["-object", f"memory-backend-memfd,id=mem{node},size={size}M,share=on"]
         argv += ["-numa", f"node,memdev=mem{node},cpus={own[0]}-{own[-1]}"]
     return argv
-
-
-def _disk(index: int, disk: Disk) -> list[str]:
-    node = f"disk{index}"
-    return [*_backend(node, disk), *_front(index, node, disk)]
 
 
 def _backend(node: str, disk: Disk) -> list[str]:

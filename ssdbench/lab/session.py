@@ -62,7 +62,13 @@ class Lab:
 
     def __init__(self, archive: Archive, series: str, *, tree: Path | None = None) -> None:
         self._doubted: Path | None = None  # record to write if KVM does not work
-        _make_cache(archive.root)
+        try:
+            files.make_directory(archive.root)
+        except HostLacks as error:
+            raise HostLacks(
+                f"the lab cannot keep its kernels and tools: {error.message}",
+                hint="To use another directory, set SSDBENCH_LAB_CACHE; it needs about 1.4 GB",
+            ) from error
         with waiting(archive.root / "lab.lock", lambda: _log.info("waiting for another lab run")):
             if tree:  # check the user's kernel before anything is downloaded
                 self.kernel = from_tree(tree, archive.root)
@@ -233,16 +239,6 @@ def _how(machine: Machine) -> str:
     return "" if machine.kvm or machine.reproducible else " (emulated: no KVM here)"
 
 
-def _make_cache(root: Path) -> None:
-    try:
-        files.make_directory(root)
-    except HostLacks as error:
-        raise HostLacks(
-            f"the lab cannot keep its kernels and tools: {error.message}",
-            hint="To use another directory, set SSDBENCH_LAB_CACHE; it needs about 1.4 GB",
-        ) from error
-
-
 def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
     """Build the bundled modules for a kernel, or return them from the cache if unchanged."""
     source = source_directory()
@@ -311,7 +307,10 @@ def run_in_guest(
         memory.found(request.programs)
     else:
         _require_mounts()
-    _require_programs(request, cache)
+    fetches = not (cache / f"kernel-{request.series}").exists() or bool(request.kernel_dir)
+    builds = request.modules and (fetches or not any(cache.glob("modules-*")))
+    if fetches or builds:
+        require_programs({**TO_FETCH, **(TO_BUILD if builds else {})})
     lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)
     if request.kernel_dir:
         for disk in request.disks:
@@ -329,14 +328,6 @@ def run_in_guest(
             while_running=watch,
             handed_on=request.handed_on,
         )
-
-
-def _require_programs(request: GuestRequest, cache: Path) -> None:
-    """Raise HostLacks if this host lacks programs that a download or a build needs."""
-    fetches = not (cache / f"kernel-{request.series}").exists() or bool(request.kernel_dir)
-    builds = request.modules and (fetches or not any(cache.glob("modules-*")))
-    if fetches or builds:
-        require_programs({**TO_FETCH, **(TO_BUILD if builds else {})})
 
 
 def _require_mounts() -> None:
@@ -447,20 +438,16 @@ class KeptRun:
             held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._opened.callback(os.close, held)
             fcntl.flock(held, fcntl.LOCK_SH)
-            _remove_old(self.path.parent)
+            # Old directories are removed, except of runs in progress, which hold a lock.
+            for path in sorted(self.path.parent.iterdir())[:-KEPT_RUNS]:
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path, ignore_errors=True)
+                except BlockingIOError:
+                    continue
+                finally:
+                    os.close(descriptor)
         file = (self.path / name).open("wb", buffering=0)
         self._files[name] = self._opened.enter_context(file)
         return file
-
-
-def _remove_old(runs: Path) -> None:
-    """Remove old directories, except of runs in progress, which hold a lock."""
-    for path in sorted(runs.iterdir())[:-KEPT_RUNS]:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(descriptor)

@@ -120,7 +120,18 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     """Return all facts in the pages, for the report."""
     told: dict[str, str] = {}
     if IDENTIFY in pages:
-        told |= _identify_facts(identify(pages[IDENTIFY]))
+        said = identify(pages[IDENTIFY])
+        told |= {
+            "capacity by IDENTIFY": format_capacity(said.sectors * said.logical_bytes),
+            "write cache": _state(said.cache_present, said.cache_on),
+            "ATA security": _state(said.security_supported, said.security_enabled)
+            + (", locked" if said.security_locked else "")
+            + (", frozen" if said.security_frozen else ""),
+            "TRIM": "supported" if said.trim else "not supported",
+            "sanitize": ", ".join(sorted(said.sanitizes)) or "not supported",
+            "queue depth": str(said.queue_depth),
+            "link speed": f"{said.speed_now or 'unknown'} of {said.speed_most or 'unknown'}",
+        }
     for name, register in (
         ("host protected area", NATIVE_MAX),
         ("beyond the accessible max address", ACCESSIBLE_MAX),
@@ -135,20 +146,6 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
         if (celsius := temperature(values)) is not None:
             told["temperature"] = f"{celsius} °C"
     return told
-
-
-def _identify_facts(said: Identify) -> dict[str, str]:
-    return {
-        "capacity by IDENTIFY": format_capacity(said.sectors * said.logical_bytes),
-        "write cache": _state(said.cache_present, said.cache_on),
-        "ATA security": _state(said.security_supported, said.security_enabled)
-        + (", locked" if said.security_locked else "")
-        + (", frozen" if said.security_frozen else ""),
-        "TRIM": "supported" if said.trim else "not supported",
-        "sanitize": ", ".join(sorted(said.sanitizes)) or "not supported",
-        "queue depth": str(said.queue_depth),
-        "link speed": f"{said.speed_now or 'unknown'} of {said.speed_most or 'unknown'}",
-    }
 
 
 def _state(there: bool, on: bool) -> str:

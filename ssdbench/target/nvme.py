@@ -232,7 +232,17 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     if CONTROLLER in pages:
         told |= _controller_facts(controller(pages[CONTROLLER]))
     if NAMESPACE in pages:
-        told |= _namespace_facts(namespace(pages[NAMESPACE]))
+        said = namespace(pages[NAMESPACE])
+        data, metadata = said.format
+        first = " in the first bytes" if said.protection_first else ""
+        told |= {
+            "LBA format": f"{said.format_index}: {data} bytes, {metadata} bytes of metadata",
+            "LBA formats": ", ".join(f"{d}+{m}" for d, m in said.formats),
+            "protection": f"type {said.protection}{first}" if said.protection else "none",
+            "namespace blocks": f"{said.size_blocks}, {said.used_blocks} in use",
+            "namespace shared": "yes" if said.shared else "no",
+            "namespace write-protected": "yes" if said.write_protected else "no",
+        }
     if SIBLINGS in pages:
         told["namespaces of the controller"] = _listed(namespaces(pages[SIBLINGS]))
     if ALLOCATED in pages:
@@ -264,19 +274,6 @@ def _controller_facts(said: Controller) -> dict[str, str]:
     if said.memory_wanted_bytes:
         told["host memory buffer wanted"] = format_capacity(said.memory_wanted_bytes)
     return told
-
-
-def _namespace_facts(said: Namespace) -> dict[str, str]:
-    data, metadata = said.format
-    first = " in the first bytes" if said.protection_first else ""
-    return {
-        "LBA format": f"{said.format_index}: {data} bytes, {metadata} bytes of metadata",
-        "LBA formats": ", ".join(f"{d}+{m}" for d, m in said.formats),
-        "protection": f"type {said.protection}{first}" if said.protection else "none",
-        "namespace blocks": f"{said.size_blocks}, {said.used_blocks} in use",
-        "namespace shared": "yes" if said.shared else "no",
-        "namespace write-protected": "yes" if said.write_protected else "no",
-    }
 
 
 def company(page: bytes) -> int:

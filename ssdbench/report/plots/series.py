@@ -162,7 +162,10 @@ class SteadyFigure(ReportFigure):
         _draw_levels(grid[1], self.levels)
         grid[1].set_xlim(ends)
         heights = [row[2] for row in self._rows_of_window()]
-        grid[1].set_ylim(_range_of([*heights, *self.minutes.low, *self.minutes.high]))
+        values = [*heights, *self.minutes.low, *self.minutes.high]
+        low, high = min(values), max(values)
+        room = max(BESIDE_WINDOW * (high - low), 0.005 * high) or 1.0
+        grid[1].set_ylim(max(low - room, 0.0), high + room)
         canvas.levels(grid[1], [(window.mean, f"mean\n{window.mean_words}")])
         for axes in grid:
             axes.locator_params(axis="x", nbins=6)
@@ -201,13 +204,6 @@ def _blocks(
     for number, (start, end, value) in enumerate(pairs):
         name = "" if number else "mean of each pair"
         axes.plot([start, end], [value] * 2, color=canvas.SERIES[0], lw=1.2, label=name)
-
-
-def _range_of(values: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of an axis with room around all values, never below zero."""
-    low, high = min(values), max(values)
-    room = max(BESIDE_WINDOW * (high - low), 0.005 * high) or 1.0
-    return max(low - room, 0.0), high + room
 
 
 @dataclass(frozen=True, slots=True)

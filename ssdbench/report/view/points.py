@@ -408,22 +408,18 @@ def _drives(result: RunResult) -> dict[str, str]:
         return {}
     needed = {}
     for point in planned_points(result)[:FIRST_ROWS]:
-        answer = capacity_answer(_with_only(result, point), wanted)
+        # with only this point
+        stages = (
+            stage.model_copy(update={"found": stage.found.model_copy(update={"points": (point,)})})
+            if point in stage.points
+            else stage
+            for stage in result.stages
+            if not stage.points or point in stage.points
+        )
+        answer = capacity_answer(result.model_copy(update={"stages": tuple(stages)}), wanted)
         if answer.plan is not None:
             needed[point.point.id] = in_detail(f"{answer.plan.drives:,}", answer.verdict)
     return needed
-
-
-def _with_only(result: RunResult, kept: PointResult) -> RunResult:
-    """Return a copy of a result in which only one point is left."""
-    stages = (
-        stage.model_copy(update={"found": stage.found.model_copy(update={"points": (kept,)})})
-        if kept in stage.points
-        else stage
-        for stage in result.stages
-        if not stage.points or kept in stage.points
-    )
-    return result.model_copy(update={"stages": tuple(stages)})
 
 
 MOST_DRAWN = 20  # points that get figures

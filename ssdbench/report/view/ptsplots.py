@@ -389,7 +389,17 @@ def timed_plots(name: str, found: Pts) -> Iterator[Plot]:
     if len(warm_up[::SPACING]) > 1 and found.test is not PtsTest.CROSSED:
         yield _spaced_window(name, warm_up, found.scale)
     for place, cell in enumerate(cell for cell in found.in_steady_state if cell.bins):
-        yield _histogram(f"histogram-{name}-{place}", cell)
+        bins = cell.bins or PtsBins(latency_ns=(), count=())
+        levels = cell.latency.percentiles_ns if cell.latency else {}
+        marks = tuple((value, level) for level, value in levels.items() if level != NINES)
+        yield Plot(
+            name=f"histogram-{name}-{place}",
+            title=f"Latency histogram: {cell.cell}",
+            caption=f"{sum(bins.count):,} I/Os in the bins of fio (64 for each factor of two). A "
+            "percentile is left out if fewer than ten I/Os were slower.",
+            alt=f"Latencies of {sum(bins.count):,} I/Os.",
+            figure=_bars(bins.latency_ns, bins.count, marks),
+        )
 
 
 def _of_phases(name: str, test: PtsTest, samples: Sequence[PtsSample]) -> Iterator[Plot]:
@@ -542,20 +552,6 @@ def _spaced_window(name: str, samples: Sequence[PtsRate], scale: float) -> Plot:
         caption=f"Five samples: {judged(window, 'IOPS')}",
         alt=f"Five samples, average {format_count(window.average)} IOPS.",
         figure=window_figure(window, "IOPS"),
-    )
-
-
-def _histogram(name: str, cell: PtsCell) -> Plot:
-    bins = cell.bins or PtsBins(latency_ns=(), count=())
-    levels = cell.latency.percentiles_ns if cell.latency else {}
-    marks = tuple((value, level) for level, value in levels.items() if level != NINES)
-    return Plot(
-        name=name,
-        title=f"Latency histogram: {cell.cell}",
-        caption=f"{sum(bins.count):,} I/Os in the bins of fio (64 for each factor of two). A "
-        "percentile is left out if fewer than ten I/Os were slower.",
-        alt=f"Latencies of {sum(bins.count):,} I/Os.",
-        figure=_bars(bins.latency_ns, bins.count, marks),
     )
 
 

@@ -142,7 +142,13 @@ def _verdict(
         blocks.append(page.Plots([_run_up(verdict, seconds, unit, name)], wide=True))
     evidence: list[page.Block] = [_facts(stage, found, verdict)]
     if verdict.criteria:
-        evidence.append(_criteria(verdict))
+        columns: list[page.ColumnOf[tuple[str, tuple[float, float]]]] = [
+            ("Criterion", lambda one: criterion_words(one[0])),
+            (page.number("Measured"), _measured),
+            (page.number("Limit"), lambda one: criterion_value(one[0], one[1][1])),
+        ]
+        caption = f"What the rule “{verdict.rule}” requires"
+        evidence.append(page.table_of(caption, verdict.criteria.items(), columns))
     if found.other_rules and verdict.mean:
         evidence.append(_others(found.other_rules, verdict, unit))
     return [*blocks, page.Fold("Evidence: the criteria, other rules", evidence)]
@@ -244,16 +250,6 @@ def drift_percent(verdict: SteadyVerdict) -> float:
 
 
 TOO_HIGH = 5  # percent above what the drive held later
-
-
-def _criteria(verdict: SteadyVerdict) -> page.Table:
-    columns: list[page.ColumnOf[tuple[str, tuple[float, float]]]] = [
-        ("Criterion", lambda one: criterion_words(one[0])),
-        (page.number("Measured"), _measured),
-        (page.number("Limit"), lambda one: criterion_value(one[0], one[1][1])),
-    ]
-    caption = f"What the rule “{verdict.rule}” requires"
-    return page.table_of(caption, verdict.criteria.items(), columns)
 
 
 def _measured(criterion: tuple[str, tuple[float, float]]) -> page.Cell:
