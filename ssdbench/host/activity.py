@@ -47,6 +47,9 @@ def activity(sysfs: Sysfs | None = None) -> Activity:
     ticks = [int(field) for field in stat.get("cpu", ())[:8]]
     frequencies = _numbers(sysfs, r"cpu\d+", "cpufreq/scaling_cur_freq")
     throttles = _numbers(sysfs, r"cpu\d+", "thermal_throttle/core_throttle_count")
+    base = "/sys/class/thermal"
+    zones = (sysfs.number(f"{base}/{name}/temp") for name in sysfs.names(base))
+    values = [sensors.above_freezing(value / 1000) for value in zones if value is not None]
     return Activity(
         at_s=time.monotonic(),
         cpus=sum(1 for name in stat if re.fullmatch(r"cpu\d+", name)) or 1,
@@ -56,7 +59,7 @@ def activity(sysfs: Sysfs | None = None) -> Activity:
         interrupts=int(stat.get("intr", ["0"])[0]),
         running=int(stat.get("procs_running", ["0"])[0]),
         frequency_khz=sum(frequencies) // len(frequencies) if frequencies else None,
-        temperature_c=_hottest(sysfs),
+        temperature_c=max((value for value in values if value is not None), default=None),
         throttle_events=sum(throttles) if throttles else None,
         interrupts_per_cpu=_per_cpu(sysfs.find("/proc/interrupts") or ""),
         busy_s=(sum(ticks[:3]) + sum(ticks[5:7])) / TICKS_PER_S if len(ticks) == 8 else 0.0,
@@ -117,13 +120,6 @@ def _numbers(sysfs: Sysfs, names: str, attribute: str) -> list[int]:
         if re.fullmatch(names, name)
     )
     return [value for value in numbers if value is not None]
-
-
-def _hottest(sysfs: Sysfs) -> float | None:
-    base = "/sys/class/thermal"
-    zones = (sysfs.number(f"{base}/{name}/temp") for name in sysfs.names(base))
-    values = [sensors.above_freezing(value / 1000) for value in zones if value is not None]
-    return max((value for value in values if value is not None), default=None)
 
 
 def _energy(sysfs: Sysfs) -> float | None:

@@ -35,10 +35,13 @@ def host_facts(sysfs: Sysfs | None = None) -> dict[str, str]:
         value = sysfs.find(path)
         if value is not None and value.strip():
             facts[name] = value.strip()
+    base = f"{_CPU}/vulnerabilities"
+    states = {name: (sysfs.find(f"{base}/{name}") or "").strip() for name in sysfs.names(base)}
+    active = [f"{n}: {s}" for n, s in states.items() if s and s != "Not affected"]
     return (
         facts
         | _command_line(sysfs)
-        | _mitigations(sysfs)
+        | ({"mitigations": "; ".join(active) or "none needed"} if states else {})
         | _cpu(sysfs)
         | _memory(sysfs)
         | _load(sysfs)
@@ -69,13 +72,6 @@ def _command_line(sysfs: Sysfs) -> dict[str, str]:
         name, equals, _ = word.partition("=")
         told.append(word if _TOLD.match(name) else f"{name}{equals}…" if equals else name)
     return {"command line": " ".join(told)} if told else {}
-
-
-def _mitigations(sysfs: Sysfs) -> dict[str, str]:
-    base = f"{_CPU}/vulnerabilities"
-    states = {name: (sysfs.find(f"{base}/{name}") or "").strip() for name in sysfs.names(base)}
-    active = [f"{n}: {s}" for n, s in states.items() if s and s != "Not affected"]
-    return {"mitigations": "; ".join(active) or "none needed"} if states else {}
 
 
 def _activity(sysfs: Sysfs) -> dict[str, str]:

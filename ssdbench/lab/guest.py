@@ -99,7 +99,12 @@ class Guest:
             (job / "share" / directory).mkdir(parents=True)
         self._shared = job / "share" / "job"
         self._place = os.open(self._shared, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        _write_ourselves(self._shared / "bin" / "ssdbench")
+        # The script `ssdbench` in the guest runs the same version as on the host.
+        path = self._shared / "bin" / "ssdbench"
+        path.parent.mkdir()
+        python, package = shlex.quote(sys.executable), shlex.quote(str(OURSELVES))
+        path.write_text(f'#!/bin/sh\nPYTHONPATH={package} exec {python} -m ssdbench "$@"\n')
+        path.chmod(0o755)
         files.write_atomic(self._shared / "disks.json", consent(machine.disks))
 
     @property
@@ -338,14 +343,6 @@ def _further_mounts(paths: Sequence[Path]) -> list[Path]:
     """Return the mount points above the paths, outermost first; a bind mount of / omits them."""
     above = {place for path in paths for place in (path.resolve(), *path.resolve().parents)}
     return sorted(place for place in above if place.is_mount() and place != Path("/"))
-
-
-def _write_ourselves(path: Path) -> None:
-    """Write the script `ssdbench` for the guest, which runs the same version as on the host."""
-    path.parent.mkdir()
-    python, package = shlex.quote(sys.executable), shlex.quote(str(OURSELVES))
-    path.write_text(f'#!/bin/sh\nPYTHONPATH={package} exec {python} -m ssdbench "$@"\n')
-    path.chmod(0o755)
 
 
 def _await(socket: Path, daemon: command.Process, job: Path) -> None:

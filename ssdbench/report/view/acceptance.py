@@ -26,8 +26,11 @@ def sections(result: RunResult) -> list[Section]:
     rows = result.accepted
     if not rows:
         return []
+    # the tone is of the worst outcome
+    outcomes = {row.outcome for row in rows}
+    worst = sorted(TONES, key=("fail", "cannot tell", "pass").index)
     blocks: list[Block] = [
-        Prose(_lead(rows), tone=_tone(rows)),
+        Prose(_lead(rows), tone=next(TONES[word] for word in worst if word in outcomes)),
         table_of("The requirements of the profile", rows, _REQUIRED),
     ]
     if stated := [row for row in rows if row.datasheet is not None]:
@@ -59,13 +62,6 @@ def name(row: Accepted) -> str:
 
 def _value(row: Accepted, value: float | None) -> str:
     return words.quantity(value, "" if row.unit == "1" else row.unit)
-
-
-def _tone(rows: Sequence[Accepted]) -> str:
-    """Return the colour of the worst outcome."""
-    outcomes = {row.outcome for row in rows}
-    worst = sorted(TONES, key=("fail", "cannot tell", "pass").index)
-    return next(TONES[word] for word in worst if word in outcomes)
 
 
 def _lead(rows: Sequence[Accepted]) -> str:
