@@ -218,18 +218,12 @@ def _with_demand(wanted: Any) -> Any:
 def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: bool) -> None:
     """Print which candidate needs fewer drives, and a table with a column for each candidate."""
     from ssdbench.cli.documents.stored import Candidates
-    from ssdbench.report.view.capacity import (
-        MEANS,
-        answer_rows,
-        candidates_line,
-        cheapest_first,
-        verdict_of,
-    )
+    from ssdbench.report.view import capacity as view
     from ssdbench.report.view.words import letter
 
-    line = candidates_line(plans)
+    line = view.candidates_line(plans)
     if as_json:
-        ordered = cheapest_first(plans)
+        ordered = view.cheapest_first(plans)
         document(
             Candidates(
                 answer=line,
@@ -245,13 +239,13 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
     for name, (result, found) in zip(names, plans, strict=True):
         answer(f"{name}: {result.target.name}{', simulated' * found.simulated}, {result.run_id}")
         for reason in (*found.reasons, *found.incomplete):
-            answer(f"   {verdict_of(found)}: {reason}")
+            answer(f"   {view.verdict_of(found)}: {reason}")
     for first in range(0, len(plans), COLUMNS):
         shown = slice(first, first + COLUMNS)
-        rows = answer_rows(plans[shown], names[shown])
+        rows = view.answer_rows(plans[shown], names[shown])
         answer("")
         answer(table(rows[0], rows[1:]))
-    answer(MEANS)
+    answer(view.MEANS)
 
 
 COLUMNS = 3  # candidates in a table that fits 80 columns
@@ -284,39 +278,29 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
 
     `changed` also prints how each input changes the number of drives, which is not known for a lot.
     """
-    from ssdbench.report.view.capacity import (
-        MEANS,
-        answer_line,
-        answer_rows,
-        by_change,
-        by_depth,
-        figures,
-        sum_lines,
-        unknown_rows,
-        verdict_of,
-    )
+    from ssdbench.report.view import capacity as view
 
-    answer(answer_line(found), bad=not found.validated)
+    answer(view.answer_line(found), bad=not found.validated)
     answer(f"question: {found.wanted.asked()}")
     if found.plan is not None:
-        rows = answer_rows([(result, found)], ["one drive of the plan"])
+        rows = view.answer_rows([(result, found)], ["one drive of the plan"])
         answer("")
         answer(table(("", "answer"), rows[1:]))
-        answer(MEANS)
+        answer(view.MEANS)
     answer("")
-    lines = [*sum_lines(found), *figures(found)]
+    lines = [*view.sum_lines(found), *view.figures(found)]
     width = max((len(line.name) for line in lines), default=0)
     for line in lines:
         answer(f"{line.name.ljust(width)}  {line.text}", bad=line.bad)
-    changes = by_change(result, found) if changed else []
-    for rows in (by_depth(found), changes, unknown_rows(found)):
+    changes = view.by_change(result, found) if changed else []
+    for rows in (view.by_depth(found), changes, view.unknown_rows(found)):
         if len(rows) > 1:
             answer("")
             answer(table(rows[0], rows[1:]))
     answer("")
     for note in found.notes:
         answer(f"note: {note}")
-    answer(f"{verdict_of(found)}: {of}")
+    answer(f"{view.verdict_of(found)}: {of}")
     for reason in (*found.reasons, *found.incomplete) if found.point else ():
         answer(f"  {reason}")
 

@@ -88,20 +88,10 @@ def command(
 
 def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
     """Print what differs in words, a small table, what is left out, and the tests' numbers."""
-    from ssdbench.report.comparison import (
-        FASTER,
-        FASTER_MEANS,
-        answer_lines,
-        answer_table,
-        bounds_words,
-        faster_words,
-        runs_of,
-        shift_interval,
-        shift_words,
-    )
+    from ssdbench.report import comparison as view
     from ssdbench.report.view.words import letter
 
-    for line in answer_lines(results, comparison):
+    for line in view.answer_lines(results, comparison):
         answer(line)
     answer("")
     for place, result in enumerate(results):
@@ -113,7 +103,7 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
     heads = ("what", "answer", *(("later", "earlier", "runs") if several else ("B", "A")))
     shown = [
         (row.label, row.answer, row.second, row.first, *([row.runs] * several))
-        for row in answer_table(comparison)
+        for row in view.answer_table(comparison)
     ]
     answer(table(heads, shown))
     for sentence in comparison.left_out:
@@ -123,18 +113,19 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
     rows = [
         (
             pair.label,
-            runs_of(pair),
-            bounds_words(pair),
-            shift_words(pair),
-            shift_interval(pair),
-            faster_words(pair),
+            view.runs_of(pair),
+            view.bounds_words(pair),
+            view.shift_words(pair),
+            view.shift_interval(pair),
+            view.faster_words(pair),
             f"{pair.p_corrected:.2g}",
         )
         for pair in comparison.pairs
     ]
     answer("")
-    answer(table(("point", "runs", "bound, IOPS", "shift, IOPS", "95 %", FASTER, "p, Holm"), rows))
-    answer(f"{FASTER}: {FASTER_MEANS}")
+    heads = ("point", "runs", "bound, IOPS", "shift, IOPS", "95 %", view.FASTER, "p, Holm")
+    answer(table(heads, rows))
+    answer(f"{view.FASTER}: {view.FASTER_MEANS}")
     if unsure := sum(pair.found.unsure for pair in comparison.pairs):
         answer(
             f"for {unsure} of {len(comparison.pairs)} points it is not certain which run is faster"
@@ -142,16 +133,11 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
 
 
 def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Compared":
-    from ssdbench.cli.documents.stored import (
-        Compared,
-        ComparedNumber,
-        ComparedPoint,
-        ComparedRun,
-    )
+    from ssdbench.cli.documents import stored
     from ssdbench.report.comparison import answer_lines, measured_verdict, pair_verdict
 
-    def number(one: "Measured") -> ComparedNumber:
-        return ComparedNumber.of(
+    def number(one: "Measured") -> stored.ComparedNumber:
+        return stored.ComparedNumber.of(
             one,
             first=results[one.first].run_id,
             second=results[one.second].run_id,
@@ -159,12 +145,12 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
             answer=measured_verdict(one)[1],
         )
 
-    return Compared(
+    return stored.Compared(
         answer=tuple(answer_lines(results, comparison)),
         rates=tuple(map(number, comparison.rates)),
         latencies=tuple(map(number, comparison.latencies)),
         runs=tuple(
-            ComparedRun.of(
+            stored.ComparedRun.of(
                 result,
                 run=result.run_id,
                 target=result.target.name,
@@ -173,7 +159,7 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
             for result in results
         ),
         pairs=tuple(
-            ComparedPoint.of(
+            stored.ComparedPoint.of(
                 pair,
                 point=pair.label,
                 first=results[pair.first].run_id,

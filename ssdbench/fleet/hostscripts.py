@@ -109,10 +109,7 @@ mkdir -p {shlex.quote(job.runs)} && cat > "$own"/profile-{digest}.yaml || exit 1
 
 
 def look(job: Job, reach: Transport, after_s: float = 0.0) -> Look:
-    """Wait `after_s` on the host and until its lock is free, then read the state of a run.
-
-    Raises Silent, UsageError for an invalid answer.
-    """
+    """Wait on the host for its lock, then read the state of a run. Raises Silent, UsageError."""
     script = f"""
 sleep {after_s:.3f}
 {_wait_for_hostlock(job.directory)}
@@ -222,10 +219,7 @@ def stop(job: Job, reach: Transport) -> ScriptResult:
 def drives(
     address: str, words: Sequence[str], reach: Transport
 ) -> tuple[list[dict[str, Any]], str, int]:
-    """Return the drives of a host, and the version and METHOD of its ssdbench.
-
-    Raises Silent, UsageError.
-    """
+    """Return a host's drives, and its ssdbench's version and METHOD. Raises Silent, UsageError."""
     ask = (shlex.join([*words, *what]) for what in (("--version",), ("drives", "--json")))
     said = reach.call(address, "; ".join(ask))
     head, brace, rest = said.stdout.decode("utf-8", "replace").partition("{")
