@@ -202,23 +202,15 @@ def _grid(title: str, found: Pts, text: Callable[[PtsCell], str]) -> page.Table:
     mixes = list(dict.fromkeys(cell.read_percent for cell in found.means))
     absent = {cell.block_bytes: "not applicable" for cell in found.not_applicable}
     sizes = dict.fromkeys([*(cell.block_bytes for cell in found.means), *absent])
-    return page.Table(
-        title,
+    titles = [page.Column("Block"), *(page.number(f"{read}/{100 - read}") for read in mixes)]
+    rows = [
         [
-            page.Column("Block"),
-            *(page.Column(f"{read}/{100 - read}", number=True) for read in mixes),
-        ],
-        [
-            [
-                page.Cell(format_size(size)),
-                *(
-                    page.Cell(cells.get((size, read), absent.get(size, words.NONE)))
-                    for read in mixes
-                ),
-            ]
-            for size in sizes
-        ],
-    )
+            format_size(size),
+            *(cells.get((size, read), absent.get(size, words.NONE)) for read in mixes),
+        ]
+        for size in sizes
+    ]
+    return page.Table(title, titles, [[page.Cell(text) for text in row] for row in rows])
 
 
 def measured(found: Pts) -> Iterator[page.Table]:
