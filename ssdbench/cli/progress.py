@@ -198,8 +198,9 @@ def headline(event: Event) -> str:
             return f"{word} on {event.target.name}{simulated}: {event.directory}"
         case StageStarted():
             told = f", drive's time: {_range(event.seconds)}" if event.seconds[1] else ""
-            if event.ends_after_s:
-                told += f"; the whole run: {_range(event.ends_after_s)}"
+            if event.ends_after_s and event.likely_after_s:
+                most = format_duration(event.ends_after_s[1])
+                told += f"; the whole run: likely {_range(event.likely_after_s)}, at most {most}"
             if event.wait_s:
                 told += f"\n  host's time until the end: {_range(event.wait_s)}"
             return f"[{event.number}/{event.of}] {event.title}{told}"

@@ -34,6 +34,7 @@ class StageStarted:
     seconds: tuple[float, float] = (0.0, 0.0)  # estimate on the target's clock, low and high
     ends_after_s: tuple[float, float] | None = None  # of the whole run; None while unknown
     wait_s: tuple[float, float] | None = None  # host's time left of a run on a simulated drive
+    likely_after_s: tuple[float, float] | None = None  # the likely part of `ends_after_s`
 
 
 @dataclass(frozen=True, slots=True)

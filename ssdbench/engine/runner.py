@@ -297,10 +297,16 @@ class Runner:
     def _announce(self, stage: AnyStage) -> None:
         """Announce a stage, with estimates from the rates of earlier stages."""
         seconds, ends, wait = self._foreseen()
-        count = len(self._stages)
+        count, expected = len(self._stages), self._likely_ends() if ends else None
         self._world.emit(
-            StageStarted(stage.name, stage.title, self._at, count, seconds, ends, wait)
+            StageStarted(stage.name, stage.title, self._at, count, seconds, ends, wait, expected)
         )
+
+    def _likely_ends(self) -> Range:
+        """Estimate the likely end of the run, from the rates of the finished stages."""
+        hint = hint_from_results(self._order.hint, [result.found for result in self._results])
+        left = [likely(one, self._session.info, hint) for one in self._stages[self._at - 1 :]]
+        return ends_after(self._meter.seconds, left)
 
     def _foreseen(
         self, at_work_s: float = 0.0, seen: Found | None = None

@@ -33,7 +33,10 @@ def test_progress_is_a_line_with_time_left_rate_and_written_share() -> None:
 def test_a_line_has_one_clock_and_names_it(capfd: pytest.CaptureFixture[str]) -> None:
     drive_s, host_s = (3600.0, 5400.0), (100.0, 400.0)
     simulated = replace(HALF, ends_after_s=drive_s, wait_s=host_s, simulated=True)
-    begun = StageStarted("02-steady", "Warm up", 2, 4, (60.0, 7200.0), drive_s, host_s)
+    drive_likely_s = (4000.0, 5000.0)
+    begun = StageStarted(
+        "02-steady", "Warm up", 2, 4, (60.0, 7200.0), drive_s, host_s, drive_likely_s
+    )
     ended = StageFinished(stage_result("steady", duration_s=5400.0, wall_s=100.0))
     real = StageFinished(stage_result("steady", duration_s=100.2, wall_s=100.0))
 
@@ -43,7 +46,7 @@ def test_a_line_has_one_clock_and_names_it(capfd: pytest.CaptureFixture[str]) ->
 
     assert capfd.readouterr().err.splitlines() == [
         "[2/4] Warm up, drive's time: 1 min 00 s to 2 h 00 min; "
-        "the whole run: 1 h 00 min to 1 h 30 min",
+        "the whole run: likely 1 h 06 min to 1 h 23 min, at most 1 h 30 min",
         "  host's time until the end: 1 min 40 s to 6 min 40 s",
         "  done, drive's time: 1 h 30 min",
         "  host's time: 1 min 40 s",

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -19,8 +20,8 @@ from ssdbench.engine.estimates import (
 )
 from ssdbench.engine.events import Progress, StageStarted
 from ssdbench.engine.stage import RateHint, StagePlan
-from ssdbench.model.found import FillDone, WarmUp
-from ssdbench.model.kind import StageKind
+from ssdbench.model.found import FillDone, Found, WarmUp
+from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.loading import load_profile
 from ssdbench.model.point import SteadyVerdict
 from ssdbench.model.profile import Fill, Rated
@@ -158,6 +159,9 @@ def test_a_run_tells_the_sum_of_its_stages_and_nothing_once_a_stage_took_too_lon
     fill = [e for e in run.events if isinstance(e, Progress) and e.stage == "01-precondition"]
     assert [e.seconds for e in begun] == list(ranges.values())
     assert begun[1].ends_after_s == pytest.approx((took_s + 600, took_s + 1e6))
+    assert begun[0].likely_after_s is None
+    assert begun[1].likely_after_s is not None
+    assert took_s < begun[1].likely_after_s[0] <= sum(one.duration_s for one in result.stages)
     assert took_s > 20
     assert [e for e in fill if e.ran_s > 20 and e.ends_after_s is not None] == []
 
@@ -246,6 +250,38 @@ def test_a_first_fill_as_fast_as_the_data_sheet_says_changes_no_other_rate() -> 
     after = hint_from_results(before, [FillDone(ordered_bytes_per_s=3.5e9)])
 
     assert after == replace(before, sequential_bytes_per_s=(3.5e9, 3.5e9))
+
+
+@pytest.mark.parametrize(
+    ("model", "ordered_bytes_per_s", "writes", "so_far_h", "took_h"),
+    [
+        ("pm9a3", 3.526e9, 201_200, 2.85, 29.9),
+        ("p4500-4t", 1.82e9, 62_250, 9.1, 49.5),
+        ("660p-1t", 99.64e6, STEADY_660P, 62.1, 165.1),
+    ],
+)
+def test_after_its_warm_up_a_run_says_to_half_as_much_again_how_long_it_takes(
+    model: str, ordered_bytes_per_s: float, writes: float, so_far_h: float, took_h: float
+) -> None:
+    """The times are of whole runs on small, slow copies of the models, without the flush probe.
+
+    On a copy so few requests complete that windows must be long; a window counts as 67 s here.
+    """
+    drive = inspect(f"sim:{model},scale=1")
+    text = (Path(__file__).parents[3] / "profiles" / "pessimistic.yaml").read_text()
+    planned = stages(load_profile(text, "p"), drive)
+    mean = 4096.0 * writes
+    verdict = SteadyVerdict(steady=True, rule="pss", mean=mean, checked_s=1, volume_fills=2)
+    found: list[Found] = [
+        FillDone(ordered_bytes_per_s=ordered_bytes_per_s),
+        WarmUp(workload=RANDOM, verdict=verdict),
+    ]
+
+    hint = hint_from_results(rate_hint(drive), found)
+    left = [likely(one, drive, hint) for one in planned if one.kind in get_args(PointsKind)]
+    least_s, most_s = ends_after(3600 * so_far_h, left)
+
+    assert least_s <= 3600 * took_h <= most_s <= 1.5 * least_s
 
 
 @pytest.mark.parametrize(("from_share", "is_told"), [(0.0, False), (0.6, True)])
