@@ -18,7 +18,14 @@ from ssdbench.report.tables import point_findings
 from ssdbench.report.view import words
 from ssdbench.report.view.acceptance import middle, seen, wanted
 from ssdbench.report.view.capacity import answer_line, answer_of
-from ssdbench.report.view.headline import IN_PART, Headword, beside_plan, headline, headword
+from ssdbench.report.view.headline import (
+    IN_PART,
+    NOT_ANSWERED,
+    Headword,
+    beside_plan,
+    headline,
+    headword,
+)
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.units import counted, format_bound, format_count, format_ns, listed
 
@@ -135,7 +142,8 @@ def _per_watt(point: PointResult) -> str:
 
 def _why(result: RunResult, over: Headword) -> list[str]:
     if result.verdict == "VALIDATED":
-        return [beside_plan(result)] if over.word == IN_PART else []
+        beside = [beside_plan(result)] if over.word in (IN_PART, NOT_ANSWERED) else []
+        return [*filter(None, beside)]
     return _why_not(result) if over.word == result.verdict else [over.meaning]
 
 

@@ -116,15 +116,25 @@ def answer_lines(results: Sequence[RunResult], found: Compared) -> list[str]:
     """Return the differences of each run from the first, in words: main point, then other points.
 
     The main point is the one with the lowest bound, the number to plan on. If all runs answer the
-    same question, the first lines have their numbers of drives and the question.
+    same question, the first lines have the question and its answers.
     """
-    asked = [(one, answer) for one in results if (answer := capacity.answer_of(one))]
-    questions = {answer.wanted.asked() for _, answer in asked}
-    same = len(asked) == len(results) and len(questions) == 1
-    drives = [capacity.candidates_line(asked), f"question: {questions.pop()}"] if same else []
+    drives = []
+    if asked := _asked(results):
+        drives = [capacity.candidates_line(asked), f"question: {asked[0][1].wanted.asked()}"]
+        drives += [
+            f"{words.letter(place)}: {capacity.answer_line(answer)}"
+            for place, (_, answer) in enumerate(asked)
+        ]
     runs = dict.fromkeys((one.first, one.second) for one in found.every)
     against_first = [pair for pair in runs if pair[0] == 0]
     return [*drives, *(_line(found, *pair) for pair in against_first or list(runs)[:1])]
+
+
+def _asked(results: Sequence[RunResult]) -> capacity.Plans:
+    """Return all runs with their answers if they answer the same question; else nothing."""
+    asked = [(one, answer) for one in results if (answer := capacity.answer_of(one))]
+    same = len({answer.wanted.asked() for _, answer in asked}) == 1
+    return asked if same and len(asked) == len(results) else ()
 
 
 def _line(found: Compared, first: int, second: int) -> str:
@@ -433,13 +443,16 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
         for line in answer_lines(results, found)
     ]
     blocks.append(_named(results))
+    if asked := _asked(results):
+        names = [words.letter(place) for place in range(len(results))]
+        blocks += capacity.answer_blocks(asked, names)
     later, earlier = ("later run", "earlier run") if several else ("B", "A")
     columns: list[page.ColumnOf[AnswerRow]] = [
         ("What", lambda row: words.times(row.label)),
         *([("Runs", lambda row: row.runs)] if several else []),
         ("Answer", lambda row: page.Cell(row.answer, row.tone)),
-        (page.number(later), lambda row: row.second),
         (page.number(earlier), lambda row: row.first),
+        (page.number(later), lambda row: row.second),
     ]
     blocks.append(page.table_of("What was compared", answer_table(found), columns))
     if found.left_out:

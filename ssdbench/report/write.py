@@ -24,7 +24,15 @@ from ssdbench.report.view import (
     steady,
     words,
 )
-from ssdbench.report.view.headline import ASKED, COMPARED, IN_PART, beside_plan, headline, headword
+from ssdbench.report.view.headline import (
+    ASKED,
+    COMPARED,
+    IN_PART,
+    NOT_ANSWERED,
+    beside_plan,
+    headline,
+    headword,
+)
 from ssdbench.report.view.page import Page, Section
 from ssdbench.report.view.points import first_table, rest
 from ssdbench.report.view.words import simulated_label
@@ -101,6 +109,8 @@ def page(run: StoredRun) -> Page:
 def _reasons(result: RunResult, word: str) -> list[str]:
     if word in (ASKED, COMPARED):
         return []
+    if word == NOT_ANSWERED and (answer := capacity.answer_of(result)):
+        return [*answer.reasons, *filter(None, [beside_plan(result)])]
     return [beside_plan(result)] if word == IN_PART else findings.reasons(result)
 
 

@@ -36,6 +36,14 @@ class PlannedLoad(Load):
 
     wanted: CapacityPlan = CapacityPlan()
 
+    @property
+    def rarer_share(self) -> float:
+        """Return the share of the limited direction with fewer requests; each, without a limit."""
+        reads = self.workload.read_percent / 100
+        limited = limits_s(self.wanted, self.workload.read_percent)
+        of = {"read": reads, "write": 1 - reads}
+        return min((of[way] for way in limited), default=super().rarer_share)
+
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan one or two rounds; the load is not known yet, but is at most the whole demand."""
         demand_iops = self.wanted.load_iops or 0.0

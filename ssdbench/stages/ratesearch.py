@@ -67,6 +67,12 @@ class RateGoal:
         """Return the limited percentile in words, such as `p99`, `p99 of reads`."""
         return f"{self.percentile} of {self.direction}s" if self.direction else self.percentile
 
+    @property
+    def rarer_share(self) -> float:
+        """Return the share of the direction with fewer requests, whose percentile must be known."""
+        reads = self.workload.read_percent / 100
+        return min(share for share in (reads, 1 - reads) if share > 0)
+
 
 @dataclass(frozen=True, slots=True)
 class OfferedRate:
@@ -179,9 +185,8 @@ def longest_s(sought: RateGoal) -> float:
 
 def aimed_s(sought: RateGoal, rate_iops: float) -> float:
     """Return the seconds after which AIMED_BEYOND requests are slower than the percentile."""
-    tail, reads = 1 - QUANTILES[sought.percentile], sought.workload.read_percent / 100
-    rarer = min(share for share in (reads, 1 - reads) if share > 0)
-    return AIMED_BEYOND / max(rarer * rate_iops * tail, 1e-9)
+    tail = 1 - QUANTILES[sought.percentile]
+    return AIMED_BEYOND / max(sought.rarer_share * rate_iops * tail, 1e-9)
 
 
 def trials(done: Sequence[RateStep]) -> list[RateStep]:

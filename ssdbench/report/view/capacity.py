@@ -98,6 +98,16 @@ def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
     yield "Decided by", _decided(answer.plan)
 
 
+def carried(answer: CapacityAnswer) -> str:
+    """Return how much of its rate each drive of the answer carries; empty without a plan."""
+    made = answer.plan
+    if made is None:
+        return ""
+    gone = f", even while {counted(made.reserve, 'drive')} failed" if made.reserve else ""
+    load = f"{format_count(made.planned_iops)} IOPS"
+    return f"In the answer each drive carries {load} of them at most{gone}."
+
+
 def _demand(wanted: CapacityPlan) -> str:
     """Format the demand with its growth and bursts, such as `4,000 IOPS + 30 %, peak x 2`."""
     years = "" if wanted.years == 1 else f" a year for {counted_years(wanted.years)}"
@@ -197,7 +207,12 @@ def _drives(answer: CapacityAnswer, made: Plan, noun: str = "") -> str:
 
 def _decided(made: Plan) -> str:
     hopeless = made.wear is not None and made.wear.hopeless
-    return f"{made.decided_by}{' (no number of drives is enough)' * hopeless}"
+    return f"{_name(made.decided_by)}{' (no number of drives is enough)' * hopeless}"
+
+
+def _name(limit: Limit) -> str:
+    """Name a limit for people."""
+    return "IOPS" if limit is Limit.RATE else str(limit)
 
 
 def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
@@ -226,8 +241,10 @@ def _one_latency(one: PlannedLatency, limits_s: Mapping[Any, float]) -> str:
     seen = format_ns(one.p99_ns)
     most = "upper limit not known" if one.upper_ns is None else f"at most {format_ns(one.upper_ns)}"
     limit_s = limits_s.get(one.direction)
-    without = "no limit asked" if limits_s else ""
-    limit = without if limit_s is None else f"limit {format_ns(1e9 * limit_s)}"
+    limit = "no limit asked" if limits_s else ""
+    if limit_s is not None:
+        over = one.upper_ns is not None and one.upper_ns > 1e9 * limit_s
+        limit = f"{'above' if over else 'within'} the limit of {format_ns(1e9 * limit_s)}"
     more = ", ".join(part for part in (most, limit) if part and part != f"at most {seen}")
     text = f"{OF_DIRECTIONS.get(one.direction, 'p99')} {seen}{f' ({more})' if more else ''}"
     return f"{text} NOT VALIDATED" if one.why_not else text
@@ -240,14 +257,14 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
         return {"drives": words.NONE, "verdict": verdict_of(answer)}
     cells = {
         "drives": marked(_drives(answer, made), answer.verdict),
-        "decided by": str(made.decided_by),
+        "decided by": _name(made.decided_by),
     }
     left = {need.limit: need.headroom for need in made.needs}
     for limit in Limit:
         if limit in left:
             unused = left[limit]
             percent = "none" if unused is None else f"{format_figure(100 * unused)} %"
-            cells[f"headroom: {limit}"] = percent
+            cells[f"headroom: {_name(limit)}"] = percent
     cells["IOPS per drive"] = format_count(made.planned_iops)
     for one in answer.latencies:
         name = OF_DIRECTIONS.get(one.direction, "p99")
@@ -286,7 +303,7 @@ def answer_rows(plans: Plans, names: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 _NAMES = (
-    "drives", "decided by", *(f"headroom: {limit}" for limit in Limit), "IOPS per drive",
+    "drives", "decided by", *(f"headroom: {_name(limit)}" for limit in Limit), "IOPS per drive",
     "p99 of reads", "p99 of reads, at most", "p99 of writes", "p99 of writes, at most", "p99",
     "p99, at most",
     "price", "price per TB", "power, W", "life, years", "verdict",

@@ -35,7 +35,13 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.tables import variation_percent
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import answer_beside, answer_line, answer_of, wanted_plan
+from ssdbench.report.view.capacity import (
+    answer_beside,
+    answer_line,
+    answer_of,
+    carried,
+    wanted_plan,
+)
 from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
@@ -125,17 +131,20 @@ def headline(result: RunResult) -> Headline:
         return top
     # A planner who has p99 at the planned load does not need p99 at the highest load.
     own = () if answer.plan and answer.latencies else top.beside
-    unanswered = answer.plan is None and bool(top.promise)
+    meaning = top.meaning
+    if top.promise:  # VALIDATED
+        meaning = carried(answer) or NO_PLAN
     return replace(
         top,
         answer=answer_line(answer),
         answer_tone="bad" if answer.reasons else "",
-        label=top.label.replace(TO_PLAN_ON, "Lower bound of the rate") if unanswered else top.label,
-        meaning=NO_PLAN if unanswered else top.meaning,
+        label=top.label.replace(TO_PLAN_ON, ONE_DRIVE),
+        meaning=meaning,
         beside=(*own, *answer_beside(answer)),
     )
 
 
+ONE_DRIVE = "One drive keeps at least"  # the number to buy by is that of the drives
 NO_PLAN = "The drive keeps this rate, but this does not answer the question of the plan."
 
 
@@ -182,6 +191,8 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
     sound = steady and result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
     lowest = f"; {best.why or f'the lowest of {best.rivals} such points'}" * (best.rivals > 1)
     asked = f"; the plan asks for this kind ({best.kind})" if best.kind else ""
+    if wanted_plan(result).demand_iops is not None:
+        asked = ""  # the answer names the kind
     return Headline(
         label=_label(result, sound=sound, steady=steady),
         number=_number(point, steady=steady),
@@ -392,6 +403,7 @@ def _of_standard(result: RunResult, tests: Sequence[tuple[StageResult, Pts]]) ->
 ASKED = "NO RATE MEASURED"
 COMPARED = "COMPARED, NOTHING TO PLAN ON"
 IN_PART = "VALIDATED FOR THE PLAN"
+NOT_ANSWERED = "NO VALIDATED ANSWER"
 NOT_THE_ANSWER = "The measurement is VALIDATED, but not the answer to the question of the plan."
 
 
@@ -412,7 +424,7 @@ def headword(result: RunResult) -> Headword:
     tone, meaning = words.VERDICT_TONES[result.verdict], _verdict_meaning(result)
     answer = answer_of(result)
     if result.verdict == "VALIDATED" and answer is not None and answer.reasons:
-        tone, meaning = "note", f"{NOT_THE_ANSWER} {meaning}"
+        word, tone, meaning = NOT_ANSWERED, "note", f"{NOT_THE_ANSWER} {meaning}"
     return Headword(word, tone, meaning)
 
 

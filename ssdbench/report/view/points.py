@@ -383,7 +383,9 @@ def first_table(result: RunResult) -> page.Table | None:
         needed = page.number(words.DRIVES, hint="number of drives for the demand of the plan")
         columns.append((needed, lambda point: drives.get(point.point.id, words.NONE)))
     columns.append(("Status", partial(verdict_and_reasons, longest=0)))
-    return page.table_of("What was measured", points, columns)
+    limited = (wanted := demanded(result)) is not None and bool(wanted.limits_s)
+    full = " with a queue that is always full, not at the planned load" * limited
+    return page.table_of(f"What was measured{full}", points, columns)
 
 
 def _first_rows(result: RunResult) -> list[PointResult]:

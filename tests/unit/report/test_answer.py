@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from ssdbench.cli import main
+from ssdbench.cli.conduct import Ended
+from ssdbench.cli.summary import run_lines
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.report import render
@@ -96,7 +98,7 @@ def test_the_answer_is_one_line_with_drives_what_decides_p99_and_verdict(tmp_pat
     assert not headline(a_run(tmp_path / "no question")).answer
     cells = answer_cells(answer)
     assert cells["drives"] == "10" and cells["decided by"] == "wear"
-    assert cells["headroom: rate"] == "28.6 %"  # 1 - 40,000 / (8 x 7,000)
+    assert cells["headroom: IOPS"] == "28.6 %"  # 1 - 40,000 / (8 x 7,000)
     assert cells["headroom: reserve"] == "41.2 %"  # 1 - 40,000 / (8 x 8,500)
     assert cells["headroom: wear"] == "3.12 %"  # 1 - 7,750 / 8,000
     assert (cells["p99 of reads"], cells["p99 of reads, at most"]) == ("2.9 ms", "3.4 ms")
@@ -132,7 +134,7 @@ def test_an_answer_has_its_mark_once_and_each_headroom_its_limit(tmp_path: Path)
     answer = capacity_answer(a_run(tmp_path), asked(endurance_tb=None))
 
     assert answer_line(answer).startswith(
-        "8 drives INCOMPLETE (simulated drive), 2 of them spares, decided by rate"
+        "8 drives INCOMPLETE (simulated drive), 2 of them spares, decided by IOPS"
     )
     assert answer_line(answer).count("INCOMPLETE") == 1
     assert "; why: the workload writes, and the rated endurance" in answer_line(answer)
@@ -291,7 +293,10 @@ def test_no_green_box_stands_below_a_red_answer(tmp_path: Path, asks: str, answe
 
     top, box = headline(result), headword(result)
 
-    assert box.word == result.verdict == "VALIDATED"
+    assert result.verdict == "VALIDATED"
+    assert box.word == ("VALIDATED" if answered else "NO VALIDATED ANSWER")
+    last = list(run_lines(Ended(tmp_path, result, (tmp_path / "report.html",), exit_code=0)))[-2]
+    assert last.startswith(f"{box.word}: ")
     assert (top.answer_tone, box.tone) == (("", "good") if answered else ("bad", "note"))
     assert box.meaning.startswith("The measurement is VALIDATED, but not the answer") != answered
 
@@ -397,7 +402,7 @@ def test_candidates_are_answered_in_one_line_with_what_decides(tmp_path: Path) -
         return candidates_line([(run, capacity_answer(run, own)) for run in runs])
 
     # 40,000 / 2,100 = 19.05, so 20, and 2; wear needs 10 of any drive.
-    assert line(slow, fast) == "B: 10 drives against 22; decided: B by wear, A by rate"
+    assert line(slow, fast) == "B: 10 drives against 22; decided: B by wear, A by IOPS"
     assert line(fast, fast).startswith("A: 10 drives against 10; decided: A by wear, B by wear")
     assert line(fast, bad).startswith("A: 10 drives against 10 NOT VALIDATED")
     assert line(slow, bad, fast).startswith("C: 10 drives against 22 (A) and 10 NOT VALIDATED (B)")
@@ -422,7 +427,7 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert main.run([*given, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
 
-    line = "B: 10 drives for 1,500 against 22 for 3,300; decided: B by wear, A by rate"
+    line = "B: 10 drives for 1,500 against 22 for 3,300; decided: B by wear, A by IOPS"
     assert said.splitlines()[0] == told["answer"] == line
     question = (
         "40,000 IOPS of the measured block with the fewest reads, peak x 1, no growth, spares 2"
@@ -432,11 +437,11 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert max(map(len, said.splitlines()[2:20])) <= 80
     text = without_script(page.read_text())
     assert line in text and f"Question: {question}" in text
-    assert text.count("22 drives, 2 of them spares, decided by rate") == 1  # not yet above
+    assert text.count("22 drives, 2 of them spares, decided by IOPS") == 1  # not yet above
     for name, slow, fast in (
         ("drives", "22", "10"),
-        ("decided by", "rate", "wear"),
-        ("headroom: rate", "4.76 %", "64.3 %"),
+        ("decided by", "IOPS", "wear"),
+        ("headroom: IOPS", "4.76 %", "64.3 %"),
         ("headroom: wear", "56 %", "3.12 %"),
         ("IOPS per drive", "2,000", "5,000"),
         ("p99 of reads, at most", "–", "3.4 ms"),
