@@ -129,6 +129,11 @@ def is_map_unit(size_bytes: int) -> bool:
     return power and LEAST_MAP_UNIT_BYTES <= size_bytes <= LARGEST_MAP_UNIT_BYTES
 
 
+def queue_words(iodepth: int, numjobs: int) -> str:
+    """Return `QD 32`, or `QD 32 x 4` for four jobs that keep 32 requests in flight each."""
+    return f"QD {iodepth}" + (f" x {numjobs}" if numjobs > 1 else "")
+
+
 class Workload(Model):
     """One steady stream of requests, as SNIA PTS and fio both describe it.
 
@@ -262,7 +267,7 @@ class Workload(Model):
         engine = "" if self.engine is IoEngine.LIBAIO else f"{self.engine}, "
         return (
             f"{format_size(self.block_bytes)} {self.pattern} {mix}, {engine}"
-            f"QD {self.iodepth} x {self.numjobs}{self._pauses()}"
+            f"{queue_words(self.iodepth, self.numjobs)}{self._pauses()}"
         )
 
     def _pauses(self) -> str:

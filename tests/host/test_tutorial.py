@@ -28,7 +28,7 @@ COMMANDS = re.findall(r"^```console\n\$ (ssdbench .*)\n((?:.*\n)*?)^```", PAGE, 
 DEMO = re.findall(r"^```text\n((?:.*\n)*?)^```", PAGE, re.MULTILINE)
 LEFT_OUT = "…"
 HOST_TIME = "host's time"  # its numbers differ from host to host, so only its words are compared
-MOST_H, MOST_FILLS = 4, 10  # of the demo
+MOST_H, MOST_FILLS = 4.1, 10  # of the demo
 NEAR_TRUTH = 0.01
 
 
@@ -113,4 +113,4 @@ def test_the_demo_is_cheap_and_true_and_prints_what_the_page_shows(tmp_path: Pat
     assert found.bound is not None and found.bound < true_iops
     require_shown([(shown, printed(shown, said, tmp_path))])
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"{format_bound(found.bound)} IOPS to plan on" in readme
+    assert f"{format_bound(found.bound)} IOPS that one drive keeps" in readme

@@ -82,11 +82,13 @@ def answer_of(result: RunResult) -> CapacityAnswer | None:
 
 
 def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
-    """Yield p99 at the planned load, drives, and the deciding limit, for below the headline."""
+    """Yield drives, the deciding limit, and p99 at the planned load, for below the headline."""
     asked = f"Drives for {_demand(answer.wanted)}"
     if answer.plan is None:
         yield asked, marked("no plan", answer.verdict)
         return
+    yield asked, marked(f"{answer.plan.drives:,}", answer.verdict)
+    yield "Decided by", _decided(answer.plan)
     for one in answer.latencies:
         p99, limits_s = format_ns(one.p99_ns), answer.wanted.limits_s
         name, _, value = _one_latency(one, limits_s).partition(f" {p99}")
@@ -94,8 +96,6 @@ def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
             f"{name} at the planned {format_count(answer.plan.planned_iops)} IOPS",
             f"{p99}{value}",
         )
-    yield asked, marked(f"{answer.plan.drives:,}", answer.verdict)
-    yield "Decided by", _decided(answer.plan)
 
 
 def carried(answer: CapacityAnswer) -> str:
@@ -220,7 +220,9 @@ def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
     shared = f"{format_count(made.load_iops)} IOPS on {at_work}"
     load = f"at the planned {format_count(made.planned_iops)} IOPS per drive ({shared})"
     if answer.latencies:
-        told = ", ".join(_one_latency(one, answer.wanted.limits_s) for one in answer.latencies)
+        limits_s = answer.wanted.limits_s
+        asked = [one for one in answer.latencies if one.direction in limits_s] or answer.latencies
+        told = ", ".join(_one_latency(one, limits_s) for one in asked)
         away = max(abs(one.measured_iops / made.planned_iops - 1) for one in answer.latencies)
         measured = format_count(answer.latencies[0].measured_iops)
         return f"{told} {load}{f' (measured at {measured})' * (away >= SAME_LOAD)}"

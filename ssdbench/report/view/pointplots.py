@@ -17,7 +17,7 @@ from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rates import LoadFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.rundirectory import FIO
-from ssdbench.model.workload import IoEngine
+from ssdbench.model.workload import IoEngine, queue_words
 from ssdbench.report.metrics import DIRECTIONS, percentiles_of, published_bound, value_of
 from ssdbench.report.plots.points import Curve, CurvesFigure, Line, LinesFigure
 from ssdbench.report.plots.series import HeatColumn, HeatFigure, HeatPanel
@@ -92,7 +92,7 @@ def _by_block(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plo
         pattern, depth, jobs = queue
         yield Plot(
             name=f"block-{stage.name}-{number}",
-            title=f"IOPS and block size, {pattern}, QD {depth} × {jobs}",
+            title=f"IOPS and block size, {pattern}, {words.times(queue_words(depth, jobs))}",
             caption=f"Both axes are logarithmic, as in SNIA PTS-style reports. {_NOTE}",
             alt=_alt(here, f"block sizes from {format_size(sizes[0])} to {format_size(sizes[-1])}"),
             figure=LinesFigure(

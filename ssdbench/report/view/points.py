@@ -8,7 +8,7 @@ from functools import partial
 from ssdbench.model.finding import Severity
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
-from ssdbench.model.workload import Point, Workload
+from ssdbench.model.workload import Point, Workload, queue_words
 from ssdbench.report.metrics import (
     DIRECTIONS,
     direction,
@@ -66,7 +66,7 @@ def _by_block_and_mix(points: Sequence[PointResult]) -> Iterator[page.Table]:
     if len(queues) <= MOST_MAPS:
         for queue in queues:
             pattern, depth, jobs = queue
-            caption = f"Lower bound of IOPS, {pattern}, QD {depth} × {jobs}"
+            caption = f"Lower bound of IOPS, {pattern}, {words.times(queue_words(depth, jobs))}"
             yield from _map(caption, [p for p in points if queue_of(p) == queue], _BLOCK, _MIX)
     else:
         for pattern in dict.fromkeys(pattern for pattern, _, _ in queues):

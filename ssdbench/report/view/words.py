@@ -74,7 +74,7 @@ GLOSSARY = (
 )  # fmt: skip
 
 
-_QUEUE = re.compile(r"QD ([\d,]+) x ([\d,]+)")
+_QUEUE = re.compile(r"QD ([\d,]+)(?: x (?=[\d,]))?")
 
 
 def workload_label(workload: Workload) -> str:
@@ -84,7 +84,7 @@ def workload_label(workload: Workload) -> str:
 
 def times(label: str) -> str:
     """Write `x` as × in a workload's label, and keep its queue depth on one line."""
-    text = _QUEUE.sub(lambda found: f"QD {found[1]} × {found[2]}".replace(" ", NO_BREAK), label)
+    text = _QUEUE.sub(lambda found: found[0].replace("x", "×").replace(" ", NO_BREAK), label)
     return text.replace("poisson", "Poisson")
 
 

@@ -26,7 +26,7 @@ def test_a_plan_is_a_document_with_the_same_stages(capfd: pytest.CaptureFixture[
     assert run(["plan", "demo", "--json", "--seed", "3"]) == 0
 
     plan = json.loads(capfd.readouterr().out)
-    assert [stage["kind"] for stage in plan["stages"]] == ["precondition", "steady", "sweep"]
+    assert [stage["kind"] for stage in plan["stages"]] == ["precondition", "steady", "sweep", "load"]
     assert plan["seed"] == 3
     assert plan["simulated"] is True
     assert plan["refusals"] == []
@@ -118,7 +118,7 @@ def test_a_warm_up_that_the_profile_names_is_as_it_names_it(
 
     told = warm_up_of(named, tmp_path, capfd)
 
-    assert "4 KiB random write, QD 8 x 1 until steady" in told
+    assert "4 KiB random write, QD 8 until steady" in told
     assert "heaviest" not in told
 
 
@@ -127,4 +127,4 @@ def test_a_shallow_plan_is_warmed_up_at_the_usual_depth(
 ) -> None:
     told = warm_up_of("measure: [{sweep: {iodepth: 1}}]", tmp_path, capfd)
 
-    assert "4 KiB random write, QD 32 x 1 until steady" in told
+    assert "4 KiB random write, QD 32 until steady" in told
