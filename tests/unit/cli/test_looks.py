@@ -26,7 +26,8 @@ def test_a_plan_is_a_document_with_the_same_stages(capfd: pytest.CaptureFixture[
     assert run(["plan", "demo", "--json", "--seed", "3"]) == 0
 
     plan = json.loads(capfd.readouterr().out)
-    assert [stage["kind"] for stage in plan["stages"]] == ["precondition", "steady", "sweep", "load"]
+    kinds = ["precondition", "steady", "sweep", "load"]
+    assert [stage["kind"] for stage in plan["stages"]] == kinds
     assert plan["seed"] == 3
     assert plan["simulated"] is True
     assert plan["refusals"] == []
