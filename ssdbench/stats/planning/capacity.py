@@ -201,11 +201,14 @@ def _need_of_wear(wear: "Wear", drives: int) -> Need:
 
 
 def _decided_by(needs: Sequence[Need]) -> Limit:
-    """Return the limit that needs the most drives; of equal limits, the one with less headroom."""
+    """Return the limit that needs the most drives; of equal limits, the one with less headroom.
 
-    def place(need: Need) -> tuple[float, float]:
+    A limit of latency that adds no drives decides nothing.
+    """
+
+    def place(need: Need) -> tuple[float, bool, float]:
         drives = math.inf if need.drives is None else need.drives
-        return drives, -(need.headroom or 0.0)
+        return drives, need.limit is not Limit.LATENCY, -(need.headroom or 0.0)
 
     return max(needs, key=place).limit
 

@@ -109,6 +109,7 @@ def test_the_answer_is_one_line_with_drives_what_decides_p99_and_verdict(tmp_pat
     [
         (Demand(iops=70_000), None, Limit.RATE, 11),
         (Demand(iops=70_000), 5_000.0, Limit.LATENCY, 21),
+        (Demand(iops=68_000), 9_990.0, Limit.RATE, 11),  # 9.71 and 9.72: latency adds no drive
         (Demand(iops=7_000, rebuild_iops=30_000), None, Limit.RESERVE, 6),  # 37,000 / 8,500
         (Demand(iops=7_000, capacity_bytes=60e12), None, Limit.CAPACITY, 16),  # 15 of 4 TB
         (Demand(iops=7_000, write_bytes_per_day=5e12), None, Limit.WEAR, 10),  # 9,125 TB of 1,000
@@ -257,7 +258,7 @@ def test_below_the_answer_stands_p99_at_the_planned_load_and_no_other_one(tmp_pa
     loaded = loaded.model_copy(update={"profile_text": QUESTION})
 
     names = [name for name, _ in headline(loaded).beside]
-    assert names[:2] == [f"p99 of {way} at the planned 5,000 IOPS" for way in ("reads", "writes")]
+    assert names[2:4] == [f"p99 of {way} at the planned 5,000 IOPS" for way in ("reads", "writes")]
     assert sum(name.startswith("p99") for name in names) == 2
     assert headline(plain).beside[0][0].startswith("p99 of ")
     assert headline(loaded).answer_tone == ""

@@ -205,9 +205,10 @@ def test_runs_that_answer_one_question_are_compared_by_their_drives_first(tmp_pa
     slow, fast = a_run(tmp_path / "a", **question), a_run(tmp_path / "b", 2.1, **question)
     other = a_run(tmp_path / "c", profile_text=question["profile_text"].replace("90000", "80000"))
 
-    first, asked, differs = answer_lines([slow, fast], compared([slow, fast]))
+    first, asked, *each, differs = answer_lines([slow, fast], compared([slow, fast]))
     assert re.match(r"B: \d+ drives .*against \d+", first)
     assert asked.startswith("question: 90,000 IOPS of 4 KiB with 70 % reads")
+    assert [re.match(r"([AB]): \d+ drives .*at the planned", one)[1] for one in each] == ["A", "B"]
     assert differs.startswith("B is 2.1 x faster")
     assert len(answer_lines([slow, other], compared([slow, other]))) == 1
 
@@ -260,7 +261,7 @@ def test_the_answer_is_the_same_on_terminal_page_csv_and_json(
     answer = text[text.index('id="answer"') : text.index('id="runs"')]
     assert "B is 2.1 x faster than A" in answer and "Not compared:" in answer
     head = answer[answer.index("<thead>") : answer.index("</thead>")]
-    assert head.index("Answer") < head.index(">B<") < head.index(">A<")
+    assert head.index("Answer") < head.index(">A<") < head.index(">B<")
     table = list(csv.DictReader(rows.read_text().splitlines()))
     answers = [row["answer"] for row in table]
     assert answers == [
