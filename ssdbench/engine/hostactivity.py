@@ -40,7 +40,6 @@ class ActivityBetween:
     temperature_rise_c: float | None
     throttle_events: int | None
     switches_per_s: float
-    interrupts_per_s: float
     stopped_s: float = 0.0
 
 
@@ -65,7 +64,6 @@ def activity_between(before: Activity, after: Activity) -> ActivityBetween:
         if before.throttle_events is None or after.throttle_events is None
         else after.throttle_events - before.throttle_events,
         switches_per_s=(after.context_switches - before.context_switches) / seconds,
-        interrupts_per_s=(after.interrupts - before.interrupts) / seconds,
     )
 
 

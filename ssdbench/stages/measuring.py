@@ -178,7 +178,6 @@ def measure(
         told_before, context.session.health_written_bytes() if past else None
     )
     apart = passed_by(run.bytes_written, told, directory=context.directory() if past else None)
-    rates = window_rates(measured)
     return Repeat(
         point=asked.point.id,
         repeat=asked.repeat,
@@ -194,10 +193,7 @@ def measure(
         settled_after_s=_settled_after_s(section, run.series, workload, how),
         measure_from_s=from_s,
         measure_to_s=run.length_s,
-        iops=rates.iops,
-        bw_bytes_per_s=rates.bw_bytes_per_s,
-        worst_second_iops=rates.worst_second_iops,
-        worst_minute_iops=rates.worst_minute_iops,
+        **window_rates(measured),
         zone_resets=outcome.jobs[0].zone_resets,
         findings=tuple(_findings(context, asked, section, measured, [*apart, *watched.findings()])),
         host=watched.host_during(),

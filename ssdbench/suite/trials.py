@@ -120,14 +120,14 @@ def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
             f"submitters: there is no CPU {cpu_text(missing)}",
             hint=f"CPUs of this host: {cpu_text(here.host.cpus)}.",
         )
-    found = variants.interrupt_variants(
+    placed, notes = variants.interrupt_variants(
         here.host,
         here.target.here,
         submitters=wanted.submitters,
         coalescing=_coalesces(here.target),
     )
     workloads = variants.INTERRUPT_WORKLOADS
-    return _Chosen(StageKind.INTERRUPTS, found.variants, workloads, found.notes)
+    return _Chosen(StageKind.INTERRUPTS, placed, workloads, notes)
 
 
 def _coalesces(target: TargetInfo) -> bool:

@@ -36,9 +36,9 @@ for place in sorted(Path("/sys/block").iterdir()):
             check=True, stdout=2, stderr=2,
         )
         trace.stop()
-    placed = interrupt_variants(host, target.id)
-    moved = [v for v in placed.variants if any("/proc/irq/" in s.attribute for s in v.settings)]
-    said[bus] = {"layers": trace.figures, "moved": len(moved), "notes": placed.notes}
+    variants, notes = interrupt_variants(host, target.id)
+    moved = [v for v in variants if any("/proc/irq/" in s.attribute for s in v.settings)]
+    said[bus] = {"layers": trace.figures, "moved": len(moved), "notes": notes}
 print(json.dumps(said))
 """
 

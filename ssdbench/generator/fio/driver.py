@@ -36,7 +36,7 @@ from ssdbench.generator.fio.output import (
 from ssdbench.generator.fio.sampling import Feed
 from ssdbench.host import command, files, regular
 from ssdbench.stats.bounds.measured import StreamSeen
-from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.histogram import Counts, Histogram
 from ssdbench.stats.openloop import Requests
 
 OLDEST = (3, 33)
@@ -317,7 +317,7 @@ class FioOutcome:
 
     def _rows(
         self, direction: str, from_s: float = -math.inf, to_s: float = math.inf
-    ) -> Iterator[tuple[int, float, Iterator[logs.HistogramRow]]]:
+    ) -> Iterator[tuple[int, float, Iterator[tuple[int, Counts]]]]:
         """Yield job number, start of the clock, and rows of each histogram log."""
         for index, job in enumerate(self.planned):
             shift_s = self.origin_s + job.histogram_s / 2
@@ -358,9 +358,9 @@ class FioOutcome:
         for direction in ("read", "write"):
             for index, shift_s, rows in self._rows(direction):
                 longest_ns = self.jobs[index].longest_ns(direction)
-                for row in rows:
-                    place = max(0, int((row.t_ms / 1000 - shift_s) // every_s))
-                    part = Histogram(row.counts).ended(longest_ns)
+                for t_ms, counts in rows:
+                    place = max(0, int((t_ms / 1000 - shift_s) // every_s))
+                    part = Histogram(counts).ended(longest_ns)
                     parts = [by_second.get(place, Histogram.empty()), part]
                     by_second[place] = Histogram.merged(parts)
         return by_second

@@ -49,17 +49,9 @@ class DamagedLog(HostLacks, ValueError):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HistogramRow:
-    """Hold the latencies of the I/Os that one thread finished in one interval."""
-
-    t_ms: int  # end of the interval, on CLOCK_MONOTONIC
-    counts: Counts
-
-
 def histogram_rows(
     lines: Iterable[str], direction: str, *, from_ms: float, to_ms: float
-) -> Iterator[HistogramRow]:
+) -> Iterator[tuple[int, Counts]]:
     """Yield rows of "read" or "write" of a histogram log with a time in (from_ms, to_ms].
 
     A truncated last line is left out. Raises ValueError for a log with other bins than ours.
@@ -71,7 +63,7 @@ def histogram_rows(
         number, _, bins = rest.partition(",")
         if _DIRECTIONS.get(number.strip()) != direction:
             continue
-        yield HistogramRow(_whole(time_ms), _counts(bins.partition(",")[2]))
+        yield _whole(time_ms), _counts(bins.partition(",")[2])
 
 
 def _whole(text: str) -> int:
@@ -117,11 +109,11 @@ def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: fl
     )
 
 
-def merged(rows: Iterable[HistogramRow]) -> Histogram:
+def merged(rows: Iterable[tuple[int, Counts]]) -> Histogram:
     """Merge all rows into one histogram."""
     total = np.zeros(BINS, dtype=np.int64)
-    for row in rows:
-        total += row.counts
+    for _, counts in rows:
+        total += counts
     return Histogram(total)
 
 

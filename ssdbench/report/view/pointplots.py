@@ -400,9 +400,9 @@ def latencies_within(
         from_ms, to_ms = (began_ms + 1000 * at for at in (first, last))
         parts: dict[int, list[Histogram]] = {}
         for lines in threads:
-            for row in histogram_rows(lines, side, from_ms=from_ms, to_ms=to_ms):
-                place = int((row.t_ms - from_ms - 1) / 1000 / step)
-                parts.setdefault(place, []).append(Histogram(row.counts))
+            for t_ms, counts in histogram_rows(lines, side, from_ms=from_ms, to_ms=to_ms):
+                place = int((t_ms - from_ms - 1) / 1000 / step)
+                parts.setdefault(place, []).append(Histogram(counts))
     except (DamagedLog, ValueError):
         run.missing.append(f"{artifacts}/{FIO} (a histogram log is damaged or too long)")
         return []

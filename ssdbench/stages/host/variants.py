@@ -5,7 +5,6 @@ submitting CPU, on a near CPU, on a far CPU, or on all CPUs.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from ssdbench.errors import HostLacks
 from ssdbench.generator.fio.jobfile import Options
@@ -206,18 +205,10 @@ COALESCING = "0x08"  # NVMe base specification: threshold - 1 in bits 7:0, time 
 _COALESCED = (("off", 0x0000), ("4 or 100 us", 0x0103), ("16 or 200 us", 0x020F))
 
 
-@dataclass(frozen=True, slots=True)
-class Placements:
-    """Hold the variants for interrupts, and notes on variants that are not possible."""
-
-    variants: tuple[Variant, ...]
-    notes: tuple[str, ...] = ()
-
-
 def interrupt_variants(
     host: Topology, drive: str, *, submitters: Sequence[int] = (), coalescing: bool = False
-) -> Placements:
-    """Return variants for places of interrupts, rq_affinity and coalescing, if the drive can."""
+) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
+    """Return variants for places of interrupts, rq_affinity and coalescing, and what is lacking."""
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []
     variants = [Variant(f"as it is, from CPUs {cpu_text(cpus)}", cpus=cpus)]
@@ -236,7 +227,7 @@ def interrupt_variants(
         ]
     else:
         notes.append("the drive cannot coalesce interrupts")
-    return Placements(tuple(variants), tuple(dict.fromkeys(notes)))
+    return tuple(variants), tuple(dict.fromkeys(notes))
 
 
 def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator[Variant]:

@@ -126,12 +126,11 @@ def _regular(starts: list[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Two levels of a set of values, and how clearly they are separated."""
+    """Two levels of a set of values."""
 
     lower: float
     upper: float
     lower_share: float  # of the values
-    separation: float  # Ashman's D: distance of the levels over their spread
 
 
 MIN_SEPARATION = 3.7  # D of a flat distribution split in the middle is 3.46
@@ -162,8 +161,8 @@ def two_modes(values: Sequence[float] | Floats) -> Modes | None:
     lower, upper = data[:split], data[split:]
     spread = float(np.sqrt((lower.var(ddof=1) + upper.var(ddof=1)) / 2))
     distance = float(upper.mean() - lower.mean())
-    separation = distance / spread if spread else np.inf
+    separation = distance / spread if spread else np.inf  # Ashman's D
     needed = MIN_SEPARATION + _SMALL_SAMPLE / n
     if separation < needed or distance < MIN_MODE_GAP * float(upper.mean()):
         return None
-    return Modes(float(lower.mean()), float(upper.mean()), split / n, separation)
+    return Modes(float(lower.mean()), float(upper.mean()), split / n)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -130,17 +131,7 @@ class Context:
     long_rhythm_s: float | None = None  # of the warm-up, where windows are not lengthened for it
 
 
-@dataclass(frozen=True, slots=True)
-class WindowRates:
-    """The rates of one measured window, for a `Repeat`."""
-
-    iops: float
-    bw_bytes_per_s: float
-    worst_second_iops: float
-    worst_minute_iops: float
-
-
-def window_rates(measured: Measured) -> WindowRates:
+def window_rates(measured: Measured) -> dict[str, Any]:
     """Return the mean rates, the worst second and the worst minute (any 60 s, or less) of a window.
 
     Raises ValueError for an empty window.
@@ -149,9 +140,9 @@ def window_rates(measured: Measured) -> WindowRates:
     if seconds_s <= 0:
         raise ValueError("a measured window must hold at least one sample")
     series = measured.series
-    return WindowRates(
-        iops=float((measured.read_ios + measured.write_ios).sum()) / seconds_s,
-        bw_bytes_per_s=float((measured.read_bytes + measured.write_bytes).sum()) / seconds_s,
-        worst_second_iops=float(series.rate.min()),
-        worst_minute_iops=slowest([series], MINUTE_S),
-    )
+    return {
+        "iops": float((measured.read_ios + measured.write_ios).sum()) / seconds_s,
+        "bw_bytes_per_s": float((measured.read_bytes + measured.write_bytes).sum()) / seconds_s,
+        "worst_second_iops": float(series.rate.min()),
+        "worst_minute_iops": slowest([series], MINUTE_S),
+    }

@@ -15,52 +15,50 @@ def a_host(*interrupts: Interrupt, queues: int = 1) -> Topology:
 
 
 def test_an_interrupt_that_can_move_goes_to_every_place() -> None:
-    found = interrupt_variants(a_host(Interrupt(24, "ahci", ALL, (0,))), "d")
+    variants, notes = interrupt_variants(a_host(Interrupt(24, "ahci", ALL, (0,))), "d")
 
-    placed = {
-        v.name: [s.value for s in v.settings] for v in found.variants if "interrupts" in v.name
-    }
+    placed = {v.name: [s.value for s in v.settings] for v in variants if "interrupts" in v.name}
     assert placed == {
         "interrupts local": ["0"],
         "interrupts neighbour": ["1"],
         "interrupts remote": ["2"],
         "interrupts spread": ["0"],
     }
-    assert {variant.cpus for variant in found.variants} == {(0,)}
+    assert {variant.cpus for variant in variants} == {(0,)}
 
 
 def test_where_the_kernel_keeps_interrupts_the_submitters_move() -> None:
     managed = Interrupt(30, "nvme0q1", ALL, (0,))
 
-    found = interrupt_variants(a_host(managed), "d")
+    variants, notes = interrupt_variants(a_host(managed), "d")
 
-    moved = {v.name: v.cpus for v in found.variants if "submitters on" in v.name}
+    moved = {v.name: v.cpus for v in variants if "submitters on" in v.name}
     assert moved == {
         "local: submitters on CPUs 0": (0,),
         "neighbour: submitters on CPUs 1": (1,),
         "remote: submitters on CPUs 2-3": (2, 3),
         "spread: submitters on CPUs 0-3": ALL,
     }
-    assert any("managed interrupts" in note for note in found.notes)
+    assert any("managed interrupts" in note for note in notes)
 
 
 def test_a_queue_per_cpu_allows_neither_neighbour_nor_remote_and_says_so() -> None:
     managed = tuple(Interrupt(30 + n, f"nvme0q{n + 1}", (n,), (n,)) for n in ALL)
 
-    found = interrupt_variants(a_host(*managed, queues=4), "d")
+    variants, notes = interrupt_variants(a_host(*managed, queues=4), "d")
 
-    assert not any("remote" in variant.name for variant in found.variants)
-    assert any(note.startswith("remote is not possible") for note in found.notes)
+    assert not any("remote" in variant.name for variant in variants)
+    assert any(note.startswith("remote is not possible") for note in notes)
 
 
 def test_a_drive_without_interrupts_compares_submitters_and_completions() -> None:
-    found = interrupt_variants(a_host(), "d", coalescing=True)
+    variants, notes = interrupt_variants(a_host(), "d", coalescing=True)
 
-    names = [variant.name for variant in found.variants]
+    names = [variant.name for variant in variants]
     assert names[:3] == ["as it is, from CPUs 0", "from CPUs 3", "from CPUs 0-3"]
     assert "rq_affinity 2, on the submitter" in names
     assert "coalescing off" in names
-    (note,) = found.notes
+    (note,) = notes
     assert note == "the drive has no interrupts of its own, so the submitters move instead"
 
 

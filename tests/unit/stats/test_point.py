@@ -58,10 +58,7 @@ def a_repeat(number: int, measured: Measured, *, settle: SteadyVerdict | None = 
         settle=settle,
         measure_from_s=0,
         measure_to_s=SECONDS,
-        iops=rates.iops,
-        bw_bytes_per_s=rates.bw_bytes_per_s,
-        worst_second_iops=rates.worst_second_iops,
-        worst_minute_iops=rates.worst_minute_iops,
+        **rates,
         artifacts=f"stages/03-sweep/p1/{number}",
     )
 
@@ -404,8 +401,8 @@ def test_the_worst_minute_slides_over_the_seconds() -> None:
 
     rates = window_rates(window)
 
-    assert rates.worst_minute_iops == pytest.approx(750)
-    assert rates.worst_second_iops == 500
+    assert rates["worst_minute_iops"] == pytest.approx(750)
+    assert rates["worst_second_iops"] == 500
 
 
 def test_repeats_without_their_windows_cannot_be_judged() -> None:
