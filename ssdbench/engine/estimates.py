@@ -46,8 +46,9 @@ LIKELY = (0.8, 1.2)
 TOLD = (0.8, 1.25)
 TOLD_SETTLING = (0.95, 1.1)
 # With a spare area of the share `p` of the capacity, garbage collection multiplies random writes by
-# (1 + p) / 2p (Agarwal, Marrow 2010). So a full drive writes at random as fast as in order divided
-# by this; on the models with a figure it is 0.65 to 0.9 times that, and less with an SLC cache.
+# (1 + p) / 2p (Agarwal and Marrow 2010). So a full drive writes at random as fast as in order
+# divided by this; on the models with a figure it is 0.65 to 0.9 times that, and less with an SLC
+# cache.
 AROUND_COLLECTED = (0.5, 1.1)
 # The same where the spare area is unknown: 4 to 30 % of the capacity.
 UNKNOWN_COLLECTED = (1 / 12, 1 / 2)
