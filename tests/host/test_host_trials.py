@@ -120,3 +120,33 @@ os.execv({shutil.which("fio")!r}, ["fio", *sys.argv[1:]])
     )
     program.chmod(0o755)
     return directory
+
+
+def test_a_hint_of_random_reads_ends_readahead_and_changes_nothing_for_random_reads(
+    tmp_path: Path,
+) -> None:
+    """1,000 buffered reads of 4 KiB from ext4, by the requests that reach the device."""
+    (tmp_path / "m").mkdir()
+    with attached_loop(tmp_path / "disk.img", size_bytes=128 * MIB) as loop:
+        run(["mkfs.ext4", "-q", "-F", str(loop.node)], timeout_s=60)
+        run(["mount", str(loop.node), str(tmp_path / "m")], timeout_s=60)
+        try:
+            (tmp_path / "m" / "f").write_bytes(os.urandom(64 * MIB))
+            run(["sync", "-f", str(tmp_path / "m")], timeout_s=120)
+            stat = Path(f"/sys/block/{loop.node.name}/stat")
+            requests = {}
+            for order in ("randread", "read"):
+                for hint in ("0", "random", "sequential"):
+                    before = int(stat.read_text().split()[0])
+                    job = f"--name=t --filename={tmp_path}/m/f --rw={order} --fadvise_hint={hint}"
+                    rest = "--bs=4k --size=64m --number_ios=1000 --norandommap --invalidate=1"
+                    run(["fio", *job.split(), *rest.split()], timeout_s=120)
+                    requests[order, hint] = int(stat.read_text().split()[0]) - before
+        finally:
+            run(["umount", str(tmp_path / "m")], timeout_s=60)
+
+    at_random = [requests["randread", hint] for hint in ("0", "random", "sequential")]
+    assert at_random == [pytest.approx(970, abs=25)] * 3
+    assert requests["read", "random"] >= 1000
+    assert requests["read", "0"] < 40
+    assert requests["read", "sequential"] < 40
