@@ -146,7 +146,7 @@ def test_a_hint_of_random_reads_ends_readahead_and_changes_nothing_for_random_re
             run(["umount", str(tmp_path / "m")], timeout_s=60)
 
     at_random = [requests["randread", hint] for hint in ("0", "random", "sequential")]
-    assert at_random == [pytest.approx(970, abs=25)] * 3
+    assert at_random == [pytest.approx(970, abs=100)] * 3  # some pages twice; and the inode
     assert requests["read", "random"] >= 1000
     assert requests["read", "0"] < 40
     assert requests["read", "sequential"] < 40
