@@ -316,6 +316,12 @@ def judge_the_judges(session: nox.Session) -> None:
     python(session, "-m", "benchmarks.judge_the_judges", *session.posargs)
 
 
+@nox.session(venv_backend="none")
+def fidelity(session: nox.Session) -> None:
+    """Simulated drives fitted to half of real drives' series, against the other half: `-- DIR`."""
+    python(session, "-m", "benchmarks.fidelity", *session.posargs)
+
+
 @nox.session(venv_backend="none", name="judge-the-answers")
 def judge_the_answers(session: nox.Session) -> None:
     """Block sizes and probes on hidden drives, right, wrong or "cannot tell"; `-- --full`."""

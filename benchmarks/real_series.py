@@ -14,8 +14,6 @@ That is compared with the mean of all the rest of the series, if at least ten mi
 Rules that go by seconds are asked only where samples are short enough.
 """
 
-import csv
-import gzip
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdbench.errors import UsageError
+from ssdbench.sim.series import number, read_series, rows
 from ssdbench.stats.series import History, Series
 from ssdbench.stats.steady.rules import judge
 from ssdbench.stats.steady.watch import WindowRule
@@ -83,57 +82,16 @@ class Answer:
 def recorded(directory: Path) -> Iterator[Recorded]:
     """Yield all series of a directory. Raises UsageError with file and line."""
     index = directory / INDEX
-    for line, entry in _rows(index, NEEDED):
-        fill_bytes = _number(entry["span_GiB"]) * GIB
+    for line, entry in rows(index, NEEDED):
+        fill_bytes = number(entry["span_GiB"]) * GIB
         if not fill_bytes > 0:
             raise UsageError(
                 f"{index}:{line}: span_GiB is a size in GiB, got {entry['span_GiB']!r}"
             )
-        series = _series(directory / entry["file"], fill_bytes)
+        series = read_series(directory / entry["file"], fill_bytes)
         alias = entry.get("device_alias")
         drive = f"{entry['drive']} ({alias})" if alias else entry["drive"]
         yield Recorded(entry["file"], drive, series)
-
-
-def _series(path: Path, fill_bytes: float) -> Series:
-    times, rates = [0.0], []
-    for line, entry in _rows(path, ("end_s", "bytes_per_s")):
-        end_s, rate = _number(entry["end_s"]), _number(entry["bytes_per_s"])
-        if not (math.isfinite(end_s) and rate >= 0):
-            raise UsageError(f"{path}:{line}: end_s and bytes_per_s are numbers")
-        if end_s <= times[-1]:
-            raise UsageError(f"{path}:{line}: time does not move on: {end_s:g} s again")
-        times.append(end_s)
-        rates.append(rate)
-    if not rates:
-        raise UsageError(f"{path} has no samples")
-    t_s, rate_array = np.array(times), np.array(rates)
-    return Series(t_s[1:], rate_array, np.cumsum(rate_array * np.diff(t_s)) / fill_bytes)
-
-
-def _number(text: str) -> float:
-    """Return a finite number, or NaN."""
-    try:
-        return value if math.isfinite(value := float(text)) else math.nan
-    except ValueError:
-        return math.nan
-
-
-def _rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
-    read = gzip.open if path.suffix == ".gz" else open
-    try:
-        with read(path, "rt", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in needed if name not in (reader.fieldnames or ())]
-            if missing:
-                raise UsageError(f"{path}:1: there is no column {missing[0]!r}")
-            for entry in reader:
-                if any(entry[name] is None for name in needed):
-                    raise UsageError(f"{path}:{reader.line_num}: the line ends too early")
-                yield reader.line_num, entry
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not CSV"
-        raise UsageError(f"{path} cannot be read: {reason}") from error
 
 
 def coarsest_s(rule: WindowRule) -> float:

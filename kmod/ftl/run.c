@@ -24,7 +24,7 @@ struct loop {
 	struct ssdb_result *r;
 	u64 rng;
 	u64 span_blocks;
-	u64 stride_blocks;	/* places that a stride visits before it wraps */
+	u64 places;		/* strided, listed: places visited before it wraps */
 	u64 position;
 	u64 begin_ns;
 	u64 due_ns;		/* open loop: from the start */
@@ -118,8 +118,10 @@ static u64 next_offset(struct loop *l)
 			l->position = 0;
 		return job->offset_bytes + index * job->block_bytes;
 	}
-	if (l->position == l->stride_blocks)
+	if (l->position == l->places)
 		l->position = 0;
+	if (job->pattern == SSDB_LISTED)
+		return job->offset_bytes + job->list[index] * job->block_bytes;
 	return job->offset_bytes + index * job->stride_bytes;
 }
 
@@ -276,12 +278,23 @@ static void run_open(struct loop *l)
 	}
 }
 
+static int list_in_span(struct loop *l, const struct ssdb_job *job)
+{
+	u64 i;
+
+	for (i = 0; i < job->list_count; i++)
+		if (job->list[i] >= l->span_blocks)
+			return SSDB_E_PARAM;
+	l->places = job->list_count;
+	return l->places ? SSDB_OK : SSDB_E_PARAM;
+}
+
 static int prepare(struct loop *l, const struct drive *d, const struct ssdb_job *job)
 {
 	u64 capacity = d->p.capacity_bytes;
 	u64 span = job->span_bytes;
 
-	if (job->offset_bytes >= capacity || job->pattern > SSDB_STRIDED || !job->block_bytes)
+	if (job->offset_bytes >= capacity || job->pattern > SSDB_LISTED || !job->block_bytes)
 		return SSDB_E_PARAM;
 	if (!span)
 		span = capacity - job->offset_bytes;
@@ -299,8 +312,11 @@ static int prepare(struct loop *l, const struct drive *d, const struct ssdb_job 
 	if (job->rate_ios > SSDB_RUN_SECOND_NS)
 		return SSDB_E_PARAM;
 	l->span_blocks = ssdb_div(span, job->block_bytes);
+	l->places = l->span_blocks;
 	if (job->pattern == SSDB_STRIDED)
-		l->stride_blocks = ssdb_div(span - job->block_bytes, job->stride_bytes) + 1;
+		l->places = ssdb_div(span - job->block_bytes, job->stride_bytes) + 1;
+	if (job->pattern == SSDB_LISTED)
+		return list_in_span(l, job);
 	return SSDB_OK;
 }
 
@@ -330,7 +346,6 @@ int ssdb_run(void *state, const struct ssdb_job *job, struct ssdb_result *result
 	u32 i;
 	int error;
 
-	l.stride_blocks = 1;
 	error = prepare(&l, d, job);
 	if (error)
 		return error;
@@ -342,8 +357,7 @@ int ssdb_run(void *state, const struct ssdb_job *job, struct ssdb_result *result
 	l.rng = (job->seed + 1) * 0x9e3779b97f4a7c15ULL;
 	if (!l.rng)
 		l.rng = 1;
-	l.position = ssdb_mod(job->position, job->pattern == SSDB_STRIDED ? l.stride_blocks :
-			      l.span_blocks);
+	l.position = ssdb_mod(job->position, l.places);
 	l.begin_ns = later(d->now_ns, d->last_done_ns) + job->idle_ns;
 	l.due_ns = 0;
 	l.due_rest = 0;

@@ -12,7 +12,7 @@
 #define SSDB_RUN_BINS 1856		/* fio's latency bins: 29 groups of 64 */
 #define SSDB_RUN_SECOND_NS 1000000000ULL
 
-enum ssdb_pattern { SSDB_RANDOM, SSDB_SEQUENTIAL, SSDB_STRIDED };
+enum ssdb_pattern { SSDB_RANDOM, SSDB_SEQUENTIAL, SSDB_STRIDED, SSDB_LISTED };
 
 struct ssdb_job {
 	u32 pattern;		/* enum ssdb_pattern */
@@ -23,7 +23,9 @@ struct ssdb_job {
 	u64 offset_bytes;	/* of the span */
 	u64 span_bytes;		/* 0: up to the end of the drive */
 	u64 stride_bytes;	/* strided: from one offset to the next, wrapping in the span */
-	u64 position;		/* sequential, strided: index of the first command */
+	u64 position;		/* sequential, strided, listed: index of the first command */
+	const u32 *list;	/* listed: numbers of blocks in the span, over and over */
+	u64 list_count;
 	u64 rate_ios;		/* open loop: commands per second, evenly; 0: closed loop */
 	u64 idle_ns;		/* let the drive idle first */
 	u64 seed;		/* of offsets and of the mix */

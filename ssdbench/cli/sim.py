@@ -270,6 +270,38 @@ def truth(
     _print(made, as_json, _truth_lines(spec, answer))
 
 
+@command.command()
+@click.argument("series", nargs=-1, required=True, metavar="SERIES...")
+@click.option("--model", "to", type=PATH, required=True, help="Model file to write; a new one.")
+@click.option("--title", default="", help="Name of the drive. Default: the name of the file.")
+@click.option(
+    "--capacity", type=Size(), help="Size of the drive. Default: the largest range of the series."
+)
+@json_option
+def fit(series: tuple[str, ...], to: Path, title: str, capacity: int | None, as_json: bool) -> None:
+    """Fit a simulated drive to SERIES of a real one: rates of writes from fresh to steady.
+
+    A SERIES is FILE,pattern=P,span=SIZE[,block=SIZE][,iodepth=N][,before=STATE]. The file is CSV
+    with the columns end_s and bytes_per_s. P is random, zipf:0.8, zoned:90/10:10/90 (share of
+    writes/share of range) or rewrite:8GiB/4 (zones of 8 GiB, 4 at once); STATE is sequential,
+    shuffled or nothing.
+    """
+    from ssdbench.cli.documents.simulated import Fitted
+    from ssdbench.sim import fitted
+    from ssdbench.sim.fit import fit as fit_runs
+
+    if to.exists():
+        raise UsageError(f"{to} exists", hint="give the name of a new file")
+    runs = [fitted.measured(one) for one in series]
+    found = fit_runs(runs)
+    capacity = capacity or max(run.writes.span_bytes for run in runs)
+    text = fitted.model_text(found, capacity, title or to.stem, len(runs))
+    to.write_text(text)
+    made = Fitted(model=str(to), runs=len(runs), **fitted.told(found))
+    notes = fitted.notes(found, capacity)
+    _print(made, as_json, [f"sim:{to}  fitted to {len(runs)} series", *notes])
+
+
 def _spec_of(target: str) -> "SimSpec":
     from ssdbench.sim.drive import SimDrive
     from ssdbench.sim.spec import parse

@@ -34,6 +34,7 @@ class Order(IntEnum):
     RANDOM = 0
     SEQUENTIAL = 1
     STRIDED = 2
+    LISTED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class Job:
     offset_bytes: int = 0
     span_bytes: int = 0  # 0 means up to the end of the drive
     stride_bytes: int = 0
-    position: int = 0  # where a sequential or strided stream continues: RunResult.position
+    position: int = 0  # where a stream that is not random continues: RunResult.position
+    blocks: npt.NDArray[np.uint32] | None = None  # listed: numbers of blocks, over and over
     fua: bool = False
     rate_iops: int = 0  # 0 means as fast as possible
     idle_s: float = 0.0  # idle time before the first request
@@ -103,6 +105,13 @@ class _Job(ctypes.Structure):
                 "span_bytes",
                 "stride_bytes",
                 "position",
+            )
+        ),
+        ("list", ctypes.c_void_p),
+        *(
+            (name, ctypes.c_uint64)
+            for name in (
+                "list_count",
                 "rate_ios",
                 "idle_ns",
                 "seed",
@@ -176,6 +185,8 @@ def _request(job: Job) -> _Job:
         read_ppm=round(job.read_percent * 10_000),
         iodepth=job.iodepth,
         flags=int(job.fua),
+        list=None if job.blocks is None else job.blocks.ctypes.data,
+        list_count=0 if job.blocks is None else len(job.blocks),
         rate_ios=job.rate_iops,
         idle_ns=round(job.idle_s * NS_PER_S),
         stop_ns=round(job.stop_s * NS_PER_S),

@@ -102,3 +102,22 @@ class TrueValues(Document):
     simulated: bool
     seed: int
     spec_notes: tuple[str, ...]
+
+
+class Fitted(Document):
+    """A model fitted to series of a real drive; ranges are of fits without one workload each."""
+
+    document: Literal["sim-fit"] = "sim-fit"
+    model: str
+    runs: int
+    physical_bytes: float
+    physical_bytes_range: tuple[float, float]
+    gc_policy: str
+    gc_policies: tuple[str, ...]
+    superblock_bytes: float | None  # null: no run rewrites zones
+    flash_bytes_per_s: float
+    flash_bytes_per_s_range: tuple[float, float]
+    copy_cost: float
+    most_bytes_per_s: dict[int, float]  # by block size
+    loss: float  # mean |log ratio| of measured and fitted rate over all fills
+    error_without: dict[str, float]  # by workload: log of real / predicted by the fit without it

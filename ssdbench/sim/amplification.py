@@ -1,0 +1,269 @@
+"""Simulate how much a drive writes for a write pattern, fill by fill, on a small copy of the drive.
+
+Write amplification depends on shares only: the spare as a share of the range that is written, the
+share of writes that each part of the range gets, and a superblock as a share of the range. So a
+copy with some hundred thousand mapped units behaves like a drive of terabytes, and the core writes
+it several times in a fraction of a second.
+
+A pattern has the words of fio's `random_distribution`, and one of our own:
+
+* `random`: every unit equally often
+* `zipf:0.8`: Zipf with this exponent; the often written units are scattered over the range
+* `zipf-in-order:0.8`: the same, but they are at the start of the range
+* `zoned:90/10:10/90`: 90 % of the writes to 10 % of the range; the parts are scattered over it
+* `rewrite:8GiB/4`: whole zones of 8 GiB are discarded and written again in order, 4 at once
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ssdbench.errors import UsageError
+from ssdbench.sim.core import Drive, Job, Op, Order
+from ssdbench.sim.library import Params, parameters
+from ssdbench.units import KIB, parse_size
+
+Floats = npt.NDArray[np.float64]
+Blocks = npt.NDArray[np.uint32]
+
+UNITS = 65536  # mapped units of the copy
+SUPERBLOCK_UNITS = 128  # where its size does not matter; few units would sort hot from cold data
+UNIT_BYTES = 4096
+STEPS = 4  # values per fill
+RESERVED = 3  # superblocks that are never spare, with gc_low=2
+SEED = 1
+MOST_DRAWS = 64
+_EULER = 0.5772156649
+
+
+class Before(StrEnum):
+    """What was written before the workload began, after a sanitize."""
+
+    SEQUENTIAL = "sequential"
+    SHUFFLED = "shuffled"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """A write workload: its pattern and range, block size and depth, and what was before it."""
+
+    pattern: str
+    span_bytes: int
+    block_bytes: int = 4 * KIB
+    before: Before = Before.SEQUENTIAL
+    iodepth: int = 128  # more than one: copying and the host's writes overlap
+
+    def __post_init__(self) -> None:
+        """Check the pattern. Raises UsageError."""
+        parsed(self.pattern)
+
+    @property
+    def kind(self) -> str:
+        """Return the first word of the pattern."""
+        return self.pattern.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How garbage collection chooses a superblock: the core's gc_policy and gc_d."""
+
+    name: str
+    choices: int = 10
+
+    def __str__(self) -> str:
+        """Return the words of a report: `greedy`, `dchoice of 10`."""
+        return f"{self.name} of {self.choices}" if self.name == "dchoice" else self.name
+
+
+def parsed(pattern: str) -> tuple[str, tuple[float, ...]]:
+    """Return the kind of a pattern and its numbers. Raises UsageError.
+
+    Numbers of `zoned` are share of writes and share of range, in turn; of `rewrite` zone bytes and
+    how many zones at once.
+    """
+    kind, _, said = pattern.partition(":")
+    try:
+        numbers = _numbers(kind, said)
+    except (ValueError, UsageError):
+        numbers = None
+    if numbers is None:
+        raise UsageError(
+            f"{pattern!r} is not a write pattern",
+            hint="such as random, zipf:0.8, zoned:90/10:10/90 (share of writes/share of range) "
+            "or rewrite:8GiB/4",
+        )
+    return kind, numbers
+
+
+def _numbers(kind: str, said: str) -> tuple[float, ...] | None:
+    """Return the numbers of a pattern; None if they are not possible. Raises ValueError."""
+    if kind == "random":
+        return None if said else ()
+    if kind == "zoned":
+        numbers = tuple(float(part) for part in re.split("[:/]", said))
+        shares, sizes = numbers[::2], numbers[1::2]
+        possible = len(shares) == len(sizes) and min(shares) >= 0 < sum(shares) and min(sizes) > 0
+        return numbers if possible else None
+    if kind == "rewrite":
+        size, _, together = said.partition("/")
+        numbers = (float(parse_size(size)), float(int(together or "1")))
+        return numbers if min(numbers) >= 1 else None
+    if kind not in ("zipf", "zipf-in-order"):
+        return None
+    return (float(said),) if 0 <= float(said) < math.inf else None
+
+
+def amplification(
+    writes: Writes, fills: int, alpha: float, policy: Policy, superblock_bytes: int
+) -> Floats | None:
+    """Return the write amplification of each quarter of each fill.
+
+    `alpha` is the physical size, without what is never spare, divided by the range that is written.
+    `superblock_bytes` matters only where zones are rewritten. None if such a drive has no spare.
+    """
+    kind, numbers = parsed(writes.pattern)
+    pages = writes.span_bytes // UNIT_BYTES if kind.startswith("zipf") and numbers[0] >= 1 else 0
+    superblock, zone, draws = SUPERBLOCK_UNITS, 0, 1
+    if kind == "rewrite":
+        superblock = max(1, round(superblock_bytes / writes.span_bytes * UNITS))
+        zone = max(1, round(numbers[0] / writes.span_bytes * UNITS))
+        draws = min(MOST_DRAWS, round(writes.span_bytes / writes.block_bytes / UNITS)) or 1
+    return _simulated(
+        writes.pattern, pages, zone, draws, writes.before, fills, alpha, policy, superblock
+    )
+
+
+@cache
+def _simulated(
+    pattern: str,
+    pages: int,
+    zone_units: int,
+    draws: int,
+    before: Before,
+    fills: int,
+    alpha: float,
+    policy: Policy,
+    superblock_units: int,
+) -> Floats | None:
+    drive = _copy(alpha, policy, superblock_units)
+    if drive is None:
+        return None
+    rng = np.random.default_rng(SEED)
+    if before is not Before.NOTHING:
+        order = np.arange(UNITS, dtype=np.uint32)
+        if before is Before.SHUFFLED:
+            order = order.reshape(-1, 128)[rng.permutation(UNITS // 128)].ravel()
+        _write(drive, order)
+    kind, numbers = parsed(pattern)
+    discards: dict[int, int] = {}  # before which write, which zone
+    if kind == "rewrite":
+        blocks, discards = _rewritten(zone_units, draws, int(numbers[1]), fills * UNITS, rng)
+    else:
+        blocks = _blocks(pattern, fills * UNITS, pages, rng)
+    step = UNITS // STEPS
+    found = []
+    for start in range(0, fills * UNITS, step):
+        moved = drive.counters()["gc_units"]
+        at = start
+        for stop in [*sorted(p for p in discards if start <= p < start + step), start + step]:
+            _write(drive, blocks[at:stop])
+            if stop in discards and stop < start + step:
+                zone_bytes = zone_units * UNIT_BYTES
+                drive.submit(Op.TRIM, discards[stop] * zone_bytes, zone_bytes)
+            at = stop
+        found.append(1 + (drive.counters()["gc_units"] - moved) / step)
+    return np.array(found)
+
+
+def _write(drive: Drive, blocks: Blocks) -> None:
+    if len(blocks):
+        drive.run(Job(Order.LISTED, blocks=blocks, stop_ios=len(blocks), iodepth=1))
+
+
+def _copy(alpha: float, policy: Policy, superblock_units: int) -> Drive | None:
+    superblocks = round(alpha * UNITS / superblock_units) + RESERVED
+    if superblocks < math.ceil(UNITS / superblock_units) + 2 * RESERVED:
+        return None
+    spare = superblocks * superblock_units - UNITS
+    params = {
+        "capacity_bytes": UNITS * UNIT_BYTES,
+        "lba_bytes": UNIT_BYTES,
+        "map_unit_bytes": UNIT_BYTES,
+        "program_unit_bytes": UNIT_BYTES,
+        "read_unit_bytes": UNIT_BYTES,
+        "erase_block_bytes": superblock_units * UNIT_BYTES,
+        "op_ppm": math.ceil(spare / UNITS * 1e6),
+        "channels": 1,
+        "dies_per_channel": 1,
+        "gc_low": 2,
+        "gc_policy": parameters()["gc_policy"].choices.index(policy.name),
+        "gc_d": policy.choices,
+    }
+    return Drive.in_memory(Params(params))
+
+
+def _blocks(pattern: str, count: int, pages: int, rng: np.random.Generator) -> Blocks:
+    kind, numbers = parsed(pattern)
+    if kind == "random":
+        return rng.integers(0, UNITS, count, dtype=np.uint32)
+    if kind == "zoned":
+        shares, sizes = np.array(numbers[::2]), np.array(numbers[1::2])
+        ends = np.concatenate([[0], np.cumsum(sizes / sizes.sum())]) * UNITS
+        part = rng.choice(len(shares), count, p=shares / shares.sum())
+        place = ends[part] + rng.random(count) * np.diff(ends)[part]
+    else:
+        place = _zipf(numbers[0], pages, rng.random(count)) * UNITS
+    blocks = np.minimum(place, UNITS - 1).astype(np.uint32)
+    scattered = rng.permutation(UNITS).astype(np.uint32)
+    return blocks if kind == "zipf-in-order" else scattered[blocks]
+
+
+def _zipf(exponent: float, pages: int, u: Floats) -> Floats:
+    """Return ranks as shares of all pages, from uniform numbers: the inverse of the sum."""
+    if exponent < 1:
+        return np.asarray(u ** (1 / (1 - exponent)))
+    if exponent == 1:
+        return np.asarray(np.exp(u * (math.log(pages) + _EULER) - _EULER) / pages)
+    power = 1 - exponent
+    return np.asarray((1 + u * (pages**power - 1)) ** (1 / power) / pages)
+
+
+def _rewritten(
+    zone: int, draws: int, together: int, count: int, rng: np.random.Generator
+) -> tuple[Blocks, dict[int, int]]:
+    """Return the blocks of `together` zones that are written at once, and where each one begins.
+
+    The next zone is drawn for each block of the host, of which `draws` make a unit: so zones that
+    began together end almost together, as on the real drive.
+    """
+    zones = UNITS // zone
+    if together >= zones:
+        raise UsageError(f"{together} zones at once do not fit: the range has {zones}")
+    slot = rng.integers(0, together, (count + together) * draws, dtype=np.uint16)
+    written = [np.flatnonzero(slot == one)[draws - 1 :: draws] for one in range(together)]
+    turns = [  # when the units of one zone are written
+        (int(at[start]), one, at[start : start + zone])
+        for one, at in enumerate(written)
+        for start in range(0, len(at), zone)
+    ]
+    when, blocks, began = [], [], []
+    active: dict[int, int] = {}
+    for first, one, at in sorted(turns, key=lambda turn: turn[:2]):
+        chosen = int(rng.integers(zones))
+        while chosen in active.values():
+            chosen = int(rng.integers(zones))
+        active[one] = chosen
+        began.append((first, chosen))
+        when.append(at)
+        blocks.append(chosen * zone + np.arange(len(at), dtype=np.uint32))
+    written_at = np.sort(np.concatenate(when))
+    order = np.argsort(np.concatenate(when))[:count]
+    places = np.searchsorted(written_at, [first for first, _ in began])
+    starts = {int(place): zone for place, (_, zone) in zip(places, began, strict=True)}
+    return np.concatenate(blocks)[order].astype(np.uint32), starts

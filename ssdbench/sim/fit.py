@@ -1,0 +1,337 @@
+"""Fit the parameters of a simulated drive to rates of a real one, and predict other workloads.
+
+In each quarter of a fill the drive takes the longer of two times: what the host's interface or the
+firmware needs (`most_bytes_per_s`, one value per block size), and what the flash needs,
+
+    rate = flash_bytes_per_s / (WA + copy_cost * (WA - 1))
+
+where WA is the write amplification that the core has for this pattern, spare area and policy, at
+that point of the run. A host that keeps only one write in flight waits for both, one after the
+other, so the time of copying is added to the host's. The whole course of a run is compared:
+the place of the cliff tells the policy apart from the spare area, which the last rates do not.
+
+The search is a grid: spare area x policy x copy cost x flash rate, and then the superblock's size
+where zones were rewritten. It has no random starts and ends after a fixed number of simulations.
+The loss is the mean absolute logarithm of measured over predicted rate; the last fill has half of
+the weight.
+
+Uncertainty of parameters and predictions is from leaving out one workload at a time (jackknife+,
+Barber et al., Annals of Statistics 49, 2021): the fit is repeated without it and predicts it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from ssdbench.errors import UsageError
+from ssdbench.sim.amplification import STEPS, Policy, Writes, amplification
+from ssdbench.stats.series import Series
+from ssdbench.units import GIB
+
+Floats = npt.NDArray[np.float64]
+
+SPARES = tuple(np.geomspace(0.05, 0.8, 11))  # physical / exported - 1, of a drive's whole range
+POLICIES = (
+    Policy("greedy"),
+    *(Policy("dchoice", d) for d in (40, 16, 6)),
+    Policy("fifo"),
+)
+COPY_COSTS = (0.0, 0.2, 0.5, 1.0)
+FLASH_STEPS = np.exp(np.linspace(-0.25, 0.25, 101))
+SUPERBLOCKS = tuple(GIB * size / 4 for size in (1, 2, 4, 6, 8, 16, 32, 64))
+BETWEEN = 4  # spare areas that are tried between two that are simulated
+INTERVAL = 0.9
+LAST_FILL_WEIGHT = 0.5
+HOST_SHARES = (0.88, 0.91, 0.94, 0.97, 1.0)  # of the fastest quarter of a fill: one may be luck
+ALIKE = 0.05  # losses of superblocks that the runs do not tell apart: the middle one is taken
+REWRITE = "rewrite"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """One measured run: what was written, and the rate of each quarter of a fill in bytes/s."""
+
+    name: str
+    writes: Writes
+    rates: Floats
+
+    @property
+    def steady(self) -> float:
+        """Return the mean rate of the last fill."""
+        return last_fill(self.rates)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameters:
+    """The fitted values of a drive."""
+
+    physical_bytes: float  # without what is never spare
+    policy: Policy
+    superblock_bytes: float  # NaN if no run tells
+    flash_bytes_per_s: float
+    copy_cost: float
+    most_bytes_per_s: Mapping[int, float]  # by block size
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Fitted parameters, and the fits without each one of the workloads."""
+
+    parameters: Parameters
+    without: Mapping[Writes, Parameters]
+    errors: Mapping[Writes, float]  # log of measured / predicted steady rate by the fit without it
+    loss: float  # mean absolute log ratio over the whole course of the runs
+
+    def interval(self, writes: Writes, fills: int) -> tuple[float, float]:
+        """Return the 90 % prediction interval of the rate of the last fill, in bytes/s.
+
+        Errors are of workloads of the same sort: zones rewritten, or anything else. With fewer than
+        nine of them the interval is from the largest error, and covers n / (n + 1).
+        """
+        rewrites = writes.kind == REWRITE
+        alike = [one for one in self.errors if (one.kind == REWRITE) == rewrites]
+        alike = alike or list(self.errors)
+        ends = []
+        for one in alike:
+            centre = math.log(last_fill(predict(self.without[one], writes, fills)))
+            ends.append((centre - abs(self.errors[one]), centre + abs(self.errors[one])))
+        n = len(ends)
+        rank = min(n, math.ceil(INTERVAL * (n + 1)))
+        low = sorted((end[0] for end in ends), reverse=True)[rank - 1]
+        high = sorted(end[1] for end in ends)[rank - 1]
+        return math.exp(low), math.exp(high)
+
+
+def last_fill(rates: Floats) -> float:
+    """Return the mean rate of the last fill, which is bytes over time, not the mean of rates."""
+    last = rates[-STEPS:]
+    return len(last) / float(np.sum(1 / last))
+
+
+def observed(name: str, writes: Writes, series: Series) -> Observed:
+    """Return a run by quarters of fills. Raises UsageError if it has less than one fill."""
+    assert series.written_fills is not None
+    fills = np.concatenate([[0.0], series.written_fills])
+    quarters = math.floor(round(STEPS * fills[-1], 1))
+    if quarters < STEPS:
+        raise UsageError(f"{name}: {fills[-1]:.2g} fills are too few; a fit needs at least one")
+    ends = np.minimum(np.arange(quarters + 1) / STEPS, fills[-1])
+    times = np.interp(ends, fills, np.concatenate([[0.0], series.t_s]))
+    return Observed(name, writes, np.diff(ends) * writes.span_bytes / np.diff(times))
+
+
+def predict(parameters: Parameters, writes: Writes, fills: int) -> Floats:
+    """Return the rate of each quarter of a fill, in bytes/s."""
+    size = GIB if math.isnan(parameters.superblock_bytes) else parameters.superblock_bytes
+    alpha = parameters.physical_bytes / writes.span_bytes
+    found = _amplified(writes, fills, alpha, parameters.policy, size)
+    if found is None:
+        raise UsageError(f"{writes.pattern}: the fitted drive has no spare area for this range")
+    most = _most(parameters.most_bytes_per_s, writes)
+    return _rates(found, writes, parameters.flash_bytes_per_s, parameters.copy_cost, most)
+
+
+def _most(most: Mapping[int, float], writes: Writes) -> float:
+    return most[min(most, key=lambda size: abs(math.log(size / writes.block_bytes)))]
+
+
+def _rates(
+    found: Floats, writes: Writes, flash: float | Floats, cost: float, most: float
+) -> Floats:
+    if writes.iodepth == 1:
+        return np.asarray(1 / (1 / most + (1 + cost) * (found - 1) / flash))
+    return np.asarray(np.minimum(most, flash / (found + cost * (found - 1))))
+
+
+def fit(runs: Sequence[Observed]) -> Fit:
+    """Return the drive that fits these runs best. Raises UsageError if they do not tell."""
+    plain = [run for run in runs if run.writes.kind != REWRITE]
+    zoned = [run for run in runs if run.writes.kind == REWRITE]
+    if not plain:
+        raise UsageError(
+            "runs that rewrite zones do not tell the spare area; add one of random writes"
+        )
+    most = _fastest(runs)
+    grid = _grid(plain, most)
+    best = grid.best(None)
+    zones = _zones(zoned, best)
+    best = _with_superblock(best, zones, None)
+    without = {}
+    for writes in {run.writes for run in plain}:
+        without[writes] = _with_superblock(grid.best(writes), zones, None)
+    for writes in {run.writes for run in zoned}:
+        without[writes] = _with_superblock(best, zones, writes)
+    errors = {}
+    for writes, parameters in without.items():
+        alike = [run for run in runs if run.writes == writes]
+        logs = [
+            math.log(run.steady / last_fill(predict(parameters, writes, _fills(run))))
+            for run in alike
+        ]
+        errors[writes] = max(logs, key=abs)
+    loss = np.mean([_loss(run.rates, predict(best, run.writes, _fills(run))) for run in runs])
+    return Fit(best, without, errors, float(loss))
+
+
+def _fastest(runs: Sequence[Observed]) -> dict[int, float]:
+    """Return the highest rate by block size; many in flight are not slower than one at a time."""
+    top = max(float(run.rates.max()) for run in runs)
+    found: dict[int, float] = {}
+    for run in runs:
+        rate = float(run.rates.max()) if run.writes.iodepth == 1 else top
+        found[run.writes.block_bytes] = max(rate, found.get(run.writes.block_bytes, 0.0))
+    return found
+
+
+def _fills(run: Observed) -> int:
+    return math.ceil(len(run.rates) / STEPS)
+
+
+def _weights(n: int) -> Floats:
+    weights = np.full(n, (1 - LAST_FILL_WEIGHT) / n)
+    weights[-STEPS:] += LAST_FILL_WEIGHT / STEPS
+    return weights
+
+
+def _loss(rates: Floats, predicted: Floats) -> float:
+    n = len(rates)
+    return float(np.sum(_weights(n) * np.abs(np.log(rates / predicted[:n]))))
+
+
+def _amplified(
+    writes: Writes, fills: int, alpha: float, policy: Policy, superblock_bytes: float
+) -> Floats | None:
+    """Return the write amplification between simulated spare areas, from the two around it."""
+    spare = alpha - 1
+    if spare <= 0:
+        return None
+    step = math.log(SPARES[1] / SPARES[0])
+    place = math.log(spare / SPARES[0]) / step
+    below = math.floor(place + 1e-9)
+    ends = [
+        amplification(
+            writes, fills, 1 + SPARES[0] * math.exp(step * one), policy, int(superblock_bytes)
+        )
+        for one in ({below, below + 1} if place - below > 1e-6 else {below})
+    ]
+    if any(one is None for one in ends):
+        return None
+    logs = [np.log(np.maximum(one - 1, 1e-4)) for one in ends if one is not None]
+    share = place - below if len(logs) == 2 else 0.0
+    return np.asarray(1 + np.exp((1 - share) * logs[0] + share * logs[-1]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grid:
+    """The loss of every setting tried, by workload."""
+
+    workloads: tuple[Writes, ...]
+    tried: tuple[tuple[float, Policy, float, float], ...]
+    losses: Floats  # tried x flash steps x workloads
+    most: Mapping[int, float]
+
+    def best(self, left_out: Writes | None) -> Parameters:
+        used = [i for i, one in enumerate(self.workloads) if one != left_out]
+        if not used:
+            used = list(range(len(self.workloads)))
+        total = self.losses[:, :, used].sum(axis=2)
+        at, step = np.unravel_index(int(total.argmin()), total.shape)
+        physical, policy, cost, flash = self.tried[at]
+        return Parameters(
+            physical, policy, math.nan, flash * float(FLASH_STEPS[step]), cost, self.most
+        )
+
+
+def _grid(runs: Sequence[Observed], most: Mapping[int, float]) -> _Grid:
+    workloads = tuple(dict.fromkeys(run.writes for run in runs))
+    whole = max(run.writes.span_bytes for run in runs)
+    count = (len(SPARES) - 1) * BETWEEN + 1
+    spares = np.geomspace(SPARES[0], SPARES[-1], count)
+    tried, losses = [], []
+    for spare, policy in product(spares, POLICIES):
+        physical = whole * (1 + spare)
+        amplified = [
+            _amplified(run.writes, _fills(run), physical / run.writes.span_bytes, policy, GIB)
+            for run in runs
+        ]
+        for cost in COPY_COSTS:
+            flash, loss = _scaled(runs, workloads, amplified, cost, most)
+            tried.append((physical, policy, cost, flash))
+            losses.append(loss)
+    return _Grid(workloads, tuple(tried), np.array(losses), most)
+
+
+def _scaled(
+    runs: Sequence[Observed],
+    workloads: Sequence[Writes],
+    amplified: Sequence[Floats | None],
+    cost: float,
+    most: Mapping[int, float],
+) -> tuple[float, Floats]:
+    """Return the flash rate in closed form, and the losses at the steps around it."""
+    scales = []
+    courses = []
+    for run, found in zip(runs, amplified, strict=True):
+        assert found is not None
+        courses.append(found[: len(run.rates)])
+        last = float(np.mean(courses[-1][-STEPS:]))
+        if run.steady < 0.95 * most[run.writes.block_bytes]:
+            scales.append(math.log(run.steady * (last + cost * (last - 1))))
+    flash = math.exp(float(np.median(scales or [math.log(max(run.steady for run in runs))])))
+    losses = np.zeros((len(FLASH_STEPS), len(workloads)))
+    alike = [sum(run.writes == one for run in runs) for one in workloads]
+    for run, found in zip(runs, courses, strict=True):
+        rates = _rates(
+            found, run.writes, flash * FLASH_STEPS[:, None], cost, most[run.writes.block_bytes]
+        )
+        error = np.abs(np.log(run.rates / rates)) @ _weights(len(found))
+        at = workloads.index(run.writes)
+        losses[:, at] += error / alike[at]
+    return flash, losses
+
+
+def _zones(
+    runs: Sequence[Observed], best: Parameters
+) -> Mapping[Parameters, Mapping[Writes, float]]:
+    """Return the loss of each workload of zones, by the superblock's size and the host's rate."""
+    losses: dict[Parameters, dict[Writes, float]] = {}
+    sizes = {run.writes.block_bytes for run in runs}
+    for size, share in product(SUPERBLOCKS, HOST_SHARES) if runs else ():
+        most = {
+            block: rate * (share if block in sizes else 1)
+            for block, rate in best.most_bytes_per_s.items()
+        }
+        sized = replace(best, superblock_bytes=size, most_bytes_per_s=most)
+        losses[sized] = dict.fromkeys((run.writes for run in runs), 0.0)
+        for run in runs:
+            try:
+                loss = _loss(run.rates, predict(sized, run.writes, _fills(run)))
+            except UsageError:  # superblocks this large leave no spare
+                loss = math.inf
+            losses[sized][run.writes] += loss
+    return losses
+
+
+def _with_superblock(
+    best: Parameters,
+    zones: Mapping[Parameters, Mapping[Writes, float]],
+    left_out: Writes | None,
+) -> Parameters:
+    """Return `best` with the superblock and the host's rate that fit the runs of zones."""
+    if not zones:
+        return best
+    total = {
+        sized: sum(loss for writes, loss in losses.items() if writes != left_out)
+        for sized, losses in zones.items()
+    }
+    alike = [sized for sized in total if total[sized] <= (1 + ALIKE) * min(total.values())]
+    middle = alike[len(alike) // 2]
+    return replace(
+        best,
+        superblock_bytes=middle.superblock_bytes,
+        most_bytes_per_s=middle.most_bytes_per_s,
+    )

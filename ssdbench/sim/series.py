@@ -1,0 +1,60 @@
+"""Read rates of a drive over time from CSV files."""
+
+import csv
+import gzip
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ssdbench.errors import UsageError
+from ssdbench.stats.series import Series
+
+
+def read_series(path: Path, fill_bytes: float) -> Series:
+    """Return the rates in a file; `fill_bytes` is the range that was written.
+
+    The file is CSV, gzip-compressed if its name ends in .gz, with the columns `end_s` (seconds
+    since the workload began, at the end of the sample) and `bytes_per_s` (the mean since the sample
+    before). Raises UsageError with file and line.
+    """
+    times, rates = [0.0], []
+    for line, entry in rows(path, ("end_s", "bytes_per_s")):
+        end_s, rate = number(entry["end_s"]), number(entry["bytes_per_s"])
+        if not (math.isfinite(end_s) and rate >= 0):
+            raise UsageError(f"{path}:{line}: end_s and bytes_per_s are numbers")
+        if end_s <= times[-1]:
+            raise UsageError(f"{path}:{line}: time does not move on: {end_s:g} s again")
+        times.append(end_s)
+        rates.append(rate)
+    if not rates:
+        raise UsageError(f"{path} has no samples")
+    t_s, rate_array = np.array(times), np.array(rates)
+    return Series(t_s[1:], rate_array, np.cumsum(rate_array * np.diff(t_s)) / fill_bytes)
+
+
+def number(text: str) -> float:
+    """Return a finite number, or NaN."""
+    try:
+        return value if math.isfinite(value := float(text)) else math.nan
+    except ValueError:
+        return math.nan
+
+
+def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Yield line number and columns of each row. Raises UsageError where `needed` are missing."""
+    read = gzip.open if path.suffix == ".gz" else open
+    try:
+        with read(path, "rt", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [name for name in needed if name not in (reader.fieldnames or ())]
+            if missing:
+                raise UsageError(f"{path}:1: there is no column {missing[0]!r}")
+            for entry in reader:
+                if any(entry[name] is None for name in needed):
+                    raise UsageError(f"{path}:{reader.line_num}: the line ends too early")
+                yield reader.line_num, entry
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not CSV"
+        raise UsageError(f"{path} cannot be read: {reason}") from error

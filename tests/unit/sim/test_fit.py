@@ -1,0 +1,209 @@
+"""Write patterns on a small copy, and fits that find the parameters of a known drive again."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssdbench.cli.main import run
+from ssdbench.errors import UsageError
+from ssdbench.sim import amplification as small
+from ssdbench.sim import fit as fitting
+from ssdbench.sim import fitted
+from ssdbench.sim.amplification import UNITS, Before, Policy, Writes, amplification, parsed
+from ssdbench.sim.core import Drive, Job, Order
+from ssdbench.sim.fit import Fit, Observed, Parameters, fit, last_fill, observed, predict
+from ssdbench.sim.library import Params
+from ssdbench.sim.modelfile import load_path
+from ssdbench.sim.spec import parse
+from ssdbench.sim.truth import fifo_write_amplification, greedy_write_amplification
+from ssdbench.stats.series import Series
+from ssdbench.units import GIB, KIB, MIB
+
+GREEDY = Policy("greedy")
+FILLS = 3
+PLANTED = Parameters(1.2 * GIB, GREEDY, 2 * MIB, 60e6, 0.5, {4096: 40e6})
+
+
+def random_blocks(pattern: str, count: int = 4 * UNITS) -> np.ndarray:
+    return small._blocks(pattern, count, 1 << 28, np.random.default_rng(3))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "zipf", "zipf:x", "random:1", "zoned:50", "zoned:1/0", "rewrite:0/2", "beta:2"]
+)
+def test_a_pattern_that_cannot_be_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a write pattern") as refused:
+        parsed(text)
+    assert "rewrite:8GiB/4" in str(refused.value.hint)
+
+
+def test_a_zoned_pattern_writes_each_part_as_often_as_it_says() -> None:
+    counts = np.sort(np.bincount(random_blocks("zoned:90/10:10/90"), minlength=UNITS))
+
+    assert counts[-UNITS // 10 :].sum() / counts.sum() == pytest.approx(0.9, abs=0.02)
+
+
+def test_ranks_of_zipf_have_the_shares_of_the_whole_drive() -> None:
+    counts = np.bincount(random_blocks("zipf-in-order:0.8"), minlength=UNITS)
+    assert counts[: UNITS // 100].sum() / counts.sum() == pytest.approx(0.01**0.2, abs=0.01)
+    # Of 2^28 pages the 4,096 that are one unit here: (ln 4096 + 0.577) / (ln 2^28 + 0.577).
+    one = np.bincount(random_blocks("zipf-in-order:1"), minlength=UNITS)
+    assert one[0] / one.sum() == pytest.approx(0.445, abs=0.01)
+
+
+def test_zones_are_written_in_order_and_never_twice_at_once() -> None:
+    blocks, starts = small._rewritten(64, 4, 3, 4 * UNITS, np.random.default_rng(3))
+    open_zones: dict[int, int] = {}
+    most = 0
+    for at, block in enumerate(blocks):
+        zone, place = divmod(int(block), 64)
+        assert place == open_zones.get(zone, 0)
+        assert (starts.get(at) == zone) == (place == 0)
+        open_zones[zone] = place + 1
+        if place == 63:
+            del open_zones[zone]
+        most = max(most, len(open_zones))
+    assert most == 3
+
+
+@pytest.mark.parametrize("alpha", [1.1, 1.28])
+def test_a_small_copy_has_the_write_amplification_of_the_formulas(alpha: float) -> None:
+    writes = Writes("random", 100 * GIB)
+    greedy = amplification(writes, 3, alpha, GREEDY, GIB)
+    oldest = amplification(writes, 3, alpha, Policy("fifo"), GIB)
+
+    assert greedy is not None
+    assert oldest is not None
+    formula = greedy_write_amplification(alpha, small.SUPERBLOCK_UNITS)
+    assert greedy[-4:].mean() == pytest.approx(formula, rel=0.02)
+    assert oldest[-4:].mean() == pytest.approx(fifo_write_amplification(alpha), rel=0.02)
+    assert greedy[0] < greedy[-1]  # a drive that was written once in order still has spare
+
+
+def test_a_list_of_blocks_is_written_over_and_over_and_has_to_fit_the_drive() -> None:
+    drive = Drive.in_memory(Params({"capacity_bytes": 64 * MIB, "op_ppm": 900000}))
+    blocks = np.array([5, 9, 7], dtype=np.uint32)
+    job = Job(Order.LISTED, blocks=blocks, stop_ios=5, iodepth=1, position=1)
+
+    done = drive.run(job, per_io=5)
+    assert [int(offset) // 4096 for offset in done.per_io["offset"]] == [9, 7, 5, 9, 7]
+    assert done.position == 6
+    for wrong in (np.array([16384], dtype=np.uint32), np.array([], dtype=np.uint32), None):
+        with pytest.raises(UsageError, match="does not fit"):
+            drive.run(Job(Order.LISTED, blocks=wrong, stop_ios=1))
+
+
+def planted_model(path: Path) -> Path:
+    path.write_text(fitted.model_text(Fit(PLANTED, {}, {}, 0.0), GIB, "planted", 0))
+    return path
+
+
+def measured(model: Path, pattern: str) -> Observed:
+    """Return a run on the whole simulated drive, with its real times, as seconds of a series."""
+    drive = Drive.in_memory(parse(f"sim:{model}").core_params())
+    pages = GIB // 4096
+    drive.run(Job(Order.SEQUENTIAL, block_bytes=128 * KIB, stop_bytes=GIB))
+    kind, numbers = parsed(pattern)
+    rng = np.random.default_rng(99)
+    blocks = rng.integers(0, pages, FILLS * pages, dtype=np.uint32)
+    if kind == "zipf":
+        ranks = (rng.random(FILLS * pages) ** (1 / (1 - numbers[0])) * pages).astype(np.uint32)
+        blocks = rng.permutation(pages).astype(np.uint32)[ranks]
+    job = Job(Order.LISTED, blocks=blocks, stop_ios=len(blocks), iodepth=128)
+    done = drive.run(job, seconds=3600)
+    rates = done.seconds["bytes"][:, 1].astype(float)[:-1]
+    t_s = np.arange(1.0, len(rates) + 1)
+    return observed(pattern, Writes(pattern, GIB), Series(t_s, rates, np.cumsum(rates) / GIB))
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search around the truth only, on a smaller copy: a whole search takes minutes."""
+    monkeypatch.setattr(fitting, "SPARES", (0.12, 0.18, 0.27))
+    monkeypatch.setattr(fitting, "POLICIES", (GREEDY, Policy("dchoice", 6), Policy("fifo")))
+    monkeypatch.setattr(small, "UNITS", 32768)
+    small._simulated.cache_clear()
+
+
+def test_a_fit_finds_a_planted_drive_again_and_predicts_what_it_did_not_see(
+    narrow: None, tmp_path: Path
+) -> None:
+    model = planted_model(tmp_path / "planted.yaml")
+    runs = [measured(model, pattern) for pattern in ("random", "zipf:0.8")]
+    hidden = measured(model, "zipf:0.6")
+
+    found = fit(runs)
+    best = found.parameters
+    assert best.policy == GREEDY
+    assert best.physical_bytes / GIB - 1 == pytest.approx(0.2, abs=0.03)
+    assert best.most_bytes_per_s[4096] == pytest.approx(40e6, rel=0.03)
+    # Two workloads with similar amplification do not tell flash rate and copying apart.
+    assert best.flash_bytes_per_s / (1 + best.copy_cost) == pytest.approx(40e6, rel=0.25)
+    assert math.isnan(best.superblock_bytes)  # no run tells
+    assert found.loss < 0.05
+    said = last_fill(predict(best, hidden.writes, FILLS))
+    assert said == pytest.approx(hidden.steady, rel=0.04)
+    low, high = found.interval(hidden.writes, FILLS)
+    assert low < said < high
+    assert repr(fit(runs)) == repr(found)  # no randomness
+
+
+def test_a_fitted_drive_behaves_like_its_parameters_say(tmp_path: Path) -> None:
+    model = planted_model(tmp_path / "planted.yaml")
+    assert load_path(str(model)).title == "planted"
+    whole = measured(model, "random")
+
+    said = predict(PLANTED, whole.writes, FILLS)
+    assert whole.steady == pytest.approx(last_fill(said), rel=0.04)
+    assert whole.rates[0] == pytest.approx(said[0], rel=0.2)  # a buffer of 3 % of the drive
+
+
+def test_zones_alone_do_not_tell_the_spare_area() -> None:
+    writes = Writes("rewrite:1GiB/1", 100 * GIB, 512 * KIB, Before.SEQUENTIAL, 1)
+    with pytest.raises(UsageError, match="do not tell the spare area"):
+        fit([Observed("zones", writes, np.full(8, 1e9))])
+
+
+def test_a_single_write_in_flight_waits_for_the_host_and_for_copying() -> None:
+    writes = Writes("random", GIB, iodepth=1)
+    deep = Writes("random", GIB)
+    steady = amplification(writes, 3, 1 + fitting.SPARES[0], GREEDY, GIB)
+    assert steady is not None
+    drive = Parameters(GIB * (1 + fitting.SPARES[0]), GREEDY, math.nan, 60e6, 0.5, {4096: 40e6})
+    copies = 1.5 * (steady[-1] - 1) / 60e6
+
+    assert predict(drive, writes, 3)[-1] == pytest.approx(1 / (1 / 40e6 + copies))
+    assert predict(drive, deep, 3)[-1] == pytest.approx(60e6 / (1.5 * steady[-1] - 0.5))
+
+
+@pytest.mark.parametrize(
+    ("series", "says"),
+    [
+        ("a.csv,span=1GiB", "pattern or span is missing"),
+        ("a.csv,pattern=random,span=1GiB,qd=2", "no key 'qd'"),
+        ("a.csv,pattern=beta,span=1GiB", "not a write pattern"),
+        ("a.csv,pattern=random,span=1GiB", "cannot be read"),
+        ("a.csv,pattern=random,span=much", "a.csv"),
+    ],
+)
+def test_a_series_that_cannot_be_used_is_refused_and_nothing_is_written(
+    series: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = tmp_path / "new.yaml"
+
+    assert run(["sim", "fit", series, "--model", str(to)]) == 2
+    assert says in capsys.readouterr().err
+    assert not to.exists()
+
+
+def test_an_existing_model_is_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = tmp_path / "old.yaml"
+    to.write_text("mine")
+
+    assert run(["sim", "fit", "a.csv,pattern=random,span=1GiB", "--model", str(to)]) == 2
+    assert "exists" in capsys.readouterr().err
+    assert to.read_text() == "mine"

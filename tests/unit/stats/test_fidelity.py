@@ -1,0 +1,122 @@
+"""Which series are fitted and which are held out; the held-out half stays closed while fitting."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import fidelity
+from benchmarks.fidelity import Sealed, Sheet, by_formula, by_sheet, fills_to_steady, index, split
+from ssdbench.errors import UsageError
+from ssdbench.sim.amplification import Before, Policy, Writes
+from ssdbench.sim.fit import Fit, Observed, Parameters
+from ssdbench.sim.series import read_series
+from ssdbench.units import GIB, KIB
+
+HEAD = "file,drive,device_alias,span_GiB,pattern,details,preceded_by,sample_s\n"
+ZONES = "activeZones: 4 pagesPerZone: 2048"
+ROWS = [
+    "{drive}-u.csv,{drive},x,1,uniform,,sanitize,60",
+    "{drive}-z2.csv,{drive},x,1,zipf-shuffle,0.200000,sanitize,60",
+    "{drive}-z2b.csv,{drive},y,1,zipf-shuffle,0.200000,sanitize,10",
+    "{drive}-z4.csv,{drive},x,1,zipf-shuffle,0.400000,sanitize,60",
+    "{drive}-z4n.csv,{drive},x,1,zipf-shuffle,0.400000,nothing written,60",
+    "{drive}-s.csv,{drive},x,1,zones-shuffle,s0.9 f0.1 s0.1 f0.9,sanitize,60",
+    "{drive}-q.csv,{drive},x,40," + f"zns-noshuffle,{ZONES},sanitize, one sequential fill,60",
+    "{drive}-f.csv,{drive},x,1,fiozipf-shuffle,0.800000,sanitize,60",
+]
+DRIVES = ("Maker One 960G", "Maker Two 1.92T")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    rows = [row.format(drive=drive) for drive in DRIVES for row in ROWS]
+    (tmp_path / "INDEX.csv").write_text(HEAD + "\n".join(rows) + "\n")
+    for row in rows:
+        file = tmp_path / row.split(",")[0]
+        lines = [f"{60 * at},{GIB / 600:.0f}" for at in range(1, 31)]  # three fills of 1 GiB
+        file.write_text("end_s,bytes_per_s\n" + "\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_repeats_of_a_workload_are_on_one_side_and_both_sides_are_about_half(
+    directory: Path,
+) -> None:
+    half, sealed = split(index(directory))
+
+    inside = {(one.drive, one.workload) for one in half}
+    outside = {(one.drive, one.workload) for one in sealed.listed}
+    assert not inside & outside
+    assert len(half) + len(sealed.listed) == 2 * len(ROWS)
+    assert len(inside) == 8  # of 14: four of seven workloads of each drive
+    for drive in DRIVES:
+        repeats = [one in half for one in index(directory) if f"{drive}-z2" in one.path.name]
+        assert repeats[0] == repeats[1]
+    assert split(index(directory))[0] == half
+
+
+def test_words_of_the_index_become_patterns(directory: Path) -> None:
+    named = {one.path.name.removeprefix(f"{one.drive}-"): one.writes for one in index(directory)}
+
+    assert named["u.csv"] == Writes("random", GIB, iodepth=512)
+    assert named["z4n.csv"] == Writes("zipf:0.4", GIB, before=Before.NOTHING, iodepth=512)
+    assert named["s.csv"] == Writes("zoned:10/90:90/10", GIB, iodepth=512)
+    assert named["q.csv"] == Writes(
+        "rewrite:1048576KiB/4", 40 * GIB, 512 * KIB, Before.SEQUENTIAL, 1
+    )
+    assert named["f.csv"] is None
+
+
+def test_the_held_out_half_cannot_be_read_before_every_drive_is_fitted(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read: list[tuple[str, str]] = []
+    phase = ["fit"]
+    made = Parameters(1.2 * GIB, Policy("greedy"), GIB, 1e9, 0.0, {4096: 1e9})
+
+    def watched(path: Path, fill_bytes: float) -> object:
+        read.append((phase[0], path.name))
+        return read_series(path, fill_bytes)
+
+    def fitted(runs: list[Observed]) -> Fit:
+        return Fit(made, {runs[0].writes: made}, {runs[0].writes: 0.1}, 0.0)
+
+    def opened(sealed: Sealed) -> list[object]:
+        phase[0] = "judge"
+        return real_open(sealed)  # type: ignore[return-value]
+
+    half, sealed = split(index(directory))
+    real_open = Sealed.open
+    with pytest.raises(UsageError, match="stays closed: Maker One 960G is not fitted yet"):
+        sealed.open()
+    monkeypatch.setattr(fidelity, "read_series", watched)
+    monkeypatch.setattr(fidelity, "fit", fitted)
+    monkeypatch.setattr(Sealed, "open", opened)
+    assert fidelity.main([str(directory)]) == 0
+    kept = {one.path.name for one in sealed.listed}
+    assert {name for at, name in read if at == "fit"} <= {one.path.name for one in half}
+    assert not {name for at, name in read if at == "fit"} & kept
+    assert {name for at, name in read if at == "judge"} <= kept
+    assert "not predicted: 2 runs of fiozipf-shuffle" in capsys.readouterr().out
+
+
+def test_a_directory_without_an_index_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fidelity.main([str(tmp_path)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_fills_to_steady_are_where_the_last_quarter_outside_ends() -> None:
+    assert fills_to_steady([3.0, 2.0, 1.2, 1.0, 1.0, 1.0, 1.0, 1.0]) == 0.75
+    assert fills_to_steady([1.0] * 8) == 0.0
+    assert np.isnan(fills_to_steady([3.0, 2.5, 2.0, 1.8, 1.5, 1.3, 1.2, 1.0]))
+
+
+def test_a_data_sheet_and_the_greedy_formula_predict_without_a_run() -> None:
+    sheet = Sheet(2e9, 4e8, 1024 * GIB)
+
+    assert by_sheet(sheet, Writes("zipf:0.4", 894 * GIB)) == 4e8
+    assert by_sheet(sheet, Writes("rewrite:1GiB/1", 894 * GIB)) == 2e9
+    # Lambert's W at alpha = 1024/894: write amplification 4.23.
+    assert by_formula(sheet, Writes("random", 894 * GIB)) == pytest.approx(2e9 / 4.17, rel=0.02)
