@@ -155,9 +155,9 @@ def test_a_task_that_meets_its_limit_of_time_is_queued_again_and_goes_on(
     assert "Permission denied" not in told
     assert state(node, job)["ExitCode"] == "1:0", told  # measured, but NOT VALIDATED
     assert fills and [one.stat().st_mtime_ns for one in filled(node)] == fills
-    assert len(list((node.directory / "lib" / "lot").glob("loop*/result.json"))) == 1
+    assert len(list((node.directory / "lib/lot/loop:").rglob("result.json"))) == 1
 
 
 def filled(node: Machine) -> list[Path]:
     """Return the records of finished fills."""
-    return sorted((node.directory / "lib" / "lot").glob("loop*/stages/01-*/**/unit.json"))
+    return sorted((node.directory / "lib/lot/loop:").rglob("stages/01-*/**/unit.json"))
