@@ -9,6 +9,7 @@ on the drive's host.
 import json
 import logging
 import queue
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -112,6 +113,8 @@ def dask_client(engine: Engine, threads: int) -> Iterator[Any]:
     from distributed import Client
     from distributed.security import Security
 
+    # Dask looks for a way to a public address, and warns where a control host has none.
+    warnings.filterwarnings("ignore", "Couldn't detect a suitable IP address", RuntimeWarning)
     own = TemporaryDirectory(prefix="ssdbench-fleet-")
     settings = {
         # Dask's default is a fixed name in /tmp, which another user may have created.
