@@ -20,7 +20,7 @@ from ssdbench.generator.fio.passthrough import PassthroughFio
 from ssdbench.generator.slam import Slam
 from ssdbench.host.command import Process
 from ssdbench.host.counters import disk_counters
-from ssdbench.host.nvme import Nvme, opened
+from ssdbench.host.nvme import MONITOR_BYTES, MONITOR_LOG, Nvme, opened
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.fitting import unoffered
 from ssdbench.model.profile import Applies, Purge
@@ -36,9 +36,11 @@ from ssdbench.target.nvme import (
     HEALTH_LOG,
     OCP_BYTES,
     OCP_LOG,
+    LatencyMonitor,
     data_written_bytes,
     flash_written,
     interval_watts,
+    latency_monitor,
     throttle_counters,
 )
 from ssdbench.target.purge import Purged, Witness, discard, purge
@@ -71,7 +73,7 @@ class ClaimedSession:
         self._fio_cpus = tuple(fio_cpus)
         self._fio_options = dict(fio_options or {})
         self._ceilings: dict[Workload, float | None] = {}
-        self._lacks_ocp = False
+        self._lacks_ocp = self._lacks_monitor = False
         self._tells_power = True
         self._flash = FlashCounter()
         self._reformatted: Purged | None = None  # a format since which nothing was written
@@ -147,6 +149,19 @@ class ClaimedSession:
             return {}
         self._flash.note(flash_written(*logs))
         return throttle_counters(*logs)
+
+    def latency_monitor(self) -> LatencyMonitor | None:
+        """Read OCP's log C3h; a drive that refuses it, or OCP's C0h, is not asked again."""
+        node = Path(self.info.node).resolve()
+        if self._lacks_monitor or self._lacks_ocp or not node.name.startswith("nvme"):
+            return None
+        try:
+            with opened(node) as drive:
+                found = latency_monitor(drive.log_page(MONITOR_LOG, MONITOR_BYTES))
+        except (DeviceError, HostLacks):
+            found = None
+        self._lacks_monitor = found is None
+        return found
 
     def drive_watts(self) -> float | None:
         """Read the power of the last second from the health log (NVMe 2.3); None without it."""

@@ -12,6 +12,7 @@ from ssdbench.model.profile import Purge
 from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
+from ssdbench.target.nvme import LatencyMonitor
 from ssdbench.target.purge import Purged
 
 SIMULATED = "simulated drive"
@@ -72,6 +73,13 @@ class TargetSession(Protocol):
     def throttle_counters(self) -> Mapping[str, int]:
         """Read how often and how long the drive throttled; not during a measurement."""
         return {}
+
+    def latency_monitor(self) -> LatencyMonitor | None:
+        """Read the drive's own counts of slow requests (OCP); None if it has none.
+
+        Sends admin commands, so do not call it during a measurement.
+        """
+        return None
 
     def drive_watts(self) -> float | None:
         """Read the drive's own mean power over the last second, in W; None if it reports none."""

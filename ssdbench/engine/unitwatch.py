@@ -13,8 +13,10 @@ from ssdbench.host.files import write_atomic
 from ssdbench.host.sensors import Heat
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import ThrottlingCounted, TooHot
-from ssdbench.model.point import HostDuring, PowerDuring
+from ssdbench.model.point import HostDuring, PowerDuring, SlowDuring
 from ssdbench.model.rundirectory import HOST_SERIES, POWER, TEMPERATURE
+from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.tail import slow_requests
 
 EVERY_S = 10.0  # of wall time
 HEADER = "t_s,temperature_c,warning_c,phase\n"
@@ -100,6 +102,8 @@ class UnitWatch:
         )
         self._heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
         self._throttled = ThrottleWatch(context.session.throttle_counters)
+        self._monitor = context.session.latency_monitor
+        self._slow_before = self._monitor()
         self._power = PowerWatch(context.session.drive_watts, context.power, wall=context.wall)
 
     def look(self, second: Second, phase: str) -> None:
@@ -128,6 +132,17 @@ class UnitWatch:
     def host_during(self) -> HostDuring | None:
         """Summarize the host in the measured phase; None for a simulated drive."""
         return self._host.during()
+
+    def slow_during(self, host: Histogram) -> SlowDuring | None:
+        """Read the drive's latency monitor after the last request; None if it tells nothing.
+
+        `host` has the latencies of all requests since this watch began.
+        """
+        before = self._slow_before
+        after = None if before is None else self._monitor()
+        if before is None or after is None or (more := after.since(before)) is None:
+            return None
+        return slow_requests(host, more, after.thresholds_ms)
 
     def power_during(self) -> PowerDuring | None:
         """Return the power of the drive in the measured phase; None if nothing tells it."""

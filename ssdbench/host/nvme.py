@@ -28,6 +28,10 @@ SECURITY_RECEIVE = 0x82
 SANITIZE = 0x84
 RESERVATION_REPORT = 0x0E
 
+# OCP Datacenter NVMe SSD Specification: log C3h and feature C5h, as in nvme-cli's plugins/ocp.
+MONITOR_GUID = bytes.fromhex("927ac08cd0846c9c7043e6d4585ed485")
+MONITOR_LOG, MONITOR_FEATURE, MONITOR_BYTES = 0xC3, 0xC5, 512
+
 DEFAULT_TIMEOUT_MS = 10_000
 ALL = 0xFFFFFFFF  # namespaces
 _GENERIC = "/sys/class/nvme-generic"
@@ -126,9 +130,9 @@ class Nvme:
             Command(GET_FEATURES, cdw10=feature, cdw11=dword_11, reads_bytes=reads_bytes)
         )
 
-    def set_feature(self, feature: int, value: int, *, nsid: int = 0) -> None:
+    def set_feature(self, feature: int, value: int, *, nsid: int = 0, data: bytes = b"") -> None:
         """Set a feature until the next reset; the drive never saves the feature."""
-        self.admin(Command(SET_FEATURES, nsid, cdw10=feature, cdw11=value))
+        self.admin(Command(SET_FEATURES, nsid, cdw10=feature, cdw11=value, data=data))
 
     def _send(self, request: int, command: Command) -> Reply:
         size = max(command.reads_bytes, len(command.data))

@@ -67,6 +67,7 @@ class Code(StrEnum):
     SHARED_CHANGE = "shared-change"  # another point of the same hours saw the drive change
     WAVE = "wave"  # the rate rises and falls over hours
     POWER_GAP = "power-gap"  # the power meter was silent for too long while a repeat was measured
+    SLOW_IN_HOST = "slow-in-host"  # requests that were slow, but not by the drive's own monitor
     UNDELIVERED = "undelivered"  # the drive delivered less than the offered rate
 
 

@@ -119,6 +119,14 @@ class PowerDuring(Model):
     readings: int
 
 
+class SlowDuring(Model):
+    """The slow requests of a repeat in the buckets of the drive's latency monitor."""
+
+    begins_ms: tuple[int, ...]  # where each bucket begins
+    of_drive: tuple[int, ...]  # requests in each bucket that the drive counted, too
+    of_host: tuple[int, ...]  # requests that were slow, but not in the drive
+
+
 class Repeat(UnitRecord):
     """The measurements of one repeat of one point."""
 
@@ -143,6 +151,7 @@ class Repeat(UnitRecord):
     zone_resets: int | None = None  # with the settle phase; None without zones or before fio 3.42
     host: HostDuring | None = None  # None on a simulated drive
     power: PowerDuring | None = None  # of the drive
+    slow: SlowDuring | None = None  # None without the drive's latency monitor
     artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
 
     @property

@@ -553,6 +553,10 @@ def _repeat_rows(repeat: Repeat, workload: Workload) -> Iterator[Row]:
         metrics.append(
             ("watts", repeat.power.watts, "W", f"one repeat, by the {repeat.power.source}")
         )
+    if (slow := repeat.slow) is not None:
+        how = f"one repeat, {slow.begins_ms[0]} ms or longer, by fio and the drive's monitor"
+        metrics.append(("slow_requests_of_drive", sum(slow.of_drive), "1", how))
+        metrics.append(("slow_requests_of_host", sum(slow.of_host), "1", how))
     if repeat.zone_resets is not None:
         metrics.append(("zone_resets", repeat.zone_resets, "1", "fio's count, settling included"))
     about: Row = {"repeat_number": repeat.repeat, "direction": whole(workload), "samples": 1}

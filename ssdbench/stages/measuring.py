@@ -27,8 +27,9 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, JobOutcome, Outcome, Second, submit_share
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
+from ssdbench.model.findings.drive import SlowRequests
 from ssdbench.model.findings.host import ForeignRequests, LogDisagrees
-from ssdbench.model.point import Repeat, SteadyVerdict
+from ssdbench.model.point import Repeat, SlowDuring, SteadyVerdict
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stages.precondition import log_tolerance_bytes, log_written_between
@@ -178,6 +179,9 @@ def measure(
         told_before, context.session.health_written_bytes() if past else None
     )
     apart = passed_by(run.bytes_written, told, directory=context.directory() if past else None)
+    slow = watched.slow_during(
+        Histogram.merged(side.latency for job in outcome.jobs for side in (job.read, job.write))
+    )
     return Repeat(
         point=asked.point.id,
         repeat=asked.repeat,
@@ -195,11 +199,25 @@ def measure(
         measure_to_s=run.length_s,
         **window_rates(measured),
         zone_resets=outcome.jobs[0].zone_resets,
-        findings=tuple(_findings(context, asked, section, measured, [*apart, *watched.findings()])),
+        findings=tuple(
+            _findings(
+                context, asked, section, measured, [*apart, *watched.findings(), *_slow(slow)]
+            )
+        ),
         host=watched.host_during(),
         power=watched.power_during(),
+        slow=slow,
         artifacts=context.store.relative(context.directory()),
     )
+
+
+def _slow(slow: SlowDuring | None) -> list[Finding]:
+    """Return a finding about the slow requests of a repeat, if the drive's monitor counted."""
+    if slow is None:
+        return []
+    both = zip(slow.begins_ms, slow.of_drive, slow.of_host, strict=True)
+    least_ms = next(ms for ms, drive, host in both if drive or host)
+    return [SlowRequests(sum(slow.of_drive), sum(slow.of_host), least_ms).finding()]
 
 
 def spare_bytes(context: Context, how: Measuring) -> float:

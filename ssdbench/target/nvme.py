@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ssdbench.host import sensors
+from ssdbench.host.nvme import MONITOR_BYTES, MONITOR_GUID
 from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import LbaFormat
 from ssdbench.units import format_capacity
@@ -31,6 +32,7 @@ RESERVATION, SECURITY = "nvme reservation report", "tcg level 0 discovery"
 
 # OCP Datacenter NVMe SSD Specification, log C0h, bytes 511 to 496.
 OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
+THRESHOLD_MS, BUCKETS = 5, 4  # unit of a threshold, which counts from 1; a bucket begins at each
 HEALTH_LOG, HEALTH_BYTES = 0x02, 512
 OCP_LOG, OCP_BYTES = 0xC0, 512
 DATA_UNIT_BYTES = 512_000
@@ -364,6 +366,45 @@ def power_facts(page: bytes) -> dict[str, str]:
         + (", estimated by the drive" if number(page, 2, 2) & 4 else ""),
         "power histogram, seconds": ", ".join(listed),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyMonitor:
+    """Hold the latency monitor of a drive (OCP's log C3h): its settings and its counts."""
+
+    on: bool
+    timer: int  # since the active counters began, in units of 5 minutes
+    thresholds_ms: tuple[int, ...]  # where each bucket begins
+    active: tuple[int, ...]  # reads and writes in each bucket
+    static: tuple[int, ...]  # the same when the active counters last began again
+
+    def since(self, before: "LatencyMonitor") -> tuple[int, ...] | None:
+        """Return the requests in each bucket since an earlier reading; None if nobody can tell."""
+        if not (self.on and before.on) or self.thresholds_ms != before.thresholds_ms:
+            return None
+        again = self.timer < before.timer
+        counts = [a + (s if again else 0) for a, s in zip(self.active, self.static, strict=True)]
+        more = tuple(now - was for now, was in zip(counts, before.active, strict=True))
+        return more if min(more) >= 0 and max(counts) < 0xFFFFFFFF else None
+
+
+def latency_monitor(page: bytes) -> LatencyMonitor | None:
+    """Decode OCP's log C3h; None for another page, and while the monitor is not supported."""
+    if len(page) < MONITOR_BYTES or page[496:512] != MONITOR_GUID:
+        return None
+
+    def counts(at: int) -> tuple[int, ...]:
+        """Return writes and reads of each bucket: double words 2 and 3 of its 4."""
+        rows = range(at, at + 16 * BUCKETS, 16)
+        return tuple(number(page, row + 8, 4) + number(page, row + 12, 4) for row in rows)
+
+    return LatencyMonitor(
+        on=bool(page[0] & 1),
+        timer=number(page, 2, 2),
+        thresholds_ms=tuple(THRESHOLD_MS * (step + 1) for step in page[6:10]),
+        active=counts(0x20),
+        static=counts(0xF0),
+    )
 
 
 def is_ocp(page: bytes) -> bool:

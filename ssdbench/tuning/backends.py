@@ -222,6 +222,56 @@ class NvmeFeatureBackend(_Located):
             raise HostLacks(f"feature {attribute} was set to {value}, but the drive keeps {kept}")
 
 
+def monitor_settings(page: bytes) -> str:
+    """Return the settings in log C3h as numbers, which `monitor_feature` turns into feature C5h.
+
+    They are: end of the timer, the four thresholds, configuration, least window, trigger of the
+    debug log, and whether the monitor is on.
+    """
+    told = [_number(page, 4), *page[6:10], _number(page, 10), page[12], _number(page, 0x1C0)]
+    return ",".join(str(value) for value in (*told, page[0] & 1))
+
+
+def monitor_feature(settings: str) -> bytes:
+    """Return the 4096 bytes of feature C5h for settings; the debug log is kept."""
+    sizes = (2, 1, 1, 1, 1, 2, 1, 2)
+    *values, on = map(int, settings.split(","))
+    fields = (v.to_bytes(size, "little") for v, size in zip(values, sizes, strict=True))
+    return (b"".join(fields) + bytes([0, on])).ljust(4096, b"\0")
+
+
+def _number(page: bytes, at: int) -> int:
+    return int.from_bytes(page[at : at + 2], "little")
+
+
+class LatencyMonitorBackend(_Located):
+    """Read and set the latency monitor of an OCP drive until its next reset."""
+
+    def read(self, attribute: str, drive: str) -> str:
+        """Return the settings as numbers, by log C3h."""
+        try:
+            with nvme.opened(self._node(drive)) as device:
+                page = device.log_page(nvme.MONITOR_LOG, nvme.MONITOR_BYTES)
+        except DeviceError as error:
+            raise HostLacks(f"the {attribute} cannot be read: {error.message}") from error
+        if page[496:512] != nvme.MONITOR_GUID:
+            raise HostLacks(
+                f"the drive {drive} has no {attribute}", hint="Set `latency_monitor: keep`."
+            )
+        return monitor_settings(page)
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        """Set all settings of the monitor (feature C5h), and require that they read back."""
+        try:
+            with nvme.opened(self._node(drive)) as device:
+                device.set_feature(nvme.MONITOR_FEATURE, 0, data=monitor_feature(value))
+        except DeviceError as error:
+            raise HostLacks(f"the {attribute} cannot be set: {error.message}") from error
+        kept = self.read(attribute, drive)
+        if kept != value:
+            raise HostLacks(f"the {attribute} was set to {value}, but the drive keeps {kept}")
+
+
 class WriteCacheBackend(BlockBackend):
     """Read and set the write cache of a SCSI or ATA disk, as the kernel's `cache_type`.
 
@@ -283,6 +333,7 @@ def backends_of(sysfs: Sysfs, locate: Locate) -> dict[Backend, SettingBackend]:
         Backend.DIRECTORY: DirectoryBackend(sysfs),
         Backend.PARTITION: PartitionBackend(sysfs, locate),
         Backend.NVME_FEATURE: NvmeFeatureBackend(locate),
+        Backend.LATENCY_MONITOR: LatencyMonitorBackend(locate),
         Backend.WRITE_CACHE: WriteCacheBackend(sysfs, locate),
         Backend.ATA_PASSWORD: AtaPasswordBackend(locate),
     }

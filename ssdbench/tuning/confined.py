@@ -34,6 +34,7 @@ OURS: Mapping[Backend, tuple[str, str]] = {
         rf"{_NUMBER}|{_WORD}|{_CACHE}",
     ),
     Backend.NVME_FEATURE: (r"0x0[268]", r"[0-9]{1,10}"),
+    Backend.LATENCY_MONITOR: (r"latency monitor", r"(?:[0-9]{1,5},){8}[01]"),
     Backend.WRITE_CACHE: (r"cache_type", _CACHE),
     Backend.SERVICE: (r"irqbalance", r"active|inactive"),
     Backend.MODULE: (

@@ -7,7 +7,7 @@ hosts.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from ssdbench.errors import HostLacks
+from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.topology import NO_TURBO, Interrupt, Topology, cpu_list, cpu_text
 from ssdbench.model.inside import BlockSizeFound
 from ssdbench.model.profile import (
@@ -445,7 +445,37 @@ _COALESCE = "coalesced interrupts delay completions"
 
 def drive_settings(wishes: Host, bus: str, drive: str) -> list[Setting]:
     """Return settings inside a drive on "nvme", "ata", "scsi" or "virtio". Raises HostLacks."""
-    return [*_write_cache(wishes.write_cache, bus, drive), *_features(wishes, bus, drive)]
+    return [
+        *_write_cache(wishes.write_cache, bus, drive),
+        *_features(wishes, bus, drive),
+        *_monitor(wishes.latency_monitor, bus, drive),
+    ]
+
+
+MONITOR, MONITOR_ON = "latency monitor", "5,20,100,500"
+# The counters begin again after 7 days; the times of the slowest requests are kept for all buckets.
+_MONITOR_ENDS, _MONITOR_KEEPS, _MONITOR_WINDOW = 0x7E0, 0xFFF, 0xA  # nvme-cli's own defaults
+_MONITOR = "the drive counts its slow requests, so that those of the host are told apart"
+
+
+def _monitor(wish: str, bus: str, drive: str) -> Iterator[Setting]:
+    """Return the setting of the latency monitor. Raises HostLacks, UsageError."""
+    if wish == KEEP:
+        return
+    if bus != "nvme":
+        raise HostLacks(
+            "only NVMe drives have a latency monitor", hint="Set `latency_monitor: keep`."
+        )
+    begins_ms = [int(part) for part in (MONITOR_ON if wish == "on" else wish).split(",")]
+    if begins_ms != sorted({*begins_ms}) or any(ms % 5 or not 5 <= ms <= 1280 for ms in begins_ms):
+        raise UsageError(
+            f"the latency monitor cannot count from {wish} ms",
+            hint="Give four rising multiples of 5 up to 1280, such as 5,20,100,500.",
+        )
+    steps = [ms // 5 - 1 for ms in begins_ms]
+    told = (_MONITOR_ENDS, *steps, _MONITOR_KEEPS, _MONITOR_WINDOW, 0, 1)
+    value = ",".join(str(number) for number in told)
+    yield Setting(Backend.LATENCY_MONITOR, MONITOR, value, _MONITOR, drive)
 
 
 def _write_cache(wish: Switch, bus: str, drive: str) -> Iterator[Setting]:

@@ -14,6 +14,7 @@ class Backend(StrEnum):
     BLOCK = "block"  # an attribute below the drive's /sys/block directory: found by identity
     IRQ = "irq"  # /proc/irq/N/smp_affinity_list: lasts until reboot
     NVME_FEATURE = "nvme-feature"  # may outlive a reboot
+    LATENCY_MONITOR = "latency-monitor"  # of an OCP drive (feature C5h): lasts until its next reset
     WRITE_CACHE = "write-cache"  # ATA or SCSI caching page: may outlive a reboot
     SERVICE = "service"  # a system service that is stopped during the run
     MODULE = "module"  # a kernel module that is loaded for the run
@@ -26,7 +27,12 @@ class Backend(StrEnum):
     @property
     def outlives_reboot(self) -> bool:
         """Return whether the change is still in force after a reboot of the host."""
-        return self in (Backend.NVME_FEATURE, Backend.WRITE_CACHE, Backend.ATA_PASSWORD)
+        return self in (
+            Backend.NVME_FEATURE,
+            Backend.LATENCY_MONITOR,
+            Backend.WRITE_CACHE,
+            Backend.ATA_PASSWORD,
+        )
 
 
 @dataclass(frozen=True, slots=True)

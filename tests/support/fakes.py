@@ -31,6 +31,7 @@ from ssdbench.model.workload import Workload
 from ssdbench.stats.bounds.measured import StreamSeen
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import Requests
+from ssdbench.target.nvme import LatencyMonitor
 from ssdbench.target.purge import Purged
 
 MIB = 1024 * 1024
@@ -71,6 +72,7 @@ class WearyDrive:
     health: Callable[["WearyDrive"], int | None] = lambda drive: None
     throttling: Callable[["WearyDrive"], Mapping[str, int]] = lambda drive: {}
     watts: Callable[["WearyDrive"], float | None] = lambda drive: None
+    monitor: Callable[["WearyDrive"], LatencyMonitor | None] = lambda drive: None
     on_save: Callable[["WearyDrive"], None] = lambda drive: None
     counts_as: int = 1  # requests that its counters make of an I/O: splits, or flushes besides
     slot_wait_ns: int = 0  # of each request, before the kernel takes it
@@ -129,6 +131,10 @@ class WearyDrive:
     def throttle_counters(self) -> Mapping[str, int]:
         """As planted."""
         return self.throttling(self)
+
+    def latency_monitor(self) -> LatencyMonitor | None:
+        """As planted."""
+        return self.monitor(self)
 
     def drive_watts(self) -> float | None:
         """As planted."""

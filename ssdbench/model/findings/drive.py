@@ -108,6 +108,31 @@ class PowerGap(FindingKind):
         )
 
 
+class SlowRequests(FindingKind):
+    """The drive's latency monitor says which slow requests of a repeat were slow in the drive."""
+
+    code = Code.SLOW_IN_HOST
+    severities = (Severity.NOTES, Severity.WARNS)
+    remedy = (
+        "Slow in the host: look for other work, power saving and interrupts on its CPUs. Slow in "
+        "the drive: it is the drive's own tail."
+    )
+
+    of_drive: int
+    of_host: int
+    least_ms: int
+
+    def severity(self) -> Severity:
+        return Severity.WARNS if self.of_host > self.of_drive else Severity.NOTES
+
+    def message(self) -> str:
+        return (
+            f"of {counted(self.of_drive + self.of_host, 'request')} of {self.least_ms} ms or more, "
+            f"{self.of_drive} were slow in the drive by its own latency monitor, and "
+            f"{self.of_host} only in the host"
+        )
+
+
 class VolatileCache(FindingKind):
     """The drive acknowledged writes before they were safe from a power cut."""
 

@@ -123,11 +123,13 @@ QueueCount = Annotated[str, NumberAsText, Field(pattern=_COUNT)]
 _NODES = r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*"
 _NODE_NAMES = rf"^(keep|drive|{_NODES})$"
 _POLICY = rf"^(keep|local|prefer:(drive|[0-9]{{1,4}})|(bind|interleave):(drive|{_NODES}))$"
+_MONITOR = r"^(keep|on|[0-9]{1,4}(,[0-9]{1,4}){3})$"
 _FEATURE = r"^(keep|[0-9]{1,5})$"
 NodeNames = Annotated[str, NumberAsText, Field(pattern=_NODE_NAMES)]
 _MODULE = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"  # no path, and nothing that reads as an option
 ModuleName = Annotated[str, Field(pattern=_MODULE)]
 MemoryPolicy = Annotated[str, Field(pattern=_POLICY)]
+MonitorThresholds = Annotated[str, NumberAsText, Field(pattern=_MONITOR)]
 FeatureValue = Annotated[str, NumberAsText, Field(pattern=_FEATURE)]
 SPELLED = {  # the patterns in words, for messages
     _NODE_NAMES: "keep, drive, or nodes such as 0 or 0-1,3",
@@ -137,6 +139,7 @@ SPELLED = {  # the patterns in words, for messages
     _SWITCH: "keep, 0 or 1",
     _THREE: "keep, 0, 1 or 2",
     _COUNT: "keep or a whole number",
+    _MONITOR: "keep, on, or four rising multiples of 5 up to 1280, such as 5,20,100,500",
     _FEATURE: "keep or a whole number of at most five digits",
 }
 
@@ -207,6 +210,9 @@ class Host(ProfileModel):
     irq_coalescing: FeatureValue = KEEP
     """Value of NVMe feature 08h: an interrupt waits for (value & 255) + 1 completions or for
     (value >> 8) x 100 us. 0: no waiting; or keep."""
+    latency_monitor: MonitorThresholds = KEEP
+    """The drive's own latency monitor (OCP): where its four buckets begin, in ms (multiples of 5,
+    rising); on for 5,20,100,500; or keep."""
     kernel_modules: tuple[ModuleName, ...] = Field(default=(), examples=[["ssdb_bpref"]])
     """Kernel modules to load for the run, from ssdbench or from the kernel."""
 

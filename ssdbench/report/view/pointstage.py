@@ -191,8 +191,16 @@ def _repeat_table(repeats: Sequence[tuple[PointResult, Repeat]]) -> page.Table:
         ("Findings", lambda one: _findings(one[1])),
         ("Files", lambda one: page.Cell("files", href=words.link(one[1].artifacts))),
     ]
+    if any(repeat.slow for _, repeat in repeats):
+        columns.insert(-2, (page.number("Slow requests: drive, host"), lambda one: _slow(one[1])))
     fold = f"All {len(repeats)} repeats, one row each"
     return page.table_of("All repeats", repeats, columns, fold=fold)
+
+
+def _slow(repeat: Repeat) -> str:
+    if repeat.slow is None:
+        return words.NONE
+    return f"{sum(repeat.slow.of_drive):,}, {sum(repeat.slow.of_host):,}"
 
 
 def _settling(repeat: Repeat) -> page.Cell:

@@ -51,7 +51,9 @@ def test_features_of_nvme_are_refused_elsewhere_with_what_to_set() -> None:
 def test_what_a_drive_keeps_after_a_reboot_is_known() -> None:
     kept = {backend for backend in Backend if backend.outlives_reboot}
 
-    assert kept == {Backend.NVME_FEATURE, Backend.WRITE_CACHE, Backend.ATA_PASSWORD}
+    assert kept == {
+        Backend.NVME_FEATURE, Backend.LATENCY_MONITOR, Backend.WRITE_CACHE, Backend.ATA_PASSWORD,
+    }  # fmt: skip
 
 
 def test_the_cache_of_a_disk_is_found_wherever_the_disk_is_now(tmp_path: Path) -> None:
