@@ -41,6 +41,7 @@ from ssdbench.target.nvme import (
     flash_written,
     interval_watts,
     latency_monitor,
+    ocp_errors,
     throttle_counters,
 )
 from ssdbench.target.purge import Purged, Witness, discard, purge
@@ -144,11 +145,11 @@ class ClaimedSession:
         return self._flash.still(read, hurried)
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Read the throttling counters of an NVMe drive; empty without its logs."""
+        """Read the counters of throttling and errors of an NVMe drive; empty without its logs."""
         if (logs := self._logs()) is None:
             return {}
         self._flash.note(flash_written(*logs))
-        return throttle_counters(*logs)
+        return throttle_counters(*logs) | ocp_errors(logs[1])
 
     def latency_monitor(self) -> LatencyMonitor | None:
         """Read OCP's log C3h; a drive that refuses it, or OCP's C0h, is not asked again."""

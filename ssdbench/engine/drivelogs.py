@@ -4,6 +4,8 @@ Drives update the OCP log's count of bytes to flash slowly: a P5520 once a minut
 GiB. The step is found from all readings, and the first and last reading wait for an update.
 """
 
+import csv
+import io
 import json
 import math
 import re
@@ -14,12 +16,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from ssdbench.errors import SsdbenchError
+from ssdbench.foreign import cell
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo
 from ssdbench.target import pages
-from ssdbench.target.inspect import kernel_name
+from ssdbench.target.inspect import kernel_name, page_facts
 
 STILL_S = 65.0  # without a change: longer than a minute, the slowest update seen
 LONGEST_S = 200.0  # to wait, because background work may change the counter forever
@@ -79,7 +82,7 @@ def learned_step(values: Sequence[int]) -> int | None:
     return math.gcd(*(b - a for a, b in zip(distinct, distinct[1:], strict=False)))
 
 
-INDEX = "index.json"
+INDEX, FACTS = "index.json", "facts.csv"
 
 
 def store_pages(info: TargetInfo, directory: Path) -> None:
@@ -106,4 +109,8 @@ def store_pages(info: TargetInfo, directory: Path) -> None:
         digest = sha256(page).hexdigest()
         listed.append({"name": name, "file": file, "size_bytes": len(page), "sha256": digest})
     index = {"drive": info.id, "pages": listed, "fault": fault}
+    facts = io.StringIO()
+    rows = [("fact", "said"), *page_facts(read).items()]
+    csv.writer(facts, lineterminator="\n").writerows([cell(text) for text in row] for row in rows)
+    write_atomic(directory / FACTS, facts.getvalue())
     write_atomic(directory / INDEX, json.dumps(index, indent=1) + "\n")

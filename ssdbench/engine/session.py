@@ -71,7 +71,7 @@ class TargetSession(Protocol):
         return None
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Read how often and how long the drive throttled; not during a measurement."""
+        """Read how often the drive throttled and its errors (OCP); not during a measurement."""
         return {}
 
     def latency_monitor(self) -> LatencyMonitor | None:

@@ -12,13 +12,14 @@ from ssdbench.generator.base import Second
 from ssdbench.host.files import write_atomic
 from ssdbench.host.sensors import Heat
 from ssdbench.model.finding import Finding
-from ssdbench.model.findings.drive import ThrottlingCounted, TooHot
+from ssdbench.model.findings.drive import ErrorsCounted, ThrottlingCounted, TooHot
 from ssdbench.model.point import HostDuring, PowerDuring, SlowDuring
 from ssdbench.model.rundirectory import HOST_SERIES, POWER, TEMPERATURE
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.tail import slow_requests
 
 EVERY_S = 10.0  # of wall time
+OCP = "OCP "  # the names of counters of errors begin with it
 HEADER = "t_s,temperature_c,warning_c,phase\n"
 
 
@@ -73,23 +74,24 @@ class HeatWatch:
 
 
 class ThrottleWatch:
-    """Compare the drive's throttling counters before and after a repeat."""
+    """Compare the drive's counters of throttling and errors before and after a repeat."""
 
     def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
         self._read = read
         self._before = read()
 
     def findings(self) -> list[Finding]:
-        """Read the counters after the last request, and return one finding if any counter grew."""
+        """Read the counters after the last request; return a finding for each kind that grew."""
         after = self._read() if self._before else {}
         more = {
             name: after[name] - count
             for name, count in self._before.items()
             if after.get(name, 0) > count
         }
-        if not more:
-            return []
-        return [ThrottlingCounted(tuple(more.values()), tuple(more)).finding()]
+        errors = {name: count for name, count in more.items() if name.startswith(OCP)}
+        hot = {name: count for name, count in more.items() if name not in errors}
+        kinds = ((ThrottlingCounted, hot), (ErrorsCounted, errors))
+        return [kind(tuple(n.values()), tuple(n)).finding() for kind, n in kinds if n]
 
 
 class UnitWatch:

@@ -18,13 +18,21 @@ POWER, CACHE, TRANSITIONS, MEMORY = (
 )  # fmt: skip
 PLACEMENT = "nvme feature fdp"
 # OCP Datacenter NVMe SSD Specification 2.5, section 4.8: more logs of drives with OCP's C0h: number
-# and size. They are stored undecoded.
+# and size.
+RECOVERY, ACTIVATIONS = "nvme ocp c1h error recovery", "nvme ocp c2h firmware activation"
+MONITOR, UNSUPPORTED = "nvme ocp c3h latency monitor", "nvme ocp c5h unsupported requirements"
 OCP_LOGS = {
-    "nvme ocp c1h error recovery": (0xC1, 512),
-    "nvme ocp c2h firmware activation": (0xC2, 4096),
-    "nvme ocp c3h latency monitor": (0xC3, 512),
+    RECOVERY: (0xC1, 512),
+    ACTIVATIONS: (0xC2, 4096),
+    MONITOR: (0xC3, 512),
     "nvme ocp c4h capabilities": (0xC4, 4096),
-    "nvme ocp c5h unsupported requirements": (0xC5, 4096),
+    UNSUPPORTED: (0xC5, 4096),
+}
+_GUIDS = {  # at the end of each log, as nvme-cli has them (plugins/ocp)
+    RECOVERY: bytes.fromhex("44d93121fe3034aeab4dfd3dba83195a"),
+    ACTIVATIONS: bytes.fromhex("6d799a76b4daf6a3e24db28aacf31cd1"),
+    MONITOR: MONITOR_GUID,
+    UNSUPPORTED: bytes.fromhex("2f729c0e99232cbb634832d0b798bbc7"),
 }
 POWER_LOG = "nvme power measurement log"
 ERRORS, FIRMWARE = "nvme error log", "nvme firmware slot log"
@@ -255,6 +263,7 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
         told |= smart_facts(pages[SMART])
     if OCP in pages:
         told |= ocp_facts(pages[OCP])
+    told |= _ocp_log_facts({name: page for name, page in pages.items() if _is_known(name, page)})
     if POWER_LOG in pages:
         told |= power_facts(pages[POWER_LOG])
     if SANITIZE in pages:
@@ -445,17 +454,76 @@ def smart_facts(page: bytes) -> dict[str, str]:
     return {name: value for name, value in told.items() if value is not None}
 
 
+# Offsets and sizes in OCP's C0h, as nvme-cli has them (ocp-smart-extended-log.h).
+_OCP_ERRORS = {  # a drive that works well counts none of them while it is measured
+    "OCP bad user blocks": (32, 6),
+    "OCP bad system blocks": (40, 6),
+    "OCP XOR recoveries": (48, 8),
+    "OCP uncorrectable reads": (56, 8),
+    "OCP end-to-end errors": (72, 4),
+    "OCP end-to-end errors corrected": (76, 4),
+    "OCP PCIe correctable errors": (104, 8),
+    "OCP link retrainings": (192, 8),
+}
+_OCP_COUNTS = {
+    "OCP soft ECC errors": (64, 8),
+    "OCP refreshes": (81, 7),
+    "OCP most erases of a block": (88, 4),
+    "OCP fewest erases of a block": (92, 4),
+    "OCP incomplete shutdowns": (112, 4),
+    "OCP free blocks, percent": (120, 1),
+    "OCP capacitor health": (128, 2),
+    "OCP unaligned requests": (136, 8),
+}
+_NEWER = 4  # version of the log that has these, too
+_OCP_NEWER = {
+    "OCP media dies offline": (220, 2),
+    "OCP mean erases of a block": (224, 8),
+    "OCP command timeouts": (232, 4),
+}
+
+
+def ocp_errors(page: bytes) -> dict[str, int]:
+    """Return the drive's own counts of errors in C0h; empty for another vendor's page."""
+    if not is_ocp(page):
+        return {}
+    counts = {name: sensors.counter(page, at, size) for name, (at, size) in _OCP_ERRORS.items()}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _is_known(name: str, page: bytes) -> bool:
+    """Return whether a page is the OCP log of this name, by its GUID."""
+    return name in _GUIDS and page[-16:] == _GUIDS[name]
+
+
+def _ocp_log_facts(logs: Mapping[str, bytes]) -> dict[str, str]:
+    told = {}
+    if RECOVERY in logs:
+        page = logs[RECOVERY]
+        told["OCP panics"] = f"{page[31]}, last {number(page, 4, 8):#x}" if page[31] else "0"
+    if ACTIVATIONS in logs:
+        told["OCP firmware activations"] = str(number(logs[ACTIVATIONS], 4, 4))
+    if MONITOR in logs and (monitor := latency_monitor(logs[MONITOR])) is not None:
+        pairs = zip(monitor.thresholds_ms, monitor.active, strict=True)
+        counted = ", ".join(f"{count} from {ms} ms" for ms, count in pairs)
+        told["OCP latency monitor"] = counted if monitor.on else "off"
+    if UNSUPPORTED in logs:
+        page = logs[UNSUPPORTED]
+        starts = range(16, 16 + 16 * min(number(page, 0, 2), 253), 16)
+        lacks = ", ".join(text(page, at, 16) for at in starts)
+        told["OCP requirements that it does not meet"] = lacks or "none"
+    return told
+
+
 def ocp_facts(page: bytes) -> dict[str, str]:
     """Return the facts of the OCP health log (C0h); empty for another vendor's page."""
     if not is_ocp(page):
         return {}
     written, read = sensors.counter(page, 0, 16), sensors.counter(page, 16, 16)
-    counts = {
-        "OCP bad user blocks": sensors.counter(page, 32, 6),
-        "OCP bad system blocks": sensors.counter(page, 40, 6),
-        "OCP uncorrectable reads": sensors.counter(page, 56, 8),
-        "OCP log version": number(page, 494, 2),
-    }
+    version = number(page, 494, 2)
+    fields = {**_OCP_ERRORS, **_OCP_COUNTS, **(_OCP_NEWER if version >= _NEWER else {})}
+    counts = {name: sensors.counter(page, at, size) for name, (at, size) in fields.items()}
+    counts["OCP log version"] = version
     told = {
         "OCP flash written": None if written is None else format_capacity(written),
         "OCP flash read": None if read is None else format_capacity(read),

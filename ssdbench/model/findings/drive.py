@@ -88,6 +88,21 @@ class ThrottlingCounted(FindingKind):
         return f"the drive counted {said} between the start and the end of the repeat"
 
 
+class ErrorsCounted(FindingKind):
+    """The drive's own counters of errors (OCP's C0h) increased during a repeat."""
+
+    code = Code.IO_ERRORS
+    severities = (Severity.WARNS,)
+    remedy = FAULTY
+
+    events: tuple[int, ...]  # of each counter
+    counters: tuple[str, ...]
+
+    def message(self) -> str:
+        said = ", ".join(f"{n} {name}" for n, name in zip(self.events, self.counters, strict=True))
+        return f"the drive itself counted errors during the repeat: {said}"
+
+
 class PowerGap(FindingKind):
     """The power meter was silent for too long in the measured window of a repeat."""
 

@@ -239,3 +239,15 @@ def test_only_a_counter_that_rose_means_throttling(
     answers = iter([before, after])
 
     assert bool(ThrottleWatch(lambda: next(answers)).findings()) == hot
+
+
+def test_errors_that_the_drive_counts_itself_are_a_warning() -> None:
+    answers = iter([{"OCP XOR recoveries": 3, "a": 1}, {"OCP XOR recoveries": 5, "a": 2}])
+
+    hot, errors = ThrottleWatch(lambda: next(answers)).findings()
+
+    assert (hot.code, errors.code) == (Code.THROTTLED, Code.IO_ERRORS)
+    assert errors.severity == "warns"
+    assert errors.message == (
+        "the drive itself counted errors during the repeat: 2 OCP XOR recoveries"
+    )

@@ -1,5 +1,6 @@
 """The raw pages of a drive, kept beside a run."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -30,7 +31,11 @@ def test_every_page_is_kept_byte_by_byte(tmp_path: Path) -> None:
     kept = {p["name"]: (tmp_path / "drive-before" / p["file"]).read_bytes() for p in index["pages"]}
     assert kept == FOUND
     names = sorted(path.name for path in (tmp_path / "drive-before").iterdir())
-    assert names == ["index.json", "nvme-feature-power.bin", "nvme-smart-log.bin"]
+    assert names == ["facts.csv", "index.json", "nvme-feature-power.bin", "nvme-smart-log.bin"]
+    facts = dict(csv.reader((tmp_path / "drive-before/facts.csv").read_text().splitlines()))
+    assert facts["fact"] == "said"
+    assert facts["power state"] == "1"
+    assert facts["critical warning"] == "0x00"
 
 
 def test_a_drive_that_does_not_answer_any_more_is_said_so(

@@ -170,6 +170,38 @@ def test_an_ocp_page_counts_only_with_its_guid() -> None:
     assert facts["OCP flash written"] == "5 TB"
 
 
+def test_ocp_pages_are_decoded_where_nvme_cli_has_their_fields() -> None:
+    fields = {
+        "xor": (48, b"\x03"), "reads": (56, b"\x02"), "soft": (64, b"\x09"), "pcie": (104, b"\x05"),
+        "free": (120, b"\x37"), "health": (128, b"\x64"), "dies": (220, b"\x01"),
+        "guid": (496, nvme.OCP_GUID),
+    }  # fmt: skip
+    old, new = page(512, **fields), page(512, **fields, version=(494, b"\x05"))
+
+    assert nvme.ocp_facts(new) | {"OCP XOR recoveries": "3"} == nvme.ocp_facts(new)
+    assert nvme.ocp_facts(new)["OCP free blocks, percent"] == "55"
+    assert nvme.ocp_facts(new)["OCP media dies offline"] == "1"
+    assert "OCP media dies offline" not in nvme.ocp_facts(old)
+    errors = nvme.ocp_errors(new)
+    assert (errors["OCP uncorrectable reads"], errors["OCP PCIe correctable errors"]) == (2, 5)
+    assert "OCP soft ECC errors" not in errors
+    assert nvme.ocp_errors(bytes(512)) == {}
+    recovery = page(
+        512,
+        panic=(4, b"\xef\xbe"),
+        count=(31, b"\x02"),
+        guid=(496, bytes.fromhex("44d93121fe3034aeab4dfd3dba83195a")),
+    )
+    lacks = page(
+        4096, count=(0, b"\x02"), first=(16, b"SEC-1"), second=(32, b"LABL-4"),
+        guid=(4080, bytes.fromhex("2f729c0e99232cbb634832d0b798bbc7")),
+    )  # fmt: skip
+    told = nvme.facts({nvme.RECOVERY: recovery, nvme.UNSUPPORTED: lacks})
+    assert told["OCP panics"] == "2, last 0xbeef"
+    assert told["OCP requirements that it does not meet"] == "SEC-1, LABL-4"
+    assert nvme.facts({nvme.RECOVERY: bytes(512), nvme.UNSUPPORTED: bytes(4096)}) == {}
+
+
 @pytest.mark.parametrize(
     ("words", "locked", "enabled", "frozen"),
     [(0x0001, False, False, False), (0x0007, True, True, False), (0x000B, False, True, True)],
