@@ -90,8 +90,10 @@ class ThrottleWatch:
         }
         errors = {name: count for name, count in more.items() if name.startswith(OCP)}
         hot = {name: count for name, count in more.items() if name not in errors}
-        kinds = ((ThrottlingCounted, hot), (ErrorsCounted, errors))
-        return [kind(tuple(n.values()), tuple(n)).finding() for kind, n in kinds if n]
+        found = [ThrottlingCounted(tuple(hot.values()), tuple(hot)).finding()] if hot else []
+        if errors:
+            found.append(ErrorsCounted(tuple(errors.values()), tuple(errors)).finding())
+        return found
 
 
 class UnitWatch:
