@@ -100,9 +100,9 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
         answer(f"{name}{simulated}, {result.verdict}")
     answer("")
     several = len(results) > 2
-    heads = ("what", "answer", *(("later", "earlier", "runs") if several else ("B", "A")))
+    heads = ("what", "answer", *(("earlier", "later", "runs") if several else ("A", "B")))
     shown = [
-        (row.label, row.answer, row.second, row.first, *([row.runs] * several))
+        (row.label, row.answer, row.first, row.second, *([row.runs] * several))
         for row in view.answer_table(comparison)
     ]
     answer(table(heads, shown))

@@ -442,7 +442,7 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
         page.Prose(words.sentence(words.times(line[:1].upper() + line[1:])), tone=tone)
         for line in answer_lines(results, found)
     ]
-    blocks.append(_named(results))
+    blocks.insert(1, _named(results))
     if asked := _asked(results):
         names = [words.letter(place) for place in range(len(results))]
         blocks += capacity.answer_blocks(asked, names)

@@ -103,9 +103,9 @@ def carried(answer: CapacityAnswer) -> str:
     made = answer.plan
     if made is None:
         return ""
-    gone = f", even while {counted(made.reserve, 'drive')} failed" if made.reserve else ""
-    load = f"{format_count(made.planned_iops)} IOPS"
-    return f"In the answer each drive carries {load} of them at most{gone}."
+    gone = f", even after {counted(made.reserve, 'drive')} failed" if made.reserve else ""
+    of = f"Each of the {made.drives:,} drives" if made.drives > 1 else "The one drive"
+    return f"{of} carries at most {format_count(made.planned_iops)} of them{gone}."
 
 
 def _demand(wanted: CapacityPlan) -> str:

@@ -75,6 +75,7 @@ GLOSSARY = (
 
 
 _QUEUE = re.compile(r"QD ([\d,]+)(?: x (?=[\d,]))?")
+_ONE_JOB = re.compile(r"(QD [\d,]+) x 1(?!,?\d)")  # in labels that older runs stored
 
 
 def workload_label(workload: Workload) -> str:
@@ -84,7 +85,9 @@ def workload_label(workload: Workload) -> str:
 
 def times(label: str) -> str:
     """Write `x` as × in a workload's label, and keep its queue depth on one line."""
-    text = _QUEUE.sub(lambda found: found[0].replace("x", "×").replace(" ", NO_BREAK), label)
+    text = _QUEUE.sub(
+        lambda found: found[0].replace("x", "×").replace(" ", NO_BREAK), _ONE_JOB.sub(r"\1", label)
+    )
     return text.replace("poisson", "Poisson")
 
 
