@@ -140,7 +140,7 @@ MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a pl
 
 
 def two_modes(values: Sequence[float] | Floats) -> Modes | None:
-    """Return the best split into two levels (Otsu 1979); None if one level is as likely.
+    """Return the best split into two levels, Otsu's (1979); None if one level is as likely.
 
     It must be clearer than the best split of a single level; each level holds at least two values.
     """
