@@ -12,13 +12,12 @@ from ssdbench.errors import UsageError
 from ssdbench.foreign import plain, read_regular, real
 from ssdbench.model.base import Model
 from ssdbench.model.loading import load
+from ssdbench.model.quantity import Seconds
 from ssdbench.sim import spec
-from ssdbench.units import parse_duration_ns
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 ADDRESS = r"^[A-Za-z0-9_\[][A-Za-z0-9_.:@%\]-]*$"  # no "-" first, which ssh takes as an option
 Name = Annotated[str, Field(pattern=NAME, max_length=64)]
-Duration = Annotated[str, Field(min_length=1)]
 MOST_HOSTS = 20_000
 _RANGE = re.compile(r"\[(\d+)-(\d+)\]")
 OVERRIDES = (
@@ -128,8 +127,8 @@ class Fleet(Model):
     ssh: tuple[str, ...] = ()  # more options of ssh, such as [-i, KEY]
     limits: Limits = Limits()
     canary: int = Field(default=1, ge=0)
-    look_every: Duration = "5m"
-    give_up_after: Duration = "1d"  # without an answer
+    look_every_s: Seconds = Field(default=300.0, alias="look_every")  # between two polls of a run
+    give_up_after_s: Seconds = Field(default=86_400.0, alias="give_up_after")  # without an answer
     engine: Engine = Engine()
 
     @field_validator("targets", mode="before")
@@ -161,23 +160,12 @@ class Fleet(Model):
         if self.limits.rack_watts is not None and self.limits.rack_watts < self.limits.drive_watts:
             raise ValueError("limits: rack_watts is less than one drive needs (drive_watts)")
         _require_hosts(self.hosts)
-        self.look_every_s, self.give_up_after_s  # noqa: B018 - raises ValueError if not a duration
         return self
 
     @property
     def every_host(self) -> list[Host]:
         """Return all hosts, with each range replaced by its hosts."""
         return [one for host in self.hosts for one in host.expanded()]
-
-    @property
-    def look_every_s(self) -> float:
-        """Return the seconds between two polls of a run."""
-        return parse_duration_ns(self.look_every) / 1e9
-
-    @property
-    def give_up_after_s(self) -> float:
-        """Return the seconds without an answer after which `fleet run` gives up a drive."""
-        return parse_duration_ns(self.give_up_after) / 1e9
 
 
 def _require_hosts(hosts: Sequence[Host]) -> None:
