@@ -250,7 +250,7 @@ def truth(
     from ssdbench.cli.documents.simulated import TrueValues
     from ssdbench.model.workload import Pattern
     from ssdbench.sim.simulation import simulate
-    from ssdbench.sim.truth import Load, Rest, Truth, closed_form
+    from ssdbench.sim.truth import Load, Rest, closed_form
 
     spec = _spec_of(target)
     load = Load(
@@ -265,8 +265,7 @@ def truth(
     )
     answer = None if by_simulation else closed_form(spec.text, spec.params, load)
     answer = answer or simulate(spec.text, spec.params, load)
-    found = {name: getattr(answer, name) for name in Truth.__dataclass_fields__}
-    made = TrueValues(**found, simulated=True, seed=spec.seed, spec_notes=spec.notes)
+    made = TrueValues.of(answer, simulated=True, seed=spec.seed, spec_notes=spec.notes)
     _print(made, as_json, _truth_lines(spec, answer))
 
 
