@@ -503,6 +503,9 @@ def test_what_another_fleet_says_at_the_same_scheduler_is_not_heard() -> None:
         def take(self, job: Job, full: set[str]) -> bool:
             return True
 
+        def has_room(self, job: Job) -> bool:
+            return True
+
         def give_back(self, job: Job) -> None:
             pass
 
