@@ -152,7 +152,7 @@ def status(*, as_json: bool) -> None:
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the module names that the user gave. Raises UsageError for others than ours."""
+    """Return the given names of modules. Raises UsageError for a name that is not ours."""
     unknown = set(names) - set(modules.MODULES)
     if unknown:
         raise UsageError(

@@ -269,7 +269,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def settings_directory() -> Path:
-    """Return the directory of settings and records of runs, which only its owner writes."""
+    """Return the directory of settings journals and run records, which only its owner writes."""
     if chosen := os.environ.get("SSDBENCH_SETTINGS"):
         return Path(chosen)
     if os.geteuid() == 0:

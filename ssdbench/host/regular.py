@@ -196,7 +196,7 @@ def mark_given_back(descriptor: int, path: Path) -> None:
 
 
 def mark_objection(descriptor: int, path: Path, run: str) -> str | None:
-    """Return why a marked file may not be ours; empty if it is or `run` did it, None unmarked."""
+    """Return why a marked file may not be ours; empty if it is ours, None without a mark."""
     text = _read(descriptor, path)
     if text is None:
         return None

@@ -82,7 +82,7 @@ class PartitionBackend:
 
 
 class DirectoryBackend:
-    """Make and remove a directory or tracefs instance, with the sockets of killed servers only."""
+    """Make a directory or tracefs instance, or remove an empty one with its dead sockets."""
 
     def __init__(self, sysfs: Sysfs) -> None:
         self._sysfs = sysfs

@@ -374,7 +374,7 @@ class _Sum:
 
 
 def _sum(answer: CapacityAnswer, made: Plan) -> _Sum:
-    """Return the numbers with so many digits that the printed calculation gives its result."""
+    """Return the numbers with enough digits that the printed calculation is right."""
     share, rebuild = answer.wanted.utilisation_percent / 100, answer.wanted.rebuild_iops or 0.0
     short = _Sum(0, 0, 0, 0)
     for digits in (0, 1, 2, 4, 6):

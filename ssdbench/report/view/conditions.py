@@ -111,7 +111,7 @@ def test(result: RunResult) -> page.Section:
 
 
 def _budget(budget: Budget) -> tuple[str, str]:
-    """Return what the time given for the run left out, and what it can still prove."""
+    """Return a name and sentences for the user's limits: what they left out, and the risk."""
     cuts = "; ".join(budget.cuts) or "nothing was left out"
     name = "Given time" if budget.most_bytes is None else "Given time or wear"
     return name, f"{budget.given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."
