@@ -3,7 +3,7 @@
     nox -s fidelity -- DIRECTORY [--drive NAME] [--csv FILE]
 
 DIRECTORY holds `INDEX.csv` and the series it names, as for `judge-the-judges -- --real`, with the
-columns `pattern`, `details` and `preceded_by` in the words of SSD-iq (Haas et al., PVLDB 18, 2025),
+columns `pattern`, `details` and `preceded_by` in the words of SSD-iq (Haas et al. 2025),
 whose published series have this form. `devices.csv` beside it, if it is there, has the data sheets:
 `model`, `SeqWriteMBs`, `RndWriteIOPS`. Nothing of the data is part of ssdbench.
 

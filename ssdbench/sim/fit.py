@@ -16,7 +16,7 @@ The loss is the mean absolute logarithm of measured over predicted rate; the las
 the weight.
 
 Uncertainty of parameters and predictions is from leaving out one workload at a time (jackknife+,
-Barber et al., Annals of Statistics 49, 2021): the fit is repeated without it and predicts it.
+Barber et al. 2021): the fit is repeated without it and predicts it.
 """
 
 import math
