@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "prometheus"
 PROMETHEUS = "127.0.0.1:9090"
 EXPORTER = "127.0.0.1:9100"
 QUICKLY = f"""
-global: {{scrape_interval: 1s, evaluation_interval: 1s}}
+global: {{scrape_interval: 5s, scrape_timeout: 5s, evaluation_interval: 1s}}
 rule_files: [{EXAMPLES / "alerts.yaml"}]
 scrape_configs: [{{job_name: node, static_configs: [{{targets: ["{EXPORTER}"]}}]}}]
 """
@@ -88,7 +88,7 @@ def watched(
         required("prometheus"), f"--config.file={place / 'prometheus.yml'}",
         f"--storage.tsdb.path={place / 'data'}", f"--web.listen-address={PROMETHEUS}",
     )  # fmt: skip
-    until(lambda: asked(machine, "ssdbench_run_validated"), "a scrape")
+    until(lambda: asked(machine, "ssdbench_run_validated"), "a scrape", most_s=180)
     yield machine, points
     machine.end()
     exporter.wait(10)
@@ -146,7 +146,7 @@ def test_the_alerts_fire_for_what_is_wrong_and_for_nothing_else(
             alerts.setdefault(one["labels"]["alertname"], []).append(one["labels"])
         return alerts
 
-    until(lambda: len(firing()) > 1, "an alert", most_s=30)
+    until(lambda: len(firing()) > 1, "an alert", most_s=180)
     fired = firing()
     assert fired.keys() == {"SsdbenchDriveNotMeasured", "SsdbenchRunNotValidated"}
     (failed,), (unsound,) = fired["SsdbenchDriveNotMeasured"], fired["SsdbenchRunNotValidated"]
