@@ -128,7 +128,7 @@ def test_the_drives_of_two_nodes_are_measured_each_on_its_node(nodes: list[Machi
         assert found == [f"{DRIVE},seed={node.name[1]}"], told
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(2400)
 def test_a_task_that_meets_its_limit_of_time_is_queued_again_and_goes_on(
     nodes: list[Machine], tmp_path: Path
 ) -> None:
@@ -149,7 +149,7 @@ def test_a_task_that_meets_its_limit_of_time_is_queued_again_and_goes_on(
         until(lambda: int(state(node, job).get("Restarts", 0)), "a requeue", most_s=300)
         fills = [one.stat().st_mtime_ns for one in filled(node)]
         ends = ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED")
-        until(lambda: state(node, job).get("JobState") in ends, "the end of the job", most_s=900)
+        until(lambda: state(node, job).get("JobState") in ends, "the end of the job", most_s=1800)
     told = node.run("sh", "-c", f"cat {PLACE}/slurm-*.out").stdout
 
     assert "Permission denied" not in told
