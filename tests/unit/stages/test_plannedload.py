@@ -21,6 +21,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.report.view.capacity import answer_line
 from ssdbench.stages.plannedload import PlannedLoad
+from ssdbench.stages.ratesearch import window_s
 from ssdbench.stats.planning.acceptance import accepted
 from ssdbench.stats.planning.runplan import capacity_answer
 from tests.support.builders import StoredRunBuilder
@@ -179,3 +180,20 @@ def test_without_a_bound_no_load_is_offered_and_the_reason_is_a_finding(tmp_path
     (said,) = [f for f in stage.findings if f.code is Code.PLAN]
     assert "no measured point that fits the plan has a bound" in said.message
     assert load_of(result).verdict == "NOT VALIDATED"
+
+
+@pytest.mark.parametrize(
+    ("p99", "share"),
+    [({"read": "10ms"}, 0.7), ({"write": "10ms"}, 0.3), ("10ms", 0.3), (None, 0.3)],
+)
+def test_windows_are_as_long_as_the_limited_directions_need(p99: Any, share: float) -> None:
+    wanted = CapacityPlan.model_validate(
+        {"demand_iops": 7_000, "read": 70, "block": "4KiB", "p99": p99}
+    )
+    workload = Workload(
+        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=70, numjobs=16,
+        range=ActiveRange(offset_bytes=0, length_bytes=1 << 30), arrivals=Arrivals.POISSON,
+    )  # fmt: skip
+    stage = PlannedLoad("02-load", workload, math.inf, wanted=wanted)
+
+    assert window_s(stage, 500.0, []) == math.ceil(800 / (0.01 * share * 500))
