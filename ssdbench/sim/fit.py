@@ -216,7 +216,7 @@ def _amplified(
         amplification(
             writes, fills, 1 + SPARES[0] * math.exp(step * one), policy, int(superblock_bytes)
         )
-        for one in ({below, below + 1} if place - below > 1e-6 else {below})
+        for one in ((below, below + 1) if place - below > 1e-6 else (below,))
     ]
     if any(one is None for one in ends):
         return None

@@ -207,3 +207,21 @@ def test_an_existing_model_is_not_overwritten(
     assert run(["sim", "fit", "a.csv,pattern=random,span=1GiB", "--model", str(to)]) == 2
     assert "exists" in capsys.readouterr().err
     assert to.read_text() == "mine"
+
+
+@pytest.mark.parametrize("below", [-1, 0, 3, 7, 8, 15])
+def test_between_two_simulated_spare_areas_the_nearer_one_counts_more(
+    below: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spares = [
+        fitting.SPARES[0] * (fitting.SPARES[1] / fitting.SPARES[0]) ** (below + i) for i in (0, 1)
+    ]
+
+    def stepped(writes: Writes, fills: int, alpha: float, *_: object) -> np.ndarray:
+        return np.full(4, 5.0 if alpha - 1 < 1.1 * spares[0] else 2.0)
+
+    monkeypatch.setattr(fitting, "amplification", stepped)
+    near = spares[0] ** 0.9 * spares[1] ** 0.1
+    found = fitting._amplified(Writes("random", GIB), 1, 1 + near, GREEDY, GIB)
+    assert found is not None
+    assert found[0] == pytest.approx(1 + 4**0.9)
