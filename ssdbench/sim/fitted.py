@@ -90,7 +90,7 @@ def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int) -> str:
 def told(fit: Fit) -> dict[str, Any]:
     """Return the parameters, and their ranges over the fits without one workload each."""
     found = fit.parameters
-    left = list(fit.without.values()) or [found]
+    left = [found, *fit.without.values()]
     spares = [one.physical_bytes for one in left]
     flashes = [one.flash_bytes_per_s for one in left]
     return {
