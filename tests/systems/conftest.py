@@ -65,7 +65,7 @@ class Machine:
         self,
         *argv: str | Path,
         ok: Sequence[int] = (0,),
-        timeout_s: float = 300,
+        timeout_s: float = 900,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:

@@ -50,8 +50,8 @@ def nodes(machines: Callable[[str], Machine]) -> list[Machine]:
     """A cluster of two nodes, and a user who may use sudo."""
     for name in ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sudo"):
         required(name)
-    nodes = [machines("n1"), machines("n2")]
-    connect(*nodes, 1)
+    first, second = nodes = [machines("n1"), machines("n2")]
+    connect(first, second, 1)
     key = os.urandom(128)
     for node in nodes:
         equip(node, key)
