@@ -103,7 +103,7 @@ MAX_ALL_BYTES = 1 << 20  # of all job files of a profile together
 
 
 def with_job_files(text: str, profile: Path) -> str:
-    """Return a profile with job files for their names, in the same lines. Raises ProfileError."""
+    """Return a profile with job files in place of names, line for line. Raises ProfileError."""
     from ssdbench.model.loading import misfit_error
     from ssdbench.model.yamltext import read
 

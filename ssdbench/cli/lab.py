@@ -216,7 +216,7 @@ _BUILD = "ssdbench.host.kmod"
 
 
 class Steps(logging.Handler):
-    """Prints each step of the preparation until the command prints, and a line every 2 s."""
+    """Prints each step of the preparation, and a line every 2 s, until the command prints."""
 
     def __init__(self, word: str) -> None:
         super().__init__(logging.INFO)

@@ -200,7 +200,7 @@ def _after_fill(hint: RateHint, ordered_bytes_per_s: float) -> RateHint:
     """Return the hint with the measured rate in order, at the end of a fill.
 
     If the drive was expected to write faster at random than it writes in order, the expected rate
-    is of its cache, or of a faster drive. Then its random writes follow from the rate in order.
+    is of its cache, or of a faster drive. Then the random rate is estimated from the rate in order.
     """
     hint = replace(hint, sequential_bytes_per_s=(ordered_bytes_per_s, ordered_bytes_per_s))
     most = ordered_bytes_per_s / BLOCK_BYTES

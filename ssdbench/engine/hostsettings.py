@@ -136,7 +136,7 @@ class BlockPreference:
     held: ExitStack
 
     def settle(self, found: BlockSizeFound) -> tuple[dict[str, str], ...] | BlockNotSet:
-        """Set scheduler and block size if the found block is sure. Raises HostLacks."""
+        """Set scheduler and block size by the found block, if it is sure. Raises HostLacks."""
         wanted = preference_settings(self.scheduler, found, self.drive)
         if not wanted:
             return BlockNotSet(self.scheduler, found.answer)
@@ -147,7 +147,7 @@ class BlockPreference:
 def block_preference(
     wishes: Host, info: TargetInfo, run_id: str, held: ExitStack
 ) -> BlockPreference | None:
-    """Return what sets the block that a run finds; None if not asked. Raises HostLacks."""
+    """Return a setter for the block that a run finds; None if not wanted. Raises HostLacks."""
     if wishes.block is Detect.KEEP or info.simulated:
         return None
     module = _module(BLOCK_MODULE, Sysfs())

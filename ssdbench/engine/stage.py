@@ -229,7 +229,7 @@ class Meter:
         self.bytes_written = found.bytes_written
 
     def add(self, *, seconds: float, bytes_read: int, bytes_written: int) -> None:
-        """Add seconds of the target's clock and bytes."""
+        """Count more bytes, and more seconds of the target's clock."""
         self.seconds += seconds
         self.bytes_read += bytes_read
         self.bytes_written += bytes_written

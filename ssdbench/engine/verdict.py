@@ -22,7 +22,7 @@ NO_PLAN = CapacityPlan()
 
 
 def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
-    """Return the findings of preparations that make every later point invalid."""
+    """Return those findings of the preparing stages that make every later point invalid."""
     return tuple(
         finding
         for result in results

@@ -209,7 +209,7 @@ class Store:
         *,
         replaces: Sequence[str] = (),
     ) -> Part:
-        """Add a part; `tables` writes its tables into a directory. Raises HostLacks, UsageError."""
+        """Add a part with the files that `tables` writes. Raises HostLacks, UsageError."""
         slug = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("._") or "unknown"
         partition = self.directory / slug[:80] / month
         list(self._directories())  # raises if a directory was replaced by a link

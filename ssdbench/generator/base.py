@@ -160,7 +160,7 @@ class JobOutcome:
 
 
 def submit_share(jobs: Sequence[JobOutcome]) -> float:
-    """Return the share of the jobs' latency before the kernel took the requests."""
+    """Return the share of the jobs' latency that passed before the kernel took the requests."""
     sides = [side for job in jobs for side in (job.read, job.write)]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
     return sum(side.ios * side.submit_mean_ns for side in sides) / taken_ns if taken_ns else 0.0

@@ -31,7 +31,7 @@ class Export:
 
     @property
     def stale(self) -> str:
-        """Return the reason if the served path is gone: it may have been this target."""
+        """Return why an export is a danger although its path is gone: it may serve this target."""
         return (
             f"{self.said}; this path is gone, so it may be the same drive under an old name "
             f"(`{self.end}` removes a stale export)"

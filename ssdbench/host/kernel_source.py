@@ -92,7 +92,7 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
 
 
 def by_number_alone(built: Path) -> bool:
-    """Return whether a build compared only the versions of Linux, not the structures by BTF."""
+    """Return whether a build compared the versions of Linux, but no structures by their BTF."""
     return not (built / LAYOUT).exists()
 
 

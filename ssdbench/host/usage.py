@@ -364,7 +364,7 @@ def signatures(node: Path) -> list[str]:
 
 
 def signatures_of(nodes: Sequence[Path]) -> dict[Path, list[str] | OSError | SsdbenchError]:
-    """Return the signatures or the error of each device, with one wipefs for each `TOGETHER`."""
+    """Return the signatures or the error of each device, by one wipefs per `TOGETHER` devices."""
     found: dict[Path, list[str] | OSError | SsdbenchError] = {}
     waiting = [list(nodes[at : at + TOGETHER]) for at in range(0, len(nodes), TOGETHER)]
     while waiting:

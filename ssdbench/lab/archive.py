@@ -170,7 +170,7 @@ class Archive:
         return [line.split("|")[1].strip() for line in lines if "|" in line]
 
     def newest(self, package: str, *, of: str = "", not_of: str = "") -> Package:
-        """Return the newest version with `of` but not `not_of` in its text. Raises HostLacks."""
+        """Return the newest version whose text has `of` but not `not_of`. Raises HostLacks."""
         for version in self.versions(package):
             if of in version and not (not_of and not_of in version):
                 return Package(package, version)

@@ -27,7 +27,7 @@ class DiskRequest:
 
 
 def parse(text: str, index: int) -> DiskRequest:
-    """Parse `BUS[,option…]=BACKEND`, as the help of --disk has it. Raises UsageError."""
+    """Parse `BUS[,option…]=BACKEND`, as the help of --disk says. Raises UsageError."""
     found = _FORM.fullmatch(text)
     bus_name, *options = found["front"].split(",") if found else [""]
     backend = found["backend"] if found else ""

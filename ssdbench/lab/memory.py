@@ -61,7 +61,7 @@ def make_answer_disk(path: Path) -> None:
 
 
 def unpack(disk: Path, into: Path) -> None:
-    """Copy those files that the guest wrote on its disk and that ANSWERS has, and no others."""
+    """Copy the files on the disk of the guest that ANSWERS names, and no other files."""
     try:
         with tarfile.open(disk, "r:") as answer:
             for member in answer:

@@ -29,7 +29,7 @@ BINS = 1200  # of a wide figure; enough to zoom in
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """A thinned series: the lowest and the highest value of each bin that starts at `x`."""
+    """A series thinned to bins: the start `x`, the lowest and the highest value of each."""
 
     x: Floats
     low: Floats

@@ -5,7 +5,7 @@ NAME.ssdb        the state of the drive, a shared memory mapping, so it survives
 NAME.spec.json   the specification of the drive
 NAME.data        the data, for a drive that was served with its data
 NAME.saved       the checksums of state and specification (`ssdbench.model.records`), while no
-                 program uses the drive; after a killed program the file is missing
+                 program uses the drive; the file is missing after a program was killed
 """
 
 import fcntl

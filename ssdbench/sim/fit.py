@@ -89,8 +89,8 @@ class Fit:
     def interval(self, writes: Writes, fills: int) -> tuple[float, float]:
         """Return the 90 % prediction interval of the rate of the last fill, in bytes/s.
 
-        Errors are of workloads of the same sort: zones rewritten, or anything else. With fewer than
-        nine of them the interval is from the largest error, and covers n / (n + 1).
+        Errors count if they are of the same sort of workload: zones rewritten, or anything else.
+        With fewer than nine, the interval is from the largest error, and covers n / (n + 1).
         """
         rewrites = writes.kind == REWRITE
         alike = [one for one in self.errors if (one.kind == REWRITE) == rewrites]

@@ -351,7 +351,7 @@ def _together(p: Mapping[str, int], load: Load) -> int:
 
 
 def _reads_per_unit(wa: float, flash: Medium, together: int) -> float:
-    """Return the page reads per unit that garbage collection moves; it skips invalid pages."""
+    """Return how many pages garbage collection reads per moved unit; invalid pages are not read."""
     valid = 1 - 1 / wa
     if valid <= 0:
         return 0.0

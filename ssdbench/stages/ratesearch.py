@@ -234,7 +234,7 @@ def waited(sought: RateGoal, step: RateStep) -> bool:
 
 
 def decided(steps: Sequence[RateStep]) -> list[RateStep]:
-    """Return the steps, except those whose rate was offered again from more clients."""
+    """Return the steps without each that the next step repeats with more clients."""
 
     def again(step: RateStep, after: RateStep) -> bool:
         same = (step.search, step.asked_iops) == (after.search, after.asked_iops)

@@ -75,7 +75,7 @@ class Requests:
         )
 
     def waited_ns(self, end_ns: float) -> Whole:
-        """Return the times from due to done; to `end_ns` for requests that were not done."""
+        """Return how long each request was due before it was done, or until `end_ns` if never."""
         ended = np.where(self.done_ns == NEVER_NS, round(end_ns), self.done_ns)
         return np.asarray(ended - self.due_ns, dtype=np.int64)
 

@@ -53,7 +53,7 @@ class Percentile:
 
     @property
     def beyond(self) -> float:
-        """Return the number of independent I/Os beyond the percentile."""
+        """Return how many I/Os are beyond the percentile, counted as if they were independent."""
         return self.n_effective * (1 - self.quantile) * (1 + 1e-9)
 
 

@@ -246,7 +246,7 @@ def resume(
 
 
 def _generator(profile: Profile, info: TargetInfo) -> str:
-    """Return the generator with its version. Raises HostLacks or UsageError if it does not work."""
+    """Return the load generator and its version. Raises HostLacks, UsageError if it fails."""
     fio = require_able(info)
     require_generator(profile.generator, info, profile.host.kernel_modules)
     require_engines(profile, info)

@@ -304,7 +304,7 @@ def data_written_bytes(page: bytes) -> int | None:
 
 
 def flash_written(health: bytes, ocp: bytes) -> FlashWritten | None:
-    """Return the bytes that host and drive ever wrote; None unless the second page is OCP's.
+    """Return all bytes written by the host and to flash; None if `ocp` is not OCP's page.
 
     OCP counts Physical Media Units Written in bytes, user data and metadata together.
     """
@@ -339,7 +339,7 @@ def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
 
 
 def watts(page: bytes, at: int) -> float | None:
-    """Return a power of a page in W; None if it is not reported, which is never 0 W.
+    """Return the power at a byte of a page, in W; None if it is 0, which means not reported.
 
     Bits 15:0 are the value, bits 17:16 its scale.
     """

@@ -132,7 +132,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class IrqPlan:
-    """Interrupt settings, and the CPUs for fio if the interrupts cannot be moved."""
+    """The interrupt settings of a run, and the CPUs of fio if no interrupt can be moved."""
 
     settings: tuple[Setting, ...] = ()
     submitters: tuple[int, ...] = ()  # empty: as they were

@@ -174,7 +174,7 @@ def due_streams(parts: Sequence[Section]) -> list[tuple[int, int, int]]:
 
 def due_requests(job: Job, parts: Sequence[Section], logs: Iterable[ThreadLog], origin_ms: float,
              end_s: float) -> Requests:  # fmt: skip
-    """Return all requests due until `end_s`, from `origin_ms`. Raises HostLacks for others."""
+    """Return all requests due until `end_s`. Raises HostLacks if fio sent them at other times."""
     known = due_streams(parts)
     seeds = [poisson_seed(job.seed + 1, thread, way) for thread, way, _ in known]
     rates = np.array([rate for _, _, rate in known], dtype=np.int64)

@@ -121,7 +121,7 @@ class NotReadBack(FindingKind):
 
     code = Code.CAPACITY_UNPROVEN
     severities = (Severity.INVALIDATES, Severity.WARNS)
-    remedy = "Fill with random content; compare data in zones with another program."
+    remedy = "Fill with random content. On a zoned drive, compare the data with another program."
 
     why: str  # a clause
     zoned: bool = False

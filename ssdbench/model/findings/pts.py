@@ -52,9 +52,7 @@ class PtsWarmUpNotSteady(FindingKind):
     """The writes before the first round did not become steady."""
 
     code = Code.NOT_STEADY
-    remedy = (
-        "See the plot of the warm-up. The report shows the rounds after it, although it failed."
-    )
+    remedy = "See the plot of the warm-up. The report also shows the rounds after a failed warm-up."
 
     def message(self) -> str:
         return "the writes before the first round did not become steady"

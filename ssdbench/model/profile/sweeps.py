@@ -101,7 +101,7 @@ class AccessOrder(StrEnum):
 
     @property
     def pattern(self) -> Pattern:
-        """Return the order as a workload names it."""
+        """Return the pattern of a workload with this order."""
         return Pattern(self.value)
 
 

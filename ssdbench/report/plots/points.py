@@ -198,7 +198,7 @@ class DotsFigure(ReportFigure):
     latency: bool = True  # the values are nanoseconds
 
     def draw(self) -> Figure:
-        """Draw the values of each row on a logarithmic axis."""
+        """Draw the values of each row as marks on one line, with a logarithmic axis."""
         figure = canvas.sheet((10.4, 1.2 + 0.22 * len(self.points)))
         axes = figure.subplots()
         names = list(dict.fromkeys(name for row in self.points for name, _ in row.values))

@@ -257,7 +257,7 @@ def _draw_levels(axes: Axes, levels: Sequence[Level]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatTraces:
-    """The rate of one repeat: the settling, then the counted time."""
+    """The rate of one repeat over time: while it settled, and then while it was measured."""
 
     settle: Trace
     measure: Trace

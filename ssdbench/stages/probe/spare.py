@@ -48,7 +48,7 @@ class RemapUnit:
     title = "Remap unit from the cost of writes that are not aligned"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one fill of the span, and of the random writes."""
+        """Return the sum of the bytes of one fill of the span and of the random writes."""
         usual = (4 * len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
         return _remap_span(size_bytes) + usual + REMAP_AGAIN_BYTES
 

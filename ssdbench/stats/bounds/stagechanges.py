@@ -105,7 +105,7 @@ def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, 
 
 
 def by_chance(stretches: Sequence[Stretch]) -> bool:
-    """Tell whether repeats differ no more than ten blocks within one do (one-way ANOVA)."""
+    """Tell whether repeats differ no more than ten blocks of one repeat (one-way ANOVA)."""
     cut = [
         History.of(s.series).blocks(0.0, s.seconds, BLOCKS)
         for s in stretches

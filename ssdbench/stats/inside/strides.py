@@ -237,7 +237,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class StridePlan:
-    """All passes of one scale, by region, and the largest block that they can show."""
+    """All passes of one scale, by region, and the largest block that they can find."""
 
     block_bytes: int
     regions: tuple[Region, ...]
@@ -308,7 +308,7 @@ def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scal
 def _passes(
     region: Region, stride: int, writes: int, block_bytes: int, chance: random.Random
 ) -> list[Pass]:
-    """Plan walks from random starts, all within the region: fewer writes on a small drive."""
+    """Plan passes from random starts that end within the region; a small one gets fewer writes."""
     passes: list[Pass] = []
     step = max(UNIT_BYTES, block_bytes)
     slack = min(region.length_bytes // 8, stride * 64)

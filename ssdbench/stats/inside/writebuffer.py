@@ -205,7 +205,7 @@ def lags(best: Evidence) -> list[int]:
 
 
 def off(best: Evidence) -> int:
-    """Return the lag, or minus the distance to the next period if that is smaller."""
+    """Return the lag; if the next period is nearer, minus the distance to that period."""
     late, again = lag(best), best.period_bytes // UNIT_BYTES
     return late if 2 * late <= again else late - again
 

@@ -296,7 +296,7 @@ def _missed_rounds(
 def _with_rounds(
     depths: Iterable[Depth], rounds: Sequence[PlannedRound], made: Plan | None
 ) -> Iterator[Depth]:
-    """Count at each depth at least the drives that keep p99; no number if none keeps it."""
+    """Raise the drives at each depth to the number that keeps p99; None if no number does."""
     for depth in depths:
         if not rounds or depth.drives is None:
             yield depth
