@@ -246,7 +246,7 @@ def ends_after(spent_s: float, left: Sequence[StagePlan]) -> Range:
 def host_wait(
     plans: Sequence[StagePlan], hint: RateHint, *, host_s: float = 0.0, done: Range = (0.0, 0.0)
 ) -> Range:
-    """Estimate a simulated drive's real seconds, at least and at most, by those of `done`."""
+    """Estimate a simulated drive's real seconds, at least and at most, by the pace of `done`."""
     usual_s = _simulation_s(*done, hint)
     pace = host_s / usual_s if host_s > SURE_S and usual_s else 1.0
     least_s, most_s = (

@@ -1,8 +1,9 @@
 """Keep other processes from inspecting the host while a measurement window counts.
 
 An inspector (`ssdbench.fleet.hostscripts.look`) takes a shared flock(2) on the gate, then on the
-room, and leaves the gate. A run locks the gate, so that none can enter, and then the room, waiting
-a short time for the last one to leave. The kernel releases the locks of a run that dies.
+room, and leaves the gate. A run locks the gate, so that no inspector can enter. Then it waits a
+short time for the last one to leave, and locks the room. The kernel releases the locks of a run
+that dies.
 """
 
 import fcntl
@@ -22,7 +23,7 @@ LET_IN_S = 0.02  # time for the waiting inspectors to wake up
 
 
 class HostLock:
-    """Lock out inspectors of one run, between `take` and `release`; without a directory, never."""
+    """Lock out inspectors of one run from `take` to `release`, if a directory is given."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory

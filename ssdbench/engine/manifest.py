@@ -79,7 +79,7 @@ def manifest(
 ) -> Manifest:
     """Make the manifest of a run that is about to begin.
 
-    `generator`: such as `ssdb_slam, random fills by fio 3.33`. `beside`: who else uses the host.
+    `generator`: such as `ssdb_slam, random fills by fio 3.33`. `beside`: other users of the host.
     """
     _, fio, number = generator.rpartition("fio ")
     return Manifest(

@@ -22,7 +22,7 @@ KERNEL = "kernel"
 class Counters(Model):
     """Hold the bytes written to a target, by counters that the generator cannot change.
 
-    Only readings of one `epoch` (boot and disk, or state file) can be compared; a file has none.
+    Only readings of one `epoch` (boot and disk, or state file) can be compared; files lack one.
     """
 
     written_bytes: int = 0
@@ -75,7 +75,7 @@ class TargetSession(Protocol):
         return {}
 
     def latency_monitor(self) -> LatencyMonitor | None:
-        """Read the drive's own counts of slow requests (OCP); None if it has none.
+        """Read the drive's own counts of slow requests (OCP); None if it keeps no counts.
 
         Sends admin commands, so do not call it during a measurement.
         """

@@ -76,8 +76,7 @@ def claimed(
     """Open a target during a `with` block, under the locks of host (not simulated) and target.
 
     `destroys`: False for work that only reads. `before_signatures` is called before file systems
-    are
-    made. `locked`: the caller has the host's lock. `seen`: the content at consent, else read now.
+    are made. `locked`: the caller has the host's lock. `seen`: content at consent, else read now.
     Raises TargetRefused with all reasons, HostLacks if another run uses this host.
     """
     watched, unseen = destroys and records_content(info), ""

@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a host answered: its drives, or the reason why there is no answer."""
+    """The answer of a host: its drives, or the reason why there is no answer."""
 
     drives: tuple["_Drive", ...] = ()
     version: str = ""

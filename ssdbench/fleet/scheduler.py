@@ -208,7 +208,7 @@ class Slots:
             for name, need in needed_resources(job).items()
         }
         self._taken: Counter[str] = Counter()
-        self._kept: Counter[str] = Counter()  # of those taken, what is not given back any more
+        self._kept: Counter[str] = Counter()  # slots taken that are not given back any more
         self._shared = {
             name: _semaphore(name, most) for name, most in self._most.items() if name != "drives"
         }

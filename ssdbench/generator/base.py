@@ -29,7 +29,7 @@ from ssdbench.stats.openloop import Requests
 class VerifyHeader:
     """The header that each block of a fill carries: place, checksum, and random data behind it.
 
-    Its offset follows from the seed, so that data of another fill are told apart.
+    Its offset follows from the seed, so data of another fill are recognised.
     """
 
     seed: int

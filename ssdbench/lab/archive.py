@@ -26,7 +26,7 @@ def note_sizes(made: Path) -> None:
 
 
 def is_whole(made: Path, *, unnoted: bool = True) -> bool:
-    """Return whether a download has its stored sizes; `unnoted` if none are stored."""
+    """Return whether a download has its stored sizes; `unnoted` if no sizes are stored."""
     if not made.exists():
         return False
     if not _sizes(made).exists():

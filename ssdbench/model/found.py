@@ -133,7 +133,7 @@ class MappingUnit(Model):
     """
 
     unit_bytes: int
-    source: str  # who says so
+    source: str  # the source of this size
     block_iops: float  # of the warm-up's writes, which are smaller than the unit
     unit_iops: float = 0.0  # of writes of a unit
     double_iops: float = 0.0  # of writes of two units

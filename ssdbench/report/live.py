@@ -121,7 +121,7 @@ class Course:
             yield "Time to wait", f"{_range(*wait)} on this host's clock"
 
     def findings(self) -> Findings | None:
-        """Return all findings so far, the most serious first; None if there are none."""
+        """Return all findings so far, the most serious first; None without findings."""
         order = list(Severity)
         ranked = sorted(self.found.values(), key=lambda one: order.index(one.severity))
         return grouped(ranked) if ranked else None

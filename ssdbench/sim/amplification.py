@@ -42,7 +42,7 @@ _EULER = 0.5772156649
 
 
 class Before(StrEnum):
-    """What was written before the workload began, after a sanitize."""
+    """The writes before the workload began, after a sanitize."""
 
     SEQUENTIAL = "sequential"
     SHUFFLED = "shuffled"
@@ -51,7 +51,7 @@ class Before(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """A write workload: its pattern and range, block size and depth, and what was before it."""
+    """A write workload: its pattern and range, block size and depth, and the writes before it."""
 
     pattern: str
     span_bytes: int

@@ -19,7 +19,7 @@ KEYS = ("pattern", "span", "block", "iodepth", "before")
 def measured(text: str) -> Observed:
     """Return the run of a SERIES: its file, and after commas `KEYS` with values.
 
-    Raises UsageError for what is not a series.
+    Raises UsageError if the text is not a series.
     """
     path, *settings = text.split(",")
     said = dict(setting.partition("=")[::2] for setting in settings)

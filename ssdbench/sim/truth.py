@@ -112,7 +112,7 @@ def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
 
 
 def fifo_write_amplification(alpha: float) -> float:
-    """Return that of FIFO collection: alpha / (alpha + W(-alpha e^-alpha))."""
+    """Return the write amplification of FIFO collection: alpha / (alpha + W(-alpha e^-alpha))."""
     if alpha <= 1:
         raise UsageError("a drive without spare area has no garbage collection")
     return alpha / (alpha - 1 + one_plus_lambert(alpha - 1))

@@ -70,7 +70,7 @@ class Conversion:
             fills = SMALLER_FILLS if self.to_smaller else FILLS[workload.pattern]
             return replace(how, spare_share=fills, settle_fills=BUDGET * fills)
         # The first span also takes over the spare area, which held old data of the whole drive.
-        # Later spans find data of a smaller span there, which is a part of them.
+        # Later spans include a smaller span, and find its data there.
         span = workload.range.length_bytes / target.size_bytes
         spare = 0.0
         if self.takes_spare and span < WHOLE_SHARE:

@@ -430,7 +430,7 @@ def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
 def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
     """Split jobs into runs of the generator: one run, but on a file one run per block size.
 
-    On a file the kernel counts only bytes, so two block sizes could not be told apart.
+    On a file the kernel counts only bytes, so it could not distinguish two block sizes.
     """
     if target.kind is not TargetKind.FILE:
         return [list(jobs)]

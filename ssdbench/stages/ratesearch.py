@@ -297,7 +297,7 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:
-    """Return a rate above all others, at which a backlog should grow; None after enough of them."""
+    """Return a rate above all others, so that a backlog should grow; None after enough ones."""
     failed = min((step.asked_iops for step in steps if not step.kept), default=math.inf)
     beyond = sum(step.asked_iops > GROWTH * failed * (1 - 1e-9) for step in steps)
     if math.isinf(failed) or beyond >= MOST_OVERLOADED:

@@ -161,7 +161,7 @@ class Steady(PlainStage):
     heats_with: Workload | None = None  # the workload of the plan that moves most bytes
     chosen: str = ""  # why this workload, where the profile names none
     unit_bytes: int = 0  # mapping unit of which the workload writes a part; 0: none is named
-    unit_source: str = ""  # who names it
+    unit_source: str = ""  # the source of this size
     kind = StageKind.STEADY
     title = KINDS[StageKind.STEADY].title
     destructive = True

@@ -313,7 +313,7 @@ class Measured:
 
     @property
     def differs(self) -> bool | None:
-        """Tell whether the values differ, by searches or intervals apart; None if untested."""
+        """Tell whether the values differ, by p-value or by intervals; None if untested."""
         if self.metric == RATE:
             return None if self.p_corrected is None else self.p_corrected <= ALPHA
         first, second = self.intervals

@@ -27,7 +27,7 @@ def slow_requests(
     `host` has all latencies of one run of fio, `drive` the drive's counts of the same time. Of one
     bucket, as many requests are the drive's as the drive counted. A request that the host counted
     just above a threshold may be one that the drive counted just below it; just above the lowest
-    threshold nobody can tell, so it is left out. Buckets that begin below four medians are left
+    threshold this is not known, so it is left out. Buckets that begin below four medians are left
     out, as their requests are usual.
     """
     if not host.n:

@@ -42,7 +42,7 @@ SHORT_SETTLE_S = 120.0
 SHORT_WARM_UP_FILLS = 3.0  # `pss` asks for two, and for a flat half of the run
 HASTY_FILLS = 1.5  # `pss-quick` asks for one
 LEAST_REPEATS = 3
-PREPARING = ("fill", "random-fill", "warm-up")  # cuts of what comes before the points
+PREPARING = ("fill", "random-fill", "warm-up")  # cuts of the stages before the points
 AXES = ("pattern", "numjobs", "iodepth", "read_percent", "block_bytes")
 _NEEDED = Judged().min_repeats
 
@@ -81,7 +81,7 @@ class Prepared:
 def replanned(
     whole: RunRequest, info: TargetInfo, hint: RateHint, limits: Limits, done: Prepared
 ) -> tuple[RunRequest, Budget] | None:
-    """Cut the whole profile anew after the warm-up, by measured rates; None if nothing changes.
+    """Cut the whole profile again after the warm-up, by measured rates; None if nothing changes.
 
     Fills and warm-up stay; faster rates bring points back, slower ones cut more.
     """

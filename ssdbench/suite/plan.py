@@ -40,7 +40,7 @@ class Question:
 
     asked: str  # with every default that it uses
     load_iops: float  # that the drives must carry, with bursts and growth
-    missing: tuple[str, ...]  # what the profile does not measure; empty if it can answer
+    missing: tuple[str, ...]  # points that the profile does not measure; empty if it can answer
     unknown: tuple[str, ...]  # facts that the answer needs but the user did not give
 
 
@@ -109,7 +109,7 @@ def plan(asked_for: RunRequest) -> RunPlan:
 
 
 def question(asked_for: RunRequest) -> Question | None:
-    """Return the question of the plan and what is missing for an answer; None without a demand."""
+    """Return the question of the plan and the gaps in its answer; None without a demand."""
     profile = asked_for.profile
     wanted = profile.plan
     if wanted.load_iops is None:

@@ -360,7 +360,7 @@ def application_trials(
 ) -> list[AnyStage]:
     """Make the stages of a trial with programs: a fill and the trial.
 
-    Raises HostLacks for what is missing, UsageError for a target that is no block device or small.
+    Raises HostLacks for missing programs or file systems, UsageError for a wrong or small target.
     """
     kernel = _required_device(planning.target)
     system = required(wanted.type, planning.target)

@@ -23,7 +23,7 @@ LEAST_USED_PERCENT = 5  # a smaller percentage says little, because it is rounde
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """The bytes that a run writes, and the endurance that the user gave; SMART has none."""
+    """The bytes that a run writes, and the endurance by the user, because SMART lacks it."""
 
     most_bytes: int  # if each repeat settles as late as it may
     endurance_tb: float | None = None

@@ -268,7 +268,7 @@ def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) 
 
 
 def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
-    """Return the identity of what is below a loop device; only root may ask the device itself."""
+    """Return the identity of a loop device's file or disk; only root may ask the device itself."""
     try:
         if (backing := behind(kernel, sysfs=sysfs)) is None:
             return "detached"

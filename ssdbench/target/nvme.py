@@ -388,7 +388,7 @@ class LatencyMonitor:
     static: tuple[int, ...]  # the same when the active counters last began again
 
     def since(self, before: "LatencyMonitor") -> tuple[int, ...] | None:
-        """Return the requests in each bucket since an earlier reading; None if nobody can tell."""
+        """Return the requests in each bucket since an earlier reading; None if it is not known."""
         if not (self.on and before.on) or self.thresholds_ms != before.thresholds_ms:
             return None
         again = self.timer < before.timer

@@ -455,7 +455,7 @@ def drive_settings(wishes: Host, bus: str, drive: str) -> list[Setting]:
 MONITOR, MONITOR_ON = "latency monitor", "5,20,100,500"
 # The counters begin again after 7 days; the times of the slowest requests are kept for all buckets.
 _MONITOR_ENDS, _MONITOR_KEEPS, _MONITOR_WINDOW = 0x7E0, 0xFFF, 0xA  # nvme-cli's own defaults
-_MONITOR = "the drive counts its slow requests, so that those of the host are told apart"
+_MONITOR = "the drive counts its slow requests, so that slow requests of the host are known"
 
 
 def _monitor(wish: str, bus: str, drive: str) -> Iterator[Setting]:

@@ -20,7 +20,7 @@ class Rendered(Document):
 
 
 class ComparedRun(Part):
-    """A run of a comparison."""
+    """One of the runs that a comparison compares."""
 
     run: str
     target: str

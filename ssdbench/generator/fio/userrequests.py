@@ -71,7 +71,7 @@ class Sizes:
         return [side for side, share in zip(self.sides, does.shares, strict=True) if share]
 
     def mean_bytes(self, does: Directions) -> float:
-        """Return the mean size of reads and writes; if there are none, of trims."""
+        """Return the mean size of reads and writes, or of trims if there are only trims."""
         shares = does.shares if does.trim_percent == 100 else (*does.shares[:2], 0.0)
         means = [side.mean_bytes for side in self.sides]
         return sum(s * mean for s, mean in zip(shares, means, strict=True)) / sum(shares)

@@ -154,7 +154,7 @@ def _lines(caption: str, lines: Iterable[Line]) -> page.Table:
 def _table(
     caption: str, lines: Sequence[Sequence[str]], numbers: Collection[str] = NUMBERS
 ) -> page.Table:
-    """Return a table; the first line has the titles, `numbers` those of columns of numbers."""
+    """Return a table; the first line has the titles, and `numbers` names the columns of numbers."""
     columns = [page.Column(title, number=title in numbers) for title in lines[0]]
     rows = [[page.Cell(text, _tone(text)) for text in line] for line in lines[1:]]
     return page.Table(caption, columns, rows)

@@ -106,7 +106,7 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> p
         lines += (Line("limit not kept", places, lost, failed=True),)
     answer, knee = found.rate_iops, found.knee_iops
     if knee is not None and not rates[0] < knee < rates[-1]:
-        knee = None  # at the edge of what was offered it may be anywhere beyond
+        knee = None  # at the highest offered rate, the knee may be anywhere beyond it
     known = {"answer": answer, "knee": knee} if answer != knee else {"answer, and knee": answer}
     marks = tuple((place, word) for word, place in known.items() if place)
     low, high = rates[0], rates[-1]

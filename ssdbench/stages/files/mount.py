@@ -55,7 +55,7 @@ class Place:
 
 @contextmanager
 def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
-    """Mount the file system that finished units left, or a new one; a note tells of no partition.
+    """Mount the file system that finished units left, or a new one; note if there is no partition.
 
     Raises UsageError for a target that is not a block device, HostLacks if mkfs or mount fails.
     """

@@ -208,7 +208,7 @@ _COALESCED = (("off", 0x0000), ("4 or 100 us", 0x0103), ("16 or 200 us", 0x020F)
 def interrupt_variants(
     host: Topology, drive: str, *, submitters: Sequence[int] = (), coalescing: bool = False
 ) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
-    """Return variants for places of interrupts, rq_affinity and coalescing, and what is lacking."""
+    """Return variants of interrupt places, rq_affinity and coalescing; note missing ones."""
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []
     variants = [Variant(f"as it is, from CPUs {cpu_text(cpus)}", cpus=cpus)]

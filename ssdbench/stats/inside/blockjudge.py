@@ -118,7 +118,7 @@ def _part(entered: Sequence[_Entered], found: Evidence) -> Size:
         if kin is Kin.UNKNOWN:
             return Size(period, at_most=True)
         if kin is Kin.SLOW:
-            # Then parts of the part must be as slow as well.
+            # Then parts of the part must be as slow.
             further = [_between([o for o in entered if o.seen(part // n)], part, n)
                        for n in _primes(part) if part // n >= LEAST_UNITS * UNIT_BYTES]  # fmt: skip
             return Size(part, at_most=any(one is not Kin.USUAL for one in further))

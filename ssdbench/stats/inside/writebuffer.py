@@ -278,5 +278,5 @@ def _drained(passes: Sequence[_Pass], writes: int) -> int:
         usual_ns = float(one.latency_ns[half:].mean())
         left = float(one.latency_ns[:writes].sum()) / usual_ns if ran_empty else 0.0
         found.setdefault(one.stride_bytes, []).append(left)
-    # All passes are late by the stride at which most writes leave; others show less of it.
+    # All passes are late by the stride at which most writes leave; other strides show less lag.
     return round(min((float(np.median(some)) for some in found.values()), default=writes))
