@@ -148,7 +148,7 @@ class ConsentRecords:
             self._write(self._kept.model_copy(update={"leaves_signatures": True}))
 
     def find(self, kept: Manifest) -> ConsentRecord | None:
-        """Return the record that root agreed; None without. Raises HostLacks if it is not safe."""
+        """Return the record that root agreed, or None. Raises HostLacks if it is not safe."""
         digest = _digest(kept)
         path = self._directory / f"{digest}.json"
         for part in (self._directory.parent, self._directory, path):

@@ -38,7 +38,7 @@ from ssdbench.units import MIB
 
 @dataclass(slots=True)
 class RecentWrites:
-    """Count the bytes written in one layout (order and size of writes) since the last other one."""
+    """Count the bytes written since the layout (order and size of writes) last changed."""
 
     workload: Workload | None = None
     written_bytes: int = 0

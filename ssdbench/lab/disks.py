@@ -121,6 +121,6 @@ def consent(disks: Sequence[Disk]) -> str:
 
 
 def parse_all(texts: Sequence[str], *, in_memory: bool = False) -> list[DiskRequest]:
-    """Parse all --disk options; without any, one simulated NVMe drive, or none `in_memory`."""
+    """Parse all --disk options; the default is a simulated NVMe drive, or nothing `in_memory`."""
     default = [] if in_memory else [DEFAULT]
     return [parse(text, index) for index, text in enumerate(texts or default)]

@@ -666,6 +666,6 @@ def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) 
 def _first_order(point: Point, group: Sequence[Point]) -> tuple[bool, bool]:
     """Return where a point stands in the first pass: mixes after writes, the heaviest first.
 
-    A long repeat is proof for lighter loads; writes show mixes which rate to return to.
+    A long repeat also proves lighter loads. Writes show the rate to which mixes must return.
     """
     return point.workload.read_percent > 0, not is_heaviest(point, group)

@@ -210,7 +210,7 @@ def clients_for(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) ->
 def more_clients(sought: RateGoal, done: Sequence[RateStep]) -> int | None:
     """Return the number of clients to offer the last rate again; None if more would not help.
 
-    They do not if few requests waited, the limit is missed since sending, or a backlog stayed.
+    They do not help if few requests waited, the drive itself is too slow, or a backlog stayed.
     """
     if not done or not sought.clients_grow:
         return None

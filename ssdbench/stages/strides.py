@@ -138,7 +138,7 @@ def _reads_between(
 
 
 def _growth(latency: Floats) -> Floats:
-    """Return by how much each latency exceeds the last; 0 at both ends of a pass, where it must."""
+    """Return by how much each latency exceeds the last; 0 while the queue fills or empties."""
     growth = np.diff(latency, prepend=latency[:1])
     growth[:EDGE] = growth[-EDGE:] = 0.0
     return growth

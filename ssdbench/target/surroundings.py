@@ -173,7 +173,7 @@ def place(kernel: str, sysfs: Sysfs) -> str:
 
 
 def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
-    """Return the parts of a mapping as lasting text, with names by `called`; else empty."""
+    """Return the table of a mapping with the lasting names of its devices (`called`); or empty."""
     base = f"/sys/block/{kernel}"
     names = {(sysfs.find(f"/sys/class/block/{n}/dev") or "").strip(): n
              for n in sysfs.names(f"{base}/slaves")}  # fmt: skip

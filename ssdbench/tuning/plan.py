@@ -265,7 +265,7 @@ class HostPlan:
 
 
 def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
-    """Plan the settings for a drive. Raises HostLacks, but only notes wishes of a preset."""
+    """Plan the settings for a drive. Raises HostLacks; notes failed wishes of a preset."""
     notes: list[str] = []
     asked = _with_preset(wishes, host, notes)
     if asked.block is Detect.DETECT:

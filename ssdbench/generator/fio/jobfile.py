@@ -147,7 +147,7 @@ def _streams(index: int, job: Job) -> Iterator[str]:
 
 
 def _parts(job: Job) -> Iterator[int | None]:
-    """Return the most bytes of each thread of a stream, by rates or alike; None for readers."""
+    """Return the most bytes for a thread of each stream, by rate or equal; None for readers."""
     streams = job.workload.streams
     rated = all(stream.moved_bytes_per_s for stream in streams if stream.writes)
     weights = [

@@ -227,7 +227,7 @@ class KernelFeed:
         self.hung_s: float | None = None  # set when fio was killed because no I/O finished
 
     def stop(self) -> None:
-        """Ask fio to end its I/O and to report; waits until its jobs run, else it could not."""
+        """Ask fio to end and to report, after its jobs began, because fio cannot end before."""
         if self._stopped_at is None:
             until = self._clock() + STARTS_WITHIN_S
             while not self._heeds_stop() and self._clock() < until:

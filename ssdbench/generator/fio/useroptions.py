@@ -239,7 +239,7 @@ _NUMBERS = frozenset(["bs", "ba", "rate", "rate_iops", "percentage_random"])  # 
 
 
 def by_direction(option: Option) -> tuple[str, str, str]:
-    """Split into reads, writes, trims: a last value holds on, unless a comma follows.
+    """Split into reads, writes, trims; unless a comma follows, the last value fills the rest.
 
     Behind the last comma a colon or a minus ends a number, too (handle_option of fio's parse.c).
     """

@@ -105,7 +105,7 @@ def _in_order(bench: Bench, span: int) -> float:
 
 
 def _shifted(bench: Bench, block: int, span: int, left: int) -> tuple[Shifted, int]:
-    """Measure shifted and aligned writes until the rates tell; return the rates and bytes left."""
+    """Measure shifted and aligned writes until the rates decide; return rates and bytes left."""
     offsets = (0, block // 2, 0, block // 2)  # the first one fills the buffer
     total = REMAP_EACH_BYTES
     while True:

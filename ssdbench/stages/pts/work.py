@@ -220,7 +220,7 @@ class _Samples:
         return True
 
     def filled(self) -> float:
-        """Return the finished share of the drive fills that end the phase; 0 if none do."""
+        """Return the finished share of the drive fills that end the phase; 0 if no fill ends it."""
         fills = self._phase.fills
         return self.written / (fills * self._size_bytes) if fills else 0.0
 

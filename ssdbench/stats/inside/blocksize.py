@@ -180,7 +180,7 @@ def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
 
 
 def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:
-    """Return by block size the least factor of `INJECTED`, put into latencies, that is found."""
+    """Return for each block size the least factor of `INJECTED` on latencies that is found."""
     rng = np.random.default_rng(seed)
     effects: dict[int, float | None] = {}
     for period in INJECTED_BYTES:
@@ -235,7 +235,7 @@ def _judge(data: Scored, period: int) -> Evidence | None:
 
 
 def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
-    """Return the rows of both regions in pairs of a stride, without strides that rarely cross."""
+    """Return the rows of both regions, paired by stride, if the stride crosses blocks often."""
     enough = data.count * data.stride / period >= LEAST_CROSSINGS
     first = np.flatnonzero(enough & (data.region == 0))
     second = np.flatnonzero(enough & (data.region == 1))
@@ -248,7 +248,7 @@ def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
 def _forms(
     data: Scored, rows: tuple[Ints, Ints], value: Floats, period: int, late: int
 ) -> list[Evidence]:
-    """Return the evidence for both forms; each region is judged at the other region's place."""
+    """Return the evidence for each form; a region is judged at the place of the other region."""
     first, second = value[rows[0]], value[rows[1]]
     share = share_of(data, period, late)[rows[0]]
     power = data.count[rows[0]] * data.stride[rows[0]] * (1 - share) * (share <= MOST_SHARE)

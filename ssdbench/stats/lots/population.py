@@ -154,7 +154,7 @@ class Outliers:
 
 
 def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | None:
-    """Find outliers by `tests` such tests; None with too few drives, or if one has no rate."""
+    """Find outliers, as one of `tests` tests; None with too few drives, or with a median of 0."""
     values = np.asarray(rates, dtype=np.float64)
     drives = values.shape[-1]
     if drives < LEAST_SIBLINGS:
