@@ -171,7 +171,7 @@ def _format(node: Path, found: pages.Pages, told: LbaFormat | None = None) -> st
 
 
 def _format_word(said: nvme.Namespace, told: LbaFormat | None) -> int:
-    """Return dword 10 of Format NVM (NVM Express 2.0, 5.14). Raises DeviceError."""
+    """Return dword 10 of Format NVM, without the erase (NVMe 2.0, 5.14). Raises DeviceError."""
     index, extended, protection = said.format_index, said.extended_metadata, said.protection
     if told is not None:
         sizes = (told.data_bytes, told.metadata_bytes)
