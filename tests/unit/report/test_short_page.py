@@ -266,7 +266,7 @@ def test_latency_and_drives_stand_below_the_number_and_never_without_their_verdi
 
     (latency,) = (value for name, value in beside.items() if name.startswith("p99 of writes at "))
     assert words.latency_cell(p99).text in latency
-    assert beside["Decided by"] == "rate"
+    assert beside["Decided by"] == "IOPS"
     assert re.search(r'<td class="number ">\d+ NOT VALIDATED</td>', first_table(page)[0])
     (drives,) = (value for name, value in beside.items() if name.startswith("Drives"))
     assert re.match(r"\d+", drives) and "NOT VALIDATED" in drives
